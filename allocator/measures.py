@@ -1,0 +1,228 @@
+"""How fair and how full: arrays to numbers.
+
+All functions are pure. Amounts may be int64 thousandths or floats, in any unit, as long as arrays
+that are compared share it. ``C`` counts clients (or frameworks, or roles), ``R`` resources.
+
+References
+----------
+.. [1] Ghodsi, Zaharia, Hindman, Konwinski, Shenker, Stoica. "Dominant Resource Fairness: Fair
+   Allocation of Multiple Resource Types." NSDI 2011, sec. 3 and 4.
+.. [2] Jain, Chiu, Hawe. "A Quantitative Measure of Fairness and Discrimination for Resource
+   Allocation in Shared Computer Systems." DEC-TR-301, 1984.
+.. [3] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
+   Constraints." EuroSys 2013, sec. 3.1 and 7.1.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Amounts = NDArray[np.int64] | NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+ENVY_CLIENTS_MAX = 1_000
+"""Distinct (demand, weight) kinds and distinct bundles that `envy_max` compares with each other."""
+
+_ENVY_CHUNK = 64  # demands compared at a time, so that the temporary array stays in the cache
+
+
+def resource_share(held: Amounts, total: Amounts) -> Floats:
+    """What part of each resource every client holds.
+
+    Parameters
+    ----------
+    held : (C, R)
+    total : (R,)
+        Capacity of the cluster; the share of a resource that it lacks is 0.
+
+    Returns
+    -------
+    (C, R) float64
+    """
+    share = np.zeros(np.shape(held))
+    np.divide(held, total, out=share, where=np.broadcast_to(np.asarray(total) > 0, share.shape))
+    return share
+
+
+def dominant_share(
+    held: Amounts, total: Amounts, counted: Bools | None = None, weight: Floats | None = None
+) -> Floats:
+    """The largest share that each client holds of any resource [1]_.
+
+    Parameters
+    ----------
+    held : (C, R)
+        Offered and used.
+    total : (R,)
+        Capacity of the cluster.
+    counted : (R,) bool, optional
+        Which resources count; all of them where it is not given.
+    weight : (C,) float64, > 0, optional
+        Divides the share.
+
+    Returns
+    -------
+    (C,) float64
+
+    Examples
+    --------
+    Section 4.1 of [1]_: of 9 CPUs and 18 GB, A holds 3 and 12, B holds 6 and 2.
+
+    >>> dominant_share(np.array([[3, 12], [6, 2]]), np.array([9, 18])).round(3).tolist()
+    [0.667, 0.667]
+    """
+    share = resource_share(held, total)
+    if counted is not None:
+        share = share[:, counted]
+    dominant: Floats = share.max(axis=1, initial=0.0)
+    return dominant if weight is None else dominant / weight
+
+
+def dominant_resource(demand: Amounts, total: Amounts) -> NDArray[np.int64]:
+    """The resource of which one task needs the largest part, (C,); the first one on ties."""
+    return resource_share(demand, total).argmax(axis=1)
+
+
+def jain_index(share: Floats) -> float:
+    """How even shares are: from 1 / C (one has all) to 1 (all have the same) [2]_.
+
+    Parameters
+    ----------
+    share : (C,) float64, >= 0
+
+    Returns
+    -------
+    float
+        1 where nobody has anything, or there is nobody.
+
+    Examples
+    --------
+    >>> jain_index(np.array([1.0, 1.0, 0.0, 0.0]))
+    0.5
+    """
+    share = np.asarray(share, np.float64)
+    largest = share.max(initial=0.0)
+    if largest <= 0:
+        return 1.0
+    share = share / largest
+    return float(share.sum() ** 2 / (len(share) * (share @ share)))
+
+
+def utilisation(held: Amounts, total: Amounts) -> Floats:
+    """What part of each resource is held by anybody, (R,) float64."""
+    return resource_share(np.sum(held, axis=0)[None, :], total)[0]
+
+
+def tasks_of(bundle: Amounts, demand: Amounts) -> Floats:
+    """How many (whole and part) tasks a bundle is good for.
+
+    Parameters
+    ----------
+    bundle : (..., R)
+    demand : (..., R), >= 0
+        Broadcasts against the bundle.
+
+    Returns
+    -------
+    (...) float64
+        0 for a demand of nothing.
+    """
+    bundle, demand = np.broadcast_arrays(bundle, demand)
+    ratio = np.full(bundle.shape, np.inf)
+    np.divide(bundle, demand, out=ratio, where=demand > 0)
+    tasks = ratio.min(axis=-1, initial=np.inf)
+    return np.where(np.isinf(tasks), 0.0, tasks)
+
+
+def envy(held: Amounts, demand: Amounts, weight: Floats | None = None) -> Floats:
+    """How many more of its own tasks each client could run with another's bundle.
+
+    Parameters
+    ----------
+    held : (C, R)
+    demand : (C, R), >= 0
+    weight : (C,) float64, > 0, optional
+        A client of weight 1 compares its own bundle with half of what one of weight 2 holds.
+
+    Returns
+    -------
+    (C,) float64, tasks, >= 0
+
+    Notes
+    -----
+    Where each agent's bundle counts by itself (tasks do not span agents) this is an upper bound.
+    O(C**2 * R) in the worst case; equal demands and equal bundles are compared once.
+    """
+    demand = np.asarray(demand, np.float64)
+    weight = np.ones(len(demand)) if weight is None else np.asarray(weight, np.float64)
+    worth = np.asarray(held, np.float64) / weight[:, None]
+    own = tasks_of(worth, demand)
+    if not len(demand):
+        return own
+    kinds, kind_of = np.unique(demand, axis=0, return_inverse=True)
+    bundles = np.unique(worth, axis=0)
+    best = np.empty(len(kinds))
+    for start in range(0, len(kinds), _ENVY_CHUNK):
+        some = kinds[start : start + _ENVY_CHUNK]
+        best[start : start + _ENVY_CHUNK] = tasks_of(bundles[None], some[:, None]).max(axis=1)
+    return np.maximum(best[kind_of.reshape(-1)] - own, 0.0) * weight
+
+
+def envy_max(held: Amounts, demand: Amounts, weight: Floats | None = None) -> float:
+    """The largest `envy` of any client; nan where there are too many to compare.
+
+    Parameters
+    ----------
+    held, demand, weight
+        As in `envy`.
+
+    Returns
+    -------
+    float, tasks
+        nan where more than `ENVY_CLIENTS_MAX` different clients would have to be compared: the
+        number is a nicety that must not cost a cycle.
+
+    Examples
+    --------
+    Two tasks' worth more: the first client could run 3 tasks with the second one's bundle.
+
+    >>> envy_max(np.array([[1, 1], [3, 4]]), np.array([[1, 1], [1, 1]]))
+    2.0
+    """
+    known = (np.asarray(demand) > 0).any(axis=1)
+    if weight is None:
+        weight = np.ones(len(known))
+    both = np.hstack([np.asarray(held, np.float64), np.asarray(demand), weight[:, None]])
+    if len(np.unique(both[known], axis=0)) > ENVY_CLIENTS_MAX:
+        return float("nan")
+    # A bundle of a client whose demand is unknown can be envied, but envies nothing.
+    return float(envy(held, demand, weight).max(initial=0.0))
+
+
+def sharing_incentive_deficit(
+    tasks: Floats, demand: Amounts, total: Amounts, weight: Floats | None = None
+) -> Floats:
+    """How many tasks each client is short of what its own part of the cluster could run [1]_.
+
+    Parameters
+    ----------
+    tasks : (C,) float64
+    demand : (C, R), >= 0
+    total : (R,)
+    weight : (C,) float64, > 0, optional
+        Client c's own part is ``weight[c] / sum(weight)`` of every resource.
+
+    Returns
+    -------
+    (C,) float64, tasks
+        0 for who is not worse off in the shared cluster.
+    """
+    weight = np.ones(len(tasks)) if weight is None else np.asarray(weight, np.float64)
+    alone = tasks_of(np.asarray(total, np.float64), demand)
+    return np.maximum(alone * weight / weight.sum() - tasks, 0.0)
+
+
+def rmse(share: Floats, reference: Floats) -> float:
+    """Root mean square difference of two allocation vectors, each sorted ([3]_, sec. 7.1)."""
+    difference = np.sort(np.asarray(share, np.float64)) - np.sort(np.asarray(reference))
+    return float(np.sqrt(np.mean(difference**2))) if len(difference) else 0.0
