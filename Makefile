@@ -1,0 +1,111 @@
+# Everything a developer or continuous integration types. `make help` lists it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# The stamp carries the hash of what it was made from, so that a switch of branches is noticed
+# whatever the time stamps of the files say.
+STAMP := $(VENV)/.installed-$(shell cat requirements-dev.lock pyproject.toml | sha256sum | cut -c1-16)
+
+PROTOS := $(sort $(wildcard proto/allocator/v1/*.proto))
+SERVICES := $(shell grep -l '^service' $(PROTOS) /dev/null)
+
+# Options for pytest: `make test ARGS='-k drf'`.
+ARGS ?=
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMP) ## virtual environment in .venv, exactly as locked
+
+$(STAMP):
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || .ci/debian-packages python3-venv
+	test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/pip install --quiet --require-hashes --requirement requirements-dev.lock
+	$(BIN)/pip install -qq --no-deps --no-build-isolation --editable .
+	@rm -f $(VENV)/.installed-*
+	@touch $@
+
+# Tests that need one of these fail in continuous integration and are skipped elsewhere.
+.PHONY: tools
+tools: $(STAMP)
+	@command -v promtool >/dev/null || .ci/debian-packages --file usr/bin/promtool $(BIN) prometheus || true
+
+.PHONY: lint
+lint: $(STAMP) ## style, import contracts, rules about the code itself
+	ruff check
+	ruff format --check
+	lint-imports
+	pytest -q tests/test_tidy.py
+
+.PHONY: types
+types: $(STAMP) ## mypy
+	mypy
+
+.PHONY: test
+test: $(STAMP) tools ## every test
+	pytest --numprocesses auto --dist worksteal $(ARGS)
+
+.PHONY: doctest
+doctest: $(STAMP) ## the examples in docstrings
+	pytest --doctest-modules allocator --ignore allocator/v1 $(ARGS)
+
+.PHONY: papers
+papers: $(STAMP) ## the papers' numbers, one test a claim
+	pytest --verbose tests/papers $(ARGS)
+
+.PHONY: bench
+bench: $(STAMP) ## time of a cycle by size of the cluster, against its limits
+	pytest --benchmark-only tests/bench $(ARGS)
+
+.PHONY: check
+check: lint types test doctest proto-check ## all that continuous integration checks
+
+.PHONY: demo
+demo: $(STAMP) ## an emulated master and a real sidecar, on this machine
+	$(BIN)/mesos-allocator demo
+
+# The path below proto/ equals the package's, so the generated imports need no patching.
+# Stubs for services are asked for only where there is one: the rest would be empty files.
+define generate
+	python -m grpc_tools.protoc --proto_path proto --python_out $(1) --mypy_out quiet:$(1) $(PROTOS)
+	python -m grpc_tools.protoc --proto_path proto --grpc_python_out $(1) --mypy_grpc_out quiet:$(1) $(SERVICES)
+endef
+
+.PHONY: proto
+proto: $(STAMP) ## regenerate allocator/v1 from proto/
+	$(call generate,.)
+
+.PHONY: proto-check
+proto-check: $(STAMP) ## allocator/v1 is what proto/ says
+	@rm -rf .cache/proto && mkdir -p .cache/proto
+	$(call generate,.cache/proto)
+	diff -r --exclude __init__.py --exclude __pycache__ .cache/proto/allocator/v1 allocator/v1
+
+.PHONY: image
+image: ## container image of the sidecar
+	docker build --tag mesos-allocator:$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' allocator/__init__.py) .
+
+# An ordinary run keeps what is locked where pyproject.toml allows it: `make lock UPGRADE=1` moves on.
+compile = uv pip compile pyproject.toml --quiet --generate-hashes --python-version 3.11 \
+  --python-platform x86_64-manylinux_2_28 --no-emit-index-url --no-emit-find-links \
+  --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
+
+.PHONY: lock
+lock: $(STAMP) ## resolve pyproject.toml into the two lock files
+	$(compile) --output-file requirements.lock
+	$(compile) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+
+.PHONY: clean
+clean: ## remove what was built, keep .venv
+	rm -rf .benchmarks .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist demo-out papers-out *.egg-info
+	find allocator tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,54 @@
+"""What every test shares: Hypothesis profiles, where compiled loops are cached, needed tools."""
+
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _numba_cache_dir() -> Path:
+    """Name a cache of compiled loops that is valid for the sources as they are now.
+
+    Numba looks only at the file a function stands in. A loop compiled against another file's
+    older function would go on being tested, so any change to any compiled file empties the cache.
+    """
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "allocator").rglob("*.py")):
+        source = path.read_bytes()
+        if b"numba" in source:
+            digest.update(path.name.encode() + b"\0" + source)
+    return ROOT / ".cache" / "numba" / digest.hexdigest()[:16]
+
+
+# Before anything imports numba, and inherited by the processes that tests start.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(_numba_cache_dir()))
+
+# A first call compiles, so no example has a deadline; pytest-timeout bounds the test.
+_common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", _common, max_examples=60, derandomize=True)
+settings.register_profile("dev", _common, max_examples=60)
+settings.register_profile("nightly", _common, max_examples=3000, stateful_step_count=200)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev")
+)
+
+
+@pytest.fixture(scope="session")
+def tool() -> Callable[[str], str]:
+    """Give a function that finds a program, or skips the test: in CI a missing one is a failure."""
+
+    def find(name: str) -> str:
+        here = str(Path(sys.executable).parent)
+        path = shutil.which(name, path=os.pathsep.join([here, os.environ.get("PATH", "")]))
+        if path is None:
+            (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{name} is not installed")
+        return path
+
+    return find

@@ -1,0 +1,225 @@
+"""Rules about the code itself. A rule that no test holds is a wish."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+GENERATED = "allocator/v1/"
+
+FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 400
+COLUMNS_MAX = 100
+
+# Broken in two, for this file is read by the rules it holds.
+OLD_NAME_OF_AGENT = "sla" + "ve"
+UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+REGISTRY = re.compile(
+    r"py" + r"pi\.(org|python)|python" + r"hosted\.org|npm" + r"js\.(org|com)|"
+    r"deb\.deb" + r"ian\.org|proxy\.gol" + r"ang\.org|crates\.i" + r"o\b",
+    re.IGNORECASE,
+)
+MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(wo" + r"rk|ro" + r"ot|ho" + r"me/\w+|opt/pypi)/")
+
+
+@cache
+def tracked() -> tuple[str, ...]:
+    """List the files of the checkout, new ones that git does not ignore among them."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    names = {name for name in listing.split("\0") if name}
+    return tuple(sorted(name for name in names if (ROOT / name).is_file()))
+
+
+@cache
+def text(name: str) -> str:
+    """Read a file; a binary one counts as empty."""
+    try:
+        return (ROOT / name).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return ""
+
+
+@cache
+def tree(name: str) -> ast.Module:
+    return ast.parse(text(name), name)
+
+
+def sources(*prefixes: str) -> list[str]:
+    """List the Python files below the prefixes, generated ones left out."""
+    return [
+        name
+        for name in tracked()
+        if name.endswith(".py") and name.startswith(prefixes) and not name.startswith(GENERATED)
+    ]
+
+
+PACKAGE = sources("allocator/")
+PYTHON = sources("allocator/", "tests/")
+
+
+def module_name(name: str) -> str:
+    return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def matches(pattern: re.Pattern[str], names: list[str]) -> list[str]:
+    """Say where a pattern occurs, as file:line."""
+    return [
+        f"{name}:{number}"
+        for name in names
+        for number, line in enumerate(text(name).splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_a_function_fits_on_a_screen(name):
+    lines = {
+        node.name: (node.end_lineno or node.lineno) - node.lineno + 1
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert not {function: n for function, n in lines.items() if n > FUNCTION_LINES_MAX}
+
+
+@pytest.mark.parametrize("name", PACKAGE)
+def test_a_file_fits_in_a_head(name):
+    assert len(text(name).splitlines()) <= FILE_LINES_MAX
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_a_line_fits_in_its_columns(name):
+    assert not matches(re.compile(f".{{{COLUMNS_MAX + 1}}}"), [name])
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_a_module_says_what_it_is_for(name):
+    assert ast.get_docstring(tree(name))
+
+
+def protocol_methods() -> set[str]:
+    """List the methods that make a class a policy: those of the protocols in the core."""
+    name = "allocator/core/policy.py"
+    return {
+        member.name
+        for node in (tree(name).body if (ROOT / name).exists() else [])
+        if isinstance(node, ast.ClassDef)
+        and any(ast.unparse(base).startswith("Protocol") for base in node.bases)
+        for member in node.body
+        if isinstance(member, ast.FunctionDef) and not member.name.startswith("_")
+    }
+
+
+@pytest.mark.parametrize("name", sources("allocator/policies/"))
+def test_a_policy_cites_its_source(name):
+    """Whoever reads a criterion must be able to find the page that defines it."""
+    methods = protocol_methods()
+    defines_policy = any(
+        isinstance(member, ast.FunctionDef) and member.name in methods
+        for node in tree(name).body
+        if isinstance(node, ast.ClassDef)
+        for member in node.body
+    )
+    if defines_policy:
+        assert re.search(r"^References\n-{10}$", ast.get_docstring(tree(name)) or "", re.MULTILINE)
+
+
+def test_an_agent_is_called_an_agent():
+    """Mesos's older word lives in its own interface, and so only in the module's adapter."""
+    names = [name for name in tracked() if not name.startswith("mesos-module/adapter/")]
+    assert not matches(re.compile(OLD_NAME_OF_AGENT, re.IGNORECASE), names)
+    assert not [name for name in names if OLD_NAME_OF_AGENT in name.lower()]
+
+
+def test_nothing_is_left_for_later():
+    assert not matches(UNFINISHED, list(tracked()))
+
+
+def test_nothing_names_a_registry_or_a_path_of_one_machine():
+    names = list(tracked())
+    assert not matches(REGISTRY, names)
+    assert not matches(MACHINE_PATH, names)
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+def test_a_lock_is_complete_and_says_what_not_where(name):
+    """Whoever installs chooses the index; the hashes make sure that it does not matter."""
+    requirements = re.split(r"^(?=[a-z0-9])", text(name), flags=re.MULTILINE)[1:]
+    assert requirements
+    assert not [each for each in requirements if "--hash=sha256:" not in each]
+    assert "://" not in text(name)
+
+
+def imported_names(name: str) -> Iterator[str]:
+    """Yield every module a file may import; for `from a import b` both a and a.b.
+
+    A dotted name in a string counts too, for that is how a lazy import is spelled.
+    """
+    package = module_name(name).split(".")
+    if not name.endswith("/__init__.py"):
+        package.pop()
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parent = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*parent, *([node.module] if node.module else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value.partition(":")[0]
+
+
+def test_no_file_is_dead():
+    """Every module is imported by another one of the package, or is where a process starts."""
+    entries = {"allocator.__main__", "allocator.cli"}
+    used = {
+        target for name in PACKAGE for target in imported_names(name) if target != module_name(name)
+    }
+    modules = {module_name(name) for name in PACKAGE if not name.endswith("/__init__.py")}
+    assert not sorted(modules - used - entries)
+
+
+def public_names(name: str) -> set[str]:
+    """List what a module offers: its own definitions, and for a package what it re-exports."""
+    names = set()
+    for node in tree(name).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+        elif (
+            isinstance(node, ast.ImportFrom)
+            and name.endswith("/__init__.py")
+            and (node.level or (node.module or "").partition(".")[0] == "allocator")
+        ):
+            names.update(alias.asname or alias.name for alias in node.names)
+    return {public for public in names if not public.startswith("_")}
+
+
+def declared_names(name: str) -> list[str] | None:
+    """Read `__all__`, if the module has one."""
+    for node in tree(name).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return ast.literal_eval(node.value)
+    return None
+
+
+@pytest.mark.parametrize("name", PACKAGE)
+def test_all_is_exactly_what_is_public(name):
+    declared = declared_names(name)
+    if declared is not None:
+        assert len(declared) == len(set(declared))
+        assert {each for each in declared if not each.startswith("__")} == public_names(name)
