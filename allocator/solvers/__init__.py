@@ -16,7 +16,7 @@ class NotOptimal(RuntimeError):  # noqa: N818  (it is a verdict on an answer, no
         How far it may be.
     """
 
-    def __init__(self, problem: str, residual: float, tolerance: float) -> None:  # noqa: D107
+    def __init__(self, problem: str, residual: float, tolerance: float) -> None:
         super().__init__(f"{problem}: residual {residual:.3g} exceeds {tolerance:.3g}")
         self.residual = residual
         self.tolerance = tolerance

@@ -164,7 +164,7 @@ def _polish(need: Floats, part: Floats, price: Floats) -> Floats:
 
 def _solve_symmetric(matrix: Floats, right: Floats) -> Floats:
     """Solve a system that may be singular: then the shortest solution."""
-    return np.linalg.lstsq(matrix, right, rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], np.float64)
 
 
 def _room(value: Floats, step: Floats) -> float:
