@@ -1,0 +1,34 @@
+# The sidecar's image. `make image` builds it; the wheel's sources are all that enters (.dockerignore).
+
+FROM python:3.11-slim-bookworm AS build
+# The environment is made here and copied, so that the compiler's leavings and pip's cache stay here.
+RUN python -m venv /opt/mesos-allocator
+ENV PATH=/opt/mesos-allocator/bin:$PATH
+WORKDIR /src
+COPY requirements.lock .
+RUN pip install --no-cache-dir --require-hashes --requirement requirements.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY allocator allocator
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
+ && pip install --no-cache-dir --no-deps /wheels/*.whl \
+ && mesos-allocator --help >/dev/null
+
+FROM python:3.11-slim-bookworm
+LABEL org.opencontainers.image.title="mesos-allocator" \
+      org.opencontainers.image.description="Decides, for an Apache Mesos master, who is offered which agent's resources" \
+      org.opencontainers.image.licenses="Apache-2.0"
+# Compiled loops are cached where the process may write; the rest of the image it only reads.
+RUN useradd --system --uid 5056 --home-dir /var/lib/mesos-allocator --create-home mesos-allocator
+COPY --from=build /opt/mesos-allocator /opt/mesos-allocator
+ENV PATH=/opt/mesos-allocator/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    NUMBA_CACHE_DIR=/var/lib/mesos-allocator/numba \
+    MPLCONFIGDIR=/var/lib/mesos-allocator/matplotlib
+USER mesos-allocator
+WORKDIR /var/lib/mesos-allocator
+# gRPC for masters and operators; HTTP for /metrics, /healthz and /readyz.
+EXPOSE 5056 5057
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
+  CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:5057/healthz', timeout=4)"]
+ENTRYPOINT ["mesos-allocator"]
+CMD ["serve"]
