@@ -1,0 +1,203 @@
+"""The allocator: facts in, decisions out.
+
+It has no clock, no thread and no source of chance of its own. What it does depends on the events
+and the times that it is told, so that the same journal gives the same decisions.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from allocator.core import cycle as cycles
+from allocator.core import events, on_agents, on_frameworks, on_resources, on_settings
+from allocator.core.decisions import Decisions
+from allocator.core.demand import Settings
+from allocator.core.events import EventError
+from allocator.core.policy import Policy, PolicySpec
+from allocator.core.snapshot import Grants, Ints
+from allocator.core.state import Limits, State
+
+_HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
+    {
+        events.Options: on_settings.set_options,
+        events.Define: on_frameworks.define,
+        events.AddAgent: on_agents.add_agent,
+        events.UpdateAgent: on_agents.update_agent,
+        events.RemoveAgent: on_agents.remove_agent,
+        events.ActivateAgent: on_agents.activate_agent,
+        events.SetWhitelist: on_agents.set_whitelist,
+        events.SetUnavailability: on_agents.set_unavailability,
+        events.AddFramework: on_frameworks.add_framework,
+        events.UpdateFramework: on_frameworks.update_framework,
+        events.RemoveFramework: on_frameworks.remove_framework,
+        events.ActivateFramework: on_frameworks.activate_framework,
+        events.Suppress: on_frameworks.suppress,
+        events.Revive: on_frameworks.revive,
+        events.Request: on_frameworks.request,
+        events.SetWeights: on_frameworks.set_weights,
+        events.SetQuota: on_frameworks.set_quota,
+        events.BeginRecovery: on_frameworks.begin_recovery,
+        events.Hold: on_resources.hold,
+        events.Release: on_resources.release,
+        events.Refuse: on_resources.refuse,
+        events.Transition: on_resources.transition,
+        events.UpdateAllocation: on_resources.update_allocation,
+        events.Exclude: on_resources.exclude,
+        events.InverseOffer: on_resources.inverse_offer,
+        events.Settle: on_resources.settle,
+        events.SetPaused: on_settings.set_paused,
+        events.SetDemand: on_settings.set_demand,
+        events.SetConstraint: on_settings.set_constraint,
+    }
+)
+
+
+class Allocator:
+    """Keeps one session's books, and decides who is offered what.
+
+    Attributes
+    ----------
+    state : State
+        To read; only `step` and `allocate` change it.
+    last_cycle : CycleReport
+    cycle : int
+        Cycles run so far.
+    """
+
+    def __init__(
+        self,
+        build_policy: Callable[[PolicySpec], Policy],
+        settings: Settings,
+        limits: Limits | None = None,
+    ) -> None:
+        """Begin a session.
+
+        Parameters
+        ----------
+        build_policy : callable
+            Makes a policy of its specification; raises ValueError where it is none.
+        settings : Settings
+            What operators set; taken over and changed by later events.
+        limits : Limits
+
+        Raises
+        ------
+        ValueError
+            Where the settings name no policy.
+        """
+        self.state = State(settings, limits or Limits())
+        self.last_cycle = cycles.CycleReport()
+        self.cycle = 0
+        self._build = build_policy
+        self._policy = build_policy(settings.policy)
+        self._fallback: Policy | None = None
+        self._freezer = cycles.Freezer()
+
+    @property
+    def settings(self) -> Settings:
+        """What operators set."""
+        return self.state.settings
+
+    def step(self, event: events.Event) -> None:
+        """Apply one event.
+
+        Raises
+        ------
+        EventError
+            Where the event is not possible; then nothing has changed.
+        """
+        if isinstance(event, events.SetPolicy):
+            self._policy = on_settings.set_policy(self.state, event, self._build)
+            return
+        _HANDLERS[type(event)](self.state, event)
+
+    def advance(self, now_ms: int) -> None:
+        """Tell the time of the events that follow, and of the next cycle.
+
+        Raises
+        ------
+        EventError
+            Where time would run backwards.
+        """
+        if now_ms < self.state.now_ms:
+            message = f"{now_ms} is before {self.state.now_ms}; the clock must not run backwards"
+            raise EventError("value", "clock_ms", message)
+        self.state.now_ms = now_ms
+
+    def allocate(self, now_ms: int, agents: Ints | None = None) -> Decisions:
+        """Run a cycle.
+
+        Parameters
+        ----------
+        now_ms : int
+        agents : (n,) int64 or None
+            Only these agents; None: all.
+        """
+        self.advance(now_ms)
+        self.cycle += 1
+        state = self.state
+        state.filters.expire(now_ms)
+        if self._holds_back():
+            self.last_cycle = cycles.CycleReport()
+            return self._nothing()
+        snapshot = self._freezer.freeze(state, agents)
+        candidates, clients = len(snapshot.agents), len(snapshot.tree.client)
+        if not candidates or not clients:
+            self.last_cycle = cycles.CycleReport(candidates, clients)
+            return self._nothing()
+        seed = _seed(state.settings.seed, self.cycle)
+        error = ""
+        try:
+            grants = cycles.run_policy(state, snapshot, self._policy, seed)
+        except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
+            error = f"{type(problem).__name__}: {problem}"
+            snapshot = self._freezer.freeze(state, agents)
+            grants = cycles.run_policy(state, snapshot, self._drf(), seed)
+        decisions = cycles.commit(state, snapshot, grants, self.cycle)
+        self.last_cycle = cycles.CycleReport(
+            candidates, clients, len(grants), len(decisions), error
+        )
+        return decisions
+
+    def check(self) -> None:
+        """Verify every invariant of the books.
+
+        Raises
+        ------
+        AssertionError
+        """
+        self.state.check()
+
+    def _holds_back(self) -> bool:
+        state = self.state
+        if state.recovery_until is not None and state.now_ms >= state.recovery_until[1]:
+            state.recovery_until = None
+        return state.paused or state.recovery_until is not None
+
+    def _drf(self) -> Policy:
+        if self._fallback is None:
+            self._fallback = self._build(PolicySpec("drf"))
+        return self._fallback
+
+    def _nothing(self) -> Decisions:
+        none = Grants.none(0)
+        return Decisions(
+            cycle=self.cycle,
+            first_decision=self.state.tentative.next,
+            framework=none.client,
+            role=none.client,
+            agent=none.agent,
+            kind=np.empty(0, np.int64),
+            amount=none.amount,
+        )
+
+
+def _seed(seed: int, cycle: int) -> int:
+    """Derive a cycle's seed: one round of splitmix64 over both numbers."""
+    mask = (1 << 64) - 1
+    mixed = (seed * 0x9E3779B97F4A7C15 + cycle * 0xD1B54A32D192ED03) & mask
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & mask
+    return mixed ^ (mixed >> 31)

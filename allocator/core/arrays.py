@@ -1,0 +1,186 @@
+"""Arrays that grow, a map from keys to rows, and linked lists in arrays.
+
+These are the containers that the books are made of. Loops over them are compiled, so that one
+event about ten thousand rows costs about as much as one about a single row.
+"""
+
+import heapq
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.core.snapshot import Ints
+
+_FEWEST = 8
+
+_Item = TypeVar("_Item", bound=np.generic)
+
+
+def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArray[_Item]:
+    """Make room for so many rows (and columns), doubling; new places hold zeros.
+
+    Returns the array itself where it is large enough.
+    """
+    shape = [_doubled(array.shape[0], rows), *array.shape[1:]]
+    if columns is not None:
+        shape[1] = max(array.shape[1], columns)
+    if tuple(shape) == array.shape:
+        return array
+    larger = np.zeros(shape, array.dtype)
+    larger[tuple(slice(0, size) for size in array.shape)] = array
+    return larger
+
+
+def _doubled(size: int, wanted: int) -> int:
+    size = max(size, _FEWEST)
+    while size < wanted:
+        size *= 2
+    return size
+
+
+def pair(high: Ints | int, low: Ints | int) -> Any:  # noqa: ANN401
+    """One key of two row numbers."""
+    return (np.asarray(high, np.int64) << np.int64(32)) | np.asarray(low, np.int64)
+
+
+class FreeRows:
+    """Row numbers that are free, lowest first."""
+
+    def __init__(self, first: int) -> None:
+        """Rows from `first` on are free."""
+        self._returned: list[int] = []
+        self._next = first
+
+    def take(self) -> int:
+        """Take the lowest free row."""
+        if self._returned:
+            return heapq.heappop(self._returned)
+        self._next += 1
+        return self._next - 1
+
+    def give(self, row: int) -> None:
+        """Give a row back."""
+        heapq.heappush(self._returned, row)
+
+    @property
+    def limit(self) -> int:
+        """One more than the highest row that was ever taken."""
+        return self._next
+
+
+@numba.njit(cache=True)
+def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
+    """Find the slot of a key, or the empty one where it would go."""
+    mask = len(keys) - 1
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    slot = np.int64(mixed >> np.uint64(32)) & mask
+    while keys[slot] != key and keys[slot] != -1:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@numba.njit(cache=True)
+def _get_many(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
+    found = np.empty(len(wanted), np.int64)
+    for i in range(len(wanted)):
+        slot = _slot(keys, wanted[i])
+        found[i] = rows[slot] if keys[slot] != -1 else -1
+    return found
+
+
+@numba.njit(cache=True)
+def _put_many(keys: Ints, rows: Ints, new_keys: Ints, new_rows: Ints) -> None:
+    for i in range(len(new_keys)):
+        slot = _slot(keys, new_keys[i])
+        keys[slot] = new_keys[i]
+        rows[slot] = new_rows[i]
+
+
+@numba.njit(cache=True)
+def _delete_many(keys: Ints, rows: Ints, gone: Ints) -> None:
+    mask = len(keys) - 1
+    for i in range(len(gone)):
+        hole = _slot(keys, gone[i])
+        if keys[hole] == -1:
+            continue
+        keys[hole] = -1
+        # Close the gap: whatever follows without a break may have been pushed past this slot.
+        slot = (hole + 1) & mask
+        while keys[slot] != -1:
+            key, row = keys[slot], rows[slot]
+            keys[slot] = -1
+            home = _slot(keys, key)
+            keys[home] = key
+            rows[home] = row
+            slot = (slot + 1) & mask
+
+
+class KeyMap:
+    """A map from int64 keys (>= 0) to rows, with open addressing."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self._keys = np.full(_FEWEST, -1, np.int64)
+        self._rows = np.zeros(_FEWEST, np.int64)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get(self, keys: Ints) -> Ints:
+        """Rows of keys; -1 where a key is absent."""
+        return _get_many(self._keys, self._rows, keys)
+
+    def get_one(self, key: int) -> int:
+        """Row of one key, or -1."""
+        slot = _slot(self._keys, key)
+        return int(self._rows[slot]) if self._keys[slot] != -1 else -1
+
+    def put(self, keys: Ints, rows: Ints) -> None:
+        """Add keys that are absent."""
+        self._count += len(keys)
+        if self._count * 2 > len(self._keys):
+            self._resize()
+        _put_many(self._keys, self._rows, keys, rows)
+
+    def delete(self, keys: Ints) -> None:
+        """Remove keys that are present."""
+        _delete_many(self._keys, self._rows, keys)
+        self._count -= len(keys)
+
+    def keys(self) -> Ints:
+        """All keys, in no order that means anything."""
+        return self._keys[self._keys >= 0]
+
+    def _resize(self) -> None:
+        used = self._keys >= 0
+        old_keys, old_rows = self._keys[used], self._rows[used]
+        size = _doubled(len(self._keys), 4 * self._count)
+        self._keys = np.full(size, -1, np.int64)
+        self._rows = np.zeros(size, np.int64)
+        _put_many(self._keys, self._rows, old_keys, old_rows)
+
+
+@numba.njit(cache=True)
+def push(head: Ints, following: Ints, previous: Ints, owner: int, item: int) -> None:
+    """Put an item at the head of its owner's doubly linked list."""
+    first = head[owner]
+    following[item] = first
+    previous[item] = -1
+    if first >= 0:
+        previous[first] = item
+    head[owner] = item
+
+
+@numba.njit(cache=True)
+def unlink(head: Ints, following: Ints, previous: Ints, owner: int, item: int) -> None:
+    """Take an item out of its owner's doubly linked list."""
+    before, after = previous[item], following[item]
+    if before >= 0:
+        following[before] = after
+    else:
+        head[owner] = after
+    if after >= 0:
+        previous[after] = before

@@ -1,0 +1,116 @@
+"""Where demand vectors come from.
+
+The first source that answers counts: the framework's REQUEST call, a label on its information, the
+operator's rules, what it accepted before. An unknown demand is not zero: the framework is served
+with whatever is free.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from allocator.core.events import EventError, FrameworkInfo, SetConstraint, SetDemand
+from allocator.core.policy import PolicySpec
+from allocator.core.resources import parse_quantities
+
+DEMAND_LABEL = "allocator.demand"
+CONSTRAINT_LABEL = "allocator.constraint"
+
+
+@dataclass(slots=True)
+class Settings:
+    """What operators set. Outlives sessions.
+
+    Attributes
+    ----------
+    policy : PolicySpec
+    seed : int
+        Where all chance comes from.
+    learn_demand : bool
+        Whether what a framework accepted tells its demand.
+    learn_after : int
+        Acceptances before that counts.
+    probe_after : int
+        A characterised client that uses nothing and declined so often in a row is served once with
+        all that is free: its demand may be more than we think.
+    demands, constraints : dict of (role, framework_name) to rule
+        Patterns; of several that match, the one that was set last counts for a demand, and all of
+        them for constraints.
+    """
+
+    policy: PolicySpec = field(default_factory=PolicySpec)
+    seed: int = 0
+    learn_demand: bool = True
+    learn_after: int = 3
+    probe_after: int = 3
+    demands: dict[tuple[str, str], SetDemand] = field(default_factory=dict)
+    constraints: dict[tuple[str, str], SetConstraint] = field(default_factory=dict)
+
+    def demand_rule(self, role: str, framework_name: str) -> SetDemand | None:
+        """Find the operator's rule for a client."""
+        found = None
+        for (role_pattern, name_pattern), rule in self.demands.items():
+            if matches(role_pattern, role) and matches(name_pattern, framework_name):
+                found = rule
+        return found
+
+    def constraint_rules(self, role: str, framework_name: str) -> list[str]:
+        """Find the operator's expressions for a client."""
+        return [
+            rule.expression
+            for (role_pattern, name_pattern), rule in self.constraints.items()
+            if rule.expression is not None
+            and matches(role_pattern, role)
+            and matches(name_pattern, framework_name)
+        ]
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether a shell pattern matches; an empty one matches everything."""
+    return not pattern or fnmatchcase(text, pattern)
+
+
+def declared_demand(
+    settings: Settings,
+    info: FrameworkInfo,
+    request: Mapping[str, int] | None,
+    role: str,
+) -> tuple[str, Mapping[str, int]] | None:
+    """Find the demand that somebody stated.
+
+    Returns
+    -------
+    (source, amounts) or None
+        None where nobody did; empty amounts where the operator says that it is unknown.
+    """
+    if request:
+        return "request", request
+    label = info.labels.get(DEMAND_LABEL)
+    if label:
+        stated = label_demand(label)
+        if stated:
+            return "label", stated
+    rule = settings.demand_rule(role, info.name)
+    if rule is not None and rule.demand is not None:
+        return "operator", rule.demand
+    return None
+
+
+def label_demand(label: str) -> dict[str, int] | None:
+    """Read a demand label; None where it says nothing that can be used.
+
+    A label is a framework's own text. One that does not parse must not end the session of the
+    master, which cannot mend it.
+    """
+    try:
+        stated = parse_quantities(label)
+    except ValueError:
+        return None
+    return {name: amount for name, amount in stated.items() if amount} or None
+
+
+def check_demand(demand: Mapping[str, int] | None, field_name: str) -> None:
+    """Raise an `EventError` where an operator's demand is not one."""
+    if demand and not any(demand.values()):
+        message = "all amounts are zero; leave the demand empty where it is unknown"
+        raise EventError("value", field_name, message)

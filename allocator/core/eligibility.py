@@ -1,0 +1,182 @@
+"""Who may not be served where: a bit for each (agent, client).
+
+Three sources bar a pair: exclusions that the host told us of, rules on attributes (operator or
+label), and capabilities. The host's are kept bit by bit. The others depend on the client only
+through its *rule*, which few clients do not share: so they are evaluated once for each rule and
+agent, and painted with the rule's mask of clients.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from allocator.core.arrays import grow
+from allocator.core.constraints import Clause
+from allocator.core.snapshot import Bools, Ints, Words
+
+_BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a client demands of agents, beside room.
+
+    Attributes
+    ----------
+    clauses : tuple of Clause
+    gpus : bool
+        The framework can take agents that have GPUs.
+    any_region : bool
+        The framework can take agents outside the master's region.
+    many_roles : bool
+        The framework needs agents that know several roles.
+    nested_role : bool
+        The role is below another one, which the agent must understand.
+    """
+
+    clauses: tuple[Clause, ...] = ()
+    gpus: bool = True
+    any_region: bool = True
+    many_roles: bool = False
+    nested_role: bool = False
+
+    def allows(self, agent: "AgentTraits") -> bool:
+        """Whether the agent satisfies the rule."""
+        return (
+            (self.gpus or not agent.gpus)
+            and (self.any_region or not agent.remote)
+            and (not self.many_roles or agent.many_roles)
+            and (not self.nested_role or agent.nested_roles)
+            and all(clause.holds(agent.attributes) for clause in self.clauses)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTraits:
+    """What rules look at."""
+
+    attributes: Mapping[str, str]
+    gpus: bool
+    remote: bool
+    many_roles: bool
+    nested_roles: bool
+
+
+@dataclass(slots=True)
+class _RuleClass:
+    """The clients with one rule, and the agents that it bars."""
+
+    clients: set[int] = field(default_factory=set)
+    mask: Words = field(default_factory=lambda: np.zeros(0, np.uint64))
+    bars: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+
+class Eligibility:
+    """The relation between clients and agents.
+
+    Attributes
+    ----------
+    excluded : (A, W) uint64
+        Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
+    """
+
+    def __init__(self) -> None:
+        """Begin with everybody welcome everywhere."""
+        self.excluded: Words = np.zeros((0, 0), np.uint64)
+        self._told: Words = np.zeros((0, 0), np.uint64)
+        self._traits: list[AgentTraits | None] = []
+        self._rule: dict[int, Rule] = {}
+        self._classes: dict[Rule, _RuleClass] = {}
+
+    def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
+        """Make room for so many agents and clients."""
+        words = max(self.excluded.shape[1], -(-clients // _BITS), 1)
+        self.excluded = grow(self.excluded, agents, words)
+        self._told = grow(self._told, agents, words)
+        self._traits.extend([None] * (agents - len(self._traits)))
+        for entry in self._classes.values():
+            entry.mask = grow(entry.mask, words)[:words]
+            entry.bars = grow(entry.bars, len(self.excluded))[: len(self.excluded)]
+
+    def set_agent(self, agent: int, traits: AgentTraits | None) -> None:
+        """Tell what an agent is like; None: it is gone, with the exclusions on it."""
+        if traits is None:
+            self._told[agent] = 0
+        self._traits[agent] = traits
+        row = self._told[agent].copy()
+        for rule, entry in self._classes.items():
+            entry.bars[agent] = traits is not None and not rule.allows(traits)
+            if entry.bars[agent]:
+                row |= entry.mask
+        self.excluded[agent] = row
+
+    def set_rule(self, client: int, rule: Rule | None) -> None:
+        """Give a client its rule; None: it is gone, with the exclusions of it."""
+        word, bit = client // _BITS, np.uint64(1) << np.uint64(client % _BITS)
+        if rule is None:
+            self._told[:, word] &= ~bit
+        elif self._rule.get(client) == rule:
+            return
+        self._leave(client)
+        column = self._told[:, word] & bit
+        if rule is not None:
+            entry = self._class(rule)
+            entry.clients.add(client)
+            entry.mask[word] |= bit
+            self._rule[client] = rule
+            column[entry.bars] = bit
+        self.excluded[:, word] = (self.excluded[:, word] & ~bit) | column
+
+    def tell(self, client: Ints, agent: Ints, excluded: Bools) -> None:
+        """Take note of exclusions (N,) that begin or end, in order."""
+        for one, where, begins in zip(
+            client.tolist(), agent.tolist(), excluded.tolist(), strict=True
+        ):
+            word, bit = one // _BITS, np.uint64(1) << np.uint64(one % _BITS)
+            if begins:
+                self._told[where, word] |= bit
+                self.excluded[where, word] |= bit
+            else:
+                self._told[where, word] &= ~bit
+                rule = self._rule.get(one)
+                if rule is None or not self._classes[rule].bars[where]:
+                    self.excluded[where, word] &= ~bit
+
+    def barred(self, client: Ints, agent: Ints) -> Bools:
+        """Which pairs (N,) are excluded."""
+        words = self.excluded[agent, client // _BITS]
+        return ((words >> (client % _BITS).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
+
+    def _leave(self, client: int) -> None:
+        rule = self._rule.pop(client, None)
+        if rule is None:
+            return
+        entry = self._classes[rule]
+        entry.clients.discard(client)
+        if not entry.clients:
+            del self._classes[rule]
+        else:
+            entry.mask[client // _BITS] &= ~(np.uint64(1) << np.uint64(client % _BITS))
+
+    def _class(self, rule: Rule) -> _RuleClass:
+        if rule not in self._classes:
+            entry = _RuleClass(
+                mask=np.zeros(self.excluded.shape[1], np.uint64),
+                bars=np.zeros(len(self.excluded), np.bool_),
+            )
+            for agent, traits in enumerate(self._traits):
+                entry.bars[agent] = traits is not None and not rule.allows(traits)
+            self._classes[rule] = entry
+        return self._classes[rule]
+
+    def check(self) -> None:
+        """Verify the relation against the rules, pair by pair."""
+        for client, rule in self._rule.items():
+            assert client in self._classes[rule].clients
+            word, bit = client // _BITS, np.uint64(1) << np.uint64(client % _BITS)
+            for agent, traits in enumerate(self._traits):
+                expected = bool(self._told[agent, word] & bit)
+                if traits is not None:
+                    expected = expected or not rule.allows(traits)
+                assert bool(self.excluded[agent, word] & bit) == expected

@@ -1,0 +1,168 @@
+"""What events about agents do to the state.
+
+Each function validates the whole event before it changes anything.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from allocator.core.eligibility import AgentTraits
+from allocator.core.events import (
+    ActivateAgent,
+    AddAgent,
+    AgentInfo,
+    EventError,
+    RemoveAgent,
+    SetUnavailability,
+    SetWhitelist,
+    UpdateAgent,
+)
+from allocator.core.state import State
+
+
+def check_agent(state: State, agent: int, field: str = "agent") -> None:
+    """Raise an `EventError` where the handle names no agent."""
+    if not state.agents.is_bound(agent):
+        message = f"agent {agent} is not bound; add it before it is used"
+        raise EventError("handle", field, message)
+
+
+def add_agent(state: State, event: AddAgent) -> None:
+    """Bind an agent; all of it is free."""
+    agent, limit = event.agent, state.limits.agents
+    if not 1 <= agent <= limit:
+        message = f"agent {agent} is out of range; handles of agents are 1 to {limit}"
+        raise EventError("limit", "agent", message)
+    if state.agents.is_bound(agent):
+        message = f"agent {agent} is bound already; remove it first, or take a free handle"
+        raise EventError("handle", "agent", message)
+    capacity = state.space.vector(event.capacity, "capacity")
+    state.reserve(agents=agent + 1)
+    state.agents.bind(agent, event.info, capacity, active=event.active)
+    state.agents.unavailable_from_ms[agent] = event.unavailable_from_ms
+    state.agents.unavailable_for_ms[agent] = event.unavailable_for_ms
+    _refresh(state, agent)
+    _end_recovery(state)
+
+
+def update_agent(state: State, event: UpdateAgent) -> None:
+    """Replace an agent's information or capacity."""
+    agent = event.agent
+    check_agent(state, agent)
+    info = state.agents.info[agent]
+    assert info is not None
+    capacity = None
+    if event.capacity is not None:
+        capacity = state.space.vector(event.capacity, "capacity")
+    new = _updated(info, event)
+    if capacity is not None:
+        state.agents.set_capacity(agent, capacity)
+    if new.attributes != info.attributes:
+        state.filters.drop_agent(agent)
+    state.agents.info[agent] = new
+    _refresh(state, agent)
+
+
+def _updated(info: AgentInfo, event: UpdateAgent) -> AgentInfo:
+    if event.attributes is not None:
+        info = replace(
+            info,
+            hostname=info.hostname if event.hostname is None else event.hostname,
+            attributes=event.attributes,
+            region=event.region,
+            zone=event.zone,
+        )
+    if event.capabilities is not None:
+        info = replace(info, capabilities=event.capabilities)
+    return info
+
+
+def remove_agent(state: State, event: RemoveAgent) -> None:
+    """Unbind an agent; what was held on it is gone."""
+    agent = event.agent
+    check_agent(state, agent)
+    rows = state.ledger.rows_of_agent(agent)
+    held_by = np.unique(state.ledger.books.client[rows])
+    state.ledger.drop(rows)
+    state.filters.drop_agent(agent)
+    state.tentative.void_agent(agent)
+    state.eligibility.set_agent(agent, None)
+    state.agents.unbind(agent)
+    for client in held_by.tolist():
+        close_client_if_idle(state, client)
+
+
+def activate_agent(state: State, event: ActivateAgent) -> None:
+    """Let an agent be offered, or not."""
+    check_agent(state, event.agent)
+    state.agents.active[event.agent] = event.active
+
+
+def set_whitelist(state: State, event: SetWhitelist) -> None:
+    """Allow agents by host."""
+    state.whitelist = event.hostnames
+    for agent in np.flatnonzero(state.agents.bound).tolist():
+        state.agents.whitelisted[agent] = _whitelisted(state, agent)
+
+
+def set_unavailability(state: State, event: SetUnavailability) -> None:
+    """Note when an agent is maintained."""
+    check_agent(state, event.agent)
+    state.agents.unavailable_from_ms[event.agent] = event.start_ms
+    state.agents.unavailable_for_ms[event.agent] = event.duration_ms
+
+
+def close_client_if_idle(state: State, client: int) -> None:
+    """Free a client's row once it is not subscribed and has nothing left."""
+    clients = state.clients
+    if (
+        clients.framework[client] == 0
+        or clients.subscribed[client]
+        or state.ledger.books.agents_held[client]
+        or state.tentative.has_client(client)
+    ):
+        return
+    state.filters.drop_client(client)
+    state.eligibility.set_rule(client, None)
+    state.frameworks.clients[int(clients.framework[client])].discard(client)
+    clients.close(client)
+
+
+def _refresh(state: State, agent: int) -> None:
+    """Derive what depends on an agent's information."""
+    state.agents.whitelisted[agent] = _whitelisted(state, agent)
+    state.eligibility.set_agent(agent, _traits(state, agent))
+
+
+def _whitelisted(state: State, agent: int) -> bool:
+    info = state.agents.info[agent]
+    return state.whitelist is None or (info is not None and info.hostname in state.whitelist)
+
+
+def _traits(state: State, agent: int) -> AgentTraits:
+    info = state.agents.info[agent]
+    assert info is not None
+    capacity = state.agents.capacity[agent]
+    gpus = any(
+        kind is not None and kind.name == "gpus" and capacity[handle] > 0
+        for handle, kind in enumerate(state.space.kinds)
+    )
+    home = state.options.region
+    return AgentTraits(
+        attributes={
+            "hostname": info.hostname,
+            "region": info.region,
+            "zone": info.zone,
+            **info.attributes,
+        },
+        gpus=gpus,
+        remote=bool(home and info.region and info.region != home),
+        many_roles="MULTI_ROLE" in info.capabilities,
+        nested_roles="HIERARCHICAL_ROLE" in info.capabilities,
+    )
+
+
+def _end_recovery(state: State) -> None:
+    if state.recovery_until is not None and len(state.agents) >= state.recovery_until[0]:
+        state.recovery_until = None

@@ -1,0 +1,125 @@
+"""Kinds of resources, and the columns that policies see.
+
+A *kind* is everything that must be equal for two amounts to be added up. A *column* is a resource
+by name. The books are kept by kind; shares and policies are about columns.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+MILLI = 1000
+"""Amounts are integers in thousandths, the precision of Mesos's scalars."""
+
+AMOUNT_MAX = 2**53
+"""No amount is larger: every sum of a cluster stays exact in a float64, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What must be equal for two amounts to be added up.
+
+    Attributes
+    ----------
+    name : str
+    scalar : bool
+        False: ranges and sets, kept as counts.
+    reservation : tuple of str
+        The stack of reservations, outermost last, each as text; empty where unreserved.
+    reserved_role : str
+        Role of the effective reservation; empty where unreserved.
+    revocable, shared : bool
+    provider, disk : str
+        Empty where there is none.
+    atomic : bool
+        Offered whole or not at all.
+    """
+
+    name: str
+    scalar: bool = True
+    reservation: tuple[str, ...] = ()
+    reserved_role: str = ""
+    revocable: bool = False
+    shared: bool = False
+    provider: str = ""
+    disk: str = ""
+    atomic: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """True for what any framework may be given any part of."""
+        return not (self.reservation or self.revocable or self.shared or self.provider or self.disk)
+
+
+def parse_amount(text: str) -> int:
+    """Read a decimal amount into thousandths.
+
+    Raises
+    ------
+    ValueError
+        Where the text is no finite number, is negative, or is larger than `AMOUNT_MAX`.
+
+    Examples
+    --------
+    >>> parse_amount("1.5")
+    1500
+    """
+    try:
+        amount = Decimal(text.strip())
+    except InvalidOperation:
+        message = f"{text!r} is not a number; write it as in 'cpus:1.5'"
+        raise ValueError(message) from None
+    if not amount.is_finite() or amount < 0 or amount * MILLI > AMOUNT_MAX:
+        message = f"{text!r} is out of range; it must be from 0 to {AMOUNT_MAX // MILLI}"
+        raise ValueError(message)
+    return int((amount * MILLI).to_integral_value())
+
+
+def format_amount(amount: int) -> str:
+    """Write thousandths as a decimal without trailing zeros.
+
+    Examples
+    --------
+    >>> format_amount(1500), format_amount(2000), format_amount(-1)
+    ('1.5', '2', '-0.001')
+    """
+    sign = "-" if amount < 0 else ""
+    whole, rest = divmod(abs(amount), MILLI)
+    return f"{sign}{whole}" + (f".{rest:03d}".rstrip("0") if rest else "")
+
+
+def parse_quantities(text: str) -> dict[str, int]:
+    """Read amounts by name, in Mesos's form.
+
+    Raises
+    ------
+    ValueError
+        Naming the part that is wrong.
+
+    Examples
+    --------
+    >>> parse_quantities("cpus:2;mem:3584")
+    {'cpus': 2000, 'mem': 3584000}
+    """
+    quantities: dict[str, int] = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        name, colon, amount = part.partition(":")
+        name = name.strip()
+        if not colon or not name:
+            message = f"{part!r} is not of the form name:amount, as in 'cpus:2;mem:1024'"
+            raise ValueError(message)
+        if name in quantities:
+            message = f"{name!r} is given twice; give each resource once"
+            raise ValueError(message)
+        quantities[name] = parse_amount(amount)
+    return quantities
+
+
+def format_quantities(quantities: dict[str, int]) -> str:
+    """Write amounts by name, in Mesos's form.
+
+    Examples
+    --------
+    >>> format_quantities({"cpus": 2000, "mem": 3584000})
+    'cpus:2;mem:3584'
+    """
+    return ";".join(f"{name}:{format_amount(amount)}" for name, amount in quantities.items())

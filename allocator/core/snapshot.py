@@ -1,0 +1,214 @@
+"""What a cycle decides on, and what it decides: arrays only.
+
+A `Snapshot` is taken by the core at the start of a cycle and handed to the policy, which answers
+with `Grants`. Its arrays are the policy's to read; `free` is the policy's own copy to write.
+
+Index spaces
+------------
+agent
+    row of the agent arrays, 0 to A-1. Row 0 is never an agent. Rows that are not bound hold zeros.
+client
+    row of the client arrays, 0 to C-1: one framework in one role.
+column
+    a resource by name, 0 to R-1.
+node
+    a place in the tree of this cycle, 0 to N-1: first one leaf for each client that may be served
+    (L leaves, in the order of client rows), then the inner nodes, children before parents, so that
+    the root is N-1.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Words = NDArray[np.uint64]
+
+
+class Tree(NamedTuple):
+    """Who competes with whom in this cycle.
+
+    Attributes
+    ----------
+    client : (L,) int64
+        Client row of each leaf, ascending.
+    parent : (N,) int64
+        Parent node; -1 for the root.
+    child_start : (N + 1,) int64
+        The children of node n are ``child[child_start[n]:child_start[n + 1]]``.
+    child : (N - 1,) int64
+        Children, ascending within a parent.
+    weight : (N,) float64
+        Weight among siblings, > 0.
+    served : (N,) int64
+        Grants made so far to the clients below the node: of two siblings with equal scores the one
+        that was served less often comes first, then the one with the lower number.
+    """
+
+    client: Ints
+    parent: Ints
+    child_start: Ints
+    child: Ints
+    weight: Floats
+    served: Ints
+
+
+class Filters(NamedTuple):
+    """Refusals in force, as one linked list for each agent.
+
+    A grant to ``client[f]`` on the list's agent is barred when ``amount[f]`` covers what it would
+    be offered: the demand vector where the demand is known, all that is free otherwise.
+
+    Attributes
+    ----------
+    head : (A,) int64
+        First filter of each agent; -1 where there is none.
+    next : (X,) int64
+        Next filter of the same agent; -1 at the end.
+    client : (X,) int64
+    amount : (X, R) int64, thousandths
+    """
+
+    head: Ints
+    next: Ints
+    client: Ints
+    amount: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class AgentClasses:
+    """Agents of equal capacity, taken together.
+
+    Attributes
+    ----------
+    capacity : (K, R) int64, thousandths
+    count : (K,) int64
+    """
+
+    capacity: Ints
+    count: Ints
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The frozen input of one cycle.
+
+    Attributes
+    ----------
+    resources : R names
+    counted : (R,) bool
+        Which resources count towards shares (scalars that the operator did not exclude).
+    capacity : (A, R) int64, thousandths
+    free : (A, R) int64, thousandths
+        What may be granted now; never more than the capacity.
+    total : (R,) int64, thousandths
+        Capacity of the whole cluster.
+    agents : (J,) int64
+        Candidate agents of this cycle, ascending.
+    minimum : (M, R) int64, thousandths
+        An offer must reach one of these rows in every column; M = 0: anything that is not empty.
+    held : (C, R) int64, thousandths
+        Offered and used, of every client.
+    agents_held : (C,) int64
+        On how many agents each client holds something.
+    demand : (C, R) int64, thousandths
+        One task's needs; zeros where unknown.
+    characterised : (C,) bool
+        True: the client is served in whole tasks of its demand. False: with all that is free.
+    excluded : (A, W) uint64
+        Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
+    filters : Filters
+    holder : (H,) int64
+        Sorted keys ``agent * 2**32 + client`` of who holds something where.
+    tree : Tree
+    leaf_of_client : (C,) int64
+        Leaf of each client; -1 where it is not served in this cycle.
+    parent_of_client : (C,) int64
+        The innermost node of this cycle that counts the client's holdings (the parent of its leaf;
+        the nearest ancestor in the tree where it has no leaf).
+    classes : AgentClasses
+        All agents by capacity.
+    """
+
+    resources: tuple[str, ...]
+    counted: Bools
+    capacity: Ints
+    free: Ints
+    total: Ints
+    agents: Ints
+    minimum: Ints
+    held: Ints
+    agents_held: Ints
+    demand: Ints
+    characterised: Bools
+    excluded: Words
+    filters: Filters
+    holder: Ints
+    tree: Tree
+    leaf_of_client: Ints
+    parent_of_client: Ints
+    classes: AgentClasses
+
+    @cached_property
+    def tasks(self) -> Floats:
+        """Whole and part tasks that each client holds, (C,); 0 where the demand is unknown."""
+        needed = self.demand > 0
+        ratio = np.full(self.held.shape, np.inf)
+        np.divide(self.held, self.demand, out=ratio, where=needed)
+        known = self.characterised & needed.any(axis=1)
+        return np.where(known, ratio.min(axis=1, initial=np.inf), 0.0)
+
+    def sum_over_tree(self, values: Floats) -> Floats:
+        """Add up values of clients at every node of the tree.
+
+        Parameters
+        ----------
+        values : (C, K) float64
+
+        Returns
+        -------
+        (N, K) float64
+            At a leaf the client's own row, at an inner node the sum over all clients below it,
+            served in this cycle or not.
+        """
+        tree = self.tree
+        leaves = len(tree.client)
+        result = np.zeros((len(tree.parent), values.shape[1]))
+        np.add.at(result, self.parent_of_client, values)
+        for node in range(leaves, len(tree.parent) - 1):
+            result[tree.parent[node]] += result[node]
+        result[:leaves] = values[tree.client]
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """What a policy gives, one row a grant, in the order in which it was given.
+
+    Attributes
+    ----------
+    client : (G,) int64
+    agent : (G,) int64
+    tasks : (G,) int64
+        Tasks of the demand vector; 0 where all that was free was given.
+    amount : (G, R) int64, thousandths
+    """
+
+    client: Ints
+    agent: Ints
+    tasks: Ints
+    amount: Ints
+
+    def __len__(self) -> int:
+        return len(self.client)
+
+    @staticmethod
+    def none(resources: int) -> "Grants":
+        """No grants at all, over so many resources."""
+        empty = np.empty(0, np.int64)
+        return Grants(empty, empty, empty, np.empty((0, resources), np.int64))

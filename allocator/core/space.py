@@ -1,0 +1,112 @@
+"""The resource space: which kinds there are, and which column each belongs to."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from allocator.core.events import EventError
+from allocator.core.resources import AMOUNT_MAX, Kind
+from allocator.core.snapshot import Bools, Ints
+
+
+class ResourceSpace:
+    """Kinds by handle, columns by name.
+
+    A name gets its column when it is first mentioned, by a kind, a demand or a minimum; then it
+    keeps it.
+    """
+
+    def __init__(self, limit: int, excluded: frozenset[str]) -> None:
+        """Take at most `limit` kinds; names in `excluded` do not count towards shares."""
+        self._limit = limit
+        self._excluded = excluded
+        self.kinds: list[Kind | None] = []
+        self.names: list[str] = []
+        self._column: dict[str, int] = {}
+        self._not_scalar: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def column(self, name: str) -> int:
+        """Column of a resource, made where there is none."""
+        if name not in self._column:
+            self._column[name] = len(self.names)
+            self.names.append(name)
+        return self._column[name]
+
+    def check_kind(self, handle: int, kind: Kind, field: str) -> None:
+        """Raise an `EventError` where the kind cannot be bound."""
+        if not 0 <= handle < self._limit:
+            message = f"kind {handle} is out of range; handles of kinds are 0 to {self._limit - 1}"
+            raise EventError("limit", field, message)
+        known = self.kinds[handle] if handle < len(self.kinds) else None
+        if known is not None and known != kind:
+            message = f"kind {handle} is bound to {known}; bind {kind.name!r} to another handle"
+            raise EventError("handle", field, message)
+
+    def bind(self, handle: int, kind: Kind) -> None:
+        """Bind a kind."""
+        self.kinds.extend([None] * (handle + 1 - len(self.kinds)))
+        self.kinds[handle] = kind
+        self.column(kind.name)
+        if not kind.scalar:
+            self._not_scalar.add(kind.name)
+
+    def vector(self, amounts: Mapping[int, int], field: str) -> Ints:
+        """Amounts by kind as a row.
+
+        Raises
+        ------
+        EventError
+            Where a kind is not bound, or an amount is out of range.
+        """
+        row = np.zeros(len(self.kinds), np.int64)
+        for handle, amount in amounts.items():
+            self.check_bound((handle,), field)
+            if not 0 <= amount <= AMOUNT_MAX:
+                message = f"{amount} of kind {handle} is out of range; give 0 to {AMOUNT_MAX}"
+                raise EventError("value", field, message)
+            row[handle] = amount
+        return row
+
+    def check_bound(self, kinds: Iterable[int], field: str) -> None:
+        """Raise an `EventError` where one of these kinds is not bound."""
+        for handle in kinds:
+            if not 0 <= handle < len(self.kinds) or self.kinds[handle] is None:
+                message = f"kind {handle} is not bound; define it before it is used"
+                raise EventError("handle", field, message)
+
+    def quantities(self, quantities: Mapping[str, int]) -> Ints:
+        """Amounts by name as a row of columns; new names get a column."""
+        columns = [self.column(name) for name in quantities]
+        row = np.zeros(len(self.names), np.int64)
+        row[columns] = list(quantities.values())
+        return row
+
+    def named(self, row: Ints) -> dict[str, int]:
+        """A row of columns as amounts by name, without zeros."""
+        return {self.names[column]: int(row[column]) for column in np.flatnonzero(row)}
+
+    @property
+    def counted(self) -> Bools:
+        """Which columns count towards shares, (R,)."""
+        skipped = self._excluded | self._not_scalar
+        return np.array([name not in skipped for name in self.names], np.bool_)
+
+    @property
+    def plain_kind(self) -> Ints:
+        """The kind of each column that can be granted, (R,); -1 where there is none."""
+        plain = np.full(len(self.names), -1, np.int64)
+        for handle, kind in enumerate(self.kinds):
+            if kind is not None and kind.plain:
+                plain[self._column[kind.name]] = handle
+        return plain
+
+    def by_column(self, amounts: Ints) -> Ints:
+        """Add amounts (n, K) of all kinds up by name: (n, R)."""
+        columns = np.zeros((len(amounts), len(self.names)), np.int64)
+        for handle, kind in enumerate(self.kinds):
+            if kind is not None:
+                columns[:, self._column[kind.name]] += amounts[:, handle]
+        return columns

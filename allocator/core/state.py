@@ -1,0 +1,122 @@
+"""The whole state of one session: tables, ledger, filters, relation, open decisions."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core.demand import Settings
+from allocator.core.eligibility import Eligibility
+from allocator.core.events import Options, SetQuota
+from allocator.core.filters import FilterTable
+from allocator.core.ledger import Ledger
+from allocator.core.roles import RoleTable
+from allocator.core.snapshot import Ints
+from allocator.core.space import ResourceSpace
+from allocator.core.tables import AgentTable, ClientTable, FrameworkTable
+from allocator.core.tentative import Tentative
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a session may ask us to keep.
+
+    Handles are row numbers, so their limit bounds memory; the relation between clients and agents
+    takes one bit for each pair.
+    """
+
+    agents: int = 131_072
+    frameworks: int = 65_536
+    roles: int = 65_536
+    clients: int = 131_072
+    kinds: int = 512
+    filters: int = 20_000_000
+
+
+class State:
+    """Everything that the allocator knows; changed only by `allocator.core.apply`.
+
+    Attributes
+    ----------
+    now_ms : int
+        The host's clock, as it was told last.
+    recovery_until : (int, int) or None
+        While set, nothing is decided until there are so many agents, or until that time.
+    """
+
+    def __init__(self, settings: Settings, limits: Limits) -> None:
+        """Begin empty, with these settings."""
+        self.settings = settings
+        self.limits = limits
+        self.options = Options()
+        self.now_ms = 0
+        self.paused = False
+        self.recovery_until: tuple[int, int] | None = None
+        self.whitelist: frozenset[str] | None = None
+        self.quotas: dict[str, SetQuota] = {}
+        self.space = ResourceSpace(limits.kinds, self.options.fairness_excluded)
+        self.agents = AgentTable()
+        self.frameworks = FrameworkTable()
+        self.roles = RoleTable()
+        self.clients = ClientTable()
+        self.ledger = Ledger()
+        self.filters = FilterTable(limits.filters)
+        self.eligibility = Eligibility()
+        self.tentative = Tentative()
+        self.reserve()
+
+    def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
+        """Make all arrays agree on rows for agents, clients and kinds."""
+        kinds, columns = len(self.space), len(self.space.names)
+        self.agents.reserve(agents, kinds)
+        self.clients.reserve(clients, columns)
+        rows_a, rows_c = len(self.agents.bound), len(self.clients.framework)
+        self.ledger.reserve(agents=rows_a, clients=rows_c, kinds=kinds)
+        self.filters.reserve(agents=rows_a, clients=rows_c, kinds=kinds)
+        self.eligibility.reserve(agents=rows_a, clients=rows_c)
+
+    @property
+    def free(self) -> Ints:
+        """What nobody holds, (A, K); zero where more is held than there is."""
+        return np.maximum(self.agents.capacity - self.ledger.books.agent_held, 0)
+
+    def total_by_column(self) -> Ints:
+        """Capacity of the cluster by name, (R,)."""
+        return self.space.by_column(self.agents.capacity.sum(axis=0, keepdims=True))[0]
+
+    def held_by_column(self) -> Ints:
+        """What each client holds, by name, (C, R)."""
+        return self.space.by_column(self.ledger.books.client_held)
+
+    def offered_by_column(self) -> Ints:
+        """What is offered to each client and not in use, by name, (C, R)."""
+        return self.space.by_column(self.ledger.books.client_offered)
+
+    def live_clients(self) -> np.ndarray:
+        """Which clients may be offered something, (C,) bool."""
+        clients = self.clients
+        return clients.subscribed & ~clients.suppressed & self.frameworks.active[clients.framework]
+
+    def check(self) -> None:
+        """Verify every invariant; for tests and after a doubt, not for every cycle.
+
+        Raises
+        ------
+        AssertionError
+        """
+        self.ledger.check()
+        self.filters.check()
+        self.eligibility.check()
+        held, capacity = self.ledger.books.agent_held, self.agents.capacity
+        over = held > capacity
+        assert (np.where(over, held, held + self.free) == np.where(over, held, capacity)).all()
+        assert not held[~self.agents.bound].any()
+        clients = self.clients
+        rows = np.flatnonzero(clients.framework)
+        assert len(rows) == len(clients)
+        for row in rows.tolist():
+            framework, role = int(clients.framework[row]), int(clients.role[row])
+            assert clients.row(framework, role) == row
+            assert row in self.frameworks.clients[framework]
+            assert self.roles.is_bound(role)
+        assert not self.ledger.books.client_held[clients.framework == 0].any()
+        assert not clients.subscribed[clients.framework == 0].any()

@@ -1,0 +1,218 @@
+"""Agents, frameworks and clients by row."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from allocator.core.arrays import FreeRows, grow
+from allocator.core.events import AgentInfo, FrameworkInfo
+from allocator.core.snapshot import Bools, Ints
+
+
+class AgentTable:
+    """Agents by handle; row 0 is none.
+
+    Attributes
+    ----------
+    info : list of AgentInfo or None
+        None where the row is not bound.
+    bound, active, whitelisted : (A,) bool
+    capacity : (A, K) int64, thousandths
+    unavailable_from_ms, unavailable_for_ms : (A,) int64
+        Maintenance; a start of -1 where there is none.
+    version : int
+        Grows whenever a capacity changes.
+    """
+
+    def __init__(self) -> None:
+        """Begin without agents."""
+        self.info: list[AgentInfo | None] = [None]
+        self.bound: Bools = np.zeros(1, np.bool_)
+        self.active: Bools = np.zeros(1, np.bool_)
+        self.whitelisted: Bools = np.zeros(1, np.bool_)
+        self.capacity: Ints = np.zeros((1, 0), np.int64)
+        self.unavailable_from_ms: Ints = np.zeros(1, np.int64)
+        self.unavailable_for_ms: Ints = np.zeros(1, np.int64)
+        self.version = 0
+        self.reserve(1)
+
+    def reserve(self, agents: int, kinds: int = 0) -> None:
+        """Make room for so many rows and kinds."""
+        self.bound = grow(self.bound, agents)
+        self.active = grow(self.active, agents)
+        self.whitelisted = grow(self.whitelisted, agents)
+        self.capacity = grow(self.capacity, agents, kinds)
+        self.unavailable_from_ms = grow(self.unavailable_from_ms, agents)
+        self.unavailable_for_ms = grow(self.unavailable_for_ms, agents)
+        self.info.extend([None] * (len(self.bound) - len(self.info)))
+
+    def is_bound(self, agent: int) -> bool:
+        """Whether the handle names an agent."""
+        return 0 < agent < len(self.bound) and bool(self.bound[agent])
+
+    def bind(self, agent: int, info: AgentInfo, capacity: Ints, *, active: bool) -> None:
+        """Put an agent into its row."""
+        self.info[agent] = info
+        self.bound[agent] = True
+        self.active[agent] = active
+        self.unavailable_from_ms[agent] = -1
+        self.unavailable_for_ms[agent] = 0
+        self.set_capacity(agent, capacity)
+
+    def set_capacity(self, agent: int, capacity: Ints) -> None:
+        """Replace an agent's capacity (K,)."""
+        self.capacity[agent] = 0
+        self.capacity[agent, : len(capacity)] = capacity
+        self.version += 1
+
+    def unbind(self, agent: int) -> None:
+        """Clear the row."""
+        self.info[agent] = None
+        self.bound[agent] = False
+        self.active[agent] = False
+        self.whitelisted[agent] = False
+        self.capacity[agent] = 0
+        self.version += 1
+
+    def __len__(self) -> int:
+        return int(self.bound.sum())
+
+
+class FrameworkTable:
+    """Frameworks by handle; row 0 is none.
+
+    Attributes
+    ----------
+    info : list of FrameworkInfo or None
+        None where the framework is not known, though it may hold something.
+    bound, active : (F,) bool
+    clients : list of set of int
+        Client rows of each framework.
+    request : dict of int to amounts by name
+        What frameworks asked for by REQUEST.
+    """
+
+    def __init__(self) -> None:
+        """Begin without frameworks."""
+        self.info: list[FrameworkInfo | None] = [None]
+        self.bound: Bools = np.zeros(1, np.bool_)
+        self.active: Bools = np.zeros(1, np.bool_)
+        self.clients: list[set[int]] = [set()]
+        self.request: dict[int, Mapping[str, int]] = {}
+        self.reserve(1)
+
+    def reserve(self, frameworks: int) -> None:
+        """Make room for so many rows."""
+        self.bound = grow(self.bound, frameworks)
+        self.active = grow(self.active, frameworks)
+        more = len(self.bound) - len(self.info)
+        self.info.extend([None] * more)
+        self.clients.extend(set() for _ in range(more))
+
+    def is_bound(self, framework: int) -> bool:
+        """Whether the handle names a framework that was added."""
+        return 0 < framework < len(self.bound) and bool(self.bound[framework])
+
+    def __len__(self) -> int:
+        return int(self.bound.sum())
+
+
+class ClientTable:
+    """Clients: one framework in one role each; row 0 is none.
+
+    Attributes
+    ----------
+    framework, role : (C,) int64
+        0 where the row is free.
+    subscribed : (C,) bool
+        False where the framework left the role, but still holds something in it.
+    suppressed : (C,) bool
+    served : (C,) int64
+        Decisions made for the client so far.
+    declines : (C,) int64
+        Offers in a row that it gave back whole.
+    accepts : (C,) int64
+        Times that it used something of an offer.
+    demand, learned : (C, R) int64, thousandths
+        What one task needs: as it counts now, and as acceptances tell.
+    demand_source : list of str
+        ``request``, ``label``, ``operator``, ``learned``, or empty where the demand is unknown.
+    version : int
+        Grows whenever a client comes, goes, or changes its state.
+    """
+
+    def __init__(self) -> None:
+        """Begin without clients."""
+        self.framework: Ints = np.zeros(1, np.int64)
+        self.role: Ints = np.zeros(1, np.int64)
+        self.subscribed: Bools = np.zeros(1, np.bool_)
+        self.suppressed: Bools = np.zeros(1, np.bool_)
+        self.served: Ints = np.zeros(1, np.int64)
+        self.declines: Ints = np.zeros(1, np.int64)
+        self.accepts: Ints = np.zeros(1, np.int64)
+        self.demand: Ints = np.zeros((1, 0), np.int64)
+        self.learned: Ints = np.zeros((1, 0), np.int64)
+        self.demand_source: list[str] = [""]
+        self.version = 0
+        self._row: dict[tuple[int, int], int] = {}
+        self._free = FreeRows(first=1)
+        self.reserve(1)
+
+    def reserve(self, clients: int, columns: int = 0) -> None:
+        """Make room for so many rows, and columns of demands."""
+        self.framework = grow(self.framework, clients)
+        self.role = grow(self.role, clients)
+        self.subscribed = grow(self.subscribed, clients)
+        self.suppressed = grow(self.suppressed, clients)
+        self.served = grow(self.served, clients)
+        self.declines = grow(self.declines, clients)
+        self.accepts = grow(self.accepts, clients)
+        self.demand = grow(self.demand, clients, columns)
+        self.learned = grow(self.learned, clients, columns)
+        self.demand_source.extend([""] * (len(self.framework) - len(self.demand_source)))
+
+    def row(self, framework: int, role: int) -> int:
+        """Row of a client; 0 where there is none."""
+        return self._row.get((framework, role), 0)
+
+    def rows(self, framework: Ints, role: Ints) -> Ints:
+        """Rows of clients (N,); 0 where there is none."""
+        row = self._row
+        pairs = zip(framework.tolist(), role.tolist(), strict=True)
+        return np.array([row.get(pair, 0) for pair in pairs], np.int64)
+
+    def next_row(self) -> int:
+        """Highest row that the next client could get."""
+        return self._free.limit
+
+    def open(self, framework: int, role: int) -> int:
+        """Take a row for a new client."""
+        row = self._free.take()
+        self.reserve(row + 1)
+        self._row[framework, role] = row
+        self.framework[row] = framework
+        self.role[row] = role
+        self.version += 1
+        return row
+
+    def close(self, row: int) -> None:
+        """Give a client's row back."""
+        del self._row[int(self.framework[row]), int(self.role[row])]
+        for column in (
+            self.framework,
+            self.role,
+            self.subscribed,
+            self.suppressed,
+            self.served,
+            self.declines,
+            self.accepts,
+            self.demand,
+            self.learned,
+        ):
+            column[row] = 0
+        self.demand_source[row] = ""
+        self._free.give(row)
+        self.version += 1
+
+    def __len__(self) -> int:
+        return len(self._row)

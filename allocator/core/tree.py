@@ -1,0 +1,130 @@
+"""The tree of one cycle: which clients compete, below which roles."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core.roles import ROOT, RoleTable
+from allocator.core.snapshot import Bools, Ints, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The tree without the numbers that change from cycle to cycle.
+
+    Attributes
+    ----------
+    client : (L,) int64
+    parent : (N,) int64
+    child_start, child : (N + 1,), (N - 1,) int64
+    role : (N,) int64
+        The role whose weight a node bears; the root's, 1, where it bears none.
+    leaf_of_client, parent_of_client : (C,) int64
+    """
+
+    client: Ints
+    parent: Ints
+    child_start: Ints
+    child: Ints
+    role: Ints
+    leaf_of_client: Ints
+    parent_of_client: Ints
+
+    def tree(self, weight_of_role: np.ndarray, served: Ints) -> Tree:
+        """Fill in weights, and how often the clients (C,) were served."""
+        count = np.zeros(len(self.parent), np.int64)
+        np.add.at(count, self.parent_of_client, served)
+        leaves = len(self.client)
+        for node in range(leaves, len(self.parent) - 1):
+            count[self.parent[node]] += count[node]
+        count[:leaves] = served[self.client]
+        return Tree(
+            self.client,
+            self.parent,
+            self.child_start,
+            self.child,
+            weight_of_role[self.role],
+            count,
+        )
+
+
+def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) -> Shape:
+    """Build the tree over the live clients.
+
+    Parameters
+    ----------
+    live : (C,) bool
+    role_of_client : (C,) int64
+        0 for rows that are no clients.
+    roles : RoleTable
+    flat : bool
+        All clients below the root, with the weights of their roles.
+
+    Notes
+    -----
+    A role that has both frameworks and child roles with somebody to serve gets one more child, of
+    weight 1, for its own frameworks: Mesos's virtual leaf.
+    """
+    client = np.flatnonzero(live)
+    if flat:
+        root = len(client)
+        parent = np.append(np.full(root, root), -1)
+        bears = np.append(role_of_client[client], ROOT)
+        return _link(client, parent, bears, np.full(len(live), root))
+    own = role_of_client[client]
+    kept = np.zeros(len(roles.path), np.bool_)
+    kept[own] = True
+    kept[ROOT] = True
+    for level in reversed(roles.by_depth()):
+        kept[roles.parent[level[kept[level]]]] = True
+    rows = np.flatnonzero(kept)
+    inner = rows[rows != ROOT]
+    has_child = np.zeros(len(roles.path), np.bool_)
+    has_child[roles.parent[inner]] = True
+    has_own = np.zeros(len(roles.path), np.bool_)
+    has_own[own] = True
+    virtual = np.flatnonzero(has_child & has_own & (np.arange(len(roles.path)) != ROOT))
+    return _hierarchy(client, role_of_client, roles, inner, virtual)
+
+
+def _hierarchy(
+    client: Ints, role_of_client: Ints, roles: RoleTable, inner: Ints, virtual: Ints
+) -> Shape:
+    """Number the nodes: leaves, then roles and virtual leaves, deepest first, the root last."""
+    leaves = len(client)
+    role = np.concatenate([inner, virtual])
+    depth = np.concatenate([roles.depth[inner], roles.depth[virtual] + 1])
+    is_virtual = np.arange(len(role)) >= len(inner)
+    order = np.lexsort((role, is_virtual, -depth))
+    number = np.empty(len(role), np.int64)
+    number[order] = leaves + np.arange(len(role))
+    root = leaves + len(role)
+
+    node_of_role = np.full(len(roles.path), -1, np.int64)
+    node_of_role[ROOT] = root
+    node_of_role[inner] = number[: len(inner)]
+    parent_of_inner = np.empty(len(role), np.int64)
+    parent_of_inner[: len(inner)] = node_of_role[roles.parent[inner]]
+    parent_of_inner[len(inner) :] = node_of_role[virtual]
+    for level in roles.by_depth():
+        absent = level[node_of_role[level] < 0]
+        node_of_role[absent] = node_of_role[roles.parent[absent]]
+    holder = node_of_role.copy()
+    holder[virtual] = number[len(inner) :]
+    parent_of_client = holder[role_of_client]
+
+    parent = np.concatenate([parent_of_client[client], parent_of_inner[order], [-1]])
+    bears = np.concatenate(
+        [np.zeros(leaves, np.int64), np.where(is_virtual, ROOT, role)[order], [ROOT]]
+    )
+    return _link(client, parent, bears, parent_of_client)
+
+
+def _link(client: Ints, parent: Ints, role: Ints, parent_of_client: Ints) -> Shape:
+    """Add the lists of children."""
+    child = np.argsort(parent[:-1], kind="stable")
+    child_start = np.zeros(len(parent) + 1, np.int64)
+    np.cumsum(np.bincount(parent[:-1], minlength=len(parent)), out=child_start[1:])
+    leaf_of_client = np.full(len(parent_of_client), -1, np.int64)
+    leaf_of_client[client] = np.arange(len(client))
+    return Shape(client, parent, child_start, child, role, leaf_of_client, parent_of_client)
