@@ -1,0 +1,46 @@
+"""Independent allocation: every machine is shared by those who can use it, by itself.
+
+It is the Shapley value of the game in which a coalition is worth the machines that it can use.
+Strategy-proof, but without a sharing incentive [1]_: here to be compared with, not to be used.
+
+References
+----------
+.. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
+   Constraints." EuroSys 2013, sec. 4.1 and Theorems 1 and 5.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def solve(
+    eligible: NDArray[np.bool_], count: NDArray[np.int64], weight: Floats | None = None
+) -> Floats:
+    """Share out each machine among its users, in proportion to their weights.
+
+    Parameters
+    ----------
+    eligible : (U, T) bool
+        Whether user u can use machines of type t.
+    count : (T,) int64
+        Machines of each type.
+    weight : (U,) float64, > 0, optional
+
+    Returns
+    -------
+    (U, T) float64
+        Machines of each type that each user gets; types that nobody can use stay idle.
+
+    Examples
+    --------
+    Theorem 1 of [1]_: user 2 brought the second machine, and gets half of it.
+
+    >>> solve(np.array([[True, True], [False, True]]), np.array([1, 1])).sum(axis=1).tolist()
+    [1.5, 0.5]
+    """
+    claim = np.where(eligible, 1.0 if weight is None else np.asarray(weight)[:, None], 0.0)
+    claimed = claim.sum(axis=0)
+    part = np.divide(claim, claimed, out=np.zeros(claim.shape), where=claimed > 0)
+    return part * count

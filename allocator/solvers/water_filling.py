@@ -1,0 +1,141 @@
+"""Max-min fairness in the fluid model of one pool of resources, by water filling.
+
+All task volumes grow together, each at its own rate, until some resource is saturated; whoever
+needs it stops there, and the others go on. What is equalised is a matter of the rate, see `rate`:
+equal dominant shares (DRF), equal sums of shares (asset fairness), or equal task volumes.
+
+References
+----------
+.. [1] Ghodsi, Zaharia, Hindman, Konwinski, Shenker, Stoica. "Dominant Resource Fairness: Fair
+   Allocation of Multiple Resource Types." NSDI 2011, sec. 4 and 5.1.
+.. [2] Bonald, Roberts. "Enhanced Cluster Computing Performance through Proportional Fairness."
+   Performance Evaluation 79, 2014, sec. 2.3.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.solvers import NotOptimal
+
+Floats = NDArray[np.float64]
+
+TOLERANCE = 1e-9
+"""The largest residual of an answer that is returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The fluid optimum and its certificate.
+
+    Attributes
+    ----------
+    tasks : (F,) float64
+        Task volumes; 0 for a framework that needs a resource of which there is none.
+    residual : float
+        How far the worst framework is from having a saturated resource that it needs and on which
+        nobody stands higher than it does: the condition that characterises the optimum ([2]_,
+        sec. 2.3), relative.
+    """
+
+    tasks: Floats
+    residual: float
+
+
+def rate(
+    demand: Floats,
+    capacity: Floats,
+    weight: Floats,
+    combine: Callable[[Floats], Floats] = lambda need: need.max(axis=1),
+) -> Floats:
+    """Speed of filling at which weighted shares grow equally.
+
+    Parameters
+    ----------
+    demand : (F, R) float64, >= 0
+    capacity : (R,) float64, >= 0
+    weight : (F,) float64, > 0
+    combine : callable, (F, R) to (F,)
+        What one task counts, from the parts of the capacity that it needs: their maximum for DRF,
+        their sum for asset fairness.
+
+    Returns
+    -------
+    (F,) float64
+    """
+    need = np.divide(demand, capacity, out=np.zeros(np.shape(demand)), where=capacity > 0)
+    size = combine(need)
+    return np.divide(weight, size, out=np.zeros(len(size)), where=size > 0)
+
+
+def solve(demand: Floats, capacity: Floats, rate: Floats) -> Solution:
+    """Find the task volumes that are max-min fair in ``tasks / rate``.
+
+    Parameters
+    ----------
+    demand : (F, R) float64, >= 0
+        One task's needs; each framework needs something.
+    capacity : (R,) float64, >= 0
+    rate : (F,) float64, > 0 for whoever is to get anything
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    ValueError
+        On a framework without any need.
+    NotOptimal
+        Where the residual exceeds `TOLERANCE`.
+
+    Notes
+    -----
+    O(F * R**2): at least one resource is saturated in each of at most R rounds.
+
+    Examples
+    --------
+    Section 4.1 of [1]_: 9 CPUs and 18 GB; A needs <1, 4>, B needs <3, 1>.
+
+    >>> demand, capacity = np.array([[1.0, 4.0], [3.0, 1.0]]), np.array([9.0, 18.0])
+    >>> solve(demand, capacity, rate(demand, capacity, np.ones(2))).tasks.round(6).tolist()
+    [3.0, 2.0]
+    """
+    demand, capacity, speed = (np.asarray(a, np.float64) for a in (demand, capacity, rate))
+    if not (demand > 0).any(axis=1).all():
+        message = f"framework {int((demand <= 0).all(axis=1).argmax())} needs nothing at all"
+        raise ValueError(message)
+    present = capacity > 0
+    needs = demand > 0
+    rising = ~needs[:, ~present].any(axis=1) & (speed > 0)
+    need = np.divide(demand, capacity, out=np.zeros(demand.shape), where=present)
+    need[~rising] = 0.0
+    level = np.zeros(len(demand))
+    left = present.astype(np.float64)
+    served = rising.copy()
+    while rising.any():
+        flow = np.where(rising, speed, 0.0) @ need
+        time = np.divide(left, flow, out=np.full(len(left), np.inf), where=flow > 0)
+        first = int(time.argmin())
+        level[rising] += time[first]
+        left = np.maximum(left - time[first] * flow, 0.0)
+        left[first] = 0.0
+        rising &= ~needs[:, left <= np.finfo(np.float64).eps].any(axis=1)
+    residual = _residual(need[served], level[served], level[served] * speed[served])
+    if not residual <= TOLERANCE:
+        problem = "water filling"
+        raise NotOptimal(problem, residual, TOLERANCE)
+    return Solution(level * speed, residual)
+
+
+def _residual(need: Floats, level: Floats, tasks: Floats) -> float:
+    """How far the worst framework is from a bottleneck of its own."""
+    if not len(need):
+        return 0.0
+    used = tasks @ need
+    highest = np.where(need > 0, level[:, None], 0.0).max(axis=0)
+    lower = 1 - level[:, None] / np.where(highest > 0, highest, 1.0)
+    short = np.where(need > 0, np.maximum(1 - used, lower), np.inf).min(axis=1)
+    return float(max(short.max(), (used - 1).max(), 0.0))
