@@ -20,7 +20,10 @@ LABEL org.opencontainers.image.title="mesos-allocator" \
 # Compiled loops are cached where the process may write; the rest of the image it only reads.
 RUN useradd --system --uid 5056 --home-dir /var/lib/mesos-allocator --create-home mesos-allocator
 COPY --from=build /opt/mesos-allocator /opt/mesos-allocator
+# Prometheus scrapes from outside. gRPC commands the sidecar, so whom to open it to is the operator's
+# choice: MESOS_ALLOCATOR_LISTEN__TARGETS, or listen.targets in the configuration file.
 ENV PATH=/opt/mesos-allocator/bin:$PATH \
+    MESOS_ALLOCATOR_HTTP__HOST=0.0.0.0 \
     PYTHONUNBUFFERED=1 \
     NUMBA_CACHE_DIR=/var/lib/mesos-allocator/numba \
     MPLCONFIGDIR=/var/lib/mesos-allocator/matplotlib
