@@ -57,6 +57,7 @@ from allocator.core.resources import (
 )
 from allocator.core.snapshot import AgentClasses, Filters, Grants, Snapshot, Tree
 from allocator.core.state import Limits, State
+from allocator.core.warm import warm
 
 __all__ = [
     "AMOUNT_MAX",
@@ -118,4 +119,5 @@ __all__ = [
     "parse_amount",
     "parse_constraint",
     "parse_quantities",
+    "warm",
 ]

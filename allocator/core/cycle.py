@@ -130,12 +130,11 @@ def _minimum(state: State) -> Ints:
 
 def reaches(amount: Ints, minimum: Ints) -> Bools:
     """Which rows of amounts (n, R) are large enough to be offered."""
-    if not len(minimum):
-        return amount.any(axis=1)
-    enough = np.zeros(len(amount), np.bool_)
+    enough = np.full(len(amount), not len(minimum))
     for row in minimum:
         enough |= (amount >= row).all(axis=1)
-    return np.logical_and(enough, amount.any(axis=1))
+    enough &= amount.any(axis=1)
+    return enough
 
 
 def _candidates(state: State, free: Ints, minimum: Ints, wanted: Ints | None) -> Ints:

@@ -166,7 +166,8 @@ class Ledger:
         if not something.all():
             client, agent, amount = client[something], agent[something], amount[something]
         if len(client):
-            _charge(self.books, self._open(client, agent), kind, amount, as_offer)
+            rows = self._open(client, agent)
+            _charge(self.books, rows, kind, amount, as_offer)
 
     def release(self, client: Ints, agent: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
         """Give amounts (N, K) back; rows with a client or agent below 1 are passed over.

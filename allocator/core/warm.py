@@ -1,0 +1,44 @@
+"""Compile, or load from the cache, every compiled loop of the core before the first session."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from allocator.core.allocator import Allocator
+from allocator.core.demand import Settings
+from allocator.core.events import (
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Define,
+    FrameworkInfo,
+    Holdings,
+    Options,
+    Release,
+    RemoveAgent,
+    Revive,
+    Settle,
+    Transition,
+)
+from allocator.core.policy import Policy, PolicySpec
+from allocator.core.resources import Kind
+
+
+def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
+    """Play a session of one agent and one framework."""
+    allocator = Allocator(build_policy, Settings())
+    allocator.step(Options())
+    allocator.step(Define(kinds={0: Kind("cpus")}, roles={1: "warm"}))
+    allocator.step(AddAgent(1, AgentInfo("agent"), {0: 4000}))
+    allocator.step(AddFramework(1, FrameworkInfo("framework"), roles=(1,)))
+    none = np.empty(0, np.int64)
+    for now_ms in (1000, 2000, 20_000):
+        made = allocator.allocate(now_ms)
+        yes = np.ones(len(made), np.bool_)
+        no = np.zeros(len(made), np.bool_)
+        allocator.step(Settle(made.first_decision, yes, no, none, none.reshape(0, 0)))
+        offered = Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
+        allocator.step(Transition(offered))
+        allocator.step(Release(offered, np.full(len(made), 5000), yes))
+    allocator.step(Revive(1))
+    allocator.step(RemoveAgent(1))
