@@ -128,6 +128,16 @@ class Eligibility:
             column[entry.bars] = bit
         self.excluded[:, word] = (self.excluded[:, word] & ~bit) | column
 
+    def forget(self, client: int) -> None:
+        """Take back every exclusion of a client that the host told us of."""
+        word, bit = client // _BITS, np.uint64(1) << np.uint64(client % _BITS)
+        self._told[:, word] &= ~bit
+        rule = self._rule.get(client)
+        column = np.zeros(len(self.excluded), np.uint64)
+        if rule is not None:
+            column[self._classes[rule].bars] = bit
+        self.excluded[:, word] = (self.excluded[:, word] & ~bit) | column
+
     def tell(self, client: Ints, agent: Ints, excluded: Bools) -> None:
         """Take note of exclusions (N,) that begin or end, in order."""
         for one, where, begins in zip(

@@ -128,6 +128,7 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework) -> None:
             clients.subscribed[client] = False
             clients.suppressed[client] = False
             state.filters.drop_client(client)
+            state.eligibility.forget(client)
             close_client_if_idle(state, client)
     for role in event.roles:
         client = open_client(state, framework, role)

@@ -225,8 +225,9 @@ def exclude(state: State, event: Exclude) -> None:
         message = f"{rows} frameworks need as many roles, agents and excluded"
         raise EventError("value", "framework", message)
     client = state.clients.rows(event.framework, event.role)
-    if not client.all():
-        row = int(np.argmin(client > 0))
+    subscribed = state.clients.subscribed[client]
+    if not subscribed.all():
+        row = int(np.argmin(subscribed))
         message = f"framework {event.framework[row]} is not in role {event.role[row]}"
         raise EventError("handle", f"framework[{row}]", message)
     for agent in np.unique(event.agent).tolist():

@@ -1,0 +1,117 @@
+"""Everything that the allocator can be told.
+
+Each event is one fact. Handles (agents, frameworks, roles: from 1; kinds: from 0) are the host's;
+they are bound by the `Define`, `AddAgent` and `AddFramework` events and are the rows of the core's
+arrays. Role 0 is the root. All amounts are int64 thousandths, all times milliseconds on the host's
+clock.
+
+A framework may hold resources before it is added: `Hold` then makes an empty, inactive row.
+"""
+
+from allocator.core.events.agents import (
+    ActivateAgent,
+    AddAgent,
+    AgentInfo,
+    RemoveAgent,
+    SetUnavailability,
+    SetWhitelist,
+    UpdateAgent,
+)
+from allocator.core.events.base import Amounts, EventError
+from allocator.core.events.cluster import BeginRecovery, Define, Options, SetPaused
+from allocator.core.events.frameworks import (
+    ActivateFramework,
+    AddFramework,
+    FrameworkInfo,
+    RemoveFramework,
+    Request,
+    Revive,
+    SetQuota,
+    SetWeights,
+    Suppress,
+    UpdateFramework,
+)
+from allocator.core.events.holdings import (
+    Exclude,
+    Hold,
+    Holdings,
+    InverseOffer,
+    Refuse,
+    Release,
+    Settle,
+    Transition,
+    UpdateAllocation,
+)
+from allocator.core.events.operator import SetConstraint, SetDemand, SetPolicy
+
+Event = (
+    Options
+    | Define
+    | AddAgent
+    | UpdateAgent
+    | RemoveAgent
+    | ActivateAgent
+    | AddFramework
+    | UpdateFramework
+    | RemoveFramework
+    | ActivateFramework
+    | Hold
+    | Release
+    | Transition
+    | UpdateAllocation
+    | Suppress
+    | Revive
+    | Exclude
+    | Refuse
+    | SetWhitelist
+    | SetWeights
+    | SetQuota
+    | Request
+    | SetUnavailability
+    | InverseOffer
+    | SetPaused
+    | BeginRecovery
+    | Settle
+    | SetPolicy
+    | SetDemand
+    | SetConstraint
+)
+
+__all__ = [
+    "ActivateAgent",
+    "ActivateFramework",
+    "AddAgent",
+    "AddFramework",
+    "AgentInfo",
+    "Amounts",
+    "BeginRecovery",
+    "Define",
+    "Event",
+    "EventError",
+    "Exclude",
+    "FrameworkInfo",
+    "Hold",
+    "Holdings",
+    "InverseOffer",
+    "Options",
+    "Refuse",
+    "Release",
+    "RemoveAgent",
+    "RemoveFramework",
+    "Request",
+    "Revive",
+    "SetConstraint",
+    "SetDemand",
+    "SetPaused",
+    "SetPolicy",
+    "SetQuota",
+    "SetUnavailability",
+    "SetWeights",
+    "SetWhitelist",
+    "Settle",
+    "Suppress",
+    "Transition",
+    "UpdateAgent",
+    "UpdateAllocation",
+    "UpdateFramework",
+]

@@ -1,0 +1,93 @@
+"""Events about roles and frameworks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkInfo:
+    """What is known of a framework."""
+
+    framework_id: str
+    name: str = ""
+    user: str = ""
+    principal: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    capabilities: frozenset[str] = frozenset()
+    minimum: Mapping[int, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AddFramework:
+    """A framework subscribes, or is recovered."""
+
+    framework: int
+    info: FrameworkInfo
+    roles: tuple[int, ...]
+    suppressed_roles: tuple[int, ...] = ()
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFramework:
+    """A framework subscribes again with other information or roles."""
+
+    framework: int
+    info: FrameworkInfo
+    roles: tuple[int, ...]
+    suppressed_roles: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFramework:
+    """The framework is gone, with all that it held."""
+
+    framework: int
+
+
+@dataclass(frozen=True, slots=True)
+class ActivateFramework:
+    """Whether the framework may be offered anything. Deactivation drops its filters."""
+
+    framework: int
+    active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Suppress:
+    """The framework wants no offers in these roles; none named: in all its roles."""
+
+    framework: int
+    roles: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Revive:
+    """The framework wants offers again, and forgets what it refused in these roles."""
+
+    framework: int
+    roles: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The framework says what it needs; the first request is its demand vector."""
+
+    framework: int
+    requests: tuple[Mapping[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetWeights:
+    """Weights of roles by path, > 0; they stay for roles that are not known yet."""
+
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuota:
+    """Guarantee and limit of a role by path; two empty mappings remove the quota."""
+
+    role: str
+    guarantees: Mapping[str, int]
+    limits: Mapping[str, int]

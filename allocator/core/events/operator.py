@@ -1,0 +1,37 @@
+"""Events that operators cause.
+
+They outlive a session: they name things by text, not by handle.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from allocator.core.policy import PolicySpec
+
+
+@dataclass(frozen=True, slots=True)
+class SetPolicy:
+    """Decide by this policy from the next cycle on."""
+
+    spec: PolicySpec
+
+
+@dataclass(frozen=True, slots=True)
+class SetDemand:
+    """The demand vector of frameworks by shell patterns; an empty pattern matches all.
+
+    None takes the rule back; an empty mapping says that the demand is unknown.
+    """
+
+    role: str
+    framework_name: str
+    demand: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetConstraint:
+    """Which agents the frameworks that match may use; None takes the rule back."""
+
+    role: str
+    framework_name: str
+    expression: str | None
