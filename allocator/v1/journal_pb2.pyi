@@ -80,7 +80,7 @@ Global___JournalRecord: _TypeAlias = JournalRecord  # noqa: Y015
 
 @_typing.final
 class JournalStart(_message.Message):
-    """The first record of a file: what operators had set until then."""
+    """The first record of a file: how the core was set up, and what operators had set until then."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -89,14 +89,20 @@ class JournalStart(_message.Message):
     POLICY_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     LEARN_DEMAND_FIELD_NUMBER: _builtins.int
+    LEARN_AFTER_FIELD_NUMBER: _builtins.int
+    PROBE_AFTER_FIELD_NUMBER: _builtins.int
     DEMANDS_FIELD_NUMBER: _builtins.int
     CONSTRAINTS_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
-    OPEN_SESSIONS_FIELD_NUMBER: _builtins.int
+    SESSIONS_BEFORE_FIELD_NUMBER: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
     seed: _builtins.int
     learn_demand: _builtins.bool
+    learn_after: _builtins.int
+    probe_after: _builtins.int
+    sessions_before: _builtins.int
+    """How many sessions began before this file: those can be replayed only from the files before."""
     @_builtins.property
     def policy(self) -> _admin_pb2.Policy: ...
     @_builtins.property
@@ -105,10 +111,6 @@ class JournalStart(_message.Message):
     def constraints(self) -> _containers.RepeatedCompositeFieldContainer[_admin_pb2.Constraint]: ...
     @_builtins.property
     def limits(self) -> Global___JournalLimits: ...
-    @_builtins.property
-    def open_sessions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Sessions that were open when the file began: they can be replayed only from the file before."""
-
     def __init__(
         self,
         *,
@@ -117,14 +119,16 @@ class JournalStart(_message.Message):
         policy: _admin_pb2.Policy | None = ...,
         seed: _builtins.int = ...,
         learn_demand: _builtins.bool = ...,
+        learn_after: _builtins.int = ...,
+        probe_after: _builtins.int = ...,
         demands: _abc.Iterable[_admin_pb2.Demand] | None = ...,
         constraints: _abc.Iterable[_admin_pb2.Constraint] | None = ...,
         limits: Global___JournalLimits | None = ...,
-        open_sessions: _abc.Iterable[_builtins.int] | None = ...,
+        sessions_before: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraints", b"constraints", "demands", b"demands", "learn_demand", b"learn_demand", "limits", b"limits", "open_sessions", b"open_sessions", "policy", b"policy", "seed", b"seed", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraints", b"constraints", "demands", b"demands", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "limits", b"limits", "policy", b"policy", "probe_after", b"probe_after", "seed", b"seed", "sessions_before", b"sessions_before", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -139,25 +143,28 @@ class JournalLimits(_message.Message):
     AGENTS_FIELD_NUMBER: _builtins.int
     FRAMEWORKS_FIELD_NUMBER: _builtins.int
     ROLES_FIELD_NUMBER: _builtins.int
-    KINDS_FIELD_NUMBER: _builtins.int
     CLIENTS_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
+    FILTERS_FIELD_NUMBER: _builtins.int
     agents: _builtins.int
     frameworks: _builtins.int
     roles: _builtins.int
-    kinds: _builtins.int
     clients: _builtins.int
+    kinds: _builtins.int
+    filters: _builtins.int
     def __init__(
         self,
         *,
         agents: _builtins.int = ...,
         frameworks: _builtins.int = ...,
         roles: _builtins.int = ...,
-        kinds: _builtins.int = ...,
         clients: _builtins.int = ...,
+        kinds: _builtins.int = ...,
+        filters: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "clients", b"clients", "frameworks", b"frameworks", "kinds", b"kinds", "roles", b"roles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "clients", b"clients", "filters", b"filters", "frameworks", b"frameworks", "kinds", b"kinds", "roles", b"roles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -412,7 +412,8 @@ Global___OfferFilters: _TypeAlias = OfferFilters  # noqa: Y015
 @_typing.final
 class Exclusions(_message.Message):
     """Agents that may not be offered to a framework in a role (offer constraints, as the module
-    evaluated them). Row i holds until it is taken back.
+    evaluated them). Row i holds until it is taken back, the framework leaves the role, or the agent is
+    removed.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

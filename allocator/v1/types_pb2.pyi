@@ -42,14 +42,18 @@ class _ValueTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ValueType.V
     VALUE_TYPE_SCALAR: _ValueType.ValueType  # 1
     VALUE_TYPE_RANGES: _ValueType.ValueType  # 2
     VALUE_TYPE_SET: _ValueType.ValueType  # 3
+    VALUE_TYPE_TEXT: _ValueType.ValueType  # 4
+    """Attributes only."""
 
 class ValueType(_ValueType, metaclass=_ValueTypeEnumTypeWrapper):
-    """How a resource is counted."""
+    """How a resource is counted, or what form an attribute has."""
 
 VALUE_TYPE_UNSPECIFIED: ValueType.ValueType  # 0
 VALUE_TYPE_SCALAR: ValueType.ValueType  # 1
 VALUE_TYPE_RANGES: ValueType.ValueType  # 2
 VALUE_TYPE_SET: ValueType.ValueType  # 3
+VALUE_TYPE_TEXT: ValueType.ValueType  # 4
+"""Attributes only."""
 Global___ValueType: _TypeAlias = ValueType  # noqa: Y015
 
 class _AgentCapability:
