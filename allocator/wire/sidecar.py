@@ -1,0 +1,145 @@
+"""The whole sidecar without sockets, threads and clock: any number of sessions, one allocator.
+
+What happens here depends on nothing but the calls and their order. The server makes them as things
+happen and writes them into the journal; a replay makes them again.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from allocator.core import Allocator, SetConstraint, SetDemand, SetPolicy, Settings
+from allocator.v1 import session_pb2 as pb
+from allocator.wire.counts import Counts
+from allocator.wire.errors import WireError
+from allocator.wire.opening import Greeting
+from allocator.wire.session import ServerSession, State, supersedes
+
+Answer: TypeAlias = tuple[int, pb.SessionResponse]
+"""What to say, and in which session."""
+
+OperatorEvent: TypeAlias = SetPolicy | SetDemand | SetConstraint
+
+
+class Sidecar:
+    """Sessions by number, of which at most one has the allocator.
+
+    Attributes
+    ----------
+    allocator : Allocator
+        The session's; without a session an empty one, which keeps what operators set.
+    counts : Counts
+    sessions : dict of int to ServerSession
+    """
+
+    def __init__(
+        self,
+        new_allocator: Callable[[Settings], Allocator],
+        settings: Settings,
+        welcome: pb.Welcome,
+        *,
+        sessions_before: int = 0,
+    ) -> None:
+        """Begin without a session.
+
+        Parameters
+        ----------
+        new_allocator : callable
+            Makes an allocator that decides by the settings, and changes them.
+        settings : Settings
+        welcome : Welcome
+            What modules are told.
+        sessions_before : int
+            The first session has the number after this.
+        """
+        self.allocator = new_allocator(settings)
+        self.counts = Counts()
+        self.sessions: dict[int, ServerSession] = {}
+        self._new_allocator = new_allocator
+        self._welcome = welcome
+        self._bearer = 0
+        self._last = sessions_before
+        self._parting: list[Answer] = []
+
+    @property
+    def bearer(self) -> int:
+        """Number of the session that has the allocator; 0 where none has."""
+        return self._bearer
+
+    @property
+    def session(self) -> ServerSession | None:
+        """The session that has the allocator."""
+        return self.sessions.get(self._bearer)
+
+    @property
+    def sessions_begun(self) -> int:
+        """Number of the latest session."""
+        return self._last
+
+    def open(self) -> int:
+        """Begin a session; gives its number."""
+        self._last += 1
+        number = self._last
+        self.counts.sessions_opened += 1
+        self.sessions[number] = ServerSession(
+            lambda greeting: self._admit(number, greeting), self._welcome, self.counts
+        )
+        return number
+
+    def receive(self, number: int, data: bytes) -> list[Answer]:
+        """Take a message; the answers may concern another session, too."""
+        if number not in self.sessions:
+            return []
+        said = self.sessions[number].receive(data)
+        answers = [*self._parting, *((number, response) for response in said)]
+        self._parting = []
+        self._release(number)
+        return answers
+
+    def close(self, number: int, error: WireError | None = None) -> list[Answer]:
+        """End a session because its stream ended, or with an error."""
+        session = self.sessions.get(number)
+        said = session.close(error) if session else []
+        self._release(number)
+        self.sessions.pop(number, None)
+        return [(number, response) for response in said]
+
+    def operate(self, event: OperatorEvent) -> None:
+        """Take over what an operator sets, for this session and those to come.
+
+        Raises
+        ------
+        EventError
+            Where the event is not possible; then nothing has changed.
+        """
+        self.allocator.step(event)
+
+    def _admit(self, number: int, greeting: Greeting) -> Allocator:
+        bearer = self.session
+        if bearer and bearer.greeting:
+            self._supersede(bearer, bearer.greeting, greeting)
+        self._bearer = number
+        self.allocator = self._new_allocator(self.allocator.settings)
+        return self.allocator
+
+    def _supersede(self, bearer: ServerSession, its: Greeting, newcomer: Greeting) -> None:
+        code = pb.ERROR_CODE_SUPERSEDED
+        if not supersedes(newcomer, its):
+            message = (
+                f"is {newcomer.instance_started_us}, older than {its.instance_started_us} of "
+                f"instance {its.instance_id!r} of master {its.master_id!r}, which has this sidecar"
+            )
+            raise WireError(code, "instance_started_us", message)
+        message = (
+            f"instance {newcomer.instance_id!r} of master {newcomer.master_id!r} took this sidecar "
+            "over; it is newer, or the same one calling again"
+        )
+        self._parting += [
+            (self._bearer, response) for response in bearer.close(WireError(code, "", message))
+        ]
+
+    def _release(self, number: int) -> None:
+        """Take the allocator back from a session that ended."""
+        session = self.sessions.get(number)
+        if number == self._bearer and session and session.state is State.CLOSED:
+            self._bearer = 0
+            self.allocator = self._new_allocator(self.allocator.settings)
