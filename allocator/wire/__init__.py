@@ -13,6 +13,7 @@ from allocator.wire.counts import Counts
 from allocator.wire.decode import NUMBER_MAX, Outcomes
 from allocator.wire.encode import read_decisions, write_batch, write_decisions, write_event
 from allocator.wire.errors import WireError, code_name
+from allocator.wire.journal import JournalError, frame, read_records
 from allocator.wire.opening import (
     PROTOCOL_VERSION,
     Greeting,
@@ -21,8 +22,10 @@ from allocator.wire.opening import (
     read_snapshot,
     write_hello,
 )
+from allocator.wire.operators import OperatorEvent
+from allocator.wire.replay import Replayed, replay
 from allocator.wire.session import ServerSession, State, supersedes
-from allocator.wire.sidecar import Answer, OperatorEvent, Sidecar
+from allocator.wire.sidecar import Answer, Sidecar
 
 __all__ = [
     "NUMBER_MAX",
@@ -33,18 +36,23 @@ __all__ = [
     "ClientState",
     "Counts",
     "Greeting",
+    "JournalError",
     "OperatorEvent",
     "Outcomes",
+    "Replayed",
     "ServerSession",
     "SessionEndedError",
     "Sidecar",
     "State",
     "WireError",
     "code_name",
+    "frame",
     "pack_snapshot",
     "read_decisions",
     "read_hello",
+    "read_records",
     "read_snapshot",
+    "replay",
     "supersedes",
     "write_batch",
     "write_decisions",

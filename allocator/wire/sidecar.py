@@ -7,17 +7,16 @@ happen and writes them into the journal; a replay makes them again.
 from collections.abc import Callable
 from typing import TypeAlias
 
-from allocator.core import Allocator, SetConstraint, SetDemand, SetPolicy, Settings
+from allocator.core import Allocator, Settings
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.counts import Counts
 from allocator.wire.errors import WireError
 from allocator.wire.opening import Greeting
+from allocator.wire.operators import OperatorEvent
 from allocator.wire.session import ServerSession, State, supersedes
 
 Answer: TypeAlias = tuple[int, pb.SessionResponse]
 """What to say, and in which session."""
-
-OperatorEvent: TypeAlias = SetPolicy | SetDemand | SetConstraint
 
 
 class Sidecar:

@@ -1,0 +1,170 @@
+r"""The framing of a journal, and what its records say.
+
+A file is a header and records. Each record is framed by its length and a checksum, so that a
+reader knows a file that was cut off while it was written:
+
+    "mesos-allocator journal\n"  version: 1 byte
+    length: 4 bytes  crc32 of the record: 4 bytes  record: a serialized `JournalRecord`
+    ...
+
+Numbers are little-endian.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+from google.protobuf.message import DecodeError
+
+from allocator.core import Limits, SetConstraint, SetDemand, SetPolicy, Settings
+from allocator.v1 import admin_pb2, journal_pb2
+from allocator.v1 import session_pb2 as pb
+from allocator.wire.operators import (
+    OperatorEvent,
+    read_constraint,
+    read_demand,
+    read_policy,
+    write_constraint,
+    write_demand,
+    write_policy,
+)
+
+MAGIC = b"mesos-allocator journal\n"
+VERSION = 1
+HEADER = MAGIC + bytes([VERSION])
+
+_FRAME = struct.Struct("<II")
+RECORD_BYTES_MAX = 2**30
+
+
+class JournalError(ValueError):
+    """A file that is no journal, or is damaged in its middle."""
+
+
+def frame(record: journal_pb2.JournalRecord) -> bytes:
+    """Frame a record for a file."""
+    body = record.SerializeToString(deterministic=True)
+    return _FRAME.pack(len(body), zlib.crc32(body)) + body
+
+
+def frames(records: Iterable[journal_pb2.JournalRecord]) -> bytes:
+    """Write a whole journal."""
+    return HEADER + b"".join(map(frame, records))
+
+
+def read_records(file: BinaryIO) -> Iterator[journal_pb2.JournalRecord]:
+    """Read the records of a file, up to where it was cut off.
+
+    Raises
+    ------
+    JournalError
+        Where the file is no journal of this version, or a record that others follow is damaged.
+    """
+    header = file.read(len(HEADER))
+    if header != HEADER:
+        if header[: len(MAGIC)] == MAGIC:
+            raise JournalError(f"the journal has version {header[-1]}; {VERSION} can be read")
+        if HEADER.startswith(header):
+            return
+        raise JournalError("the file is no journal")
+    while len(head := file.read(_FRAME.size)) == _FRAME.size:
+        length, checksum = _FRAME.unpack(head)
+        body = file.read(length) if length <= RECORD_BYTES_MAX else b""
+        if len(body) == length and zlib.crc32(body) == checksum:
+            try:
+                yield journal_pb2.JournalRecord.FromString(body)
+            except DecodeError:
+                raise JournalError("a record is none, though its checksum fits") from None
+        elif file.read(1):
+            raise JournalError("a record is damaged, and others follow it")
+
+
+# What records say.
+
+
+def start_record(
+    settings: Settings,
+    limits: Limits,
+    *,
+    sidecar_version: str,
+    sidecar_id: str,
+    sessions_before: int = 0,
+) -> journal_pb2.JournalRecord:
+    """Say how the core is set up."""
+    demands = (write_demand(rule).demand for rule in settings.demands.values())
+    constraints = (write_constraint(rule).constraint for rule in settings.constraints.values())
+    return journal_pb2.JournalRecord(
+        start=journal_pb2.JournalStart(
+            sidecar_version=sidecar_version,
+            sidecar_id=sidecar_id,
+            policy=write_policy(settings.policy),
+            seed=settings.seed,
+            learn_demand=settings.learn_demand,
+            learn_after=settings.learn_after,
+            probe_after=settings.probe_after,
+            demands=demands,
+            constraints=constraints,
+            limits=journal_pb2.JournalLimits(
+                agents=limits.agents,
+                frameworks=limits.frameworks,
+                roles=limits.roles,
+                clients=limits.clients,
+                kinds=limits.kinds,
+                filters=limits.filters,
+            ),
+            sessions_before=sessions_before,
+        )
+    )
+
+
+def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
+    """Read how the core was set up."""
+    settings = Settings(
+        policy=read_policy(start.policy),
+        seed=start.seed,
+        learn_demand=start.learn_demand,
+        learn_after=start.learn_after,
+        probe_after=start.probe_after,
+    )
+    for demand in start.demands:
+        rule = read_demand(admin_pb2.SetDemandRequest(demand=demand))
+        settings.demands[rule.role, rule.framework_name] = rule
+    for constraint in start.constraints:
+        only = read_constraint(admin_pb2.SetConstraintRequest(constraint=constraint))
+        settings.constraints[only.role, only.framework_name] = only
+    limits = start.limits
+    return settings, Limits(
+        agents=limits.agents,
+        frameworks=limits.frameworks,
+        roles=limits.roles,
+        clients=limits.clients,
+        kinds=limits.kinds,
+        filters=limits.filters,
+    )
+
+
+def opened_record(session: int) -> journal_pb2.JournalRecord:
+    """Say that a session began."""
+    return journal_pb2.JournalRecord(session=session, opened=journal_pb2.JournalOpened())
+
+
+def request_record(session: int, data: bytes) -> journal_pb2.JournalRecord:
+    """Keep a message as it came."""
+    return journal_pb2.JournalRecord(session=session, request=data)
+
+
+def closed_record(session: int, code: "pb.ErrorCode.ValueType") -> journal_pb2.JournalRecord:
+    """Say that a session ended."""
+    return journal_pb2.JournalRecord(session=session, closed=journal_pb2.JournalClosed(code=code))
+
+
+def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:
+    """Keep what an operator set."""
+    match event:
+        case SetPolicy():
+            return journal_pb2.JournalRecord(policy=write_policy(event.spec))
+        case SetDemand():
+            return journal_pb2.JournalRecord(demand=write_demand(event))
+        case SetConstraint():
+            return journal_pb2.JournalRecord(constraint=write_constraint(event))
