@@ -251,10 +251,11 @@ class AllocatorMachine(RuleBasedStateMachine):
     @rule(fate=st.randoms(use_true_random=False), refuse_ms=st.sampled_from([-1, 0, 1, 5000]))
     def give_back(self, fate, refuse_ms: int) -> None:
         """Frameworks use, decline or finish some of what they hold, in one bulk event."""
-        rows = []
-        for key in sorted(self.model.held):
-            if fate.random() < 0.5:
-                rows.append((key, tuple(fate.choice([0, a // 2, a]) for a in self.model.held[key])))
+        rows = [
+            (key, tuple(fate.choice([0, amount // 2, amount]) for amount in held))
+            for key, held in sorted(self.model.held.items())
+            if fate.random() < 0.5
+        ]
         used = np.array([fate.random() < 0.3 for _ in rows], np.bool_)
         if fate.random() < 0.3:
             self.allocator.step(Transition(holdings(rows)))
