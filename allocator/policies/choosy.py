@@ -1,0 +1,83 @@
+"""Choosy: serve whoever has the fewest machines among those whose constraints the agent meets.
+
+Served one by one, an agent to the client with the smallest count that can take it, clients come to
+the constrained max-min fair (CMMF) shares, up to a bounded number of machines.
+
+References
+----------
+.. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
+   Constraints." EuroSys 2013, sec. 6.
+"""
+
+import numpy as np
+
+from allocator.core.snapshot import Snapshot
+from allocator.policies.filling import (
+    Criterion,
+    CriterionFunction,
+    characterised,
+    cluster_total,
+    mixed,
+    of_amounts,
+)
+
+UNITS = ("agents", "tasks", "dominant_share")
+
+
+def choosy(unit: str = "agents") -> CriterionFunction:
+    """Choose what is counted.
+
+    Parameters
+    ----------
+    unit : str
+        ``agents``: agents on which a client holds something, the machines of [1]_. ``tasks``:
+        slots, for machines that hold several; a client whose demand is unknown counts agents.
+        ``dominant_share``: amounts, as DRF.
+
+    Examples
+    --------
+    Figure 1 of [1]_: ten machines and four users, handed out in order. The CMMF shares (Figure 4)
+    are (2, 1, 3, 4); one machine is elsewhere, and moves when it falls free.
+
+    >>> from allocator.policies.filling import Filling
+    >>> from allocator.policies.static import static_snapshot
+    >>> can_use = [{1, 4}, {3, 4}, {2, 3, 4, 6, 7}, {5, 6, 7, 8, 9, 10}]
+    >>> allowed = [[machine in those for machine in range(1, 11)] for those in can_use]
+    >>> cluster = static_snapshot([[1]] * 10, clients=4, allowed=allowed)
+    >>> grants = Filling(choosy("agents"), "listed").allocate(cluster, seed=0)
+    >>> np.bincount(grants.client).tolist()
+    [2, 1, 2, 5]
+    """
+    return {"agents": _agents, "tasks": _tasks, "dominant_share": _dominant_share}[unit]
+
+
+def _agents(snapshot: Snapshot) -> Criterion:
+    """Count agents."""
+    nothing = np.zeros(len(snapshot.held))
+    return mixed(
+        snapshot,
+        amount_gain=nothing,
+        denominator=np.full((1, len(snapshot.total)), np.inf),
+        count=snapshot.agents_held.astype(np.float64),
+        count_denominator=1.0,
+        agent_gain=np.ones_like(nothing),
+    )
+
+
+def _tasks(snapshot: Snapshot) -> Criterion:
+    """Count tasks, and agents where the size of a task is unknown."""
+    known = characterised(snapshot)
+    return mixed(
+        snapshot,
+        amount_gain=np.zeros(len(known)),
+        denominator=np.full((1, len(snapshot.total)), np.inf),
+        count=np.where(known, snapshot.tasks, snapshot.agents_held),
+        count_denominator=1.0,
+        task_gain=known.astype(np.float64),
+        agent_gain=(~known).astype(np.float64),
+    )
+
+
+def _dominant_share(snapshot: Snapshot) -> Criterion:
+    """Measure amounts."""
+    return of_amounts(snapshot, cluster_total(snapshot))

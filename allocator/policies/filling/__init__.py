@@ -1,0 +1,28 @@
+"""Progressive filling: one grant after another to whoever the criterion puts first.
+
+A policy is a criterion (who) and a selection (where); the mode (how much) is in the snapshot. The
+criterion gives four arrays (`Criterion`); two compiled loops do the rest, one that takes an agent
+first and one that takes a client first. The slow obvious twin of both stands in the tests, and
+gives the same grants.
+"""
+
+from allocator.policies.filling.criterion import (
+    Criterion,
+    CriterionFunction,
+    characterised,
+    cluster_total,
+    mixed,
+    of_amounts,
+)
+from allocator.policies.filling.policy import SELECTIONS, Filling
+
+__all__ = [
+    "SELECTIONS",
+    "Criterion",
+    "CriterionFunction",
+    "Filling",
+    "characterised",
+    "cluster_total",
+    "mixed",
+    "of_amounts",
+]

@@ -1,0 +1,313 @@
+"""The loop that takes an agent first, then the best client for it: random, round_robin, listed.
+
+From the root down goes the child with the smallest key among those below which the agent can serve
+somebody. Mostly the smallest of all can be served, and is found at once; else the best that can be
+is looked for among the next in order, and at last among all.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from allocator.core.snapshot import Bools, Floats, Ints, Words
+from allocator.policies.filling import arrays, steps, tournament
+from allocator.policies.filling.arrays import Agents, Log, Places, Rule, Standing
+from allocator.policies.filling.compiled import compiled, fingerprint
+
+RANDOM, ROUND_ROBIN, LISTED = range(3)
+
+_NOBODY = -1
+_UNDECIDED = -2
+_LAST = np.iinfo(np.int64).max
+
+
+class Visit(NamedTuple):
+    """What a visit to an agent finds out; one for all visits.
+
+    Attributes
+    ----------
+    score : (P,) float64
+        Scores on this agent, for criteria with a denominator for each.
+    alive : (P,) bool
+        Places below which there is a leaf at all.
+    able : (P,) bool
+        Places below which there is a leaf that the agent can serve.
+    client : (W,) uint64
+        Bits of the clients that have a leaf.
+    refused : (W,) uint64
+        Bits of the clients whose filters bar them from the agent.
+    offerable : (1,) bool
+        All that is free makes an offer.
+    passed_over : (P,) int64
+        Places taken out of their tournaments for the time of the visit.
+    demand : (R, P) int64, thousandths
+    """
+
+    score: Floats
+    alive: Bools
+    able: Bools
+    client: Words
+    refused: Words
+    offerable: Bools
+    passed_over: Ints
+    demand: Ints
+
+
+@compiled
+def _begin(places: Places, standing: Standing, agents: Agents, rule: Rule) -> Visit:
+    """Prepare scores, tournaments and the room for the visits' findings."""
+    count = len(places.parent)
+    words = agents.excluded.shape[1]
+    visit = Visit(
+        np.zeros(count),
+        np.ones(count, np.bool_),
+        np.zeros(count, np.bool_),
+        np.zeros(words, np.uint64),
+        np.zeros(words, np.uint64),
+        np.zeros(1, np.bool_),
+        np.zeros(count, np.int64),
+        places.demand.T.copy(),
+    )
+    steps.mark_alive(places, visit.alive)
+    for place in range(count):
+        client = places.client[place]
+        if client >= 0:
+            visit.client[client >> 6] |= np.uint64(1) << np.uint64(client & 63)
+        standing.out[place] = not visit.alive[place]
+        if rule.shared:
+            standing.score[place] = steps.score(
+                standing, places.weight[place], place, standing.denominator[0], rule.additive
+            )
+    if rule.shared:
+        tournament.begin(places, standing)
+    return visit
+
+
+@compiled
+def _look_at(places: Places, agents: Agents, visit: Visit, agent: int) -> None:
+    """Find out what depends on the agent alone."""
+    visit.offerable[0] = steps.is_offerable(agents, agent)
+    visit.refused[:] = np.uint64(0)
+    refusal = agents.head[agent]
+    while refusal >= 0:
+        client = agents.client[refusal]
+        place = places.of_client[client]
+        if place >= 0 and steps.is_refused(agents, places, agent, place, refusal):
+            visit.refused[client >> 6] |= np.uint64(1) << np.uint64(client & 63)
+        refusal = agents.next[refusal]
+
+
+@compiled
+def _can_serve(places: Places, agents: Agents, visit: Visit, agent: int, place: int) -> bool:
+    """Say whether the agent can serve a leaf."""
+    if places.known[place]:
+        if not steps.covers(agents.free[agent], places.demand[place]):
+            return False
+    elif not visit.offerable[0]:
+        return False
+    client = places.client[place]
+    if (visit.refused[client >> 6] >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0):
+        return False
+    return not steps.is_excluded(agents, agent, client)
+
+
+@compiled
+def _is_barred_to_all(agents: Agents, visit: Visit, agent: int) -> bool:
+    """Say whether exclusions and filters leave nobody."""
+    for word in range(len(visit.client)):
+        if visit.client[word] & ~agents.excluded[agent, word] & ~visit.refused[word]:
+            return False
+    return True
+
+
+@compiled
+def _find_able(places: Places, agents: Agents, visit: Visit, agent: int) -> None:
+    """Mark all places below which the agent can serve somebody."""
+    able = visit.able
+    for place in range(len(able)):
+        able[place] = places.known[place] or visit.offerable[0]
+    for r in range(len(visit.demand)):
+        free = agents.free[agent, r]
+        for place in range(len(able)):
+            able[place] &= visit.demand[r, place] <= free
+    for place in range(len(able)):
+        if able[place]:
+            client = places.client[place]
+            if client >= 0:
+                word = agents.excluded[agent, client >> 6] | visit.refused[client >> 6]
+                able[place] = (word >> np.uint64(client & 63)) & np.uint64(1) == np.uint64(0)
+    steps.mark_alive(places, able)
+
+
+@compiled
+def _best_child(
+    places: Places, standing: Standing, scores: Floats, among: Bools, parent: int
+) -> int:
+    """Return the child with the smallest key among the marked ones; -1 where none is marked.
+
+    Scores are compared as integers, which order non-negative floats as they are, and whose minimum
+    the compiler vectorises.
+    """
+    bits = scores.view(np.int64)
+    first, last = places.first[parent], places.last[parent]
+    least = _LAST
+    for place in range(first, last):
+        least = min(least, bits[place] if among[place] else _LAST)
+    if least == _LAST:
+        return _NOBODY
+    best = _NOBODY
+    for place in range(first, last):
+        if (
+            bits[place] == least
+            and among[place]
+            and (best < 0 or standing.served[place] < standing.served[best])
+        ):
+            best = place
+    return best
+
+
+@compiled
+def _descend(
+    places: Places, standing: Standing, rule: Rule, visit: Visit, among: Bools, agent: int
+) -> int:
+    """Go from the root to the leaf that comes first among the marked ones; -1: there is none."""
+    place = len(places.parent) - 1
+    while place >= 0 and places.client[place] < 0:
+        if rule.shared:
+            place = _best_child(places, standing, standing.score, among, place)
+        else:
+            steps.score_siblings(places, standing, place, agent, rule.additive, visit.score)
+            place = _best_child(places, standing, visit.score, among, place)
+    return place
+
+
+@compiled
+def _try_in_order(
+    places: Places, standing: Standing, agents: Agents, visit: Visit, agent: int, tries: int
+) -> int:
+    """Try the leaves in their order, by taking those that cannot be served out of the tournaments.
+
+    Returns the leaf, or that there is none, or that it is undecided after so many tries.
+    """
+    root = len(places.parent) - 1
+    result = _UNDECIDED
+    place = root
+    passed = 0
+    while passed < tries:
+        child = tournament.champion(places, standing, place)
+        if child < 0 or standing.out[child]:
+            if place == root:
+                result = _NOBODY
+                break
+            child = place
+        elif places.client[child] < 0:
+            place = child
+            continue
+        elif _can_serve(places, agents, visit, agent, child):
+            result = child
+            break
+        elif passed == 0 and _is_barred_to_all(agents, visit, agent):
+            result = _NOBODY
+            break
+        standing.out[child] = True
+        tournament.replay(places, standing, child)
+        visit.passed_over[passed] = child
+        passed += 1
+        place = places.parent[child]
+    for i in range(passed):
+        standing.out[visit.passed_over[i]] = False
+        tournament.replay(places, standing, visit.passed_over[i])
+    return result
+
+
+@compiled
+def _choose(
+    places: Places, standing: Standing, agents: Agents, rule: Rule, visit: Visit, agent: int
+) -> int:
+    """Return the leaf that the agent serves next; -1 where it can serve nobody."""
+    _look_at(places, agents, visit, agent)
+    if rule.shared:
+        tries = 8 + len(places.parent) // 128  # about as long as looking through all
+        leaf = _try_in_order(places, standing, agents, visit, agent, tries)
+        if leaf != _UNDECIDED:
+            return leaf
+    else:
+        leaf = _descend(places, standing, rule, visit, visit.alive, agent)
+        if leaf >= 0 and _can_serve(places, agents, visit, agent, leaf):
+            return leaf
+        if _is_barred_to_all(agents, visit, agent):
+            return _NOBODY
+    _find_able(places, agents, visit, agent)
+    return _descend(places, standing, rule, visit, visit.able, agent)
+
+
+@compiled
+def _serve(
+    places: Places,
+    standing: Standing,
+    agents: Agents,
+    rule: Rule,
+    visit: Visit,
+    log: Log,
+    agent: int,
+) -> bool:
+    """Give one grant on an agent; returns whether it may have something left to give."""
+    leaf = _choose(places, standing, agents, rule, visit, agent)
+    if leaf < 0:
+        return False
+    more = steps.grant(places, standing, agents, rule, log, leaf, agent)
+    if rule.shared:
+        steps.replay_upwards(places, standing, rule, leaf)
+    return more
+
+
+def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
+    """Make the loop; it captures the fingerprint of its sources."""
+
+    @numba.njit(cache=True, error_model="numpy")
+    def fill(
+        places: Places,
+        standing: Standing,
+        agents: Agents,
+        rule: Rule,
+        log: Log,
+        order: int,
+        state: Words,
+    ) -> tuple[Log, int]:
+        visit = _begin(places, standing, agents, rule)
+        live = agents.row.copy()
+        count = len(live)
+        kept = 0  # how many of this round's agents, the first ones, go on to the next
+        at = 0
+        while count > 0:
+            log = steps.with_room(log)
+            if order == RANDOM:
+                at = steps.draw(state, count)
+            elif order == ROUND_ROBIN and at == 0:
+                for i in range(count - 1, 0, -1):
+                    j = steps.draw(state, i + 1)
+                    live[i], live[j] = live[j], live[i]
+            more = _serve(places, standing, agents, rule, visit, log, live[at])
+            if order == RANDOM:
+                if not more:
+                    count -= 1
+                    live[at] = live[count]
+            elif order == ROUND_ROBIN:
+                if more:
+                    live[kept] = live[at]
+                    kept += 1
+                at += 1
+                if at == count:
+                    count, kept, at = kept, 0, 0
+            elif not more:
+                at += 1
+                if at == count:
+                    count = 0
+        return log, sources
+
+    return fill
+
+
+fill = _compile(fingerprint(arrays, steps, tournament))

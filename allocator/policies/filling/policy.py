@@ -1,0 +1,73 @@
+"""The policy that fills: a criterion says who, a selection says where.
+
+References
+----------
+.. [1] Ghodsi, Zaharia, Hindman, Konwinski, Shenker, Stoica. "Dominant Resource Fairness: Fair
+   Allocation of Multiple Resource Types." NSDI 2011, sec. 4.2 (progressive filling, task by task).
+.. [2] Kesidis, Shan, Jain, Urgaonkar, Khamse-Ashari, Lambadaris. "Scheduling Distributed Resources
+   in Heterogeneous Private Clouds." MASCOTS 2018, sec. IV (the selections).
+.. [3] Wang, Liang, Li. "Multi-Resource Fair Allocation in Heterogeneous Cloud Computing Systems."
+   IEEE TPDS 26(10), 2015, sec. 5 (best fit).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core.snapshot import Grants, Snapshot
+from allocator.policies.filling.criterion import CriterionFunction
+
+SELECTIONS = ("random", "round_robin", "listed", "joint", "best_fit")
+"""How the agent is chosen, see `Filling`."""
+
+_AGENT_FIRST = SELECTIONS[:3]
+_GROUPS_MAX = 64  # more kinds of agents than this are scanned one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """Progressive filling.
+
+    Attributes
+    ----------
+    criterion : function from Snapshot to Criterion
+        Who comes next: the smallest score.
+    selection : str
+        ``random``: each step draws an agent uniformly from those that may still serve somebody,
+        and serves the best client for it. ``round_robin``: the same in rounds, each a fresh random
+        permutation of those agents. ``listed``: the lowest agent, until it can serve nobody.
+        ``joint``: the client with the smallest score on any agent that can serve it, on that agent.
+        ``best_fit``: the client as in ``joint``, on the agent whose free amounts are nearest in
+        proportion to its demand.
+    groups_max : int
+        Speed only: up to so many kinds of agents (equal denominators) are handled kind by kind.
+    """
+
+    criterion: CriterionFunction
+    selection: str
+    groups_max: int = _GROUPS_MAX
+
+    def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
+        """Fill until nothing more fits; the same seed gives the same grants."""
+        if not len(snapshot.agents) or not len(snapshot.tree.client):
+            return Grants.none(len(snapshot.resources))
+        # The compiled loops are loaded when they are first used: see `warm`.
+        from allocator.policies.filling import arrays, by_agent, by_client
+
+        criterion = self.criterion(snapshot)
+        places, node = arrays.places_of(snapshot, criterion)
+        standing = arrays.standing_of(snapshot, criterion, node)
+        agents = arrays.agents_of(snapshot)
+        rule = arrays.rule_of(criterion)
+        log = arrays.empty_log(snapshot)
+        if self.selection in _AGENT_FIRST:
+            state = np.array([seed], np.uint64)
+            order = _AGENT_FIRST.index(self.selection)
+            log, _ = by_agent.fill(places, standing, agents, rule, log, order, state)
+        else:
+            held = arrays.read_only(snapshot.held, np.int64)
+            best_fit = self.selection == "best_fit"
+            log, _ = by_client.fill(
+                places, standing, agents, rule, log, held, self.groups_max, best_fit
+            )
+        return arrays.grants_of(log, places)

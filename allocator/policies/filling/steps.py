@@ -1,0 +1,218 @@
+"""The steps that both loops are made of: chance, score, may it, grant it.
+
+References
+----------
+.. [1] Steele, Lea, Flood. "Fast Splittable Pseudorandom Number Generators." OOPSLA 2014, fig. 17
+   (splitmix64).
+"""
+
+import numpy as np
+
+from allocator.core.snapshot import Floats, Ints, Words
+from allocator.policies.filling import tournament
+from allocator.policies.filling.arrays import Agents, Log, Places, Rule, Standing
+from allocator.policies.filling.compiled import compiled
+
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+@compiled
+def next_word(state: Words) -> np.uint64:
+    """Draw 64 random bits by splitmix64 [1]_; the state is one word, and moves on."""
+    state[0] += _GAMMA
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * _MIX_1
+    z = (z ^ (z >> np.uint64(27))) * _MIX_2
+    return z ^ (z >> np.uint64(31))
+
+
+@compiled
+def draw(state: Words, bound: int) -> int:
+    """Draw a number below `bound` (< 2**32): the upper half of its product with 32 random bits."""
+    high = next_word(state) >> np.uint64(32)
+    return int(np.int64((high * np.uint64(bound)) >> np.uint64(32)))
+
+
+@compiled
+def score(
+    standing: Standing, weight: float, place: int, denominator: Floats, additive: bool
+) -> float:
+    """Score of a place against a denominator (K,)."""
+    result = 0.0
+    for k in range(len(denominator)):
+        measure = standing.measure[k, place]
+        if measure > 0.0:
+            part = measure / (denominator[k] * weight)
+            if additive:
+                result += part
+            elif part > result:
+                result = part
+    return result
+
+
+@compiled
+def covers(larger: Ints, smaller: Ints) -> bool:
+    """Say whether the one is at least the other in every column."""
+    for r in range(len(larger)):
+        if larger[r] < smaller[r]:
+            return False
+    return True
+
+
+@compiled
+def is_offerable(agents: Agents, agent: int) -> bool:
+    """Say whether all that is free on an agent makes an offer: not empty, and not below minimum."""
+    free = agents.free[agent]
+    for r in range(len(free)):
+        if free[r] > 0:
+            break
+    else:
+        return False
+    for row in agents.minimum:
+        if covers(free, row):
+            return True
+    return len(agents.minimum) == 0
+
+
+@compiled
+def is_excluded(agents: Agents, agent: int, client: int) -> bool:
+    """Look up the pair's bit."""
+    word = agents.excluded[agent, client >> 6]
+    return (word >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@compiled
+def is_refused(agents: Agents, places: Places, agent: int, place: int, refusal: int) -> bool:
+    """Say whether a filter covers what the leaf would be offered on the agent."""
+    if places.known[place]:
+        return covers(agents.amount[refusal], places.demand[place])
+    return covers(agents.amount[refusal], agents.free[agent])
+
+
+@compiled
+def _holds_already(agents: Agents, log: Log, client: int, place: int, agent: int) -> bool:
+    """Say whether the client holds something on the agent, from before or from this cycle."""
+    key = (agent << 32) + client
+    at = np.searchsorted(agents.holder, key)
+    if at < len(agents.holder) and agents.holder[at] == key:
+        return True
+    grant = log.last_on_agent[agent]
+    while grant >= 0:
+        if log.place[grant] == place:
+            return True
+        grant = log.previous[grant]
+    return False
+
+
+@compiled
+def grant(
+    places: Places, standing: Standing, agents: Agents, rule: Rule, log: Log, place: int, agent: int
+) -> bool:
+    """Give a task, or all that is free; returns whether the agent may have something left.
+
+    The measures and `served` of the leaf and of all above it grow; scores and tournaments are left
+    to the caller. The log has room.
+    """
+    known = places.known[place]
+    count = places.task_gain[place] if known else 0.0
+    if rule.counts_agents and not _holds_already(agents, log, places.client[place], place, agent):
+        count += places.agent_gain[place]
+
+    number = log.length[0]
+    log.place[number] = place
+    log.agent[number] = agent
+    log.tasks[number] = 1 if known else 0
+    amount = log.amount[number]
+    for r in range(len(amount)):
+        amount[r] = places.demand[place, r] if known else agents.free[agent, r]
+    log.previous[number] = log.last_on_agent[agent]
+    log.last_on_agent[agent] = number
+    log.length[0] = number + 1
+
+    resources = len(amount)
+    gain = places.amount_gain[place]
+    for r in range(resources):
+        agents.free[agent, r] -= amount[r]
+        if rule.residual:
+            standing.denominator[agent, r] -= amount[r]
+    above = place
+    while above >= 0:
+        for r in range(resources):
+            standing.measure[r, above] += gain * amount[r]
+        standing.measure[resources, above] += count
+        standing.served[above] += 1
+        above = places.parent[above]
+    return known
+
+
+@compiled
+def with_room(log: Log) -> Log:
+    """Return the log with room for one more grant: itself, or a copy of twice the size."""
+    size = len(log.place)
+    if log.length[0] < size:
+        return log
+    amount = np.empty((2 * size, log.amount.shape[1]), np.int64)
+    amount[:size] = log.amount
+    return Log(
+        log.length,
+        _doubled(log.place),
+        _doubled(log.agent),
+        _doubled(log.tasks),
+        amount,
+        log.last_on_agent,
+        _doubled(log.previous),
+    )
+
+
+@compiled
+def _doubled(column: Ints) -> Ints:
+    result = np.empty(2 * len(column), np.int64)
+    result[: len(column)] = column
+    return result
+
+
+@compiled
+def mark_alive(places: Places, alive: np.ndarray) -> None:
+    """Given which leaves live, mark the inner places that have a living leaf below them."""
+    for place in range(len(alive)):
+        if places.client[place] < 0:
+            alive[place] = False
+    for place in range(len(alive) - 1):  # children come before parents
+        if alive[place]:
+            alive[places.parent[place]] = True
+
+
+@compiled
+def score_siblings(
+    places: Places, standing: Standing, parent: int, row: int, additive: bool, scores: Floats
+) -> None:
+    """Score all children of a place against one row of the denominators.
+
+    The loops are plain enough for the compiler to vectorise, and give what `score` gives.
+    """
+    first, last = places.first[parent], places.last[parent]
+    scores[first:last] = 0.0
+    for k in range(len(standing.measure)):
+        against = standing.denominator[row, k]
+        if against == np.inf:
+            continue
+        for place in range(first, last):
+            measure = standing.measure[k, place]
+            part = measure / (against * places.weight[place])
+            if additive:
+                scores[place] += part if measure > 0.0 else 0.0
+            elif part > scores[place]:  # not so for 0 / 0
+                scores[place] = part
+
+
+@compiled
+def replay_upwards(places: Places, standing: Standing, rule: Rule, place: int) -> None:
+    """Score a place and all above it anew, for criteria with one denominator for all agents."""
+    while places.parent[place] >= 0:
+        standing.score[place] = score(
+            standing, places.weight[place], place, standing.denominator[0], rule.additive
+        )
+        tournament.replay(places, standing, place)
+        place = places.parent[place]

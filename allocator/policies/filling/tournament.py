@@ -1,0 +1,57 @@
+"""Who is first among the children of each place, kept up to date in O(log children).
+
+A tournament tree for each inner place, all in one array: the children of a place stand in
+``winner[first + last : 2 * last]``, and above them, pair by pair, the better of two, up to
+``winner[2 * first + 1]``, the best of all. Order: who takes part, then score, then times served,
+then place.
+"""
+
+from allocator.policies.filling.arrays import Places, Standing
+from allocator.policies.filling.compiled import compiled
+
+
+@compiled
+def _beats(standing: Standing, one: int, other: int) -> bool:
+    if standing.out[one] != standing.out[other]:
+        return standing.out[other]
+    if standing.score[one] != standing.score[other]:
+        return standing.score[one] < standing.score[other]
+    if standing.served[one] != standing.served[other]:
+        return standing.served[one] < standing.served[other]
+    return one < other
+
+
+@compiled
+def begin(places: Places, standing: Standing) -> None:
+    """Play every match once."""
+    for place in range(len(places.parent)):
+        first, last = places.first[place], places.last[place]
+        count = last - first
+        for i in range(count):
+            standing.winner[2 * first + count + i] = first + i
+        for i in range(count - 1, 0, -1):
+            one = standing.winner[2 * first + 2 * i]
+            other = standing.winner[2 * first + 2 * i + 1]
+            standing.winner[2 * first + i] = one if _beats(standing, one, other) else other
+
+
+@compiled
+def champion(places: Places, standing: Standing, place: int) -> int:
+    """Return the best child of an inner place; it may be out when all are, or -1: it has none."""
+    first = places.first[place]
+    return standing.winner[2 * first + 1] if first < places.last[place] else -1
+
+
+@compiled
+def replay(places: Places, standing: Standing, place: int) -> None:
+    """Play the matches of a place again after its score, `served` or `out` changed."""
+    parent = places.parent[place]
+    if parent < 0:
+        return
+    first = places.first[parent]
+    base = 2 * first
+    i = places.last[parent] - first + place - first
+    while i > 1:
+        one, other = standing.winner[base + i], standing.winner[base + (i ^ 1)]
+        i >>= 1
+        standing.winner[base + i] = one if _beats(standing, one, other) else other

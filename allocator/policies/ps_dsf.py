@@ -1,0 +1,41 @@
+"""Per-Server Dominant-Share Fairness (PS-DSF): on each agent its own dominant share.
+
+What a client holds on all agents together is measured against the capacity of the one agent that
+is being filled. So a client whose task is cheap on this kind of agent comes first there, and tasks
+settle where they fit.
+
+References
+----------
+.. [1] Khamse-Ashari, Lambadaris, Kesidis, Urgaonkar, Zhao. "Per-Server Dominant-Share Fairness
+   (PS-DSF): A Multi-Resource Fair Allocation Mechanism for Heterogeneous Servers." ICC 2017.
+.. [2] Kesidis, Shan, Jain, Urgaonkar, Khamse-Ashari, Lambadaris. "Scheduling Distributed Resources
+   in Heterogeneous Private Clouds." MASCOTS 2018, eq. 4 and 5.
+"""
+
+import numpy as np
+
+from allocator.core.snapshot import Snapshot
+from allocator.policies.filling import Criterion, of_amounts
+
+
+def ps_dsf(snapshot: Snapshot) -> Criterion:
+    """Measure what clients hold against the capacity of each agent.
+
+    Notes
+    -----
+    A resource that the agent does not have plays no part there: a task that needs it does not fit
+    anyway, and in oblivious mode nobody is put off an agent for holding something else elsewhere.
+
+    Examples
+    --------
+    Section IV of [2]_, Table I, row PS-DSF: each framework settles on the agent that suits it.
+
+    >>> from allocator.policies.filling import Filling
+    >>> from allocator.policies.static import placement, static_snapshot
+    >>> cluster = static_snapshot(capacity=[[100, 30], [30, 100]], demand=[[5, 1], [1, 5]])
+    >>> grants = Filling(ps_dsf, "joint").allocate(cluster, seed=0)
+    >>> placement(cluster, grants).tolist()
+    [[19, 0], [2, 20]]
+    """
+    takes_part = snapshot.counted & (snapshot.capacity > 0)
+    return of_amounts(snapshot, np.where(takes_part, snapshot.capacity, np.inf))

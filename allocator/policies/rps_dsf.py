@@ -1,0 +1,38 @@
+"""Residual PS-DSF (rPS-DSF): on each agent the dominant share of what is still free there.
+
+The fuller an agent is in one resource, the further back are the clients that are heavy in that
+resource, until it is exhausted: then their score there is infinite.
+
+References
+----------
+.. [1] Kesidis, Shan, Jain, Urgaonkar, Khamse-Ashari, Lambadaris. "Scheduling Distributed Resources
+   in Heterogeneous Private Clouds." MASCOTS 2018, sec. IV.
+"""
+
+import numpy as np
+
+from allocator.core.snapshot import Snapshot
+from allocator.policies.filling import Criterion, of_amounts
+
+
+def rps_dsf(snapshot: Snapshot) -> Criterion:
+    """Measure what clients hold against what is free on each agent now.
+
+    Notes
+    -----
+    A resource that the agent never had plays no part there; one that it has no more counts as
+    infinite.
+
+    Examples
+    --------
+    Section IV of [1]_, Table I, row rPS-DSF.
+
+    >>> from allocator.policies.filling import Filling
+    >>> from allocator.policies.static import placement, static_snapshot
+    >>> cluster = static_snapshot(capacity=[[100, 30], [30, 100]], demand=[[5, 1], [1, 5]])
+    >>> grants = Filling(rps_dsf, "joint").allocate(cluster, seed=0)
+    >>> placement(cluster, grants).tolist()
+    [[19, 2], [2, 19]]
+    """
+    takes_part = snapshot.counted & (snapshot.capacity > 0)
+    return of_amounts(snapshot, np.where(takes_part, snapshot.free, np.inf), residual=True)

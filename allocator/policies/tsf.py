@@ -1,0 +1,76 @@
+"""Task Share Fairness (TSF): serve whoever runs the smallest part of what it could run alone.
+
+A client's task share is its number of tasks over the number that it could run if it had the whole
+cluster, empty and without constraints, to itself.
+
+References
+----------
+.. [1] Wang, Li, Liang, Li. "Multi-Resource Fair Sharing for Datacenter Jobs with Placement
+   Constraints." SC 2016, sec. IV.
+"""
+
+import math
+
+import numpy as np
+
+from allocator.core.snapshot import Floats, Snapshot
+from allocator.policies.filling import Criterion, characterised, cluster_total, mixed
+
+_EXACT = 2**40  # a common denominator below this keeps counts of tasks exact in float64
+
+
+def tsf(snapshot: Snapshot) -> Criterion:
+    """Measure tasks against the tasks that would fit if the client were alone.
+
+    Notes
+    -----
+    A client whose demand is not known takes part with its dominant share, which is a share of the
+    whole cluster too.
+
+    Examples
+    --------
+    9 CPUs and 18 GB; A's task needs <1, 4>, B's <3, 1>. Alone, A could run 4 tasks and B 3. Order:
+    A, B, A (1/4 < 1/3), B (1/3 < 2/4), A (2/4 < 2/3); then the CPUs are used up.
+
+    >>> from allocator.policies.filling import Filling
+    >>> from allocator.policies.static import static_snapshot
+    >>> cluster = static_snapshot(capacity=[[9, 18]], demand=[[1, 4], [3, 1]])
+    >>> Filling(tsf, "listed").allocate(cluster, seed=0).client.tolist()
+    [0, 1, 0, 1, 0]
+    """
+    known = characterised(snapshot)
+    alone = np.maximum(tasks_alone(snapshot), 1)  # whoever fits nowhere is not served anyway
+    whole = math.lcm(*np.unique(alone[known]).astype(int).tolist())
+    if whole > _EXACT:
+        whole = 1
+    gain = np.where(known, whole / alone, 0.0)
+    return mixed(
+        snapshot,
+        amount_gain=np.where(known, 0.0, 1.0),
+        denominator=cluster_total(snapshot),
+        count=snapshot.tasks * gain,
+        count_denominator=whole,
+        task_gain=gain,
+    )
+
+
+def tasks_alone(snapshot: Snapshot) -> Floats:
+    """Count the whole tasks that each client could run alone on the empty cluster, (C,).
+
+    Notes
+    -----
+    0 where the demand is unknown, or fits no agent. O(distinct demands * classes of agents * R).
+    """
+    result = np.zeros(len(snapshot.demand))
+    known = characterised(snapshot)
+    if not known.any():
+        return result
+    demands, which = np.unique(snapshot.demand[known], axis=0, return_inverse=True)
+    classes = snapshot.classes
+    alone = np.empty(len(demands))
+    for row, demand in enumerate(demands):
+        needed = demand > 0
+        fits = (classes.capacity[:, needed] // demand[needed]).min(axis=1)
+        alone[row] = (fits * classes.count).sum()
+    result[known] = alone[which.ravel()]
+    return result
