@@ -1,0 +1,74 @@
+"""Synthetic clusters for the benchmarks: heterogeneous agents, frameworks spread over roles."""
+
+import numpy as np
+
+from allocator.core import (
+    DEMAND_LABEL,
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Allocator,
+    Decisions,
+    Define,
+    FrameworkInfo,
+    Holdings,
+    Kind,
+    Options,
+    PolicySpec,
+    Release,
+    Settings,
+    Settle,
+)
+from allocator.policies import build
+
+SHAPES = [
+    (4, 14),
+    (8, 8),
+    (6, 11),
+    (16, 64),
+    (32, 128),
+    (48, 96),
+    (8, 64),
+    (64, 256),
+    (12, 24),
+    (2, 8),
+]
+"""CPUs and GiB of memory of the ten types of agents."""
+TASKS = [(1, 2), (2, 1), (1, 4), (4, 4), (0.5, 1), (2, 8), (1, 1), (3, 2)]
+"""CPUs and GiB of memory of one task, by type of framework."""
+GIB = 1024
+
+
+def cluster(agents: int, frameworks: int, spec: PolicySpec, roles: int = 100) -> Allocator:
+    """An allocator that knows so many agents and frameworks, all of it free."""
+    allocator = Allocator(build, Settings(policy=spec))
+    allocator.step(Options())
+    kinds = {0: Kind("cpus"), 1: Kind("mem"), 2: Kind("disk")}
+    roles = min(roles, frameworks)
+    names = {handle: f"role-{handle}" for handle in range(1, roles + 1)}
+    allocator.step(Define(kinds=kinds, roles=names))
+    for agent in range(1, agents + 1):
+        cpus, gib = SHAPES[agent % len(SHAPES)]
+        capacity = {0: cpus * 1000, 1: gib * GIB * 1000, 2: 100 * GIB * 1000}
+        allocator.step(AddAgent(agent, AgentInfo(f"agent-{agent}"), capacity))
+    for framework in range(1, frameworks + 1):
+        cpus, gib = TASKS[framework % len(TASKS)]
+        info = FrameworkInfo(
+            f"framework-{framework}", labels={DEMAND_LABEL: f"cpus:{cpus};mem:{gib * GIB}"}
+        )
+        allocator.step(AddFramework(framework, info, (1 + framework % roles,)))
+    return allocator
+
+
+def settle(allocator: Allocator, made: Decisions) -> None:
+    """Every decision became an offer."""
+    none = np.empty(0, np.int64)
+    fate = np.ones(len(made), np.bool_)
+    allocator.step(Settle(made.first_decision, fate, ~fate, none, none.reshape(0, 0)))
+
+
+def decline(allocator: Allocator, made: Decisions) -> None:
+    """Every offer comes back, without a filter."""
+    offered = Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
+    rows = len(made)
+    allocator.step(Release(offered, np.full(rows, -1), np.zeros(rows, np.bool_)))

@@ -1,0 +1,54 @@
+"""Growing arrays, key maps and linked lists, each against its obvious twin."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core.arrays import FreeRows, KeyMap, grow, pair
+
+KEYS = st.integers(0, 40)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["put", "delete"]), st.sets(KEYS, max_size=9))))
+def test_key_map_is_a_dictionary(steps: list[tuple[str, set[int]]]):
+    fast, slow = KeyMap(), {}
+    for row, (verb, keys) in enumerate(steps):
+        chosen = [key for key in sorted(keys) if (key in slow) == (verb == "delete")]
+        # Spread out over the width of real keys, so that many share a slot.
+        wide = np.array([pair(key, key * 7) for key in chosen], np.int64)
+        if verb == "put":
+            fast.put(wide, np.full(len(wide), row))
+            slow.update(dict.fromkeys(chosen, row))
+        else:
+            fast.delete(wide)
+            for key in chosen:
+                del slow[key]
+        everything = np.array([pair(key, key * 7) for key in range(41)], np.int64)
+        assert fast.get(everything).tolist() == [slow.get(key, -1) for key in range(41)]
+        assert len(fast) == len(slow) == len(fast.keys())
+        assert fast.get_one(int(pair(3, 21))) == slow.get(3, -1)
+
+
+@given(st.lists(st.booleans(), max_size=60), st.randoms(use_true_random=False))
+def test_free_rows_are_given_lowest_first(steps: list[bool], chance):
+    rows, taken = FreeRows(first=1), set()
+    for take in steps:
+        if take or not taken:
+            expected = min(set(range(1, len(taken) + 2)) - taken)
+            assert rows.take() == expected
+            taken.add(expected)
+        else:
+            back = chance.choice(sorted(taken))
+            rows.give(back)
+            taken.remove(back)
+        assert rows.limit > max(taken, default=0)
+
+
+def test_growing_doubles_keeps_what_was_there_and_fills_with_zeros():
+    array = np.arange(6).reshape(3, 2)
+    larger = grow(array, 9, 3)
+    assert larger.shape == (16, 3)
+    assert larger[:3, :2].tolist() == array.tolist()
+    assert not larger[3:].any()
+    assert not larger[:, 2].any()
+    assert grow(larger, 16) is larger
