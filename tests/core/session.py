@@ -42,7 +42,7 @@ class Session:
         given = Settings(policy=policy or PolicySpec("drf"), **settings)
         self.allocator = Allocator(build, given, limits)
         self.allocator.step(options or Options())
-        self.allocator.step(Define(kinds=KINDS, roles=roles or {1: "a", 2: "b"}))
+        self.allocator.step(Define(kinds=KINDS, roles={1: "a", 2: "b"} if roles is None else roles))
 
     @property
     def state(self):
