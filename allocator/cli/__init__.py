@@ -1,0 +1,8 @@
+"""The command line: parses arguments and calls the server, the simulator or a running sidecar.
+
+Exit codes are those of `allocator.cli.exits.Exit`.
+"""
+
+from allocator.cli.app import main
+
+__all__ = ["main"]

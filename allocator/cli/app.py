@@ -1,0 +1,69 @@
+"""All commands, and nothing that is slow to import: `--help` and completion must be quick."""
+
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from allocator import __version__
+from allocator.cli import admin, serve
+
+HELP = """Decide who is offered which agent's resources, for an Apache Mesos master.
+
+Exit codes: 0 done, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused by the sidecar,
+78 wrong configuration.
+"""
+
+PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+app = typer.Typer(
+    name="mesos-allocator",
+    help=HELP,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+serve.register(app)
+admin.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(context_settings=PASS_THROUGH, add_help_option=False)
+def demo(context: typer.Context) -> None:
+    """Play the Spark-on-Mesos experiment: an emulated master against a real sidecar."""
+    _run_module("allocator.cli.demo", context)
+
+
+@app.command(context_settings=PASS_THROUGH, add_help_option=False)
+def reproduce(context: typer.Context) -> None:
+    """Compute the papers' tables and figures, beside the published numbers."""
+    _run_module("allocator.cli.reproduce", context)
+
+
+def _run_module(name: str, context: typer.Context) -> None:
+    """Run the `app` of a module that is imported only now, with arguments of its own."""
+    command = typer.main.get_command(import_module(name).app)
+    command.main(args=context.args, prog_name=context.command_path)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

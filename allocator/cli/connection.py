@@ -1,0 +1,161 @@
+"""One call to a running sidecar: the options that all such commands share, errors, output."""
+
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
+
+import typer
+
+from allocator.cli.exits import Exit, fail
+
+if TYPE_CHECKING:
+    import grpc
+    from google.protobuf.message import Message
+
+    from allocator.v1.admin_pb2_grpc import AdminServiceStub
+
+TARGET_DEFAULT = "127.0.0.1:5056"
+RESPONSE_BYTES_MAX = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class Connection:
+    """The options of every command that speaks to a sidecar."""
+
+    target: Annotated[
+        str,
+        typer.Option(envvar="MESOS_ALLOCATOR_TARGET", help="host:port or unix:/path."),
+    ] = TARGET_DEFAULT
+    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds to wait.")] = 10.0
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="MESOS_ALLOCATOR_TLS_CA",
+            help="PEM file of the authority that signed the sidecar's certificate; turns TLS on.",
+        ),
+    ] = None
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(envvar="MESOS_ALLOCATOR_TLS_CERT", help="PEM file of our certificate."),
+    ] = None
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(envvar="MESOS_ALLOCATOR_TLS_KEY", help="PEM file of our private key."),
+    ] = None
+
+    def open(self) -> "grpc.Channel":
+        """Make a channel; nothing is sent yet."""
+        import grpc
+
+        options = [
+            ("grpc.max_receive_message_length", RESPONSE_BYTES_MAX),
+            ("grpc.enable_http_proxy", 0),
+        ]
+        if self.tls_ca is None and self.tls_cert is None:
+            return grpc.insecure_channel(self.target, options)
+        credentials = grpc.ssl_channel_credentials(
+            _read(self.tls_ca), _read(self.tls_key), _read(self.tls_cert)
+        )
+        return grpc.secure_channel(self.target, credentials, options)
+
+    def explain(self, error: "grpc.RpcError") -> NoReturn:
+        """Say what went wrong, and end."""
+        import grpc
+
+        assert isinstance(error, grpc.Call)
+        code, details = error.code(), error.details() or ""
+        if code == grpc.StatusCode.UNAVAILABLE:
+            fail(
+                Exit.UNREACHABLE,
+                f"no sidecar answers at {self.target}; is it running? --target or"
+                f" MESOS_ALLOCATOR_TARGET names another ({details})",
+            )
+        if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+            fail(
+                Exit.UNREACHABLE,
+                f"the sidecar at {self.target} did not answer within {self.timeout:g} s",
+            )
+        refused = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION)
+        if code in refused:
+            fail(Exit.REFUSED, details)
+        fail(Exit.FAILURE, f"{code.name}: {details}")
+
+
+def _read(path: Path | None) -> bytes | None:
+    try:
+        return path.read_bytes() if path else None
+    except OSError as error:
+        fail(Exit.USAGE, f"{error.filename}: {error.strerror}")
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """A sidecar that commands speak to."""
+
+    stub: "AdminServiceStub"
+    timeout_s: float
+
+
+def remote(
+    app: typer.Typer, name: str, show: Callable[[dict[str, Any]], None] | None
+) -> Callable[[Callable[..., "Message | None"]], None]:
+    """Register a command that calls a sidecar.
+
+    The function takes a `Sidecar` and options of its own and returns the response; `show` prints
+    it for people. The command has the function's options, and those of `Connection`.
+    """
+
+    def register(function: Callable[..., "Message | None"]) -> None:
+        def command(**arguments: Any) -> None:  # noqa: ANN401
+            shared = {field.name: arguments.pop(field.name) for field in fields(Connection)}
+            connection = Connection(**shared)
+            response = _call(connection, function, arguments)
+            if response is None or show is None:
+                return
+            from allocator.cli.views import plain
+
+            data = plain(response)
+            if connection.json:
+                typer.echo(json.dumps(data, indent=2))
+            else:
+                show(data)
+
+        _take_signature(command, function)
+        app.command(name)(command)
+
+    return register
+
+
+def _call(
+    connection: Connection, function: Callable[..., "Message | None"], arguments: dict[str, Any]
+) -> "Message | None":
+    import grpc
+
+    from allocator.v1.admin_pb2_grpc import AdminServiceStub
+
+    with connection.open() as channel:
+        try:
+            sidecar = Sidecar(AdminServiceStub(channel), connection.timeout)
+            return function(sidecar, **arguments)
+        except grpc.RpcError as error:
+            connection.explain(error)
+
+
+def _take_signature(command: Callable[..., None], function: Callable[..., Any]) -> None:
+    """Give the command the function's parameters behind the first, and those of `Connection`."""
+    own = list(inspect.signature(function).parameters.values())[1:]
+    kinds = get_type_hints(Connection, include_extras=True)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    shared = [
+        inspect.Parameter(field.name, keyword, default=field.default, annotation=kinds[field.name])
+        for field in fields(Connection)
+    ]
+    parameters = [parameter.replace(kind=keyword) for parameter in own] + shared
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__doc__ = function.__doc__
+    command.__name__ = function.__name__

@@ -1,0 +1,28 @@
+"""What the process ends with."""
+
+import sys
+from enum import IntEnum
+from typing import NoReturn
+
+
+class Exit(IntEnum):
+    """Exit codes of `mesos-allocator`."""
+
+    OK = 0
+    FAILURE = 1
+    """Anything that has no code of its own."""
+    USAGE = 2
+    """The command line does not parse."""
+    UNREACHABLE = 3
+    """No sidecar at the target, or no answer in time."""
+    REFUSED = 4
+    """The sidecar says that the request is wrong, or cannot be met now."""
+    CONFIG = 78
+    """The configuration is wrong (EX_CONFIG of sysexits.h)."""
+
+
+def fail(code: Exit, *lines: str) -> NoReturn:
+    """Print errors and end."""
+    for line in lines:
+        sys.stderr.write(f"error: {line}\n")
+    sys.exit(code)

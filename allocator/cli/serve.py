@@ -1,0 +1,104 @@
+"""`serve` and `check-config`."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from allocator.cli.exits import Exit, fail
+
+if TYPE_CHECKING:
+    from allocator.server.config import Config, Flag
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", envvar="MESOS_ALLOCATOR_CONFIG", help="TOML file."),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Set one option; may be repeated."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(serve)
+    app.command("check-config")(check_config)
+
+
+def serve(
+    config: ConfigFile = None,
+    assignments: Assignments = None,
+    listen: Annotated[
+        list[str] | None, typer.Option(help="Same as listen.targets; may be repeated.")
+    ] = None,
+    http_port: Annotated[int | None, typer.Option(help="Same as http.port.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Same as policy.name.")] = None,
+    mode: Annotated[str | None, typer.Option(help="Same as policy.mode.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="Same as log.level.")] = None,
+) -> None:
+    """Run the sidecar until SIGTERM or SIGINT.
+
+    Options come from the file; MESOS_ALLOCATOR_SECTION__KEY in the environment overrides it, and
+    what is given here overrides both.
+    """
+    short = {
+        "--listen": ("listen.targets", ",".join(listen) if listen else None),
+        "--http-port": ("http.port", None if http_port is None else str(http_port)),
+        "--policy": ("policy.name", policy),
+        "--mode": ("policy.mode", mode),
+        "--log-level": ("log.level", log_level),
+    }
+    loaded = _load(config, assignments, short)
+
+    from allocator.server.main import run
+
+    raise typer.Exit(run(loaded))
+
+
+def check_config(
+    file: Annotated[Path | None, typer.Argument(help="TOML file; none: only the rest.")] = None,
+    assignments: Assignments = None,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print every option with its default, and end.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the configuration that results, as JSON.")
+    ] = False,
+) -> None:
+    """Say everything that is wrong with a configuration."""
+    if example:
+        from allocator.server.config import example as example_text
+
+        typer.echo(example_text(), nl=False)
+        return
+    loaded = _load(file, assignments, {})
+    if as_json:
+        typer.echo(json.dumps(loaded.model_dump(mode="json"), indent=2))
+    else:
+        typer.echo(f"{file or 'configuration'}: ok")
+
+
+def _load(
+    path: Path | None, assignments: list[str] | None, short: dict[str, tuple[str, str | None]]
+) -> "Config":
+    """Read the configuration, or end with every problem of it."""
+    from allocator.server.config import ConfigError, Flag, load
+
+    flags = [_assignment(text) for text in assignments or ()]
+    flags += [Flag(flag, key, text) for flag, (key, text) in short.items() if text is not None]
+    try:
+        return load(path, os.environ, flags)
+    except ConfigError as error:
+        fail(Exit.CONFIG, *map(str, error.problems))
+
+
+def _assignment(text: str) -> "Flag":
+    from allocator.server.config import Flag
+
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise typer.BadParameter(f"{text!r} is not of the form section.key=value")
+    return Flag("--set", key.strip(), value)

@@ -1,0 +1,153 @@
+"""Responses for people: tables on the terminal."""
+
+import sys
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+WIDTH_PIPED = 240
+"""Columns where no terminal says how many there are: nothing is cut off."""
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else WIDTH_PIPED, highlight=False)
+
+
+def _text(value: object) -> Text:
+    """A value as text: no markup, and no control character of a framework's name gets through."""
+    shown = (each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(value))
+    return Text("".join(shown))
+
+
+def _print(columns: Iterable[str], rows: Iterable[Iterable[object]], empty: str) -> None:
+    """Print a table; columns that begin with ``>`` are numbers."""
+    columns = list(columns)
+    table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
+    for column in columns:
+        justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
+        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*map(_text, row))
+    _console().print(table if table.row_count else Text(empty, style="italic"))
+
+
+def _quantities(amounts: dict[str, float]) -> str:
+    return ";".join(f"{name}:{amount:g}" for name, amount in amounts.items())
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else ""
+
+
+def _policy(policy: dict[str, Any]) -> str:
+    selection = policy["selection"] or "its own selection"
+    competition = "flat" if policy["flat"] else "hierarchical"
+    parameters = "".join(f", {key}={value}" for key, value in policy["parameters"].items())
+    return f"{policy['name']} ({selection}, {policy['mode']}, {competition}{parameters})"
+
+
+def status(data: dict[str, Any]) -> None:
+    """Print a status."""
+    session = "none"
+    if data["in_session"]:
+        session = f"master {data['master_id']} (Mesos {data['mesos_version']})"
+    pairs = [
+        ("sidecar", f"{data['sidecar_version']}, {data['sidecar_id']}"),
+        ("up", f"{data['uptime_s']:.0f} s"),
+        ("session", session),
+        ("sessions so far", data["sessions"]),
+        ("batch", f"{data['sequence']}, clock {data['clock_ms']} ms"),
+        ("policy", _policy(data["policy"])),
+        ("agents", f"{data['agents']}, {data['active_agents']} active"),
+        ("frameworks", f"{data['frameworks']}, {data['active_frameworks']} active"),
+        ("roles", data["roles"]),
+        ("filters", data["filters"]),
+        ("events", data["events"]),
+        ("cycles", data["cycles"]),
+        ("cycle time", _cycle_time(data)),
+        ("decisions", f"{data['decisions']}, {data['outstanding_decisions']} outstanding"),
+    ]
+    _print(["", ""], pairs, "")
+    if data["resources"]:
+        rows = (
+            (use["name"], use["total"], use["held"], _percent(use["held"], use["total"]))
+            for use in data["resources"]
+        )
+        _console().print()
+        _print(["resource", ">total", ">held", ">"], rows, "")
+
+
+def _cycle_time(data: dict[str, Any]) -> str:
+    median, p99 = data["cycle_p50_ms"], data["cycle_p99_ms"]
+    return "" if median is None else f"median {median:.1f} ms, p99 {p99:.1f} ms"
+
+
+def shares(data: dict[str, Any]) -> None:
+    """Print shares, the largest first."""
+    head = ["role", ">weight", ">share", ">weighted", "dominant", "held"]
+    _print(head, (_share(each) for each in data["roles"]), "no roles")
+    _console().print()
+    rows = (
+        (
+            each["framework_name"] or each["framework_id"],
+            *_share(each),
+            "" if each["score"] is None else f"{each['score']:.4f}",
+            _quantities(each["demand"]),
+            each["demand_source"],
+            each["agents"],
+            each["filters"],
+            _state(each),
+        )
+        for each in data["clients"]
+    )
+    more = [">score", "demand", "from", ">agents", ">filters", "state"]
+    _print(["framework", *head, *more], rows, "no frameworks")
+    envy = data["envy_max"]
+    envy_text = "too much to compare" if envy is None else f"{envy:.3g} tasks"
+    _console().print(f"\nJain index {data['jain_index']:.3f}, largest envy: {envy_text}")
+
+
+def _share(share: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        share["role"],
+        f"{share['weight']:g}",
+        f"{share['share']:.4f}",
+        f"{share['weighted_share']:.4f}",
+        share["dominant_resource"],
+        _quantities(share["held"]),
+    )
+
+
+def _state(share: dict[str, Any]) -> str:
+    if not share["active"]:
+        return "inactive"
+    return "suppressed" if share["suppressed"] else "active"
+
+
+def policy(data: dict[str, Any]) -> None:
+    """Print the policy in force."""
+    _console().print(_text(_policy(data["policy"])))
+    if data.get("policies"):
+        _console().print(_text(f"policies:   {', '.join(data['policies'])}"))
+        _console().print(_text(f"selections: {', '.join(data['selections'])}"))
+
+
+def demands(data: dict[str, Any]) -> None:
+    """Print the operator's demand rules."""
+    rows = (
+        (*_patterns(rule), _quantities(rule["demand"]) or "unknown") for rule in data["demands"]
+    )
+    _print(["role", "framework", "one task needs"], rows, "no rules")
+
+
+def constraints(data: dict[str, Any]) -> None:
+    """Print the operator's constraint rules."""
+    rows = ((*_patterns(rule), rule["expression"]) for rule in data["constraints"])
+    _print(["role", "framework", "agents"], rows, "no rules")
+
+
+def _patterns(rule: dict[str, Any]) -> tuple[str, str]:
+    return rule["role"] or "*", rule["framework_name"] or "*"

@@ -1,0 +1,199 @@
+"""The operators' service. Whatever it asks of the core is done on the core's thread."""
+# ruff: noqa: N802 - methods bear the names of the RPCs.
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import NoReturn, TypeVar, cast
+
+import grpc
+import numpy as np
+
+from allocator import __version__
+from allocator.core import EventError, SetPolicy
+from allocator.core.snapshot import Floats
+from allocator.policies import POLICIES, SELECTIONS
+from allocator.server import dump, report
+from allocator.server.config.checks import suggestion
+from allocator.server.loop import CoreLoop
+from allocator.server.scores import scores
+from allocator.server.shares import write_clients, write_roles
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import admin_pb2_grpc
+from allocator.wire import OperatorEvent, WireError
+from allocator.wire.operators import (
+    read_constraint,
+    read_demand,
+    read_policy,
+    write_constraint,
+    write_demand,
+    write_policy,
+)
+
+ANSWER_S = 30.0
+"""How long the core may take for whoever set no deadline."""
+
+_T = TypeVar("_T")
+
+
+class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
+    """Answers operators; changes nothing where a request is wrong."""
+
+    def __init__(self, loop: CoreLoop) -> None:
+        """Speak for this loop."""
+        self._loop = loop
+
+    def GetStatus(
+        self, request: pb.GetStatusRequest, context: grpc.ServicerContext
+    ) -> pb.GetStatusResponse:
+        """Say what the sidecar is doing."""
+        return self._ask(context, lambda: _status(self._loop))
+
+    def GetShares(
+        self, request: pb.GetSharesRequest, context: grpc.ServicerContext
+    ) -> pb.GetSharesResponse:
+        """Say who holds what."""
+
+        def read() -> tuple[report.Report, Floats]:
+            allocator = self._loop.allocator
+            rows = np.flatnonzero(allocator.state.clients.framework)
+            return report.read(allocator), scores(allocator)[rows]
+
+        state, score = self._ask(context, read)
+        if request.role and request.role not in state.roles.path:
+            near = suggestion(request.role, state.roles.path)
+            _refuse(context, f"role = {request.role!r}: there is no such role{near}")
+        return pb.GetSharesResponse(
+            clients=write_clients(state, score, request.role),
+            roles=write_roles(state, request.role),
+            jain_index=state.jain_frameworks,
+            envy_max=state.envy_max,
+        )
+
+    def GetPolicy(
+        self, request: pb.GetPolicyRequest, context: grpc.ServicerContext
+    ) -> pb.GetPolicyResponse:
+        """Say which policy decides, and which others could."""
+        policy = self._ask(context, self._policy)
+        return pb.GetPolicyResponse(policy=policy, policies=POLICIES, selections=SELECTIONS)
+
+    def SetPolicy(
+        self, request: pb.SetPolicyRequest, context: grpc.ServicerContext
+    ) -> pb.SetPolicyResponse:
+        """Decide by another policy from the next cycle on."""
+        self._operate(context, SetPolicy(read_policy(request.policy)), "policy.")
+        return pb.SetPolicyResponse(policy=self._ask(context, self._policy))
+
+    def ListDemands(
+        self, request: pb.ListDemandsRequest, context: grpc.ServicerContext
+    ) -> pb.ListDemandsResponse:
+        """List the rules about demands."""
+        return pb.ListDemandsResponse(demands=self._ask(context, self._demands))
+
+    def SetDemand(
+        self, request: pb.SetDemandRequest, context: grpc.ServicerContext
+    ) -> pb.SetDemandResponse:
+        """Set, replace or take back a rule about demands."""
+        try:
+            event = read_demand(request)
+        except WireError as error:
+            _refuse(context, str(error))
+        self._operate(context, event, "demand: ")
+        return pb.SetDemandResponse(demands=self._ask(context, self._demands))
+
+    def ListConstraints(
+        self, request: pb.ListConstraintsRequest, context: grpc.ServicerContext
+    ) -> pb.ListConstraintsResponse:
+        """List the rules about agents."""
+        return pb.ListConstraintsResponse(constraints=self._ask(context, self._constraints))
+
+    def SetConstraint(
+        self, request: pb.SetConstraintRequest, context: grpc.ServicerContext
+    ) -> pb.SetConstraintResponse:
+        """Set, replace or take back a rule about agents."""
+        event = read_constraint(request)
+        if event.expression is not None and not event.expression.strip(" ;"):
+            text = "is empty; write clauses, as in 'zone=a|b; ssd', or remove the rule"
+            _refuse(context, f"constraint.expression = {event.expression!r}: {text}")
+        self._operate(context, event, "constraint: ")
+        return pb.SetConstraintResponse(constraints=self._ask(context, self._constraints))
+
+    def Dump(
+        self, request: pb.DumpRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.DumpResponse]:
+        """Give the whole state."""
+        state = self._ask(context, lambda: dump.read(self._loop))
+        for piece in dump.pieces(state):
+            yield pb.DumpResponse(json=piece)
+
+    # On the core's thread.
+
+    def _policy(self) -> pb.Policy:
+        return write_policy(self._loop.allocator.settings.policy)
+
+    def _demands(self) -> list[pb.Demand]:
+        rules = self._loop.allocator.settings.demands.values()
+        return [write_demand(rule).demand for rule in rules]
+
+    def _constraints(self) -> list[pb.Constraint]:
+        rules = self._loop.allocator.settings.constraints.values()
+        return [write_constraint(rule).constraint for rule in rules]
+
+    # On the thread of the request.
+
+    def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
+        return _wait(context, self._loop.call(work))
+
+    def _operate(self, context: grpc.ServicerContext, event: OperatorEvent, place: str) -> None:
+        try:
+            _wait(context, self._loop.operate(event))
+        except EventError as error:
+            _refuse(context, f"{place}{error.message}")
+
+
+def _wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
+    """Wait for the core; what it did not begin by then, it does not do."""
+    left_s = cast("float | None", context.time_remaining())  # None without a deadline
+    try:
+        return future.result(ANSWER_S if left_s is None else min(left_s, ANSWER_S))
+    except TimeoutError:
+        future.cancel()
+        context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the core is busy; ask again")
+
+
+def _refuse(context: grpc.ServicerContext, message: str) -> NoReturn:
+    context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
+
+
+def _status(loop: CoreLoop) -> pb.GetStatusResponse:
+    state, counts, times = report.read(loop.allocator), loop.counts, loop.cycle_times
+    response = pb.GetStatusResponse(
+        sidecar_version=__version__,
+        sidecar_id=loop.sidecar_id,
+        uptime_s=time.monotonic() - loop.started_s,
+        cycles=counts.cycles,
+        decisions=counts.decisions,
+        agents=state.agents.total,
+        active_agents=state.agents.total - state.agents.inactive,
+        frameworks=state.frameworks,
+        active_frameworks=state.frameworks_active,
+        roles=int(state.roles.bound.sum()) - 1,
+        filters=state.filters,
+        outstanding_decisions=state.outstanding,
+        policy=write_policy(state.policy),
+        cycle_p50_ms=1000 * times.percentile(0.5),
+        cycle_p99_ms=1000 * times.percentile(0.99),
+        events=sum(counts.events.values()),
+        sessions=counts.sessions_opened,
+    )
+    for name, total, held in zip(state.resources, state.total, state.held, strict=True):
+        response.resources.add(name=name, total=int(total), held=int(held))
+    session = loop.session
+    if session is not None:
+        response.in_session = True
+        response.master_id = session.master_id
+        response.instance_id = session.instance_id
+        response.mesos_version = session.mesos_version
+        response.sequence = session.sequence
+        response.clock_ms = session.clock_ms
+    return response

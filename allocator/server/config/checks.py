@@ -1,0 +1,115 @@
+"""Checks of single options that bounds cannot express.
+
+Each returns the value or raises a `ValueError` that says what would be right.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NoReturn
+
+from pydantic_core import PydanticCustomError
+
+from allocator.core import PolicySpec, parse_constraint, parse_quantities
+
+_HOST_PORT = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\[\]:/\s]+):([0-9]{1,5})")
+
+
+def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """``; did you mean 'x'?`` for the nearest known word, empty where none is near.
+
+    Examples
+    --------
+    >>> suggestion("ps-dfs", ["drf", "ps-dsf"])
+    "; did you mean 'ps-dsf'?"
+    >>> suggestion("zebra", ["drf", "ps-dsf"])
+    ''
+    """
+    near = difflib.get_close_matches(text, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def one_of(text: str, known: Iterable[str]) -> str:
+    """The text, if it is one of the known words."""
+    words = list(known)
+    if text not in words:
+        message = f"must be one of {', '.join(map(repr, words))}{suggestion(text, words)}"
+        raise ValueError(message)
+    return text
+
+
+def refuse_at(key: str | int, message: str) -> NoReturn:
+    """Say that one part of a section is wrong, seen together with the others."""
+    raise PydanticCustomError("section", "{message}", {"key": key, "message": message})
+
+
+def target(text: str) -> str:
+    """Check an address that gRPC can listen on."""
+    if text.startswith("unix:"):
+        path = text.removeprefix("unix:")
+        if not path.startswith("/"):
+            message = "needs an absolute path after 'unix:', as in 'unix:/run/allocator.sock'"
+            raise ValueError(message)
+        if len(path.encode()) > 107:  # sockaddr_un has 108, the last of them 0
+            message = "is too long; the path of a Unix socket has at most 107 bytes"
+            raise ValueError(message)
+        return text
+    match = _HOST_PORT.fullmatch(text)
+    if not match or int(match[2]) > 65535:
+        message = "must be host:port with a port of at most 65535, [IPv6]:port, or unix:/path"
+        raise ValueError(message)
+    return text
+
+
+def readable_file(text: str) -> str:
+    """Check a file that is read at start; empty says that there is none."""
+    if text:
+        try:
+            with Path(text).open("rb"):
+                pass
+        except OSError as error:
+            message = f"cannot be read ({error.strerror}); name a readable file"
+            raise ValueError(message) from None
+    return text
+
+
+def policy_name(text: str) -> str:
+    """Check the name of a policy."""
+    from allocator.policies import POLICIES
+
+    return one_of(text, POLICIES)
+
+
+def selection_name(text: str) -> str:
+    """Check the name of an agent selection; empty is the policy's own."""
+    from allocator.policies import SELECTIONS
+
+    return text and one_of(text, SELECTIONS)
+
+
+def spec_that_builds(spec: PolicySpec) -> None:
+    """Check that a policy takes its parameters and its selection."""
+    from allocator.policies import build
+
+    try:
+        build(spec)
+    except ValueError as error:
+        key, _, message = str(error).partition(": ")
+        refuse_at(key, message)
+
+
+def non_empty_quantities(text: str) -> str:
+    """Check amounts by name of which at least one is positive."""
+    if not any(parse_quantities(text).values()):
+        message = "names no positive amount; write one task's needs, as in 'cpus:2;mem:2048'"
+        raise ValueError(message)
+    return text
+
+
+def constraint_expression(text: str) -> str:
+    """Check an expression about agents' attributes."""
+    if not parse_constraint(text):
+        message = "holds for every agent; write clauses, as in 'zone=a|b; gpu_model!=K80; ssd'"
+        raise ValueError(message)
+    return text

@@ -1,0 +1,176 @@
+"""What is wrong with a configuration, in words: where, which key, which value, and the mend."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+from annotated_types import Ge, Le
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from allocator.server.config.checks import one_of, suggestion
+from allocator.server.config.schema import is_rules, keys, model_of, option_at, toml_value
+
+SHOWN_MAX = 80
+"""Characters of a wrong value that are shown."""
+
+Key = tuple[str | int, ...]
+"""Path of a value: names of tables and keys, and places in arrays."""
+
+Origins = dict[Key, str]
+"""Where each value was set, such as ``config.toml:12``."""
+
+BROKEN = ""
+"""Origin of a value whose line is reported already."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with the configuration.
+
+    Attributes
+    ----------
+    origin : str
+        File and line, variable of the environment, or flag.
+    key : str
+        With the value, where there is one.
+    message : str
+        What would be right.
+    """
+
+    origin: str
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.origin, self.key, self.message) if part)
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used.
+
+    Attributes
+    ----------
+    problems : list of Problem
+        All of them, in the order of the sources.
+    """
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = list(problems)
+
+
+def unknown_key(root: type[BaseModel], key: Sequence[str]) -> str:
+    """What to write instead of a key that there is not."""
+    section = root.model_fields.get(key[0])
+    if section is not None and is_rules(section):
+        return f"rules are given in the file, as [[{key[0]}]]"
+    if section is not None and len(key) == 1:
+        return f"is a section; name one of its keys, as in {key[0]}.{_first_key(section)}"
+    return f"unknown key{_nearest(root, key)}"
+
+
+def _first_key(section: FieldInfo) -> str:
+    model = model_of(section)
+    return next(iter(model.model_fields)) if model else "key"
+
+
+def _nearest(root: type[BaseModel], key: Sequence[str]) -> str:
+    """The key that was probably meant: in the same section, else of the same name elsewhere."""
+    known = [".".join(pair) for pair in keys(root)]
+    near = [name for name in known if name.startswith(f"{key[0]}.")]
+    elsewhere = [name for name in known if name.endswith(f".{key[-1]}")]
+    text = ".".join(key)
+    return suggestion(text, near) or suggestion(text, elsewhere or known, cutoff=0.3)
+
+
+def from_validation(
+    root: type[BaseModel], error: ValidationError, origins: Origins
+) -> Iterator[Problem]:
+    """Put pydantic's findings into our words, with the places they come from."""
+    for detail in error.errors(include_url=False):
+        key: Key = tuple(detail["loc"])
+        if detail["type"] == "section":
+            part = detail["ctx"]["key"]
+            key = (*key, part) if isinstance(part, int) else (*key, *part.split("."))
+        origin = next(
+            (origins[key[:end]] for end in range(len(key), 0, -1) if key[:end] in origins),
+            "defaults",
+        )
+        if origin != BROKEN:
+            yield Problem(origin, _with_value(key, detail), _message(root, key, detail))
+
+
+def _dotted(key: Key) -> str:
+    text = ""
+    for part in key:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")
+
+
+def _with_value(key: Key, detail: ErrorDetails) -> str:
+    if detail["type"] in ("section", "missing") or isinstance(detail["input"], dict):
+        return _dotted(key)
+    value = toml_value(detail["input"])
+    shown = value if len(value) <= SHOWN_MAX else f"{value[:SHOWN_MAX]}..."
+    return f"{_dotted(key)} = {shown}"
+
+
+def _message(root: type[BaseModel], key: Key, detail: ErrorDetails) -> str:
+    """What would be right."""
+    names = [part for part in key if isinstance(part, str)]
+    option = option_at(root, names)
+    context: dict[str, Any] = detail.get("ctx", {})
+    match detail["type"]:
+        case "extra_forbidden" if len(key) == 1:
+            return f"unknown section{suggestion(names[0], root.model_fields)}"
+        case "extra_forbidden":
+            return f"unknown key{_nearest(root, names)}"
+        case "missing":
+            return "is missing; give it"
+        case "section":
+            return str(context["message"])
+        case "value_error":
+            return str(context["error"])
+        case "literal_error":
+            return _not_a_literal(option, detail["input"])
+        case "greater_than_equal" | "less_than_equal":
+            return f"must be {range_of(option)}"
+        case "too_short" | "string_too_short":
+            return "must not be empty"
+        case _:
+            return f"must be {_noun(root, key, option)}"
+
+
+def _not_a_literal(option: FieldInfo | None, value: object) -> str:
+    try:
+        one_of(str(value), get_args(option.annotation) if option else ())
+    except ValueError as error:
+        return str(error)
+    return "must be text"
+
+
+def range_of(option: FieldInfo | None) -> str:
+    """The bounds of a number in words; empty where there are none."""
+    bounds = option.metadata if option else []
+    low = [toml_value(bound.ge, option) for bound in bounds if isinstance(bound, Ge)]
+    high = [toml_value(bound.le, option) for bound in bounds if isinstance(bound, Le)]
+    return f"from {low[0]} to {high[0]}" if low and high else ""
+
+
+def _noun(root: type[BaseModel], key: Key, option: FieldInfo | None) -> str:
+    """The type of a value in words, with an example."""
+    if option is None or isinstance(key[-1], int):
+        section = root.model_fields.get(str(key[0]))
+        if section is not None and len(key) == 1:
+            name = f"[[{key[0]}]]" if is_rules(section) else f"[{key[0]}]"
+            return f"a section, as in {name}"
+        return "text in quotes"
+    nouns = {int: "a whole number", bool: "true or false", str: "text in quotes"}
+    kind: Any = option.annotation
+    noun = nouns.get(kind) or {tuple: "a list", dict: "a table of texts"}.get(
+        get_origin(kind), "text in quotes"
+    )
+    default = option.get_default(call_default_factory=True)
+    return f"{noun}, as in {key[-1]} = {toml_value(default, option)}"

@@ -1,0 +1,64 @@
+"""What the models of `sections` say about themselves."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+
+def is_free(option: FieldInfo) -> bool:
+    """True for a table whose keys are the user's."""
+    return get_origin(option.annotation) is dict
+
+
+def model_of(option: FieldInfo) -> type[BaseModel] | None:
+    """The model of a section, or of one element of an array of tables."""
+    kind: Any = option.annotation
+    if get_origin(kind) is tuple:
+        kind = get_args(kind)[0]
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def is_rules(option: FieldInfo) -> bool:
+    """True for an array of tables."""
+    return get_origin(option.annotation) is tuple and model_of(option) is not None
+
+
+def option_at(root: type[BaseModel], key: Sequence[str]) -> FieldInfo | None:
+    """The option ``section.key``, or ``section.table.key`` where the table's keys are free."""
+    section = root.model_fields.get(key[0])
+    if section is None or is_rules(section) or len(key) == 1:
+        return None
+    model = model_of(section)
+    option = model.model_fields.get(key[1]) if model else None
+    depth = 3 if option is not None and is_free(option) else 2
+    return option if len(key) == depth else None
+
+
+def keys(root: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """All pairs of a section's name and a key in it."""
+    for name, section in root.model_fields.items():
+        model = model_of(section)
+        for key in model.model_fields if model else ():
+            yield name, key
+
+
+def toml_value(value: object, option: FieldInfo | None = None) -> str:
+    """Write a value as TOML.
+
+    Examples
+    --------
+    >>> toml_value(("a", 1, True))
+    '["a", 1, true]'
+    """
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(toml_value(part) for part in value)}]"
+    if isinstance(value, dict):
+        pairs = (f"{key} = {toml_value(part)}" for key, part in value.items())
+        return f"{{ {', '.join(pairs)} }}" if value else "{}"
+    extra = option.json_schema_extra if option else None
+    if isinstance(extra, dict) and extra.get("octal") and isinstance(value, int):
+        return f"0o{value:o}"
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,295 @@
+"""The table of options: names, types, defaults, bounds and what they mean.
+
+The checks, the error messages and ``deploy/config.example.toml`` are derived from these models.
+"""
+
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from allocator.core import Limits, PolicySpec, SetConstraint, SetDemand, Settings, parse_quantities
+from allocator.server.config.checks import (
+    constraint_expression,
+    non_empty_quantities,
+    policy_name,
+    readable_file,
+    refuse_at,
+    selection_name,
+    spec_that_builds,
+    target,
+)
+
+GIB = 2**30
+MIB = 2**20
+
+
+class Section(BaseModel):
+    """What all parts of the configuration have in common."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
+OptionalFile = Annotated[str, AfterValidator(readable_file)]
+
+
+class ListenSection(Section):
+    """Where masters' modules and operators reach the sidecar (gRPC)."""
+
+    targets: Annotated[tuple[Annotated[str, AfterValidator(target)], ...], Field(strict=False)] = (
+        Field(
+            ("127.0.0.1:5056",),
+            min_length=1,
+            description=(
+                "Addresses to listen on: host:port (port 0: any free one), [IPv6]:port or"
+                " unix:/path. Whoever reaches one may command the sidecar: keep it to loopback, a"
+                " Unix socket, or TLS with client certificates."
+            ),
+        )
+    )
+    tls_cert: OptionalFile = Field(
+        "", description="PEM file of the certificate chain for TCP targets; empty: no TLS."
+    )
+    tls_key: OptionalFile = Field("", description="PEM file of the certificate's private key.")
+    tls_client_ca: OptionalFile = Field(
+        "",
+        description=(
+            "PEM file of the authorities that sign clients' certificates; empty: clients need none."
+        ),
+    )
+    unix_mode: int = Field(
+        0o660,
+        ge=0,
+        le=0o777,
+        description="Permissions of Unix sockets.",
+        json_schema_extra={"octal": True},
+    )
+
+    @model_validator(mode="after")
+    def check_tls(self) -> "ListenSection":
+        """A key without a certificate secures nothing, and the other way round."""
+        if self.tls_cert and not self.tls_key:
+            refuse_at("tls_key", "is missing while tls_cert is given; give both, or neither")
+        if self.tls_key and not self.tls_cert:
+            refuse_at("tls_cert", "is missing while tls_key is given; give both, or neither")
+        if self.tls_client_ca and not self.tls_cert:
+            refuse_at("tls_client_ca", "needs tls_cert and tls_key; give them, or leave it empty")
+        return self
+
+
+class HttpSection(Section):
+    """Where /metrics, /healthz and /readyz are served (HTTP, without secrets)."""
+
+    host: str = Field(
+        "127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0: all interfaces."
+    )
+    port: int = Field(5057, ge=0, le=65535, description="Port; 0: any free one.")
+
+
+class PolicySection(Section):
+    """Who is offered what. A running sidecar is switched with `mesos-allocator policy set`."""
+
+    name: Annotated[str, AfterValidator(policy_name)] = Field(
+        "drf", description="Policy; `mesos-allocator policy show` lists them."
+    )
+    selection: Annotated[str, AfterValidator(selection_name)] = Field(
+        "", description="How the agent is chosen; empty: the policy's own default."
+    )
+    mode: Literal["oblivious", "characterised"] = Field(
+        "oblivious",
+        description=(
+            "oblivious: all that is free on the agent is offered. characterised: whole tasks of the"
+            " demand vector, where it is known."
+        ),
+    )
+    flat: bool = Field(
+        False,
+        description=(
+            "true: all frameworks compete directly. false: roles compete, then their frameworks."
+        ),
+    )
+    seed: int = Field(
+        0, ge=0, le=2**63 - 1, description="Seed of all chance; same events, same decisions."
+    )
+    parameters: dict[str, str] = Field(
+        default_factory=dict, description="What else the policy takes, as text."
+    )
+
+    def spec(self) -> PolicySpec:
+        """The policy as the core takes it."""
+        return PolicySpec(self.name, self.selection, self.mode, self.flat, dict(self.parameters))
+
+    @model_validator(mode="after")
+    def check_spec(self) -> "PolicySection":
+        """The policy takes this selection and these parameters."""
+        spec_that_builds(self.spec())
+        return self
+
+
+class LimitsSection(Section):
+    """What one session may grow to; beyond it the session ends with a named error."""
+
+    agents: Count = Field(131_072, description="Agents of one master.")
+    frameworks: Count = Field(65_536, description="Frameworks of one master.")
+    roles: Count = Field(65_536, description="Roles, with their ancestors.")
+    clients: Count = Field(131_072, description="Pairs of a framework and one of its roles.")
+    kinds: Count = Field(512, description="Kinds of resources: name, reservation, disk, ...")
+    filters: Annotated[int, Field(ge=1, le=1_000_000_000)] = Field(
+        20_000_000, description="Refusals in force; what is refused beyond that is forgotten."
+    )
+    message_bytes_max: Annotated[int, Field(ge=64 * 1024, le=GIB)] = Field(
+        4 * MIB, description="Largest gRPC message that is read, in bytes."
+    )
+    queue: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        16, description="Messages of one session that wait for the core; then the peer waits."
+    )
+
+    def core(self) -> Limits:
+        """The part that the core enforces."""
+        return Limits(
+            agents=self.agents,
+            frameworks=self.frameworks,
+            roles=self.roles,
+            clients=self.clients,
+            kinds=self.kinds,
+            filters=self.filters,
+        )
+
+
+class JournalSection(Section):
+    """A record of everything the core was told, for replay."""
+
+    path: str = Field("", description="File to write; empty: no journal.")
+    bytes_max: Annotated[int, Field(ge=MIB, le=2**50)] = Field(
+        GIB,
+        description=(
+            "Size in bytes at which the file is renamed to PATH.1, in place of the one before,"
+            " and a new one begun."
+        ),
+    )
+
+
+class LogSection(Section):
+    """Logs, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="What is logged: this and everything worse."
+    )
+    format: Literal["auto", "json", "console"] = Field(
+        "auto",
+        description=(
+            "json: one object a line. console: for people. auto: console on a terminal, else json."
+        ),
+    )
+
+
+class MetricsSection(Section):
+    """Bounds on the number of time series."""
+
+    frameworks_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        100,
+        description=(
+            "Frameworks with series of their own: those with the largest shares. All others are"
+            ' added up under framework="other".'
+        ),
+    )
+    roles_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        100, description='The same for roles; all others are added up under role="other".'
+    )
+
+
+class LearnSection(Section):
+    """Demand vectors that nobody states."""
+
+    enabled: bool = Field(
+        True,
+        description="Learn a framework's demand vector from what it accepts out of its offers.",
+    )
+    acceptances: Count = Field(
+        3, description="Acceptances after which the learned demand vector counts."
+    )
+    probe_after: Count = Field(
+        3,
+        description=(
+            "A framework that uses nothing and declined so many offers of its demand in a row is"
+            " offered all that is free once: it may need more than we think."
+        ),
+    )
+
+
+class DemandRule(Section):
+    """The demand vector (one task's needs) of the frameworks that both patterns match."""
+
+    role: str = Field("", description='Shell pattern of roles, such as "eng/*"; empty: all.')
+    framework_name: str = Field("", description="Shell pattern of framework names; empty: all.")
+    resources: Annotated[str, AfterValidator(non_empty_quantities)] = Field(
+        description="What one task needs.", examples=["cpus:2;mem:2048"]
+    )
+
+    def event(self) -> SetDemand:
+        """The rule as the core takes it."""
+        return SetDemand(self.role, self.framework_name, parse_quantities(self.resources))
+
+
+class ConstraintRule(Section):
+    """Which agents the frameworks that both patterns match may use."""
+
+    role: str = Field("", description='Shell pattern of roles, such as "eng/*"; empty: all.')
+    framework_name: str = Field("", description="Shell pattern of framework names; empty: all.")
+    agents: Annotated[str, AfterValidator(constraint_expression)] = Field(
+        description=(
+            "Clauses about agents' attributes, joined by ;, all of which must hold. hostname,"
+            " region and zone count as attributes."
+        ),
+        examples=["zone=a|b; gpu_model!=K80; ssd"],
+    )
+
+    def event(self) -> SetConstraint:
+        """The rule as the core takes it."""
+        return SetConstraint(self.role, self.framework_name, self.agents)
+
+
+Rules = TypeVar("Rules", tuple[DemandRule, ...], tuple[ConstraintRule, ...])
+
+
+def distinct_patterns(rules: Rules) -> Rules:
+    """Refuse two rules with the same patterns: one would be lost."""
+    seen: set[tuple[str, str]] = set()
+    for index, rule in enumerate(rules):
+        if (rule.role, rule.framework_name) in seen:
+            refuse_at(index, "has the patterns of an earlier rule; keep one of the two")
+        seen.add((rule.role, rule.framework_name))
+    return rules
+
+
+class Config(Section):
+    """Everything that can be set about a sidecar."""
+
+    listen: ListenSection = Field(default_factory=ListenSection)
+    http: HttpSection = Field(default_factory=HttpSection)
+    policy: PolicySection = Field(default_factory=PolicySection)
+    limits: LimitsSection = Field(default_factory=LimitsSection)
+    journal: JournalSection = Field(default_factory=JournalSection)
+    log: LogSection = Field(default_factory=LogSection)
+    metrics: MetricsSection = Field(default_factory=MetricsSection)
+    learn: LearnSection = Field(default_factory=LearnSection)
+    demand: Annotated[
+        tuple[DemandRule, ...], Field(strict=False), AfterValidator(distinct_patterns)
+    ] = ()
+    constraint: Annotated[
+        tuple[ConstraintRule, ...], Field(strict=False), AfterValidator(distinct_patterns)
+    ] = ()
+
+    def settings(self) -> Settings:
+        """What the core starts with."""
+        return Settings(
+            policy=self.policy.spec(),
+            seed=self.policy.seed,
+            learn_demand=self.learn.enabled,
+            learn_after=self.learn.acceptances,
+            probe_after=self.learn.probe_after,
+            demands={(rule.role, rule.framework_name): rule.event() for rule in self.demand},
+            constraints={
+                (rule.role, rule.framework_name): rule.event() for rule in self.constraint
+            },
+        )

@@ -1,0 +1,254 @@
+"""Where the values of the configuration come from, with line numbers.
+
+The TOML parser keeps no positions, so `line_numbers` finds them: it feeds the parser one statement
+at a time and notes where each began.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from allocator.server.config.problems import (
+    BROKEN,
+    ConfigError,
+    Key,
+    Origins,
+    Problem,
+    from_validation,
+    unknown_key,
+)
+from allocator.server.config.schema import option_at
+from allocator.server.config.sections import Config
+
+ENVIRONMENT_PREFIX = "MESOS_ALLOCATOR_"
+SYNTAX_ERRORS_MAX = 20
+
+
+class Flag(NamedTuple):
+    """One value given on the command line.
+
+    Attributes
+    ----------
+    flag : str
+        What the user wrote, for messages, such as ``--log-level``.
+    key : str
+        Dotted path, such as ``log.level``.
+    text : str
+    """
+
+    flag: str
+    key: str
+    text: str
+
+
+def load(path: Path | None, environment: Mapping[str, str], flags: Sequence[Flag] = ()) -> Config:
+    """Read the configuration, or say everything that is wrong with it.
+
+    Parameters
+    ----------
+    path : Path or None
+        TOML file; None: no file.
+    environment : mapping
+        Variables of the form ``MESOS_ALLOCATOR_SECTION__KEY`` count.
+    flags : sequence of Flag
+        They win over everything else; of two for one key the later.
+
+    Raises
+    ------
+    ConfigError
+        With every problem of every source.
+    """
+    tree, origins, problems = gather(path, environment, flags)
+    try:
+        config = Config.model_validate(tree)
+    except ValidationError as error:
+        problems += from_validation(Config, error, origins)
+    else:
+        if not problems:
+            return config
+    raise ConfigError(sorted(problems, key=_place_of))
+
+
+def _place_of(problem: Problem) -> tuple[str, int]:
+    """Where a problem is listed: what the file says line by line, then the other sources."""
+    file, _, line = problem.origin.rpartition(":")
+    return (file, int(line)) if line.isdigit() else ("~", 0)
+
+
+def gather(
+    path: Path | None,
+    environment: Mapping[str, str],
+    flags: Sequence[Flag],
+) -> tuple[dict[str, Any], Origins, list[Problem]]:
+    """Put the sources together, unchecked.
+
+    Returns
+    -------
+    tree : dict
+        Sections, as the TOML parser would give them.
+    origins : Origins
+    problems : list of Problem
+        What could not even be placed in the tree.
+    """
+    tree: dict[str, Any] = {}
+    origins: Origins = {}
+    problems: list[Problem] = []
+    if path is not None:
+        tree, origins, problems = read_file(path)
+    for name, text in sorted(environment.items()):
+        if name.startswith(ENVIRONMENT_PREFIX) and "__" in name:
+            key = name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", ".")
+            problems += _place(tree, origins, Flag(f"environment {name}", key, text))
+    for flag in flags:
+        problems += _place(tree, origins, flag)
+    return tree, origins, problems
+
+
+def read_file(path: Path) -> tuple[dict[str, Any], Origins, list[Problem]]:
+    """Read a TOML file past its syntax errors, so that the rest of it is checked, too."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        return {}, {}, [Problem(str(path), "", f"cannot be read: {error.strerror}")]
+    except UnicodeDecodeError as error:
+        return {}, {}, [Problem(str(path), "", f"is not UTF-8 at byte {error.start}")]
+    lines = text.split("\n")
+    broken: dict[int, Problem] = {}
+    while True:
+        try:
+            tree = tomllib.loads("\n".join(lines))
+            break
+        except tomllib.TOMLDecodeError as error:
+            line = _line_of(error, len(lines))
+            problem = _syntax_problem(path, line, lines[line - 1], error)
+            if not _mend(lines, line, known=line in broken) or len(broken) == SYNTAX_ERRORS_MAX:
+                return {}, {}, [*broken.values(), broken.get(line, problem)]
+            broken.setdefault(line, problem)
+    origins = {
+        key: BROKEN if line in broken else f"{path}:{line}"
+        for key, line in line_numbers("\n".join(lines)).items()
+    }
+    return tree, origins, list(broken.values())
+
+
+def _line_of(error: tomllib.TOMLDecodeError, last: int) -> int:
+    match = re.search(r"at line (\d+)", str(error))
+    return int(match[1]) if match else last
+
+
+def _mend(lines: list[str], line: int, *, known: bool) -> bool:
+    """Put something valid in the place of a line: the key without its value, or nothing at all.
+
+    A line that opens a table cannot be left out, for then its keys would go to another table.
+    """
+    text = lines[line - 1]
+    if text.lstrip().startswith("[") or not text.strip():
+        return False
+    key = text.partition("=")[0].strip()
+    lines[line - 1] = "" if known else f'{key} = ""'
+    return True
+
+
+def _syntax_problem(path: Path, line: int, text: str, error: tomllib.TOMLDecodeError) -> Problem:
+    what = re.sub(r" \(at .*\)$", "", str(error)).lower()
+    mend = '; text needs quotes, as in key = "value"' if "invalid value" in what else ""
+    return Problem(f"{path}:{line}", text.strip(), f"{what}{mend}")
+
+
+def line_numbers(text: str) -> dict[Key, int]:
+    r"""Line at which each table and each value of a valid TOML text begins, from 1.
+
+    Examples
+    --------
+    >>> line_numbers('[http]\nport = 1\n[[demand]]\nrole = "a"')
+    {('http',): 1, ('http', 'port'): 2, ('demand', 0): 3, ('demand', 0, 'role'): 4}
+    """
+    found: dict[Key, int] = {}
+    arrays: dict[Key, int] = {}
+    table: Key = ()
+    for line, statement in _statements(text):
+        parsed = tomllib.loads(statement)
+        if statement.lstrip().startswith("["):
+            table = _resolve(parsed, arrays, new=statement.lstrip().startswith("[["))
+            found.setdefault(table, line)
+        else:
+            for key in _leaves(parsed):
+                found.setdefault(table + key, line)
+    return found
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Split a valid TOML text into table headers and key-value pairs."""
+    pending = ""
+    start = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not pending and (not line.strip() or line.lstrip().startswith("#")):
+            continue
+        start = start if pending else number
+        pending += line + "\n"
+        try:
+            tomllib.loads(pending)
+        except tomllib.TOMLDecodeError:
+            continue
+        yield start, pending
+        pending = ""
+
+
+def _resolve(header: dict[str, Any], arrays: dict[Key, int], *, new: bool) -> Key:
+    """Path of a table header, with the place of each element of an array of tables."""
+    key: Key = ()
+    node: Any = header
+    while isinstance(node, dict) and node:
+        (name, node), *_ = node.items()
+        key = (*key, name)
+        if isinstance(node, list):
+            node = node[0]
+        last = not node
+        if last and new:
+            arrays[key] = arrays.get(key, -1) + 1
+        if key in arrays:
+            key = (*key, arrays[key])
+    return key
+
+
+def _leaves(tree: dict[str, Any] | list[Any]) -> Iterator[Key]:
+    """Paths of all values, those that hold others first."""
+    pairs = list(tree.items()) if isinstance(tree, dict) else list(enumerate(tree))
+    for name, value in pairs:
+        yield (name,)
+        if isinstance(value, dict | list):
+            yield from ((name, *rest) for rest in _leaves(value))
+
+
+def _place(tree: dict[str, Any], origins: Origins, flag: Flag) -> Iterator[Problem]:
+    """Put one text from the environment or the command line into the tree."""
+    key = flag.key.split(".")
+    option = option_at(Config, key)
+    if option is None:
+        yield Problem(flag.flag, flag.key, unknown_key(Config, key))
+        return
+    node = tree
+    for name in key[:-1]:
+        node = node.setdefault(name, {})
+        if not isinstance(node, dict):
+            return  # The file gives a value where a section belongs, and that is reported.
+    node[key[-1]] = _value(option, flag.text)
+    origins[tuple(key)] = flag.flag
+
+
+def _value(option: FieldInfo, text: str) -> object:
+    """Read a text as the option's type; the text itself where it cannot be."""
+    kind = option.annotation
+    if get_origin(kind) is tuple and not text.lstrip().startswith("["):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if kind in (int, bool) or get_origin(kind) is tuple:
+        try:
+            return tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            return text
+    return text

@@ -1,0 +1,217 @@
+"""The whole state as one JSON text, in pieces.
+
+The thread of the core only copies; the text is made by whoever asked. Amounts are in thousandths.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from allocator.core import AgentInfo, Kind, Settings
+from allocator.core.snapshot import Bools, Ints
+from allocator.server import report
+from allocator.server.loop import CoreLoop, SessionInfo
+
+PIECE_CHARACTERS = 256 * 1024
+"""A piece is sent when it is at least so long."""
+
+
+@dataclass(frozen=True)
+class State:
+    """The copy.
+
+    Attributes
+    ----------
+    agents : (n,) int64
+        Handles; the rows of the next five.
+    agent_info : list of AgentInfo or None
+    active, whitelisted : (n,) bool
+    capacity, agent_held : (n, K) int64, thousandths
+    holding_client, holding_agent : (H,) int64
+        Client as (framework, role) in the report; agent as a handle.
+    holding_held, holding_offered : (H, K) int64, thousandths
+    """
+
+    sidecar_id: str
+    session: SessionInfo | None
+    clock_ms: int
+    paused: bool
+    settings: Settings
+    kinds: list[Kind | None]
+    quotas: list[Any]
+    report: report.Report
+    agents: Ints
+    agent_info: list[AgentInfo | None]
+    active: Bools
+    whitelisted: Bools
+    capacity: Ints
+    agent_held: Ints
+    holding_client: Ints
+    holding_agent: Ints
+    holding_held: Ints
+    holding_offered: Ints
+
+
+def read(loop: CoreLoop) -> State:
+    """Copy everything; on the core's thread."""
+    allocator = loop.allocator
+    state, books = allocator.state, allocator.state.ledger.books
+    agents = np.flatnonzero(state.agents.bound)
+    holdings = state.ledger.rows()
+    client = books.client[holdings]
+    return State(
+        sidecar_id=loop.sidecar_id,
+        session=loop.session,
+        clock_ms=state.now_ms,
+        paused=state.paused,
+        settings=Settings(**_settings(allocator.settings)),
+        kinds=list(state.space.kinds),
+        quotas=list(state.quotas.values()),
+        report=report.read(allocator),
+        agents=agents,
+        agent_info=[state.agents.info[agent] for agent in agents.tolist()],
+        active=state.agents.active[agents],
+        whitelisted=state.agents.whitelisted[agents],
+        capacity=state.agents.capacity[agents],
+        agent_held=books.agent_held[agents],
+        holding_client=np.stack([state.clients.framework[client], state.clients.role[client]], 1),
+        holding_agent=books.agent[holdings],
+        holding_held=books.held[holdings],
+        holding_offered=books.offered[holdings],
+    )
+
+
+def _settings(settings: Settings) -> dict[str, Any]:
+    names = Settings.__dataclass_fields__
+    copied = {name: getattr(settings, name) for name in names}
+    return {name: dict(each) if isinstance(each, dict) else each for name, each in copied.items()}
+
+
+def pieces(state: State) -> Iterator[bytes]:
+    """Write the copy as JSON."""
+    text: list[str] = []
+    length = 0
+    for part in _parts(state):
+        text.append(part)
+        length += len(part)
+        if length >= PIECE_CHARACTERS:
+            yield "".join(text).encode()
+            text, length = [], 0
+    yield "".join(text).encode()
+
+
+def _parts(state: State) -> Iterator[str]:
+    head = {
+        "sidecar_id": state.sidecar_id,
+        "session": asdict(state.session) if state.session else None,
+        "clock_ms": state.clock_ms,
+        "paused": state.paused,
+        "settings": _plain_settings(state.settings),
+        "kinds": [_kind(kind) for kind in state.kinds],
+        "quotas": [asdict(quota) for quota in state.quotas],
+    }
+    yield _dumps(head)[:-1]
+    yield from _array("roles", _roles(state.report))
+    yield from _array("clients", _clients(state.report))
+    yield from _array("agents", _agents(state))
+    yield from _array("holdings", _holdings(state))
+    yield "}\n"
+
+
+def _array(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+    yield f",\n{_dumps(name)}:["
+    comma = "\n"
+    for row in rows:
+        yield comma + _dumps(row)
+        comma = ",\n"
+    yield "]"
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=_sorted, separators=(",", ":"))
+
+
+def _sorted(value: object) -> list[Any]:
+    """Sets have no order of their own."""
+    assert isinstance(value, frozenset)
+    return sorted(value)
+
+
+def _plain_settings(settings: Settings) -> dict[str, Any]:
+    plain = {**_settings(settings), "policy": asdict(settings.policy)}
+    for name in ("demands", "constraints"):
+        plain[name] = [asdict(rule) for rule in plain[name].values()]
+    return plain
+
+
+def _kind(kind: Kind | None) -> dict[str, Any] | None:
+    return asdict(kind) if kind else None
+
+
+def _sparse(amounts: list[int]) -> dict[int, int]:
+    """Amounts that are not zero, by kind or column."""
+    return {index: amount for index, amount in enumerate(amounts) if amount}
+
+
+def _roles(rows: report.Report) -> Iterator[dict[str, Any]]:
+    for role in np.flatnonzero(rows.roles.bound).tolist()[1:]:
+        weight = float(rows.roles.weight[role])
+        yield {"role": role, "path": rows.roles.path[role], "weight": weight}
+
+
+def _clients(rows: report.Report) -> Iterator[dict[str, Any]]:
+    clients = rows.clients
+
+    def named(amounts: list[int]) -> dict[str, int]:
+        return {rows.resources[index]: amount for index, amount in _sparse(amounts).items()}
+
+    for row, info in enumerate(clients.info):
+        yield {
+            "framework": int(clients.framework[row]),
+            "role": int(clients.role[row]),
+            "info": _framework(info) if info else None,
+            "active": bool(clients.active[row]),
+            "suppressed": bool(clients.suppressed[row]),
+            "live": bool(clients.live[row]),
+            "held": named(clients.held[row].tolist()),
+            "offered": named(clients.offered[row].tolist()),
+            "demand": named(clients.demand[row].tolist()),
+            "demand_source": clients.demand_source[row],
+            "agents": int(clients.agents[row]),
+            "filters": int(clients.filters[row]),
+            "share": float(rows.share[row]),
+        }
+
+
+def _framework(info: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {name: getattr(info, name) for name in type(info).__dataclass_fields__}
+
+
+def _agents(state: State) -> Iterator[dict[str, Any]]:
+    capacity, held = state.capacity.tolist(), state.agent_held.tolist()
+    for row, info in enumerate(state.agent_info):
+        assert info is not None
+        yield {
+            "agent": int(state.agents[row]),
+            **_framework(info),
+            "active": bool(state.active[row]),
+            "whitelisted": bool(state.whitelisted[row]),
+            "capacity": _sparse(capacity[row]),
+            "held": _sparse(held[row]),
+        }
+
+
+def _holdings(state: State) -> Iterator[dict[str, Any]]:
+    client, agent = state.holding_client.tolist(), state.holding_agent.tolist()
+    held, offered = state.holding_held.tolist(), state.holding_offered.tolist()
+    for row, (framework, role) in enumerate(client):
+        yield {
+            "framework": framework,
+            "role": role,
+            "agent": agent[row],
+            "held": _sparse(held[row]),
+            "offered": _sparse(offered[row]),
+        }

@@ -1,0 +1,77 @@
+"""Structured logs: one event a line, with its context as fields.
+
+Each line has ``timestamp`` (ISO 8601, UTC), ``level`` and ``event``. What libraries log through
+the standard library takes the same form.
+"""
+
+import logging
+import sys
+from typing import TextIO
+
+import structlog
+from structlog.typing import Processor
+
+
+def configure(level: str = "info", style: str = "auto", stream: TextIO = sys.stderr) -> None:
+    """Set up logging for the process; called once, at start.
+
+    Parameters
+    ----------
+    level : str
+        ``debug``, ``info``, ``warning`` or ``error``.
+    style : str
+        ``json``, ``console``, or ``auto``: console on a terminal, else JSON.
+    stream : file
+    """
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    console = style == "console" or (style == "auto" and stream.isatty())
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+    last = _console(stream) if console else _json()
+    structlog.configure(
+        processors=[*shared, *last],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=True,
+    )
+    _adopt_standard_library(threshold, stream, [*shared, _add_logger_name], last)
+
+
+def _json() -> list[Processor]:
+    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+
+
+def _console(stream: TextIO) -> list[Processor]:
+    plain = structlog.dev.plain_traceback
+    return [structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=plain)]
+
+
+def _add_logger_name(
+    _logger: logging.Logger | None, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Say which library logged."""
+    record = event.get("_record")
+    if record is not None:
+        event["logger"] = record.name
+    return event
+
+
+def _adopt_standard_library(
+    threshold: int, stream: TextIO, shared: list[Processor], last: list[Processor]
+) -> None:
+    """Send the standard library's records through the same processors."""
+    handler = logging.StreamHandler(stream)
+    remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared, processors=[remove_meta, *last]
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(max(threshold, logging.INFO))  # libraries' debug records drown everything
+    logging.captureWarnings(capture=True)
