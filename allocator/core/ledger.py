@@ -231,7 +231,9 @@ class Ledger:
         return rows
 
     def _take_rows(self, count: int) -> Ints:
-        taken = [self._spare.pop() for _ in range(min(count, len(self._spare)))]
+        at = max(len(self._spare) - count, 0)
+        taken = self._spare[at:]
+        del self._spare[at:]
         more = count - len(taken)
         taken.extend(range(self._end, self._end + more))
         self._end += more
@@ -255,7 +257,7 @@ class Ledger:
         np.subtract.at(books.agents_held, client, 1)
         books.agent[emptied] = 0
         books.client[emptied] = 0
-        self._spare.extend(reversed(emptied.tolist()))
+        self._spare.extend(emptied.tolist())
 
     def check(self) -> None:
         """Verify that the sums are the sums of the rows, and that no row is empty or lost."""
