@@ -16,7 +16,6 @@ from allocator.core.events import (
 )
 from allocator.core.on_frameworks import refresh_client
 from allocator.core.policy import Policy, PolicySpec
-from allocator.core.space import ResourceSpace
 from allocator.core.state import State
 
 BuildPolicy = Callable[[PolicySpec], Policy]
@@ -27,11 +26,7 @@ def set_options(state: State, event: Options) -> None:
     if len(state.space) or len(state.agents) or len(state.frameworks):
         message = "options come first; begin a new session to change them"
         raise EventError("value", "options", message)
-    state.options = event
-    state.space = ResourceSpace(state.limits.kinds, event.fairness_excluded)
-    for minimum in event.minimum:
-        state.space.quantities(minimum)
-    state.reserve()
+    state.set_options(event)
 
 
 def set_paused(state: State, event: SetPaused) -> None:

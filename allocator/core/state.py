@@ -62,6 +62,14 @@ class State:
         self.filters = FilterTable(limits.filters)
         self.eligibility = Eligibility()
         self.tentative = Tentative()
+        self.set_options(self.options)
+
+    def set_options(self, options: Options) -> None:
+        """Begin the resource space anew, with the names that the options mention."""
+        self.options = options
+        self.space = ResourceSpace(self.limits.kinds, options.fairness_excluded)
+        for minimum in options.minimum:
+            self.space.quantities(minimum)
         self.reserve()
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
