@@ -1,0 +1,210 @@
+"""`mesos-allocator reproduce`: the papers' tables and figures, beside what was printed."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from allocator.cli.exits import Exit, fail
+
+if TYPE_CHECKING:
+    from allocator.sim.papers.report import Cell, Report
+
+
+class Experiment(NamedTuple):
+    """One table or figure.
+
+    Attributes
+    ----------
+    function : str
+        Module and function that compute it; loaded when it is asked for.
+    parameters : tuple of str
+        Which of ``seed`` and ``trials`` the function takes.
+    about : str
+    """
+
+    function: str
+    parameters: tuple[str, ...]
+    about: str
+
+
+_BOTH = ("seed", "trials")
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    "kesidis-table-1": Experiment(
+        "allocator.sim.papers.kesidis:table_1", _BOTH, "task counts of six schedulers, means"
+    ),
+    "kesidis-table-2": Experiment(
+        "allocator.sim.papers.kesidis:table_2", _BOTH, "their sample standard deviations"
+    ),
+    "choosy-figures": Experiment(
+        "allocator.sim.papers.choosy:figures", _BOTH, "Figures 1, 3, 5: the optimum, and online"
+    ),
+    "choosy-theorem-4": Experiment(
+        "allocator.sim.papers.choosy:theorem_4", _BOTH, "how near Choosy comes from anywhere"
+    ),
+    "choosy-fig-6": Experiment(
+        "allocator.sim.papers.choosy_times:figure_6", _BOTH, "ramp-up time by pickiness"
+    ),
+    "choosy-fig-14": Experiment(
+        "allocator.sim.papers.choosy_jobs:figure_14", ("seed",), "four jobs on 160 cores"
+    ),
+    "choosy-fig-15": Experiment(
+        "allocator.sim.papers.choosy_times:figure_15", _BOTH, "time of the offline optimum"
+    ),
+    "drf-example": Experiment(
+        "allocator.sim.papers.drf:example", (), "9 CPUs and 18 GB under DRF, asset fairness, CEEI"
+    ),
+    "pf-examples": Experiment(
+        "allocator.sim.papers.proportional_fairness:examples", (), "proportional fairness and DRF"
+    ),
+}
+
+app = typer.Typer(
+    help="Compute the papers' tables and figures with the real policies, beside the printed ones.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_TOLERANCE_SHOWN = 1e-4  # smaller ones are rounding
+_WIDTH_IN_FILES = 100
+
+Seed = Annotated[int, typer.Option(help="Where all chance begins.", min=0)]
+Trials = Annotated[
+    int | None, typer.Option(help="How often to repeat; the paper's number by default.", min=2)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def run(name: str, **options: int) -> "Report":
+    """Compute one of the experiments.
+
+    Parameters
+    ----------
+    name : str
+        A key of `EXPERIMENTS`.
+    **options
+        ``seed`` and ``trials``; what the experiment does not take is left out.
+    """
+    experiment = EXPERIMENTS[name]
+    module, _, function = experiment.function.partition(":")
+    taken = {key: value for key, value in options.items() if key in experiment.parameters}
+    report: Report = getattr(import_module(module), function)(**taken)
+    return report
+
+
+@app.command("list")
+def list_experiments(as_json: AsJson = False) -> None:
+    """Say what can be reproduced."""
+    about = {name: experiment.about for name, experiment in EXPERIMENTS.items()}
+    if as_json:
+        typer.echo(json.dumps(about, indent=2))
+        return
+    for name, text in about.items():
+        typer.echo(f"{name:18} {text}")
+
+
+@app.command("all")
+def reproduce_all(seed: Seed = 0, as_json: AsJson = False) -> None:
+    """Compute everything."""
+    _show([run(name, seed=seed) for name in EXPERIMENTS], as_json)
+
+
+def _register(name: str, experiment: Experiment) -> None:
+    """Add the command of one experiment, with the options that it takes."""
+
+    def repeated(seed: Seed = 0, trials: Trials = None, as_json: AsJson = False) -> None:
+        options = {"seed": seed} | ({} if trials is None else {"trials": trials})
+        _show([run(name, **options)], as_json)
+
+    def drawn(seed: Seed = 0, as_json: AsJson = False) -> None:
+        _show([run(name, seed=seed)], as_json)
+
+    def certain(as_json: AsJson = False) -> None:
+        _show([run(name)], as_json)
+
+    commands: Mapping[tuple[str, ...], Callable[..., None]] = {
+        _BOTH: repeated,
+        ("seed",): drawn,
+        (): certain,
+    }
+    help_text = experiment.about[0].upper() + experiment.about[1:] + "."
+    app.command(name, help=help_text)(commands[experiment.parameters])
+
+
+for _name, _experiment in EXPERIMENTS.items():
+    _register(_name, _experiment)
+
+
+def _show(reports: list["Report"], as_json: bool) -> None:
+    """Print the reports; fail where a number differs and nobody knows why."""
+    if as_json:
+        plain = [as_dict(report) for report in reports]
+        typer.echo(json.dumps(plain if len(plain) > 1 else plain[0], indent=2))
+    else:
+        for report in reports:
+            _print(report)
+    wrong = [report.name for report in reports if not report.holds]
+    if wrong:
+        fail(Exit.FAILURE, f"differs from the paper, unexplained: {', '.join(wrong)}")
+
+
+def as_dict(report: "Report") -> dict[str, Any]:
+    """Turn a report into plain data, with the verdicts."""
+    result = asdict(report)
+    result["holds"] = report.holds
+    for row, plain in zip(report.rows, result["rows"], strict=True):
+        plain["agrees"] = row.agrees
+        for cell, plain_cell in zip(row.cells, plain["cells"], strict=True):
+            plain_cell["agrees"] = cell.agrees
+    return result
+
+
+def _print(report: "Report") -> None:
+    from rich.box import HORIZONTALS
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    wide = console if console.is_terminal else Console(width=_WIDTH_IN_FILES)
+    table = Table(
+        title=report.title,
+        caption=report.source,
+        title_justify="left",
+        caption_justify="left",
+        box=HORIZONTALS,
+        show_lines=True,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("", min_width=10)
+    for column in report.columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    departures: list[str] = []
+    for row in report.rows:
+        name = escape(row.name)
+        if row.departure:
+            departures.append(row.departure)
+            name += f" \\[{len(departures)}]"
+        table.add_row(name, *(_text(cell) for cell in row.cells))
+    wide.print(table)
+    lines = ["computed, and below it the published number with its tolerance; < before a bound"]
+    lines += [f"[{number}] {departure}" for number, departure in enumerate(departures, 1)]
+    for line in (*lines, *report.notes):
+        wide.print(f"- {line}", markup=False, highlight=False)
+    wide.print()
+
+
+def _text(cell: "Cell") -> str:
+    """Computed number and verdict; below it the published number."""
+    computed = f"{cell.computed:.4g}"
+    if cell.published is None:
+        return computed
+    bound = "<" if cell.at_most else ""
+    spread = f"±{cell.tolerance:.2g}" if cell.tolerance >= _TOLERANCE_SHOWN else ""
+    verdict = "[green]✓[/green]" if cell.agrees else "[red]✗[/red]"
+    return f"{computed} {verdict}\n[dim]{bound}{cell.published:.4g}{spread}[/dim]"

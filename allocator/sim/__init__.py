@@ -1,0 +1,1 @@
+"""The simulator: an emulated master with frameworks, workloads and traces."""

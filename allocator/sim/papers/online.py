@@ -1,0 +1,118 @@
+"""The smallest host of the core: frameworks that take all they are offered, and give it back."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.core import (
+    CONSTRAINT_LABEL,
+    DEMAND_LABEL,
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Allocator,
+    Define,
+    FrameworkInfo,
+    Hold,
+    Holdings,
+    Kind,
+    Options,
+    PolicySpec,
+    Release,
+    RemoveFramework,
+    Settings,
+    Settle,
+    Transition,
+)
+from allocator.policies import build
+
+Ints = NDArray[np.int64]
+
+ROLE = 1
+"""The one role of all frameworks."""
+
+
+class Online:
+    """A cluster that runs on an `Allocator`; all frameworks are in one role.
+
+    Attributes
+    ----------
+    allocator : Allocator
+    """
+
+    def __init__(self, policy: PolicySpec, resources: Sequence[str], seed: int) -> None:
+        """Begin with an empty cluster.
+
+        Parameters
+        ----------
+        policy : PolicySpec
+        resources : sequence of str
+            Names; kind k is the k-th of them.
+        seed : int
+            Of all chance in the policy.
+        """
+        self.allocator = Allocator(build, Settings(policy=policy, seed=seed, learn_demand=False))
+        self._kind = np.arange(len(resources))
+        kinds = {number: Kind(name) for number, name in enumerate(resources)}
+        self.allocator.step(Options())
+        self.allocator.step(Define(kinds, {ROLE: "users"}))
+
+    def add_agent(
+        self, agent: int, capacity: Sequence[int], attributes: Mapping[str, str] | None = None
+    ) -> None:
+        """Add an agent; the capacity is in thousandths of each resource."""
+        info = AgentInfo(f"agent-{agent}", f"host-{agent}", attributes or {})
+        self.allocator.step(AddAgent(agent, info, dict(enumerate(capacity))))
+
+    def add_framework(self, framework: int, name: str, demand: str, constraint: str) -> None:
+        """Add a framework; demand and constraint are as in its labels, and may be empty."""
+        labels = {DEMAND_LABEL: demand, CONSTRAINT_LABEL: constraint}
+        given = {label: text for label, text in labels.items() if text}
+        info = FrameworkInfo(name, name, labels=given)
+        self.allocator.step(AddFramework(framework, info, (ROLE,)))
+
+    def remove_framework(self, framework: int) -> None:
+        """Let a framework go, with all it held."""
+        self.allocator.step(RemoveFramework(framework))
+
+    def hold(self, framework: Ints, agent: Ints, amount: Ints) -> None:
+        """Begin with resources in use; the amounts are one row a pair."""
+        self.allocator.step(Hold(self._holdings(framework, agent, amount)))
+
+    def allocate(self, now_ms: int, agents: Ints | None = None) -> Holdings:
+        """Run a cycle on some agents, and take all that is offered."""
+        decisions = self.allocator.allocate(now_ms, agents)
+        rows = len(decisions)
+        taken = Holdings(
+            decisions.framework, decisions.role, decisions.agent, decisions.kind, decisions.amount
+        )
+        if rows:
+            nothing = np.empty((0, len(self._kind)), np.int64)
+            offered, partial = np.ones(rows, np.bool_), np.zeros(rows, np.bool_)
+            self.allocator.step(
+                Settle(decisions.first_decision, offered, partial, self._kind, nothing)
+            )
+            self.allocator.step(Transition(taken))
+        return taken
+
+    def release(self, framework: Ints, agent: Ints, amount: Ints) -> None:
+        """Give back what ended tasks used."""
+        rows = len(framework)
+        refuse, used = np.full(rows, -1), np.ones(rows, np.bool_)
+        self.allocator.step(Release(self._holdings(framework, agent, amount), refuse, used))
+
+    def held(self, frameworks: Sequence[int]) -> Ints:
+        """What each framework holds, by resource in the order of their names, (F, R)."""
+        return self.allocator.state.held_by_column()[self._rows(frameworks)]
+
+    def agents_held(self, frameworks: Sequence[int]) -> Ints:
+        """On how many agents each framework holds something, (F,)."""
+        return self.allocator.state.ledger.books.agents_held[self._rows(frameworks)]
+
+    def _rows(self, frameworks: Sequence[int]) -> Ints:
+        handles = np.asarray(frameworks, np.int64)
+        return self.allocator.state.clients.rows(handles, np.full(len(handles), ROLE))
+
+    def _holdings(self, framework: Ints, agent: Ints, amount: Ints) -> Holdings:
+        return Holdings(framework, np.full(len(framework), ROLE), agent, self._kind, amount)
