@@ -1,0 +1,1 @@
+"""The sidecar as a process: sockets, threads, files, time. The first host of the core."""

@@ -1,0 +1,56 @@
+"""How long things took: a histogram for metrics, the latest values for percentiles."""
+
+import math
+from bisect import bisect_left
+from collections import deque
+
+BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""Upper bounds of the buckets."""
+
+RECENT_MAX = 1024
+"""Values that percentiles are taken of."""
+
+
+class Durations:
+    """Durations by bucket.
+
+    Attributes
+    ----------
+    bounds_s : tuple of float
+        Upper bounds of the buckets, ascending.
+    buckets : list of int
+        How many fell into each; one more for what is above all bounds.
+    total_s : float
+    count : int
+    """
+
+    def __init__(self, bounds_s: tuple[float, ...] = BOUNDS_S) -> None:
+        """Begin with nothing observed."""
+        self.bounds_s = bounds_s
+        self.buckets = [0] * (len(bounds_s) + 1)
+        self.total_s = 0.0
+        self.count = 0
+        self._recent_s: deque[float] = deque(maxlen=RECENT_MAX)
+
+    def observe(self, duration_s: float) -> None:
+        """Count one duration."""
+        self.buckets[bisect_left(self.bounds_s, duration_s)] += 1
+        self.total_s += duration_s
+        self.count += 1
+        self._recent_s.append(duration_s)
+
+    def percentile(self, quantile: float) -> float:
+        """A quantile of the latest durations in seconds, by nearest rank; nan before the first.
+
+        Examples
+        --------
+        >>> durations = Durations()
+        >>> for duration_s in (0.4, 0.1, 0.2, 0.3):
+        ...     durations.observe(duration_s)
+        >>> durations.percentile(0.5), durations.percentile(0.99)
+        (0.2, 0.4)
+        """
+        if not self._recent_s:
+            return math.nan
+        ordered = sorted(self._recent_s)
+        return ordered[max(math.ceil(quantile * len(ordered)) - 1, 0)]

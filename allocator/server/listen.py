@@ -1,0 +1,123 @@
+"""The addresses the sidecar listens on."""
+
+import errno
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+
+from allocator.server.config.sections import ListenSection
+
+UNIX = "unix:"
+CONNECT_S = 1.0
+
+
+class ListenError(OSError):
+    """An address that cannot be listened on: which, why, and what to do."""
+
+
+def listen(server: grpc.Server, section: ListenSection) -> list[str]:
+    """Bind a server to every target.
+
+    Returns
+    -------
+    list of str
+        The addresses as they are, with the port that was taken where any was wanted.
+
+    Raises
+    ------
+    ListenError
+    """
+    credentials = _credentials(section)
+    bound = []
+    for target in section.targets:
+        if target.startswith(UNIX):
+            _listen_unix(server, Path(target.removeprefix(UNIX)), section.unix_mode)
+            bound.append(target)
+        else:
+            port = _add(server, target, credentials)
+            bound.append(f"{target.rpartition(':')[0]}:{port}")
+    return bound
+
+
+def _credentials(section: ListenSection) -> grpc.ServerCredentials | None:
+    """TLS as the files say; None where there are none."""
+    if not section.tls_cert:
+        return None
+    try:
+        key, cert = (Path(path).read_bytes() for path in (section.tls_key, section.tls_cert))
+        authority = Path(section.tls_client_ca).read_bytes() if section.tls_client_ca else None
+    except OSError as error:
+        raise ListenError(f"the files for TLS cannot be read: {error}") from None
+    return grpc.ssl_server_credentials(
+        [(key, cert)], authority, require_client_auth=authority is not None
+    )
+
+
+def _add(server: grpc.Server, target: str, credentials: grpc.ServerCredentials | None) -> int:
+    try:
+        if credentials is None:
+            port = server.add_insecure_port(target)
+        else:
+            port = server.add_secure_port(target, credentials)
+    except (RuntimeError, ValueError) as error:
+        raise ListenError(f"{target} cannot be listened on: {error}") from None
+    if port == 0:
+        raise ListenError(f"{target} cannot be listened on; is it taken?")
+    return port
+
+
+def _listen_unix(server: grpc.Server, path: Path, mode: int) -> None:
+    """Listen on a socket file that only whom `mode` allows can open."""
+    _check_directory(path)
+    _remove_stale(path)
+    with _umask(~mode & 0o777):
+        _add(server, f"{UNIX}{path}", None)
+    path.chmod(mode)
+
+
+def _check_directory(path: Path) -> None:
+    directory = path.parent
+    if not directory.is_dir():
+        raise ListenError(f"{path} cannot be listened on: there is no directory {directory}")
+    status = directory.stat()
+    foreign = stat.S_IWOTH | (stat.S_IWGRP if status.st_gid != os.getegid() else 0)
+    if status.st_mode & foreign and not status.st_mode & stat.S_ISVTX:
+        raise ListenError(
+            f"{path} cannot be listened on: others may write to {directory}, and so replace the"
+            " socket; take a directory of its own, such as /run/mesos-allocator"
+        )
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove the socket file of a process that is gone."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(status.st_mode):
+        raise ListenError(f"{path} cannot be listened on: it exists and is no socket; remove it")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(CONNECT_S)
+        try:
+            probe.connect(str(path))
+        except OSError as error:
+            if error.errno not in (errno.ECONNREFUSED, errno.ENOENT):
+                raise ListenError(f"{path} cannot be listened on: {error}") from None
+            path.unlink(missing_ok=True)
+        else:
+            raise ListenError(f"{path} cannot be listened on: another process listens there")
+
+
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    """Files made here have no more rights than the mask leaves, from their first moment."""
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)

@@ -1,0 +1,171 @@
+"""The sidecar as a process: builds everything, runs until it is told to end."""
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from types import FrameType
+
+import grpc
+import structlog
+from grpc_reflection.v1alpha import reflection
+
+from allocator import policies
+from allocator.core import warm
+from allocator.server import logs
+from allocator.server.admin import AdminServicer
+from allocator.server.config import Config
+from allocator.server.health import Health
+from allocator.server.listen import ListenError, listen
+from allocator.server.loop import GRACE_S, SESSIONS_MAX, CoreLoop
+from allocator.server.metrics import start_http
+from allocator.server.service import SERVICE, SessionServicer
+from allocator.v1 import admin_pb2, admin_pb2_grpc
+
+EXIT_OK = 0
+EXIT_FAILURE = 1
+
+ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name
+
+OTHER_CALLS_MAX = 16
+"""Calls beside sessions that are served at a time."""
+
+_OPTIONS = (
+    # Two sidecars that share a port would share a master's sessions, too.
+    ("grpc.so_reuseport", 0),
+    # A peer that vanished without a word is noticed.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    # Modules ping often, so that they notice when we vanish; that is no abuse.
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.max_ping_strikes", 0),
+    ("grpc.max_send_message_length", -1),
+)
+
+_log = structlog.get_logger()
+
+
+class Server:
+    """Everything that runs in the process.
+
+    Attributes
+    ----------
+    loop : CoreLoop
+    targets : list of str
+        The addresses of the gRPC services.
+    http_port : int
+    """
+
+    def __init__(self, config: Config) -> None:
+        """Build everything, listen, and serve.
+
+        Raises
+        ------
+        ListenError, OSError
+            Where an address cannot be listened on.
+        """
+        warm(policies.build)
+        policies.warm()
+        self.loop = CoreLoop(config, build_policy=policies.build)
+        self._health = Health((SERVICE, ADMIN_SERVICE))
+        self.loop.start()
+        with ExitStack() as undo:
+            undo.callback(self.loop.stop)
+            self._http = undo.enter_context(closing(start_http(config, self.loop)))
+            self._grpc = self._build(config)
+            undo.callback(self._grpc.stop, None)
+            self.targets = listen(self._grpc, config.listen)
+            undo.pop_all()
+        self.http_port = self._http.port
+        self._grpc.start()
+        self._http.serving()
+        self._health.serving()
+        self._http.serving()
+
+    def _build(self, config: Config) -> grpc.Server:
+        workers = SESSIONS_MAX + OTHER_CALLS_MAX
+        bytes_max = ("grpc.max_receive_message_length", config.limits.message_bytes_max)
+        server = grpc.server(
+            ThreadPoolExecutor(workers, "grpc"),
+            options=[*_OPTIONS, bytes_max],
+            maximum_concurrent_rpcs=workers,
+        )
+        sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
+        server.add_generic_rpc_handlers((sessions.handler(),))
+        admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(self.loop), server)
+        self._health.add_to(server)
+        names = (SERVICE, ADMIN_SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, server)
+        return server
+
+    def stop(self) -> None:
+        """Tell everybody, give them time, then end."""
+        self._health.draining()
+        self._http.draining()
+        self.loop.drain().result()
+        self._grpc.stop(GRACE_S).wait()
+        self._http.close()
+        self.loop.stop()
+
+
+def run(config: Config) -> int:
+    """Serve until SIGTERM or SIGINT; gives the exit code."""
+    begun_s = time.monotonic()
+    logs.configure(config.log.level, config.log.format)
+    with _signals() as told_to_end:
+        try:
+            server = Server(config)
+        except (ListenError, OSError) as error:
+            _log.error("cannot start", error=str(error))
+            return EXIT_FAILURE
+        _log.info(
+            "ready",
+            targets=server.targets,
+            http=f"{config.http.host}:{server.http_port}",
+            sidecar_id=server.loop.sidecar_id,
+            policy=config.policy.name,
+            start_s=round(time.monotonic() - begun_s, 3),
+        )
+        _notify(b"READY=1")
+        told_to_end.wait()
+        _log.info("shutting down")
+        _notify(b"STOPPING=1")
+        server.stop()
+    _log.info("done")
+    return EXIT_OK
+
+
+@contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """Give an event that SIGTERM and SIGINT set; a second SIGINT ends the process at once."""
+    told_to_end = threading.Event()
+
+    def tell(number: int, _frame: FrameType | None) -> None:
+        told_to_end.set()
+        if number == signal.SIGINT:
+            signal.signal(number, signal.SIG_DFL)
+
+    before = {number: signal.signal(number, tell) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield told_to_end
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _notify(state: bytes) -> None:
+    """Tell systemd, where it asked to be told (sd_notify)."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.connect(address)
+        notify.send(state)

@@ -1,0 +1,129 @@
+"""The module's side of a session: what it may say when, and which answers it believes."""
+
+import numpy as np
+import pytest
+
+from allocator.v1 import session_pb2 as pb
+from allocator.v1.types_pb2 import Holdings
+from allocator.wire import BadSidecarError, ClientSession, ClientState, Greeting, SessionEndedError
+from tests.wire.dialogue import STATE, WELCOME, Module, declined, new_sidecar
+
+NONE = np.empty(0, np.int64)
+
+
+def streaming(sequence: int = 0) -> ClientSession:
+    client = ClientSession(Greeting("master", "instance", 1))
+    client.hello()
+    client.receive(pb.SessionResponse(welcome=WELCOME))
+    list(client.snapshot(STATE, sequence=sequence, clock_ms=1))
+    return client
+
+
+def decisions(sequence: int, cycle: int = 0, first: int = 1, rows: int = 0) -> pb.SessionResponse:
+    batch = pb.DecisionBatch(sequence=sequence, cycle=cycle, first_decision=first)
+    for _ in range(rows):
+        batch.grants.framework.append(1)
+        batch.grants.role.append(1)
+        batch.grants.agent.append(1)
+    return pb.SessionResponse(decisions=batch)
+
+
+def test_a_session_runs_its_course():
+    module = Module(new_sidecar()).begin(sequence=5)
+    offers = module.batch(cycle=True)
+    assert module.client.unsettled == len(offers) == 2
+    module.batch(module.all_offered(offers), declined(offers, -1))
+    assert module.client.unsettled == 0
+    assert (module.client.sequence, module.client.answered) == (7, 7)
+    assert module.batch(cycle=True).first_decision == 3
+
+
+def test_batches_may_overtake_answers():
+    client = streaming()
+    client.batch(1, cycle=True)
+    client.batch(2)
+    client.batch(3, cycle=True)
+    client.receive(decisions(1, cycle=1, rows=2))
+    assert (client.sequence, client.answered) == (3, 1)
+    client.receive(decisions(2, first=3))
+    client.receive(decisions(3, cycle=2, first=3, rows=1))
+    assert (client.answered, client.unsettled) == (3, 3)
+
+
+def test_outcomes_are_numbered_in_order():
+    client = streaming()
+    client.batch(1, cycle=True)
+    client.receive(decisions(1, cycle=1, rows=3))
+    first = client.outcomes(np.array([1, 1]), NONE, NONE.reshape(0, 0))
+    second = client.outcomes(np.array([2]), np.array([0]), np.array([[7]]))
+    assert (first.first_decision, second.first_decision) == (1, 3)
+    with pytest.raises(ValueError, match="1 outcomes for 0 open decisions"):
+        client.outcomes(np.array([1]), NONE, NONE.reshape(0, 0))
+
+
+def test_the_module_says_things_in_order():
+    client = ClientSession(Greeting("master", "instance", 1))
+    with pytest.raises(ValueError, match="must say hello now"):
+        client.batch(1)
+    client.hello()
+    with pytest.raises(ValueError, match="must wait for the welcome now"):
+        next(client.snapshot([], sequence=0, clock_ms=0))
+
+
+BAD_ANSWERS = [
+    (pb.SessionResponse(), "the sidecar said None"),
+    (pb.SessionResponse(welcome=WELCOME), "the sidecar said welcome"),
+    (decisions(1), "an answer to batch 1; 12 is due"),
+    (decisions(13), "an answer to batch 13; 12 is due"),
+    (decisions(12), "cycle 0 in the answer to batch 12"),
+    (decisions(12, cycle=2), "cycle 2 in the answer to batch 12"),
+    (decisions(12, cycle=1, first=2), "decision 2 comes where 1 is due"),
+    (b"\xff\xff", "2 bytes are no SessionResponse"),
+    (
+        pb.SessionResponse(
+            decisions=pb.DecisionBatch(
+                sequence=12, cycle=1, first_decision=1, grants=Holdings(framework=[1])
+            )
+        ),
+        "grants.role: has 0 entries",
+    ),
+]
+
+
+@pytest.mark.parametrize(("answer", "said"), BAD_ANSWERS)
+def test_an_impossible_answer_ends_the_session(answer, said):
+    client = streaming(sequence=11)
+    client.batch(1, cycle=True)
+    with pytest.raises(BadSidecarError, match=said):
+        client.receive(answer)
+    assert client.state is ClientState.CLOSED
+    with pytest.raises(BadSidecarError, match="the session is over"):
+        client.receive(answer if isinstance(answer, pb.SessionResponse) else decisions(12))
+
+
+def test_decisions_that_nobody_asked_for_are_not_believed():
+    client = streaming()
+    client.batch(1)
+    with pytest.raises(BadSidecarError, match="decisions without a cycle"):
+        client.receive(decisions(1, rows=1))
+
+
+def test_an_answer_before_the_first_batch_is_not_believed():
+    with pytest.raises(BadSidecarError, match="an answer to batch 1"):
+        streaming().receive(decisions(1))
+
+
+def test_another_version_is_not_believed():
+    client = ClientSession(Greeting("master", "instance", 1))
+    client.hello()
+    with pytest.raises(BadSidecarError, match="speaks version 2, not 1"):
+        client.receive(pb.SessionResponse(welcome=pb.Welcome(protocol_version=2)))
+
+
+def test_an_error_says_why_the_session_ended():
+    client = streaming()
+    error = pb.Error(code=pb.ERROR_CODE_BOOKS, field="events[0]", message="no", sequence=0)
+    with pytest.raises(SessionEndedError, match=r"^books: events\[0\]: no$") as caught:
+        client.receive(pb.SessionResponse(error=error))
+    assert caught.value.error == error
+    assert client.state is ClientState.CLOSED

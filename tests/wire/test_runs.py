@@ -1,0 +1,110 @@
+"""Events that are read together say what they say one by one."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core import Event, Exclude, Hold, Holdings, Release, SetPaused, Transition
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import WireError, write_event
+from allocator.wire.decode import READERS
+from allocator.wire.runs import runs
+from tests.wire import strategies
+from tests.wire.test_opening import flat, rows
+
+
+def one_row(number: int, kinds=(0, 1)) -> Holdings:
+    column = np.array([number])
+    return Holdings(column, column, column, np.array(kinds), np.full((1, len(kinds)), number))
+
+
+def release(number: int, kinds=(0, 1)) -> Release:
+    return Release(one_row(number, kinds), np.array([number]), np.array([number % 2 == 0]))
+
+
+def read(run):
+    return READERS[run.name](run.message)
+
+
+def parts(event) -> list:
+    match event:
+        case Release():
+            return rows(Release, event.released, event.refuse_ms, event.allocated)
+        case Transition():
+            return rows(Transition, event.used)
+        case _:
+            return flat([event])
+
+
+mergeable = st.one_of(
+    st.integers(1, 9).map(release),
+    st.integers(1, 9).map(lambda number: release(number, (1, 0))),
+    st.integers(1, 9).map(lambda number: Hold(one_row(number))),
+    st.integers(1, 9).map(lambda number: Transition(one_row(number))),
+    strategies.releases(),
+    strategies.excludes(),
+    st.builds(SetPaused, st.booleans()),
+)
+
+
+@given(st.lists(mergeable, max_size=12))
+def test_runs_say_what_their_events_say(events):
+    batch = pb.EventBatch(events=map(write_event, events))
+    batch = pb.EventBatch.FromString(batch.SerializeToString())
+    found = list(runs(batch.events))
+    said = [part for run in found for part in parts(read(run))]
+    assert said == [part for event in events for part in parts(event)]
+    assert [run.start for run in found] == np.cumsum([0, *(run.length for run in found)])[
+        : len(found)
+    ].tolist()
+    assert sum(run.length for run in found) == len(events)
+
+
+def test_neighbours_of_one_sort_and_the_same_kinds_are_one_run():
+    events: list[Event] = [
+        release(1),
+        release(2),
+        release(3, (1, 0)),  # other columns
+        Hold(one_row(4)),
+        Hold(one_row(5)),
+        Hold(one_row(6)),
+        SetPaused(paused=True),
+        SetPaused(paused=False),  # no columns
+        Exclude(*(np.array([1]),) * 3, np.array([True])),
+        Exclude(*(np.array([2]),) * 3, np.array([False])),
+    ]
+    found = list(runs(map(write_event, events)))
+    assert [(run.name, run.length) for run in found] == [
+        ("release", 2),
+        ("release", 1),
+        ("hold", 3),
+        ("pause", 1),
+        ("pause", 1),
+        ("exclusions", 2),
+    ]
+    assert read(found[0]).released.kind.tolist() == [0, 1]
+
+
+def test_columns_that_do_not_fit_are_not_mended_by_their_neighbours():
+    """Two frameworks and one agent, then one framework and two agents: each is wrong."""
+    events = [write_event(Hold(one_row(number))) for number in (1, 2, 3)]
+    events[0].hold.framework.append(9)
+    events[1].hold.agent.append(9)
+    found = list(runs(events))
+    assert [run.length for run in found] == [1, 1, 1]
+    for run in found[:2]:
+        with pytest.raises(WireError):
+            read(run)
+
+
+def test_an_event_without_a_fact_is_a_run_without_a_name():
+    (run,) = runs([pb.Event()])
+    assert (run.name, run.length) == ("", 1)
+
+
+def test_the_batch_itself_is_left_as_it_came():
+    batch = pb.EventBatch(events=[write_event(release(number)) for number in (1, 2, 3)])
+    before = batch.SerializeToString()
+    list(runs(batch.events))
+    assert batch.SerializeToString() == before

@@ -1,0 +1,144 @@
+"""Several masters, one allocator: who has it, and what operators set outlives sessions."""
+
+import pytest
+
+from allocator.core import EventError, PolicySpec, SetConstraint, SetDemand, SetPolicy
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import Greeting, SessionEndedError, WireError, supersedes
+from tests.wire.dialogue import Module, new_sidecar
+
+
+@pytest.mark.parametrize(
+    ("newcomer", "bearer", "wins"),
+    [
+        ((2, "a"), (1, "b"), True),
+        ((1, "a"), (2, "b"), False),
+        ((1, "a"), (1, "a"), True),  # the same instance calls again
+        ((1, "b"), (1, "a"), True),  # a tie in time is decided by the id ...
+        ((1, "a"), (1, "b"), False),  # ... and so never both ways
+    ],
+)
+def test_who_supersedes_whom(newcomer, bearer, wins):
+    greetings = [Greeting("master", instance, started) for started, instance in (newcomer, bearer)]
+    assert supersedes(*greetings) is wins
+
+
+def test_a_newer_master_takes_over():
+    sidecar = new_sidecar()
+    old = Module(sidecar, "old", 1).begin()
+    old.batch(cycle=True)
+    new = Module(sidecar, "new", 2)
+    new.begin()
+    ((number, response),) = new.others
+    assert number == old.number
+    assert response.error.code == pb.ERROR_CODE_SUPERSEDED
+    assert "instance 'new' of master 'master' took this sidecar over" in response.error.message
+    assert response.error.sequence == 1
+    assert sidecar.bearer == new.number
+    assert old.say(pb.SessionRequest(events=pb.EventBatch(sequence=2))) == []
+    assert len(new.batch(cycle=True)) == 2
+
+
+def test_an_older_master_is_refused_and_the_newer_goes_on():
+    sidecar = new_sidecar()
+    new = Module(sidecar, "new", 2).begin()
+    old = Module(sidecar, "old", 1)
+    with pytest.raises(SessionEndedError, match=r"superseded: instance_started_us: is 1, older"):
+        old.tell(old.client.hello())
+    assert old.others == []
+    assert len(new.batch(cycle=True)) == 2
+
+
+def test_the_same_instance_may_call_again():
+    """It lost its stream, but the sidecar has not noticed."""
+    sidecar = new_sidecar()
+    first = Module(sidecar).begin()
+    first.batch(cycle=True)
+    second = Module(sidecar).begin()
+    assert [number for number, _ in second.others] == [first.number]
+    again = second.batch(cycle=True)
+    assert (again.first_decision, len(again)) == (1, 2), "a new session, from its snapshot"
+
+
+def test_an_older_master_is_welcome_once_the_newer_left():
+    """A standby that began earlier may be elected later."""
+    sidecar = new_sidecar()
+    new = Module(sidecar, "new", 2).begin()
+    sidecar.close(new.number)
+    assert sidecar.bearer == 0
+    assert len(Module(sidecar, "old", 1).begin().batch(cycle=True)) == 2
+    assert sidecar.counts.sessions_closed == {"left": 1}
+
+
+def test_a_broken_session_frees_the_allocator():
+    sidecar = new_sidecar()
+    new = Module(sidecar, "new", 2).begin()
+    new.say(b"garbage")
+    assert sidecar.bearer == 0
+    assert len(sidecar.allocator.state.agents) == 0
+    Module(sidecar, "old", 1).begin()
+
+
+def test_a_stranger_does_not_touch_the_session():
+    """Whatever another stream says before its hello is its own affair."""
+    sidecar = new_sidecar()
+    module = Module(sidecar).begin()
+    stranger = Module(sidecar)
+    (answer,) = stranger.say(pb.SessionRequest(events=pb.EventBatch(sequence=1)))
+    assert answer.error.code == pb.ERROR_CODE_PROTOCOL
+    sidecar.close(stranger.number)
+    assert len(module.batch(cycle=True)) == 2
+
+
+def test_a_refused_greeting_does_not_supersede():
+    sidecar = new_sidecar()
+    module = Module(sidecar, "old", 1).begin()
+    newer = Module(sidecar, "new", 2)
+    hello = newer.client.hello()
+    hello.hello.protocol_version = 2
+    (answer,) = newer.say(hello)
+    assert answer.error.code == pb.ERROR_CODE_VERSION
+    assert sidecar.bearer == module.number
+
+
+def test_closing_with_an_error_tells_the_module():
+    sidecar = new_sidecar()
+    module = Module(sidecar).begin()
+    shutdown = WireError(pb.ERROR_CODE_SHUTDOWN, "", "the end")
+    ((number, response),) = sidecar.close(module.number, shutdown)
+    assert (number, response.error.message) == (module.number, "the end")
+    assert sidecar.close(module.number, shutdown) == []
+    assert sidecar.sessions == {}
+
+
+def test_what_operators_set_outlives_sessions():
+    sidecar = new_sidecar()
+    rule = SetDemand("eng", "", {"cpus": 1000})
+    only = SetConstraint("", "spark", "zone=a")
+    sidecar.operate(rule)
+    module = Module(sidecar).begin()
+    sidecar.operate(SetPolicy(PolicySpec("tsf", mode="characterised")))
+    sidecar.operate(only)
+    sidecar.close(module.number)
+    Module(sidecar).begin()
+    settings = sidecar.allocator.settings
+    assert settings.policy == PolicySpec("tsf", mode="characterised")
+    assert settings.demands == {("eng", ""): rule}
+    assert settings.constraints == {("", "spark"): only}
+
+
+def test_a_setting_takes_effect_between_two_batches():
+    """Nobody may use an agent without the attribute, from the next cycle on."""
+    sidecar = new_sidecar()
+    module = Module(sidecar).begin()
+    sidecar.operate(SetConstraint("", "", "ssd"))
+    assert len(module.batch(cycle=True)) == 0
+    sidecar.operate(SetConstraint("", "", None))
+    assert len(module.batch(cycle=True)) == 2
+
+
+def test_a_setting_that_is_none_changes_nothing():
+    sidecar = new_sidecar()
+    with pytest.raises(EventError, match="there is no policy 'drff'"):
+        sidecar.operate(SetPolicy(PolicySpec("drff")))
+    assert sidecar.allocator.settings.policy.name == "drf"
