@@ -44,6 +44,13 @@ def refuse_at(key: str | int, message: str) -> NoReturn:
     raise PydanticCustomError("section", "{message}", {"key": key, "message": message})
 
 
+def non_empty(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Check a list that must name something."""
+    if not texts:
+        raise ValueError("must not be empty")
+    return texts
+
+
 def target(text: str) -> str:
     """Check an address that gRPC can listen on."""
     if text.startswith("unix:"):

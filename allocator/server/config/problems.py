@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from allocator.server.config.checks import one_of, suggestion
-from allocator.server.config.schema import is_rules, keys, model_of, option_at, toml_value
+from allocator.server.config.schema import is_free, is_rules, keys, model_of, option_at, toml_value
 
 SHOWN_MAX = 80
 """Characters of a wrong value that are shown."""
@@ -137,7 +137,7 @@ def _message(root: type[BaseModel], key: Key, detail: ErrorDetails) -> str:
             return _not_a_literal(option, detail["input"])
         case "greater_than_equal" | "less_than_equal":
             return f"must be {range_of(option)}"
-        case "too_short" | "string_too_short":
+        case "string_too_short":
             return "must not be empty"
         case _:
             return f"must be {_noun(root, key, option)}"
@@ -161,7 +161,7 @@ def range_of(option: FieldInfo | None) -> str:
 
 def _noun(root: type[BaseModel], key: Key, option: FieldInfo | None) -> str:
     """The type of a value in words, with an example."""
-    if option is None or isinstance(key[-1], int):
+    if option is None or isinstance(key[-1], int) or (is_free(option) and len(key) > 2):
         section = root.model_fields.get(str(key[0]))
         if section is not None and len(key) == 1:
             name = f"[[{key[0]}]]" if is_rules(section) else f"[{key[0]}]"

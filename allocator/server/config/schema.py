@@ -1,7 +1,7 @@
 """What the models of `sections` say about themselves."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
@@ -37,12 +37,10 @@ def option_at(root: type[BaseModel], key: Sequence[str]) -> FieldInfo | None:
     return option if len(key) == depth else None
 
 
-def keys(root: type[BaseModel]) -> Iterator[tuple[str, str]]:
+def keys(root: type[BaseModel]) -> list[tuple[str, str]]:
     """All pairs of a section's name and a key in it."""
-    for name, section in root.model_fields.items():
-        model = model_of(section)
-        for key in model.model_fields if model else ():
-            yield name, key
+    models = {name: model_of(section) for name, section in root.model_fields.items()}
+    return [(name, key) for name, model in models.items() if model for key in model.model_fields]
 
 
 def toml_value(value: object, option: FieldInfo | None = None) -> str:

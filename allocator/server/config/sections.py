@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from allocator.core import Limits, PolicySpec, SetConstraint, SetDemand, Settings, parse_quantities
 from allocator.server.config.checks import (
     constraint_expression,
+    non_empty,
     non_empty_quantities,
     policy_name,
     readable_file,
@@ -30,22 +31,24 @@ class Section(BaseModel):
 
 
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
+Targets = Annotated[
+    tuple[Annotated[str, AfterValidator(target)], ...],
+    Field(strict=False),
+    AfterValidator(non_empty),
+]
 OptionalFile = Annotated[str, AfterValidator(readable_file)]
 
 
 class ListenSection(Section):
     """Where masters' modules and operators reach the sidecar (gRPC)."""
 
-    targets: Annotated[tuple[Annotated[str, AfterValidator(target)], ...], Field(strict=False)] = (
-        Field(
-            ("127.0.0.1:5056",),
-            min_length=1,
-            description=(
-                "Addresses to listen on: host:port (port 0: any free one), [IPv6]:port or"
-                " unix:/path. Whoever reaches one may command the sidecar: keep it to loopback, a"
-                " Unix socket, or TLS with client certificates."
-            ),
-        )
+    targets: Targets = Field(
+        ("127.0.0.1:5056",),
+        description=(
+            "Addresses to listen on: host:port (port 0: any free one), [IPv6]:port or"
+            " unix:/path. Whoever reaches one may command the sidecar: keep it to loopback, a"
+            " Unix socket, or TLS with client certificates."
+        ),
     )
     tls_cert: OptionalFile = Field(
         "", description="PEM file of the certificate chain for TCP targets; empty: no TLS."
