@@ -6,6 +6,7 @@ thread waits, for the core and for a peer that does not read.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -46,7 +47,7 @@ class Port:
         self._changed = threading.Condition()
         self._answers: deque[pb.SessionResponse] = deque()
         self._waiting = 0
-        self._taken = 0
+        self._taken_s = 0.0
         self._ended = False
         self._timer: threading.Timer | None = None
 
@@ -54,16 +55,17 @@ class Port:
 
     def await_room(self) -> bool:
         """Wait until another message may come; False where the peer does not read its answers."""
+        begun_s = time.monotonic()
         with self._changed:
             while not self._ended:
                 full = len(self._answers) >= self._queue_max
                 if not full and self._waiting < self._queue_max:
-                    self._waiting += 1
-                    return True
-                taken = self._taken
-                self._changed.wait(self._stalled_s)
-                if full and self._taken == taken and not self._ended:
+                    break
+                left_s = max(begun_s, self._taken_s) + self._stalled_s - time.monotonic()
+                if full and left_s <= 0:
                     return False
+                self._changed.wait(left_s if full else None)
+            self._waiting += 1
             return True
 
     # The core's thread.
@@ -108,7 +110,7 @@ class Port:
                 if self._ended:
                     return None
                 self._changed.wait()
-            self._taken += 1
+            self._taken_s = time.monotonic()
             self._changed.notify_all()
             return self._answers.popleft()
 

@@ -1,10 +1,10 @@
 r"""The framing of a journal, and what its records say.
 
-A file is a header and records. Each record is framed by its length and a checksum, so that a
-reader knows a file that was cut off while it was written:
+A file is a header and records. Each record is framed by its length and checksums, so that a reader
+tells a file that was cut off while it was written from one that was damaged:
 
     "mesos-allocator journal\n"  version: 1 byte
-    length: 4 bytes  crc32 of the record: 4 bytes  record: a serialized `JournalRecord`
+    length: 4 bytes  crc32 of the length  crc32 of the record  record: a serialized `JournalRecord`
     ...
 
 Numbers are little-endian.
@@ -34,18 +34,22 @@ MAGIC = b"mesos-allocator journal\n"
 VERSION = 1
 HEADER = MAGIC + bytes([VERSION])
 
-_FRAME = struct.Struct("<II")
-RECORD_BYTES_MAX = 2**30
+_LENGTH = struct.Struct("<I")
+_FRAME = struct.Struct("<III")
 
 
 class JournalError(ValueError):
-    """A file that is no journal, or is damaged in its middle."""
+    """A file that is no journal, or is damaged."""
 
 
 def frame(record: journal_pb2.JournalRecord) -> bytes:
     """Frame a record for a file."""
     body = record.SerializeToString(deterministic=True)
-    return _FRAME.pack(len(body), zlib.crc32(body)) + body
+    return _FRAME.pack(len(body), _length_checksum(len(body)), zlib.crc32(body)) + body
+
+
+def _length_checksum(length: int) -> int:
+    return zlib.crc32(_LENGTH.pack(length))
 
 
 def frames(records: Iterable[journal_pb2.JournalRecord]) -> bytes:
@@ -59,7 +63,7 @@ def read_records(file: BinaryIO) -> Iterator[journal_pb2.JournalRecord]:
     Raises
     ------
     JournalError
-        Where the file is no journal of this version, or a record that others follow is damaged.
+        Where the file is no journal of this version, or is damaged.
     """
     header = file.read(len(HEADER))
     if header != HEADER:
@@ -69,15 +73,18 @@ def read_records(file: BinaryIO) -> Iterator[journal_pb2.JournalRecord]:
             return
         raise JournalError("the file is no journal")
     while len(head := file.read(_FRAME.size)) == _FRAME.size:
-        length, checksum = _FRAME.unpack(head)
-        body = file.read(length) if length <= RECORD_BYTES_MAX else b""
-        if len(body) == length and zlib.crc32(body) == checksum:
-            try:
-                yield journal_pb2.JournalRecord.FromString(body)
-            except DecodeError:
-                raise JournalError("a record is none, though its checksum fits") from None
-        elif file.read(1):
-            raise JournalError("a record is damaged, and others follow it")
+        length, length_checksum, checksum = _FRAME.unpack(head)
+        if _length_checksum(length) != length_checksum:
+            raise JournalError("a record is damaged")
+        body = file.read(length)
+        if len(body) < length:
+            return
+        if zlib.crc32(body) != checksum:
+            raise JournalError("a record is damaged")
+        try:
+            yield journal_pb2.JournalRecord.FromString(body)
+        except DecodeError:
+            raise JournalError("a record is none, though its checksum fits") from None
 
 
 # What records say.

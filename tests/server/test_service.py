@@ -29,7 +29,7 @@ def sidecar():
 def test_a_session_over_tcp(sidecar):
     with sidecar.channel() as channel:
         module = GrpcModule(channel).begin()
-        assert module.batch(cycle=True).agent.tolist() == [1, 2] or len(module.batch()) == 0
+        assert sorted(module.batch(cycle=True).agent.tolist()) == [1, 2]
         module.leave()
         assert list(module.heard()) == []
         assert module.call.code() is grpc.StatusCode.OK

@@ -1,0 +1,267 @@
+"""Peers that break the rules: each gets a named error, the sidecar lives, others go on."""
+
+import random
+import socket
+import time
+import urllib.request
+
+import grpc
+import numpy as np
+import pytest
+
+from allocator.core import (
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Define,
+    FrameworkInfo,
+    Hold,
+    Kind,
+    Release,
+    RemoveAgent,
+)
+from allocator.server.loop import SESSIONS_MAX
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import Greeting, Outcomes, write_hello
+from tests.server.process import GrpcModule, SidecarProcess
+from tests.wire.dialogue import STATE, holding
+
+LATE = 2**61
+"""A master that began so late supersedes every other one of these tests."""
+
+
+@pytest.fixture(scope="module")
+def sidecar():
+    with SidecarProcess("limits.agents=100", "limits.message_bytes_max=1048576") as process:
+        yield process
+        assert process.alive
+
+
+@pytest.fixture
+def channel(sidecar):
+    with sidecar.channel() as channel:
+        yield channel
+
+
+@pytest.fixture
+def witness(sidecar):
+    """A session that must not notice anything."""
+    with sidecar.channel() as channel:
+        module = GrpcModule(channel, "witness", LATE).begin()
+        module.batch(cycle=True)
+        yield module
+        offers = module.batch(
+            AddAgent(3, AgentInfo("agent-3"), {0: 4000, 1: 8_192_000}), cycle=True
+        )
+        assert offers.agent.tolist() == [3]
+        module.leave()
+        list(module.heard())
+
+
+def hello(**changes: object) -> bytes:
+    request = pb.SessionRequest(hello=write_hello(Greeting("master", "instance", 1)))
+    for name, value in changes.items():
+        setattr(request.hello, name, value)
+    return request.SerializeToString()
+
+
+def strangers() -> dict[str, tuple[list[bytes], str, str]]:
+    """First messages that are wrong: what is said, the code, and a part of the message."""
+    noise = random.Random(1)
+    valid = hello()
+    return {
+        "random bytes": ([noise.randbytes(100)], "PROTOCOL", "are no SessionRequest"),
+        "many random bytes": ([noise.randbytes(100_000)], "PROTOCOL", "are no SessionRequest"),
+        "a truncated hello": ([valid[: len(valid) // 2]], "PROTOCOL", "are no SessionRequest"),
+        "no bytes": ([b""], "PROTOCOL", "it must say hello now"),
+        "an unknown field": ([b"\xfa\x01\x01a"], "PROTOCOL", "it must say hello now"),
+        "events first": (
+            [pb.SessionRequest(events=pb.EventBatch(sequence=1)).SerializeToString()],
+            "PROTOCOL",
+            "said events; it must say hello now",
+        ),
+        "an older version": ([hello(protocol_version=0)], "VERSION", "this sidecar speaks 1"),
+        "a newer version": ([hello(protocol_version=2)], "VERSION", "this sidecar speaks 1"),
+        "no instance": ([hello(instance_id="")], "VALUE", "is empty"),
+        "a time before time": ([hello(instance_started_us=-1)], "VALUE", "is -1"),
+        "an older master": ([hello(instance_started_us=5)], "SUPERSEDED", "is 5, older than"),
+    }
+
+
+@pytest.mark.parametrize("what", strangers())
+def test_a_bad_stranger_is_refused_and_nobody_else_notices(sidecar, channel, witness, what):
+    said, code, message = strangers()[what]
+    module = GrpcModule(channel)
+    for data in said:
+        module.say(data)
+    error = module.ends_with()
+    assert pb.ErrorCode.Name(error.code) == f"ERROR_CODE_{code}"
+    assert message in error.message
+    assert module.call.code() is grpc.StatusCode.OK
+
+
+def batches() -> dict[str, tuple[list, str, str]]:
+    """Batches that are wrong: the events, the code, and the field."""
+    return {
+        "an unknown agent": ([RemoveAgent(77)], "HANDLE", "events[0].remove_agent.agent"),
+        "a negative amount": (
+            [Hold(holding(1, 1, 1, cpus=-5))],
+            "VALUE",
+            "events[0].hold.amount[0]",
+        ),
+        "a huge amount": (
+            [Hold(holding(1, 1, 1, cpus=2**60))],
+            "VALUE",
+            "events[0].hold.amount[0]",
+        ),
+        "more than is held": (
+            [release(framework=1)],
+            "BOOKS",
+            "events[0].release.released.amount[0]",
+        ),
+        "too many agents": (
+            [AddAgent(101, AgentInfo("x"), {})],
+            "LIMIT",
+            "events[0].add_agent.agent",
+        ),
+        "an agent far away": (
+            [AddAgent(2**32 - 1, AgentInfo("x"), {})],
+            "LIMIT",
+            "events[0].add_agent.agent",
+        ),
+        "a kind far away": ([Define({2**32 - 1: Kind("x")})], "LIMIT", "events[0].define.kinds"),
+        "an unknown role": (
+            [AddFramework(3, FrameworkInfo("x"), (9,))],
+            "HANDLE",
+            "events[0].add_framework.roles",
+        ),
+        "outcomes of nothing": (
+            [Outcomes(1, np.array([1]), np.empty(0, np.int64), np.empty((0, 0), np.int64))],
+            "VALUE",
+            "events[0].outcomes.first_decision",
+        ),
+    }
+
+
+def release(framework: int) -> Release:
+    return Release(holding(framework, 1, 1, cpus=1), np.array([0]), np.array([False]))
+
+
+@pytest.mark.parametrize("what", batches())
+def test_a_bad_batch_ends_its_session_only(sidecar, channel, what):
+    """The next session begins from its own snapshot."""
+    events, code, field = batches()[what]
+    module = GrpcModule(channel).begin()
+    module.say(module.client.batch(2000, events))
+    error = module.ends_with()
+    assert pb.ErrorCode.Name(error.code) == f"ERROR_CODE_{code}"
+    assert error.field == field
+    assert error.sequence == 0
+    assert len(GrpcModule(channel, started_us=2).begin().batch(cycle=True)) == 2
+
+
+def test_a_message_that_is_too_large_ends_its_stream(sidecar, channel, witness):
+    """gRPC itself says so."""
+    module = GrpcModule(channel)
+    module.say(b"\0" * (2**20 + 1))
+    with pytest.raises(grpc.RpcError) as caught:
+        list(module.heard())
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_a_second_master_takes_over_when_it_is_newer(sidecar, channel):
+    old, new = GrpcModule(channel, "old", 10), GrpcModule(channel, "new", 11)
+    old.begin().batch(cycle=True)
+    new.begin()
+    error = old.ends_with()
+    assert error.code == pb.ERROR_CODE_SUPERSEDED
+    assert "instance 'new' of master 'master' took this sidecar over" in error.message
+    assert len(new.batch(cycle=True)) == 2
+
+
+def test_a_peer_that_vanishes_frees_the_sidecar(sidecar):
+    with sidecar.channel() as channel:
+        GrpcModule(channel, "gone", 5).begin().batch(cycle=True)
+    sidecar.await_said("session closed")
+    with sidecar.channel() as channel:
+        deadline = time.monotonic() + 20
+        module = GrpcModule(channel, "older", 4)
+        module.say(module.client.hello())
+        while module.hear().HasField("error"):
+            assert time.monotonic() < deadline, "the session of a closed channel lives on"
+            module = GrpcModule(channel, "older", 4)
+            module.say(module.client.hello())
+
+
+def test_methods_that_do_not_exist_are_refused(sidecar, channel, witness):
+    call = channel.unary_unary("/allocator.v1.SessionService/Sesame")
+    with pytest.raises(grpc.RpcError) as caught:
+        call(b"open", timeout=10)
+    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_too_many_streams_are_refused(sidecar, channel, witness):
+    before = len(sidecar.said("session opened"))
+    quiet = [GrpcModule(channel) for _ in range(SESSIONS_MAX - 1)]
+    deadline = time.monotonic() + 20
+    while len(sidecar.said("session opened")) < before + len(quiet):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    error = GrpcModule(channel).ends_with()
+    assert error.code == pb.ERROR_CODE_LIMIT
+    assert error.message == "16 streams are open; close one that is not needed"
+    for stream in quiet:
+        stream.leave()
+        assert list(stream.heard()) == []
+
+
+MANY = 3000
+AGENTS = [AddAgent(agent, AgentInfo(f"a{agent}"), {0: 1000}) for agent in range(1, MANY + 1)]
+
+
+def say_without_reading(module: GrpcModule, batches: int) -> None:
+    """Ask for thousands of decisions again and again, and turn all of them down."""
+    refused = np.full(MANY, pb.OUTCOME_REASON_NOTHING_AVAILABLE)
+    none = np.empty(0, np.int64)
+    for number in range(batches):
+        first = 1 + (number - 1) * MANY
+        events = [Outcomes(first, refused, none, none.reshape(0, 0))] if number else []
+        module.say(module.client.batch(2000 + number, events, cycle=True))
+
+
+@pytest.mark.slow
+def test_a_peer_that_does_not_read_is_dropped_and_blocks_nobody():
+    with SidecarProcess() as sidecar, sidecar.channel() as slow_channel:
+        slow = GrpcModule(slow_channel, "slow", 1).begin([*STATE[:2], *AGENTS])
+        say_without_reading(slow, 3000)
+        time.sleep(2)
+        with sidecar.channel() as channel:
+            begun = time.monotonic()
+            with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=10) as answer:
+                assert answer.status == 200
+            stranger = GrpcModule(channel)
+            stranger.say(b"noise")
+            assert stranger.ends_with().code == pb.ERROR_CODE_PROTOCOL
+            assert time.monotonic() - begun < 5
+        sidecar.await_said("session ended with an error", code="ERROR_CODE_SLOW_PEER")
+        answers = list(slow.heard())
+        assert len(answers) < 3000
+        assert answers[-1].error.code == pb.ERROR_CODE_SLOW_PEER
+        assert "no answer was read for 10 s" in answers[-1].error.message
+        with sidecar.channel() as channel:
+            assert len(GrpcModule(channel, "older", 0).begin().batch(cycle=True)) == 2
+
+
+@pytest.mark.slow
+def test_a_stream_that_never_says_hello_is_dropped(sidecar, channel):
+    silent = GrpcModule(channel)
+    error = silent.ends_with()
+    assert (error.code, error.message) == (pb.ERROR_CODE_PROTOCOL, "no hello came within 10 s")
+
+
+def test_bytes_of_another_protocol_do_no_harm(sidecar, witness):
+    """HTTP/1 and noise on the port itself."""
+    host, _, port = sidecar.targets[0].rpartition(":")
+    for data in (b"GET / HTTP/1.1\r\n\r\n", random.Random(2).randbytes(10_000), b"PRI * HTTP/2.0"):
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(data)

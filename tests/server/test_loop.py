@@ -1,0 +1,205 @@
+"""The core's thread and the queues around it."""
+
+import threading
+import time
+
+import pytest
+
+from allocator.core import EventError, PolicySpec, SetConstraint, SetPolicy
+from allocator.policies import build
+from allocator.server.config import Config
+from allocator.server.config.sections import PolicySection
+from allocator.server.loop import CoreLoop
+from allocator.server.port import Port
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import ClientSession, Greeting, WireError
+from tests.wire.dialogue import STATE
+
+
+@pytest.fixture
+def loop():
+    config = Config(policy=PolicySection(selection="listed"))
+    loop = CoreLoop(config, build_policy=build, sidecar_id="sidecar")
+    loop.start()
+    yield loop
+    loop.stop()
+
+
+class InProcess:
+    """A module without a channel: its port is read here."""
+
+    def __init__(self, loop: CoreLoop, instance: str = "instance", started_us: int = 1) -> None:
+        self.loop = loop
+        self.cuts = 0
+        self.port = Port("test", queue_max=4, stalled_s=0.2, cut=self._cut)
+        self.client = ClientSession(Greeting("master", instance, started_us))
+        self.answers = self.port.answers()
+        loop.open(self.port)
+
+    def _cut(self) -> None:
+        self.cuts += 1
+
+    def say(self, request: pb.SessionRequest) -> None:
+        assert self.port.await_room()
+        self.loop.receive(self.port, request.SerializeToString())
+
+    def begin(self) -> "InProcess":
+        self.say(self.client.hello())
+        self.client.receive(next(self.answers))
+        for request in self.client.snapshot(STATE, sequence=0, clock_ms=1):
+            self.say(request)
+        return self
+
+    def batch(self, clock_ms: int, *, cycle: bool = True):
+        self.say(self.client.batch(clock_ms, cycle=cycle))
+        return self.client.receive(next(self.answers))
+
+
+def test_work_is_done_in_order_on_one_thread(loop):
+    seen = []
+    futures = [
+        loop.call(lambda n=n: seen.append((n, threading.current_thread().name))) for n in range(50)
+    ]
+    for future in futures:
+        future.result(5)
+    assert seen == [(n, "core") for n in range(50)]
+
+
+def test_whoever_asks_is_told_what_went_wrong(loop):
+    with pytest.raises(ZeroDivisionError):
+        loop.call(lambda: 1 / 0).result(5)
+    assert loop.call(lambda: 5).result(5) == 5
+
+
+def test_a_session_is_known_by_what_it_said(loop):
+    assert loop.call(lambda: loop.session).result(5) is None
+    module = InProcess(loop).begin()
+    module.batch(7)
+    session = loop.call(lambda: loop.session).result(5)
+    assert session is not None
+    assert (session.master_id, session.instance_id, session.peer) == ("master", "instance", "test")
+    assert (session.number, session.sequence, session.clock_ms) == (1, 1, 7)
+
+
+def test_cycles_are_timed_and_counted(loop):
+    module = InProcess(loop).begin()
+    module.batch(7)
+    module.batch(8, cycle=False)
+    assert loop.cycle_times.count == 1
+    assert 0 < loop.cycle_times.percentile(0.5) == loop.cycle_times.total_s < 5
+    counts = loop.call(lambda: loop.counts).result(5)
+    assert (counts.cycles, counts.batches, counts.decisions) == (1, 2, 2)
+
+
+def test_an_operator_acts_between_two_batches(loop):
+    module = InProcess(loop).begin()
+    loop.operate(SetConstraint("", "", "ssd")).result(5)
+    assert len(module.batch(7)) == 0
+    loop.operate(SetPolicy(PolicySpec("tsf"))).result(5)
+    with pytest.raises(EventError, match="there is no policy"):
+        loop.operate(SetPolicy(PolicySpec("nonesuch"))).result(5)
+    assert loop.call(lambda: loop.allocator.settings.policy.name).result(5) == "tsf"
+
+
+def test_settings_outlive_sessions(loop):
+    InProcess(loop).begin()
+    loop.operate(SetPolicy(PolicySpec("tsf"))).result(5)
+    InProcess(loop, started_us=2).begin().batch(9)
+    assert loop.call(lambda: loop.allocator.settings.policy.name).result(5) == "tsf"
+
+
+def test_a_superseded_session_hears_of_it(loop):
+    old, new = InProcess(loop, "old", 1).begin(), InProcess(loop, "new", 2)
+    new.begin()
+    (last,) = old.answers
+    assert last.error.code == pb.ERROR_CODE_SUPERSEDED
+
+
+def test_draining_tells_all_and_refuses_new_ones(loop):
+    module, silent = InProcess(loop).begin(), InProcess(loop)
+    loop.drain().result(5)
+    late = InProcess(loop)
+    for each in (module, silent, late):
+        (last,) = each.answers
+        assert last.error.code == pb.ERROR_CODE_SHUTDOWN
+    assert loop.call(lambda: loop.sessions).result(5) == 0
+
+
+def test_a_peer_that_does_not_read_is_noticed(loop):
+    """Four answers wait, none is read: after a fifth of a second there is no more room."""
+    module = InProcess(loop).begin()
+    for clock_ms in range(10, 14):
+        module.say(module.client.batch(clock_ms))
+    loop.call(lambda: None).result(5)
+    begun = time.monotonic()
+    assert not module.port.await_room()
+    assert 0.2 <= time.monotonic() - begun < 5
+
+
+def test_a_peer_that_reads_slowly_is_not_dropped(loop):
+    module = InProcess(loop).begin()
+    for clock_ms in range(10, 14):
+        module.say(module.client.batch(clock_ms))
+    loop.call(lambda: None).result(5)
+    reader = threading.Timer(0.1, lambda: next(module.answers))
+    reader.start()
+    assert module.port.await_room()
+    reader.join()
+
+
+def test_a_peer_that_never_reads_its_last_answers_is_cut():
+    cut = threading.Event()
+    port = Port("test", queue_max=4, stalled_s=1, cut=cut.set)
+    port.answer(pb.SessionResponse())
+    port.end(grace_s=0.05)
+    assert cut.wait(5)
+
+
+def test_a_peer_that_reads_them_is_not_cut():
+    cut = threading.Event()
+    port = Port("test", queue_max=4, stalled_s=1, cut=cut.set)
+    port.answer(pb.SessionResponse())
+    port.end(grace_s=0.1)
+    assert len(list(port.answers())) == 1
+    assert not cut.wait(0.3)
+
+
+def test_after_the_end_nothing_is_queued():
+    port = Port("test", queue_max=4, stalled_s=1, cut=lambda: None)
+    port.end(grace_s=1)
+    port.answer(pb.SessionResponse())
+    assert list(port.answers()) == []
+
+
+def test_messages_wait_for_the_core_and_not_the_other_way(loop):
+    """The reading thread stops at the bound, however busy the core is."""
+    module = InProcess(loop).begin()
+    hold = threading.Event()
+    blocked = loop.call(hold.wait)
+    for clock_ms in range(10, 14):
+        module.say(module.client.batch(clock_ms))
+    waiting = threading.Thread(target=module.port.await_room)
+    waiting.start()
+    waiting.join(0.5)
+    assert waiting.is_alive(), "five messages wait where four may"
+    hold.set()
+    blocked.result(5)
+    next(module.answers)
+    waiting.join(5)
+    assert not waiting.is_alive()
+
+
+def test_a_stream_that_is_gone_frees_the_core(loop):
+    module = InProcess(loop).begin()
+    module.port.hang_up()
+    loop.close(module.port)
+    assert loop.call(lambda: loop.session).result(5) is None
+    assert loop.call(lambda: loop.counts.sessions_closed["left"]).result(5) == 1
+
+
+def test_a_slow_peer_is_named(loop):
+    module = InProcess(loop).begin()
+    loop.close(module.port, WireError(pb.ERROR_CODE_SLOW_PEER, "", "read"))
+    (last,) = module.answers
+    assert last.error.code == pb.ERROR_CODE_SLOW_PEER
+    assert loop.call(lambda: dict(loop.counts.errors)).result(5) == {"slow_peer": 1}

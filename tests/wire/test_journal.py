@@ -1,0 +1,146 @@
+"""The framing of a journal: what was written is read, a torn end is no error, damage is."""
+
+import io
+import struct
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core import Limits, PolicySpec, SetConstraint, SetDemand, SetPolicy, Settings
+from allocator.policies import build
+from allocator.v1 import journal_pb2
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import JournalError, frame, read_records, replay
+from allocator.wire.journal import (
+    HEADER,
+    MAGIC,
+    closed_record,
+    frames,
+    opened_record,
+    operator_record,
+    read_start,
+    request_record,
+    start_record,
+)
+from allocator.wire.operators import read_constraint, read_demand, read_policy
+
+RECORDS = [request_record(number, bytes([number]) * number) for number in range(1, 20)]
+JOURNAL = frames(RECORDS)
+
+
+def read(data: bytes) -> list[journal_pb2.JournalRecord]:
+    return list(read_records(io.BytesIO(data)))
+
+
+@given(st.lists(st.builds(request_record, st.integers(0, 2**64 - 1), st.binary(max_size=100))))
+def test_what_is_written_is_read(records):
+    assert read(frames(records)) == records
+
+
+@given(st.integers(0, len(JOURNAL)))
+def test_a_file_that_was_cut_off_is_read_as_far_as_it_goes(length):
+    whole = read(JOURNAL[:length])
+    assert whole == RECORDS[: len(whole)]
+    assert len(frames(whole)) <= max(length, len(HEADER)) < len(
+        frames(RECORDS[: len(whole) + 1])
+    ) or (len(whole) == len(RECORDS))
+
+
+@given(st.integers(len(HEADER), len(JOURNAL) - 1), st.integers(1, 255))
+def test_damage_is_noticed_wherever_it_is(place, change):
+    """Records before it are given; none is made up."""
+    data = bytearray(JOURNAL)
+    data[place] ^= change
+    got: list[journal_pb2.JournalRecord] = []
+    with pytest.raises(JournalError, match="a record is damaged"):
+        got.extend(read_records(io.BytesIO(bytes(data))))
+    assert got == RECORDS[: len(got)]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"something else altogether, and longer", "the file is no journal"),
+        (MAGIC + b"\x02", "the journal has version 2; 1 can be read"),
+    ],
+)
+def test_another_file_is_refused(data, said):
+    with pytest.raises(JournalError, match=said):
+        read(data)
+
+
+def test_a_checksum_of_nonsense_does_not_make_it_a_record():
+    body = b"\xff\xff\xff"
+    length = struct.pack("<I", len(body))
+    framed = length + struct.pack("<II", zlib.crc32(length), zlib.crc32(body)) + body
+    with pytest.raises(JournalError, match="is none, though its checksum fits"):
+        read(HEADER + framed)
+
+
+SETTINGS = Settings(
+    policy=PolicySpec("choosy", "joint", "characterised", flat=True, parameters={"unit": "slots"}),
+    seed=2**63,
+    learn_demand=False,
+    learn_after=7,
+    probe_after=9,
+    demands={
+        ("b", ""): SetDemand("b", "", {"cpus": 1000}),
+        ("a", "x*"): SetDemand("a", "x*", {}),
+    },
+    constraints={("", "spark"): SetConstraint("", "spark", "zone=a")},
+)
+
+
+def test_the_first_record_holds_all_settings():
+    limits = Limits(agents=1, frameworks=2, roles=3, clients=4, kinds=5, filters=6)
+    record = start_record(SETTINGS, limits, sidecar_version="1", sidecar_id="x")
+    settings, read_limits = read_start(read(HEADER + frame(record))[0].start)
+    assert (settings, read_limits) == (SETTINGS, limits)
+    assert list(settings.demands) == list(SETTINGS.demands), "the order of rules counts"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        SetPolicy(PolicySpec("choosy", parameters={"unit": "slots"})),
+        SetDemand("a", "b", {"cpus": 500}),
+        SetDemand("a", "b", {}),
+        SetDemand("a", "b", None),
+        SetConstraint("a", "b", "ssd"),
+        SetConstraint("a", "b", None),
+    ],
+)
+def test_what_operators_set_comes_back_as_it_was(event):
+    record = operator_record(event)
+    match record.WhichOneof("record"):
+        case "policy":
+            assert SetPolicy(read_policy(record.policy)) == event
+        case "demand":
+            assert read_demand(record.demand) == event
+        case "constraint":
+            assert read_constraint(record.constraint) == event
+        case other:
+            raise AssertionError(other)
+
+
+def test_a_replay_needs_a_beginning():
+    with pytest.raises(JournalError, match="does not say how it begins"):
+        list(replay(RECORDS, build))
+
+
+def test_sessions_from_before_the_file_are_passed_over():
+    begin = start_record(
+        Settings(), Limits(), sidecar_version="1", sidecar_id="x", sessions_before=4
+    )
+    records = [begin, request_record(4, b"unknown"), opened_record(5), request_record(5, b"noise")]
+    (answer,) = replay([*records, closed_record(4, pb.ERROR_CODE_UNSPECIFIED)], build)
+    assert answer.session == 5
+    assert answer.response.HasField("error")
+
+
+def test_a_gap_in_the_numbers_is_noticed():
+    begin = start_record(Settings(), Limits(), sidecar_version="1", sidecar_id="x")
+    with pytest.raises(JournalError, match="session 3 begins where 1 is next"):
+        list(replay([begin, opened_record(3)], build))
