@@ -63,8 +63,10 @@ papers: $(STAMP) ## the papers' numbers, one test a claim
 	pytest --verbose tests/papers $(ARGS)
 
 .PHONY: bench
-bench: $(STAMP) ## time of a cycle by size of the cluster, against its limits
-	pytest --benchmark-only tests/bench $(ARGS)
+bench: $(STAMP) ## tables of what cycles and events cost, under bench-out/
+	mkdir -p bench-out
+	python -m tests.bench.bench_cycle $(ARGS) | tee bench-out/cycle.md
+	python -m tests.bench.bench_events | tee bench-out/events.md
 
 .PHONY: check
 check: lint types test doctest proto-check ## all that continuous integration checks
@@ -107,5 +109,5 @@ lock: $(STAMP) ## resolve pyproject.toml into the two lock files
 .PHONY: clean
 clean: ## remove what was built, keep .venv
 	rm -rf .benchmarks .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	rm -rf build dist demo-out papers-out *.egg-info
+	rm -rf bench-out build dist demo-out papers-out *.egg-info
 	find allocator tests -name __pycache__ -type d -prune -exec rm -rf {} +
