@@ -1,0 +1,167 @@
+"""The command line as a process: what it prints, what it ends with, how quickly."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from allocator import __version__
+from allocator.server.config import Config, example
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "allocator", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "COLUMNS": "100", **environment},
+    )
+
+
+def test_help_lists_all_commands_and_what_the_exit_codes_mean():
+    done = run("--help")
+    assert done.returncode == 0
+    commands = "serve check-config status shares policy demand constraint dump demo reproduce"
+    for command in commands.split():
+        assert f"\n  {command} " in done.stdout
+    assert "3 sidecar unreachable" in done.stdout
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """The packages that a command loads."""
+    program = f"""
+import sys
+sys.argv = ["mesos-allocator", *{arguments!r}]
+from allocator.cli import main
+try:
+    main()
+except SystemExit:
+    pass
+print("\\nloaded:", *sys.modules)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    return set(done.stdout.rpartition("loaded:")[2].split())
+
+
+SLOW = {"numpy", "numba", "grpc", "matplotlib", "ortools", "structlog", "rich.table"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["policy", "set", "-h"]])
+def test_help_loads_nothing_that_is_slow(arguments):
+    assert not imported_by(*arguments) & SLOW
+
+
+def test_the_server_loads_nothing_that_only_the_simulator_and_tables_need():
+    program = "import sys, allocator.cli, allocator.server.main; print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    loaded = set(done.stdout.split())
+    assert not loaded & {"matplotlib", "ortools", "joblib", "allocator.sim", "allocator.cli.tables"}
+
+
+def test_version():
+    assert run("--version").stdout == f"{__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nonsense"], ["status", "--timeout", "x"], ["demand", "set", "cpus:x"], ["policy"], []],
+)
+def test_wrong_usage_ends_with_2(arguments):
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["status"],
+        ["shares", "--role", "eng"],
+        ["policy", "show"],
+        ["policy", "set", "drf"],
+        ["demand", "list"],
+        ["demand", "set", "cpus:1"],
+        ["demand", "remove"],
+        ["constraint", "list"],
+        ["constraint", "set", "ssd"],
+        ["constraint", "remove"],
+        ["dump"],
+    ],
+    ids=" ".join,
+)
+def test_without_a_sidecar_every_command_says_so_and_ends_with_3(arguments, tmp_path):
+    target = f"unix:{tmp_path}/none"
+    done = run(*arguments, "--json", "--target", target)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith(f"error: no sidecar answers at {target}; is it running?")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_target_may_come_from_the_environment(tmp_path):
+    done = run("status", MESOS_ALLOCATOR_TARGET=f"unix:{tmp_path}/elsewhere")
+    assert f"{tmp_path}/elsewhere" in done.stderr
+
+
+def test_a_file_for_tls_that_is_not_there_is_named():
+    done = run("status", "--tls-ca", "/nowhere.pem")
+    assert done.returncode == 2
+    assert done.stderr == "error: /nowhere.pem: No such file or directory\n"
+
+
+def test_check_config_prints_the_example():
+    assert run("check-config", "--example").stdout == example()
+
+
+def test_check_config_says_ok_or_what_results(tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text("[http]\nport = 1\n")
+    done = run("check-config", str(file))
+    assert (done.returncode, done.stdout) == (0, f"{file}: ok\n")
+    done = run("check-config", str(file), "--json", "--set", "http.host=::")
+    tree = json.loads(done.stdout)
+    assert tree["http"] == {"host": "::", "port": 1}
+    assert tree.keys() == Config.model_fields.keys()
+
+
+@pytest.mark.parametrize("command", [["check-config"], ["serve", "--config"]])
+def test_a_wrong_configuration_ends_with_78_and_all_problems(command, tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text(
+        '[http]\nport = -1\nhots = "a"\n[policy]\nname = "dfr"\nflat = 1\n[polciy]\nname = "drf"\n'
+    )
+    done = run(*command, str(file))
+    assert done.returncode == 78
+    assert done.stdout == ""
+    lines = [line.removeprefix(f"error: {file}:") for line in done.stderr.splitlines()]
+    assert [line.partition(":")[0] for line in lines] == ["2", "3", "5", "6", "7"]
+
+
+def test_a_setting_must_have_a_value():
+    done = run("check-config", "--set", "http.port")
+    assert done.returncode == 2
+    assert "'http.port' is not of the form section.key=value" in done.stderr
+
+
+def test_flags_of_serve_are_options_of_the_configuration():
+    names = ["--http-port", "--policy", "--mode", "--log-level", "--listen"]
+    done = run("serve", *(word for name in names for word in (name, "-1")))
+    assert done.returncode == 78
+    assert {line.split(": ")[1] for line in done.stderr.splitlines()} == set(names)
+
+
+def test_the_manual_names_options_that_there_are():
+    """What deploy/README.md sets is known to the configuration."""
+    deploy = Path(__file__).parents[2] / "deploy"
+    tree = tomllib.loads((deploy / "config.example.toml").read_text())
+    known = {f"{section}.{key}" for section, table in tree.items() for key in table}
+    words = (deploy / "README.md").read_text().replace("`", " ").split()
+    named = {word.partition("=")[0] for word in words if word.partition("=")[0] in known}
+    assert "listen.targets" in named

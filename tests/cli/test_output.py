@@ -1,0 +1,81 @@
+"""What commands make of a response: plain data, and tables."""
+
+import json
+
+import pytest
+
+from allocator.cli import tables
+from allocator.cli.views import plain
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1.types_pb2 import Quantities
+
+
+def test_amounts_are_numbers_in_the_resources_own_unit():
+    share = pb.Share(held=Quantities(name=["cpus", "mem"], amount=[1500, 2_048_000]))
+    assert plain(share)["held"] == {"cpus": 1.5, "mem": 2048}
+    use = pb.ResourceUse(name="cpus", total=9000, held=4500)
+    assert plain(use) == {"name": "cpus", "total": 9, "held": 4.5}
+
+
+def test_every_field_is_there_and_json_can_say_it():
+    status = plain(pb.GetStatusResponse(cycle_p50_ms=float("nan"), cycles=2**60))
+    assert status.keys() == {field.name for field in pb.GetStatusResponse.DESCRIPTOR.fields}
+    assert status["cycle_p50_ms"] is None
+    assert status["policy"]["parameters"] == {}
+    assert json.loads(json.dumps(status, allow_nan=False))["cycles"] == 2**60
+
+
+def share(**fields) -> pb.Share:
+    return pb.Share(score=float("nan"), active=True, weight=1, **fields)
+
+
+def test_shares_are_a_table(capsys):
+    clients = [
+        share(framework_name="spark", role="eng", share=0.5, demand_source="label"),
+        share(framework_id="id-2", role="ops", suppressed=True, share=0.25),
+    ]
+    answer = pb.GetSharesResponse(
+        clients=clients, roles=[share(role="eng")], jain_index=0.75, envy_max=float("nan")
+    )
+    tables.shares(plain(answer))
+    lines = capsys.readouterr().out.splitlines()
+    (spark,) = [line for line in lines if line.startswith("spark")]
+    assert spark.split() == ["spark", "eng", "1", "0.5000", "0.0000", "label", "0", "0", "active"]
+    (nameless,) = [line for line in lines if line.startswith("id-2")]
+    assert nameless.endswith("suppressed")
+    assert "Jain index 0.750, largest envy: too much to compare" in lines
+
+
+def test_a_status_is_a_list(capsys):
+    status = pb.GetStatusResponse(
+        in_session=True, master_id="m", mesos_version="1.11.0", cycle_p50_ms=1, cycle_p99_ms=2.25
+    )
+    status.policy.name = "choosy"
+    status.policy.parameters["unit"] = "tasks"
+    status.resources.add(name="cpus", total=8000, held=2000)
+    tables.status(plain(status))
+    text = capsys.readouterr().out
+    assert "master m (Mesos 1.11.0)" in text
+    assert "median 1.0 ms, p99 2.2 ms" in text
+    assert "choosy (its own selection, , hierarchical, unit=tasks)" in text
+    assert "25.0 %" in text
+
+
+@pytest.mark.parametrize("name", ["\x1b]0;owned\x07", "[bold red]x[/]", "\u202eevil", "a\nb"])
+def test_a_framework_cannot_command_the_terminal(capsys, name):
+    answer = pb.GetSharesResponse(clients=[share(framework_name=name, role="eng")])
+    tables.shares(plain(answer))
+    text = capsys.readouterr().out
+    assert not [each for each in text if not each.isprintable() and each != "\n"]
+    assert ("[bold red]x[/]" in text) == (name == "[bold red]x[/]")
+
+
+def test_rules_are_tables(capsys):
+    demand = pb.Demand(framework_name="spark*", demand=Quantities(name=["cpus"], amount=[500]))
+    tables.demands(plain(pb.ListDemandsResponse(demands=[demand, pb.Demand(role="x")])))
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["*", "spark*", "cpus:0.5"],
+        ["x", "*", "unknown"],
+    ]
+    tables.constraints(plain(pb.ListConstraintsResponse()))
+    assert capsys.readouterr().out == "no rules\n"

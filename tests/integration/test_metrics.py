@@ -1,0 +1,318 @@
+"""A real sidecar in session, scraped over HTTP, by promtool's rules and by a real Prometheus."""
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocator.core import (
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Define,
+    FrameworkInfo,
+    Kind,
+    Release,
+    RemoveFramework,
+    SetWeights,
+    Transition,
+)
+from allocator.core.events import Holdings
+from allocator.v1 import session_pb2
+from tests.server.process import GrpcModule, SidecarProcess
+from tests.server.scraping import Samples, samples, series, value
+
+DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
+FRAMEWORKS_MAX = 3
+
+CLUSTER = (
+    Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "ops"}),
+    SetWeights({"eng": 2.0}),
+    *(AddFramework(n, FrameworkInfo(f"id-{n}", name=f"app {n}"), (1 + n % 2,)) for n in (1, 2)),
+    *(AddAgent(n, AgentInfo(f"agent-{n}"), {0: 4000, 1: 8_192_000}) for n in (1, 2)),
+)
+
+
+class Scraped:
+    """A sidecar in session that is scraped."""
+
+    def __init__(self, process: SidecarProcess) -> None:
+        self.process = process
+        self.channel = process.channel()
+        self.module = GrpcModule(self.channel).begin(CLUSTER)
+
+    def text(self, page: str = "metrics") -> str:
+        with urllib.request.urlopen(f"http://{self.process.http}/{page}", timeout=30) as answer:
+            return answer.read().decode()
+
+    def samples(self) -> Samples:
+        return samples(self.text())
+
+    def offer(self, reason: int):
+        """Run a cycle, and say what became of its decisions."""
+        decisions = self.module.batch(cycle=True)
+        none = np.empty(0, np.int64)
+        reasons = np.full(len(decisions), reason)
+        outcome = self.module.client.outcomes(reasons, none, np.empty((0, 0), np.int64))
+        self.module.batch(outcome)
+        return decisions
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[SidecarProcess]:
+    with SidecarProcess(f"metrics.frameworks_max={FRAMEWORKS_MAX}") as running:
+        yield running
+
+
+@pytest.fixture
+def sidecar(process) -> Iterator[Scraped]:
+    running = Scraped(process)
+    running.module.batch()
+    yield running
+    running.module.leave()
+    list(running.module.heard())
+    running.channel.close()
+
+
+def rows_of(decisions) -> Holdings:
+    return Holdings(
+        decisions.framework, decisions.role, decisions.agent, decisions.kind, decisions.amount
+    )
+
+
+def test_a_scrape_follows_the_session(sidecar):
+    before = sidecar.samples()
+    assert value(before, "in_session") == 1
+    assert value(before, "agents", state="active") == 2
+    assert value(before, "capacity", resource="mem", unit="byte") == 16_384 * 2**20
+    assert value(before, "role_weight", role="eng") == 2
+    decisions = sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
+    offered = sidecar.samples()
+    assert value(offered, "offered", resource="cpus") == 8
+    assert value(offered, "utilisation_ratio", resource="cpus") == 1
+
+    sidecar.module.batch(Transition(rows_of(decisions)))
+    used = sidecar.samples()
+    assert value(used, "offered", resource="cpus") == 0
+    assert value(used, "held", resource="cpus") == 8
+
+    back = Release(
+        rows_of(decisions), np.full(len(decisions), 5000), np.ones(len(decisions), np.bool_)
+    )
+    sidecar.module.batch(back)
+    free = sidecar.samples()
+    assert value(free, "held", resource="cpus") == 0
+    assert value(free, "filters") == len(decisions)
+
+    def grown(name: str, **labels: str) -> float:
+        return value(free, name, **labels) - value(before, name, **labels)
+
+    assert grown("cycles_total") == grown("cycle_duration_seconds_count") == 1
+    assert grown("decisions_total") == grown("outcomes_total", reason="offered") == len(decisions)
+    assert grown("batches_total") == 4
+    assert grown("events_total", type="release") == 1
+
+
+def test_refused_decisions_are_counted_by_reason(sidecar):
+    before = sidecar.samples()
+    decisions = sidecar.offer(session_pb2.OUTCOME_REASON_STALE)
+    after = sidecar.samples()
+    name = "outcomes_total"
+    grown = value(after, name, reason="stale") - value(before, name, reason="stale")
+    assert grown == len(decisions) > 0
+    assert value(after, "held", resource="cpus") == 0
+
+
+def test_series_of_a_departed_framework_disappear(sidecar):
+    sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
+    assert series(sidecar.samples(), "framework_held", framework="id-1")
+    sidecar.module.batch(RemoveFramework(1))
+    assert 'framework="id-1"' not in sidecar.text()
+    assert series(sidecar.samples(), "framework_held", framework="id-2")
+
+
+def test_the_number_of_series_stays_within_its_bound(sidecar):
+    sidecar.module.batch(
+        *(AddFramework(n, FrameworkInfo(f"id-{n}", name="crowd"), (1,)) for n in range(3, 103))
+    )
+    sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
+    found = sidecar.samples()
+    names = {dict(labels)["framework"] for labels in series(found, "framework_held")}
+    assert len(names) == FRAMEWORKS_MAX + 1
+    assert "other" in names
+    total = sum(series(found, "framework_held", resource="cpus").values())
+    assert total == value(found, "held", resource="cpus") == 8
+
+
+def test_errors_and_sessions_are_counted_by_code(sidecar):
+    before = sidecar.samples()
+    intruder = GrpcModule(sidecar.channel, instance="older", started_us=0)
+    intruder.say(intruder.client.hello())
+    assert intruder.ends_with().code == session_pb2.ERROR_CODE_SUPERSEDED
+    after = sidecar.samples()
+    for name, label in (("errors_total", "code"), ("sessions_closed_total", "reason")):
+        wanted = {label: "superseded"}
+        assert value(after, name, **wanted) == value(before, name, **wanted) + 1
+    assert value(after, "in_session") == 1
+
+
+def page(process: SidecarProcess, name: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://{process.http}/{name}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_it_is_alive_and_ready_and_says_when_it_drains():
+    with SidecarProcess() as process:
+        assert page(process, "healthz") == page(process, "readyz") == (200, "ok\n")
+        channel = process.channel()
+        module = GrpcModule(channel).begin(CLUSTER)
+        process.process.terminate()
+        assert module.ends_with().code == session_pb2.ERROR_CODE_SHUTDOWN
+        with suppress(OSError):  # In the end it does not listen any more.
+            while process.alive:
+                assert page(process, "readyz") == (503, "shutting down\n")
+        channel.close()
+        assert process.process.wait(20) == 0
+
+
+def test_the_names_follow_prometheus_conventions(sidecar, tool):
+    sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
+    done = subprocess.run(
+        [tool("promtool"), "check", "metrics"],
+        input=sidecar.text(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "rules", "alerts.yaml"],
+        ["check", "config", "prometheus.yml"],
+        ["test", "rules", "alerts_test.yaml"],
+    ],
+    ids=" ".join,
+)
+def test_the_alerts_are_valid_and_do_what_their_tests_say(tool, arguments):
+    command = [tool("promtool"), *arguments]
+    done = subprocess.run(
+        command, cwd=DEPLOY, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_is_tested_and_asks_for_metrics_that_exist(sidecar):
+    rules = (DEPLOY / "alerts.yaml").read_text()
+    tests = (DEPLOY / "alerts_test.yaml").read_text()
+    alerts = re.findall(r"alert: (\w+)", rules)
+    assert len(alerts) == 10
+    tested = re.findall(r'alertname[:=] *"?(\w+)', tests)
+    assert set(alerts) == set(tested)
+    exported = {f"mesos_allocator_{name}" for name, _ in sidecar.samples()}
+    asked = set(re.findall(r"mesos_allocator_\w+", rules + tests))
+    assert asked <= exported
+
+
+def test_the_manual_names_exactly_the_metrics_that_exist(sidecar):
+    sidecar.module.batch(
+        AddFramework(9, FrameworkInfo("id-9", labels={"allocator.demand": "cpus:1"}), (1,))
+    )
+    families = set(re.findall(r"^# TYPE mesos_allocator_(\w+) ", sidecar.text(), re.MULTILINE))
+    table = (DEPLOY.parent / "README.md").read_text().partition("| metric |")[2]
+    named: set[str] = set()
+    for row in table.splitlines():
+        if not row.startswith("| `"):
+            continue
+        names = re.findall(r"`(\w+)`", row.split("|")[1])
+        prefix = re.match(r"framework|role", names[0])
+        named |= {f"{prefix[0]}{name}" if prefix and name[0] == "_" else name for name in names}
+    assert named == families
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def query(sidecar, tool, tmp_path) -> Iterator[Callable[[str], list[dict]]]:
+    """Run the Prometheus of deploy/ against the sidecar; gives a function that asks it."""
+    for file in ("prometheus.yml", "alerts.yaml"):
+        shutil.copy(DEPLOY / file, tmp_path)
+    config = tmp_path / "prometheus.yml"
+    text = config.read_text()
+    assert "127.0.0.1:5057" in text
+    text = text.replace("127.0.0.1:5057", sidecar.process.http).replace("15s", "1s")
+    config.write_text(text)
+    port = free_port()
+    command = [
+        tool("prometheus"),
+        f"--config.file={config}",
+        f"--storage.tsdb.path={tmp_path}/data",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen(command, stderr=log, stdout=log)
+
+    def ask(expression: str) -> list[dict]:
+        parameters = urllib.parse.urlencode({"query": expression})
+        url = f"http://127.0.0.1:{port}/api/v1/query?{parameters}"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return json.load(answer)["data"]["result"]
+
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                if ask("scrape_samples_scraped"):
+                    break
+            except OSError:
+                pass
+            assert server.poll() is None, (tmp_path / "log").read_text()
+            assert time.monotonic() < deadline, (tmp_path / "log").read_text()
+            time.sleep(0.2)
+        yield ask
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def test_a_prometheus_can_be_asked(sidecar, query):
+    sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
+    expression = (
+        'sum(mesos_allocator_framework_held{resource="cpus"})'
+        ' / on() mesos_allocator_capacity{resource="cpus"}'
+    )
+    deadline = time.monotonic() + 30
+    while (found := query(expression)) and float(found[0]["value"][1]) != 1:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
+    assert found
+    assert query('up{job="mesos-allocator"}')[0]["value"][1] == "1"
+    dropped = query("scrape_samples_scraped - scrape_samples_post_metric_relabeling")
+    assert dropped[0]["value"][1] == "0"
+    assert query("count by (framework) (mesos_allocator_framework_dominant_share)")
+    sidecar.module.batch(RemoveFramework(1))
+    gone = 'mesos_allocator_framework_held{framework="id-1"}'
+    while query(gone):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

@@ -1,0 +1,289 @@
+"""The operators' service on a real channel, over a real core."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import grpc
+import numpy as np
+import pytest
+
+from allocator import policies
+from allocator.core import (
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Define,
+    Event,
+    FrameworkInfo,
+    Hold,
+    Holdings,
+    Kind,
+    Options,
+    SetQuota,
+    SetWeights,
+    Suppress,
+)
+from allocator.server import dump
+from allocator.server.admin import AdminServicer
+from allocator.server.config import Config
+from allocator.server.loop import CoreLoop
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import admin_pb2_grpc
+from allocator.v1.types_pb2 import Quantities
+
+GIB = 1024 * 1000  # thousandths of a MiB
+
+CLUSTER = (
+    Options(),
+    Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "eng/ads", 3: "ops"}),
+    SetWeights({"eng": 2.0}),
+    AddAgent(1, AgentInfo("a1", hostname="h1", attributes={"zone": "a"}), {0: 9000, 1: 18 * GIB}),
+    AddFramework(1, FrameworkInfo("id-1", name="spark"), (2,)),
+    AddFramework(2, FrameworkInfo("id-2", name="kafka"), (3,)),
+    Hold(
+        Holdings(
+            np.array([1, 2]),
+            np.array([2, 3]),
+            np.array([1, 1]),
+            np.array([0, 1]),
+            np.array([[3000, 12 * GIB], [3000, 0]]),
+        )
+    ),
+)
+"""NSDI 2011, sec. 4.1, but B has one task only: shares of 2/3 (memory) and 1/3 (CPU)."""
+
+
+@pytest.fixture
+def loop() -> Iterator[CoreLoop]:
+    core = CoreLoop(Config(), build_policy=policies.build)
+    core.start()
+    yield core
+    core.stop()
+
+
+@pytest.fixture
+def stub(loop) -> Iterator[admin_pb2_grpc.AdminServiceStub]:
+    with ThreadPoolExecutor() as workers:
+        server = grpc.server(workers)
+        admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(loop), server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield admin_pb2_grpc.AdminServiceStub(channel)
+        server.stop(None).wait()
+
+
+def tell(loop: CoreLoop, *events: Event) -> None:
+    for event in events:
+        loop.call(partial(loop.allocator.step, event)).result(30)
+
+
+def refusal(call, request) -> str:
+    with pytest.raises(grpc.RpcError) as caught:
+        call(request)
+    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    details = caught.value.details()
+    assert details
+    return details
+
+
+def settings(stub) -> list[str]:
+    """Everything that operators can set, to see that nothing changed."""
+    return [
+        str(stub.GetPolicy(pb.GetPolicyRequest())),
+        str(stub.ListDemands(pb.ListDemandsRequest())),
+        str(stub.ListConstraints(pb.ListConstraintsRequest())),
+    ]
+
+
+def test_status_counts_what_there_is(loop, stub):
+    tell(loop, *CLUSTER)
+    status = stub.GetStatus(pb.GetStatusRequest())
+    assert (status.agents, status.frameworks, status.roles) == (1, 2, 3)
+    assert (status.active_agents, status.active_frameworks) == (1, 2)
+    assert not status.in_session
+    assert status.policy.name == "drf"
+    assert status.sidecar_id == loop.sidecar_id
+    use = {each.name: (each.total, each.held) for each in status.resources}
+    assert use == {"cpus": (9000, 6000), "mem": (18 * GIB, 12 * GIB)}
+    assert np.isnan(status.cycle_p50_ms)
+    loop.call(lambda: loop.allocator.allocate(1000)).result(60)
+    assert stub.GetStatus(pb.GetStatusRequest()).cycle_p50_ms > 0
+
+
+def test_shares_are_dominant_shares(loop, stub):
+    tell(loop, *CLUSTER, Suppress(2))
+    answer = stub.GetShares(pb.GetSharesRequest())
+    spark, kafka = answer.clients
+    assert (spark.framework_id, spark.framework_name, spark.role) == ("id-1", "spark", "eng/ads")
+    assert spark.share == pytest.approx(12 / 18)
+    assert spark.dominant_resource == "mem"
+    assert dict(zip(spark.held.name, spark.held.amount, strict=True)) == {
+        "cpus": 3000,
+        "mem": 12 * GIB,
+    }
+    assert (kafka.share, kafka.dominant_resource) == (pytest.approx(3 / 9), "cpus")
+    assert (spark.suppressed, kafka.suppressed) == (False, True)
+    assert spark.score == pytest.approx(12 / 18)  # DRF's score is the share
+    assert np.isnan(kafka.score)  # it is not served now
+    assert [role.role for role in answer.roles] == ["eng", "eng/ads", "ops"]
+    eng = answer.roles[0]
+    assert (eng.weight, eng.weighted_share) == (2.0, pytest.approx(1 / 3))
+
+
+def test_scores_follow_the_policy(loop, stub):
+    tell(loop, *CLUSTER)
+    stub.SetPolicy(pb.SetPolicyRequest(policy=pb.Policy(name="asset", flat=True)))
+    spark, kafka = stub.GetShares(pb.GetSharesRequest()).clients
+    assert spark.score == pytest.approx(3 / 9 + 12 / 18)
+    assert kafka.score == pytest.approx(3 / 9)
+    stub.SetPolicy(pb.SetPolicyRequest(policy=pb.Policy(name="ps-dsf")))
+    assert all(np.isnan(each.score) for each in stub.GetShares(pb.GetSharesRequest()).clients)
+
+
+def test_shares_of_one_role_and_those_below_it(loop, stub):
+    tell(loop, *CLUSTER)
+    answer = stub.GetShares(pb.GetSharesRequest(role="eng"))
+    assert [each.framework_id for each in answer.clients] == ["id-1"]
+    assert [role.role for role in answer.roles] == ["eng", "eng/ads"]
+    assert refusal(stub.GetShares, pb.GetSharesRequest(role="enf")) == (
+        "role = 'enf': there is no such role; did you mean 'eng'?"
+    )
+
+
+def test_the_policy_can_be_changed(loop, stub):
+    policy = pb.Policy(name="choosy", selection="joint", mode="characterised", flat=True)
+    policy.parameters["unit"] = "tasks"
+    assert stub.SetPolicy(pb.SetPolicyRequest(policy=policy)).policy == policy
+    answer = stub.GetPolicy(pb.GetPolicyRequest())
+    assert answer.policy == policy
+    assert list(answer.policies) == list(policies.POLICIES)
+    assert list(answer.selections) == list(policies.SELECTIONS)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (pb.Policy(name="drff"), "policy.name: there is no policy 'drff'; choose from drf, "),
+        (pb.Policy(), "policy.name: there is no policy ''; choose from drf, "),
+        (pb.Policy(name="drf", selection="best"), "policy.selection: there is no selection 'best'"),
+        (pb.Policy(name="drf", mode="x"), "policy.mode: there is no mode 'x'; choose from obliv"),
+        (
+            pb.Policy(name="drf", parameters={"unit": "tasks"}),
+            "policy.parameters.unit: the policy drf takes no parameters; remove it",
+        ),
+    ],
+)
+def test_a_policy_that_is_none_is_refused_and_nothing_changes(stub, policy, message):
+    before = settings(stub)
+    assert refusal(stub.SetPolicy, pb.SetPolicyRequest(policy=policy)).startswith(message)
+    assert settings(stub) == before
+
+
+def test_demands_are_set_replaced_and_removed(loop, stub):
+    tell(loop, *CLUSTER)
+
+    def rule(cpus: int) -> pb.Demand:
+        amounts = Quantities(name=["cpus"], amount=[cpus])
+        return pb.Demand(role="eng/*", framework_name="sp*", demand=amounts)
+
+    for cpus in (1000, 2000):
+        answer = stub.SetDemand(pb.SetDemandRequest(demand=rule(cpus)))
+        assert list(answer.demands) == [rule(cpus)]
+    spark = stub.GetShares(pb.GetSharesRequest()).clients[0]
+    assert (list(spark.demand.amount), spark.demand_source) == ([2000], "operator")
+    unknown = pb.Demand(role="eng/*", framework_name="sp*")
+    assert stub.SetDemand(pb.SetDemandRequest(demand=unknown)).demands[0] == pb.Demand(
+        role="eng/*", framework_name="sp*", demand=Quantities()
+    )
+    answer = stub.SetDemand(pb.SetDemandRequest(demand=unknown, remove=True))
+    assert not answer.demands
+    assert not stub.ListDemands(pb.ListDemandsRequest()).demands
+
+
+@pytest.mark.parametrize(
+    ("demand", "message"),
+    [
+        (Quantities(name=["cpus"], amount=[-1]), "demand.demand.amount[0]"),
+        (Quantities(name=["cpus"], amount=[0]), "demand: all amounts are zero"),
+        (Quantities(name=["cpus"], amount=[]), "demand.demand"),
+        (Quantities(name=["cpus", "cpus"], amount=[1, 1]), "demand.demand.name"),
+    ],
+)
+def test_a_demand_that_is_none_is_refused_and_nothing_changes(stub, demand, message):
+    before = settings(stub)
+    request = pb.SetDemandRequest(demand=pb.Demand(demand=demand))
+    assert refusal(stub.SetDemand, request).startswith(message)
+    assert settings(stub) == before
+
+
+def test_constraints_are_set_and_removed_and_count_at_once(loop, stub):
+    tell(loop, *CLUSTER)
+    rule = pb.Constraint(framework_name="spark", expression="zone=b")
+    assert list(stub.SetConstraint(pb.SetConstraintRequest(constraint=rule)).constraints) == [rule]
+    decisions = loop.call(lambda: loop.allocator.allocate(1000)).result(60)
+    assert set(decisions.framework.tolist()) == {2}
+    answer = stub.SetConstraint(pb.SetConstraintRequest(constraint=rule, remove=True))
+    assert not answer.constraints
+
+
+@pytest.mark.parametrize("expression", ["", " ; ", "zone=", "=a", "a=|"])
+def test_a_constraint_that_is_none_is_refused_and_nothing_changes(stub, expression):
+    before = settings(stub)
+    request = pb.SetConstraintRequest(constraint=pb.Constraint(expression=expression))
+    assert refusal(stub.SetConstraint, request).startswith("constraint")
+    assert settings(stub) == before
+
+
+def test_a_rule_that_is_not_there_cannot_be_removed(stub):
+    for call, request in (
+        (stub.SetDemand, pb.SetDemandRequest(remove=True)),
+        (stub.SetConstraint, pb.SetConstraintRequest(remove=True)),
+    ):
+        assert "there is no rule for role '' and framework ''" in refusal(call, request)
+
+
+def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
+    monkeypatch.setattr(dump, "PIECE_CHARACTERS", 100)
+    tell(loop, *CLUSTER, SetQuota("ops", {"cpus": 1000}, {}))
+    stub.SetConstraint(pb.SetConstraintRequest(constraint=pb.Constraint(expression="!ssd")))
+    loop.call(lambda: loop.allocator.allocate(1000)).result(60)
+    pieces = [piece.json for piece in stub.Dump(pb.DumpRequest())]
+    assert len(pieces) > 5
+    state = json.loads(b"".join(pieces))
+    assert state["sidecar_id"] == loop.sidecar_id
+    assert state["clock_ms"] == 1000
+    assert state["kinds"][1]["name"] == "mem"
+    assert state["quotas"] == [{"role": "ops", "guarantees": {"cpus": 1000}, "limits": {}}]
+    assert state["settings"]["constraints"][0]["expression"] == "!ssd"
+    assert [role["path"] for role in state["roles"]] == ["eng", "eng/ads", "ops"]
+    assert state["clients"][0]["info"]["framework_id"] == "id-1"
+    assert state["clients"][0]["held"]["mem"] >= 12 * GIB
+    (agent,) = state["agents"]
+    assert (agent["hostname"], agent["attributes"]) == ("h1", {"zone": "a"})
+    assert agent["capacity"] == {"0": 9000, "1": 18 * GIB}
+    held = sum(row["held"].get("0", 0) for row in state["holdings"])
+    assert held == agent["held"]["0"]
+
+
+def test_an_empty_sidecar_can_be_dumped(stub):
+    state = json.loads(b"".join(piece.json for piece in stub.Dump(pb.DumpRequest())))
+    assert state["agents"] == state["clients"] == state["holdings"] == []
+
+
+def test_what_was_not_begun_in_time_is_not_done(loop, stub):
+    before = settings(stub)
+    busy = threading.Event()
+    work = loop.call(busy.wait)
+    request = pb.SetPolicyRequest(policy=pb.Policy(name="tsf"))
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.SetPolicy(request, timeout=0.2)
+    assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    time.sleep(0.3)  # The server's clock may give it a little longer than ours.
+    busy.set()
+    work.result(10)
+    assert settings(stub) == before

@@ -1,0 +1,213 @@
+"""The HTTP listener, before a core that answers, is busy, or is gone."""
+
+import gzip
+import http.client
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from allocator import policies
+from allocator.core import AddAgent, AgentInfo, Define, Kind, Options
+from allocator.server import http as listener
+from allocator.server import metrics
+from allocator.server.config import Config, Flag, load
+from allocator.server.loop import CoreLoop
+from allocator.server.metrics import MetricsServer, start_http
+from tests.server.scraping import samples, value
+
+CONFIG = load(None, {}, [Flag("--set", "http.port", "0")])
+
+
+@pytest.fixture
+def loop() -> Iterator[CoreLoop]:
+    core = CoreLoop(Config(), build_policy=policies.build)
+    core.start()
+    yield core
+    core.stop()
+
+
+@pytest.fixture
+def server(loop) -> Iterator[MetricsServer]:
+    running = start_http(CONFIG, loop)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Nobody waits long in a test; what is waited for is the same."""
+    monkeypatch.setattr(metrics, "ANSWER_S", 0.05)
+    monkeypatch.setattr(metrics, "SILENCE_S", 0.2)
+
+
+class Busy:
+    """Keeps the core at work for as long as the context lasts."""
+
+    def __init__(self, loop: CoreLoop) -> None:
+        self.loop = loop
+        self.done = threading.Event()
+
+    def __enter__(self) -> None:
+        began = threading.Event()
+
+        def work() -> bool:
+            began.set()
+            return self.done.wait()
+
+        self.work = self.loop.call(work)
+        assert began.wait(10)
+
+    def __exit__(self, *_error: object) -> None:
+        self.done.set()
+        assert self.work.result(10)
+
+
+def get(server: MetricsServer, path: str, method: str = "GET", **headers: str):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    try:
+        connection.request(method, path, headers=headers)
+        response = connection.getresponse()
+        return response.status, response.read().decode("latin-1"), response.headers
+    finally:
+        connection.close()
+
+
+def test_metrics_are_text_that_parses(server):
+    status, text, headers = get(server, "/metrics")
+    assert status == 200
+    assert headers["Content-Type"].startswith("text/plain; version=")
+    found = samples(text)
+    assert value(found, "build_info") == 1
+    assert value(found, "in_session") == 0
+    assert value(found, "process_resident_memory_bytes") > 2**20
+
+
+def test_the_form_is_what_the_scraper_accepts(server):
+    wanted = "application/openmetrics-text;version=1.0.0"
+    _, text, headers = get(server, "/metrics", Accept=wanted)
+    assert headers["Content-Type"].startswith("application/openmetrics-text")
+    assert text.endswith("# EOF\n")
+    _, packed, headers = get(server, "/metrics?name=x", **{"Accept-Encoding": "gzip"})
+    assert headers["Content-Encoding"] == "gzip"
+    assert b"mesos_allocator_build_info" in gzip.decompress(packed.encode("latin-1"))
+
+
+def test_other_pages_and_methods(server):
+    assert get(server, "/")[0] == 200
+    assert get(server, "/nothing")[0] == 404
+    assert get(server, "/metrics", "POST")[0] == 501
+    status, text, headers = get(server, "/metrics", "HEAD")
+    assert (status, text) == (200, "")
+    assert int(headers["Content-Length"]) > 1000
+
+
+def test_ready_only_between_start_and_drain(server):
+    assert get(server, "/readyz")[:2] == (503, "starting\n")
+    server.serving()
+    assert get(server, "/readyz")[:2] == (200, "ok\n")
+    server.draining()
+    assert get(server, "/readyz")[:2] == (503, "shutting down\n")
+    assert get(server, "/healthz")[:2] == (200, "ok\n")
+
+
+def test_a_busy_core_is_not_ready_and_in_the_end_not_alive(server, loop, impatient):
+    server.serving()
+    with Busy(loop):
+        assert get(server, "/healthz")[0] == 200
+        assert get(server, "/readyz")[:2] == (503, "the core is busy\n")
+        time.sleep(0.25)
+        assert get(server, "/healthz")[:2] == (503, "the core has not answered for 0 s\n")
+    assert get(server, "/healthz")[0] == 200
+    assert get(server, "/readyz")[0] == 200
+
+
+def test_a_busy_core_is_shown_as_it_was(server, loop, impatient):
+    for event in (
+        Options(),
+        Define({0: Kind("cpus")}, {}),
+        AddAgent(1, AgentInfo("a"), {0: 4000}),
+    ):
+        loop.call(lambda event=event: loop.allocator.step(event)).result()
+    fresh = samples(get(server, "/metrics")[1])
+    assert value(fresh, "capacity", resource="cpus") == 4
+    assert value(fresh, "report_age_seconds") < 5
+    with Busy(loop):
+        time.sleep(0.3)
+        for _ in range(5):
+            stale = samples(get(server, "/metrics")[1])
+            assert value(stale, "capacity", resource="cpus") == 4
+            assert value(stale, "report_age_seconds") > 0.3
+
+
+def test_however_many_ask_a_busy_core_is_asked_once(loop, impatient):
+    asked = []
+    question = metrics.Question(loop, lambda: asked.append(1))
+    with Busy(loop):
+        for _ in range(10):
+            with pytest.raises(TimeoutError):
+                question.ask(0.01)
+        assert question.waiting_s() >= 0.1
+    question.ask(10)
+    assert len(asked) == 2
+    assert question.waiting_s() == 0
+
+
+def test_before_the_first_answer_there_are_still_metrics(loop, impatient):
+    with Busy(loop):
+        server = start_http(CONFIG, loop)
+        try:
+            found = samples(get(server, "/metrics")[1])
+        finally:
+            server.close()
+    assert value(found, "build_info") == 1
+    assert not [name for name, _ in found if name == "in_session"]
+
+
+def test_a_crowd_is_turned_away_and_silence_is_cut_off(server, monkeypatch):
+    monkeypatch.setattr(listener, "REQUEST_TIMEOUT_S", 0.5)
+    crowd = [
+        socket.create_connection(("127.0.0.1", server.port)) for _ in range(listener.REQUESTS_MAX)
+    ]
+    try:
+        for member in crowd:
+            member.sendall(b"GET /metrics HT")
+        deadline = time.monotonic() + 10
+        while (status := get(server, "/healthz")[0]) != 503:
+            assert time.monotonic() < deadline
+        assert status == 503
+        while get(server, "/healthz")[0] != 200:  # Each of them was cut off by its deadline.
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        for member in crowd:
+            member.close()
+
+
+def test_a_port_that_is_taken_is_named(server, loop):
+    config = load(None, {}, [Flag("--set", "http.port", str(server.port))])
+    with pytest.raises(OSError, match=f"127.0.0.1:{server.port}"):
+        start_http(config, loop)
+
+
+def test_an_ipv6_address_can_be_listened_on(loop):
+    config = load(None, {}, [Flag("", "http.port", "0"), Flag("", "http.host", "::1")])
+    try:
+        server = start_http(config, loop)
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    try:
+        with socket.create_connection(("::1", server.port)) as peer:
+            peer.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            assert b" 200 " in peer.recv(1024)
+    finally:
+        server.close()
+
+
+def test_close_frees_the_port(loop):
+    server = start_http(CONFIG, loop)
+    server.close()
+    with pytest.raises(ConnectionRefusedError):
+        get(server, "/healthz")
