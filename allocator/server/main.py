@@ -84,7 +84,6 @@ class Server:
             undo.pop_all()
         self.http_port = self._http.port
         self._grpc.start()
-        self._http.serving()
         self._health.serving()
         self._http.serving()
 
