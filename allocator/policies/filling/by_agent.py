@@ -14,7 +14,7 @@ import numpy as np
 from allocator.core.snapshot import Bools, Floats, Ints, Words
 from allocator.policies.filling import arrays, steps, tournament
 from allocator.policies.filling.arrays import Agents, Log, Places, Rule, Standing
-from allocator.policies.filling.compiled import compiled, fingerprint
+from allocator.policies.filling.compiled import allocating, compiled, fingerprint
 
 RANDOM, ROUND_ROBIN, LISTED = range(3)
 
@@ -55,7 +55,7 @@ class Visit(NamedTuple):
     demand: Ints
 
 
-@compiled
+@allocating
 def _begin(places: Places, standing: Standing, agents: Agents, rule: Rule) -> Visit:
     """Prepare scores, tournaments and the room for the visits' findings."""
     count = len(places.parent)
@@ -78,7 +78,7 @@ def _begin(places: Places, standing: Standing, agents: Agents, rule: Rule) -> Vi
         standing.out[place] = not visit.alive[place]
         if rule.shared:
             standing.score[place] = steps.score(
-                standing, places.weight[place], place, standing.denominator[0], rule.additive
+                standing, places.weight[place], place, standing.denominator, 0, rule.additive
             )
     if rule.shared:
         tournament.begin(places, standing)
@@ -89,7 +89,8 @@ def _begin(places: Places, standing: Standing, agents: Agents, rule: Rule) -> Vi
 def _look_at(places: Places, agents: Agents, visit: Visit, agent: int) -> None:
     """Find out what depends on the agent alone."""
     visit.offerable[0] = steps.is_offerable(agents, agent)
-    visit.refused[:] = np.uint64(0)
+    for word in range(len(visit.refused)):
+        visit.refused[word] = np.uint64(0)
     refusal = agents.head[agent]
     while refusal >= 0:
         client = agents.client[refusal]
@@ -103,7 +104,7 @@ def _look_at(places: Places, agents: Agents, visit: Visit, agent: int) -> None:
 def _can_serve(places: Places, agents: Agents, visit: Visit, agent: int, place: int) -> bool:
     """Say whether the agent can serve a leaf."""
     if places.known[place]:
-        if not steps.covers(agents.free[agent], places.demand[place]):
+        if not steps.fits(places, agents, place, agent):
             return False
     elif not visit.offerable[0]:
         return False
@@ -282,7 +283,8 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         kept = 0  # how many of this round's agents, the first ones, go on to the next
         at = 0
         while count > 0:
-            log = steps.with_room(log)
+            if log.length[0] == len(log.place):
+                log = steps.doubled(log)
             if order == RANDOM:
                 at = steps.draw(state, count)
             elif order == ROUND_ROBIN and at == 0:

@@ -15,7 +15,7 @@ import numpy as np
 from allocator.core.snapshot import Ints
 from allocator.policies.filling import arrays, search, steps, tournament
 from allocator.policies.filling.arrays import Agents, Log, Places, Rule, Standing
-from allocator.policies.filling.compiled import compiled, fingerprint
+from allocator.policies.filling.compiled import allocating, compiled, fingerprint
 from allocator.policies.filling.search import Field
 
 
@@ -40,21 +40,21 @@ class Findings(NamedTuple):
     changed: Ints
 
 
-@compiled
+@allocating
 def _begin(places: Places, standing: Standing, agents: Agents, rule: Rule) -> Findings:
     """Give every place the score that it would have on an agent with the most of everything."""
     count = len(places.parent)
-    most = np.zeros(standing.denominator.shape[1])
+    most = np.zeros((1, standing.denominator.shape[1]))
     for agent in agents.row:
         row = 0 if rule.shared else agent
-        for k in range(len(most)):
-            most[k] = max(most[k], standing.denominator[row, k])
+        for k in range(most.shape[1]):
+            most[0, k] = max(most[0, k], standing.denominator[row, k])
     alive = np.ones(count, np.bool_)
     steps.mark_alive(places, alive)
     for place in range(count):
         standing.out[place] = not alive[place]
         standing.score[place] = steps.score(
-            standing, places.weight[place], place, most, rule.additive
+            standing, places.weight[place], place, most, 0, rule.additive
         )
     tournament.begin(places, standing)
     return Findings(
@@ -166,7 +166,8 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         findings = _begin(places, standing, agents, rule)
         field = search.begin(places, standing, agents, rule, held, groups_max, best_fit)
         while True:
-            log = steps.with_room(log)
+            if log.length[0] == len(log.place):
+                log = steps.doubled(log)
             leaf = _choose(places, standing, agents, rule, field, findings, log)
             if leaf < 0:
                 return log, sources

@@ -6,8 +6,17 @@ from types import ModuleType
 
 import numba
 
-compiled = numba.njit(error_model="numpy")  # 1 / 0 is infinite, and costs no branch
-"""Compile a part of a loop: into the loop, so it needs no cache of its own."""
+compiled = numba.njit(  # type: ignore[call-overload]  # (its stubs leave `_nrt` out)
+    error_model="numpy", forceinline=True, _nrt=False
+)
+"""Compile a part of a loop: into the loop, so it needs no cache of its own.
+
+Such a part makes no arrays, and so counts no references to those it is given: with dozens of arrays
+that would take ten times as long as the work itself. ``1 / 0`` is infinite, as in numpy.
+"""
+
+allocating = numba.njit(error_model="numpy")
+"""Compile a part that makes arrays."""
 
 
 def fingerprint(*modules: ModuleType) -> int:

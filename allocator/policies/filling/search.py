@@ -13,7 +13,7 @@ import numpy as np
 from allocator.core.snapshot import Bools, Floats, Ints, Words
 from allocator.policies.filling import steps
 from allocator.policies.filling.arrays import Agents, Log, Places, Rule, Standing
-from allocator.policies.filling.compiled import compiled
+from allocator.policies.filling.compiled import allocating, compiled
 
 
 class Field(NamedTuple):
@@ -68,7 +68,7 @@ class Field(NamedTuple):
     least: Ints
 
 
-@compiled
+@allocating
 def begin(
     places: Places,
     standing: Standing,
@@ -112,7 +112,7 @@ def begin(
     return field
 
 
-@compiled
+@allocating
 def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> tuple[Ints, Ints]:
     """Group slots by their denominators; no groups where these change or there are too many."""
     slots = len(agents.row)
@@ -146,7 +146,7 @@ def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> 
     return start, member
 
 
-@compiled
+@allocating
 def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
     """List the leaves so that those below each place are neighbours; with the smallest demands."""
     count = len(places.parent)
@@ -204,7 +204,8 @@ def note_grant(
 ) -> None:
     """Note what the latest grant changed."""
     if not places.known[leaf]:
-        field.direction[leaf] += log.amount[log.length[0] - 1]
+        for r in range(field.direction.shape[1]):
+            field.direction[leaf, r] += log.amount[log.length[0] - 1, r]
     field.empty[slot] = not more
     _look_at(places, standing, agents, field, slot)
 
@@ -226,7 +227,7 @@ def _can_serve_leaf(places: Places, agents: Agents, field: Field, place: int, sl
         return False
     agent = agents.row[slot]
     if places.known[place]:
-        if not steps.covers(agents.free[agent], places.demand[place]):
+        if not steps.fits(places, agents, place, agent):
             return False
     elif not field.offerable[slot]:
         return False
@@ -238,7 +239,11 @@ def _can_serve(places: Places, agents: Agents, field: Field, place: int, slot: i
     """Say whether an agent can serve somebody below a place, and remember where it cannot."""
     if field.empty[slot] or _is_unable(field, place, slot):
         return False
-    if steps.covers(agents.free[agents.row[slot]], field.least[place]):
+    agent = agents.row[slot]
+    enough = True
+    for r in range(agents.free.shape[1]):
+        enough &= agents.free[agent, r] >= field.least[place, r]
+    if enough:
         for i in range(field.low[place], field.high[place]):
             if _can_serve_leaf(places, agents, field, field.below[i], slot):
                 return True
@@ -262,7 +267,7 @@ def smallest(
     best, slot = 0.0, -1
     for group in range(len(field.start) - 1):
         row = 0 if rule.shared else agents.row[field.member[field.start[group]]]
-        score = steps.score(standing, weight, place, standing.denominator[row], rule.additive)
+        score = steps.score(standing, weight, place, standing.denominator, row, rule.additive)
         if slot >= 0 and score > best:
             continue
         at, end = field.cursor[place, group], field.start[group + 1]

@@ -11,7 +11,7 @@ import numpy as np
 from allocator.core.snapshot import Floats, Ints, Words
 from allocator.policies.filling import tournament
 from allocator.policies.filling.arrays import Agents, Log, Places, Rule, Standing
-from allocator.policies.filling.compiled import compiled
+from allocator.policies.filling.compiled import allocating, compiled
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -37,14 +37,14 @@ def draw(state: Words, bound: int) -> int:
 
 @compiled
 def score(
-    standing: Standing, weight: float, place: int, denominator: Floats, additive: bool
+    standing: Standing, weight: float, place: int, denominator: Floats, row: int, additive: bool
 ) -> float:
-    """Score of a place against a denominator (K,)."""
+    """Score of a place against one row of denominators (any, K)."""
     result = 0.0
-    for k in range(len(denominator)):
+    for k in range(denominator.shape[1]):
         measure = standing.measure[k, place]
         if measure > 0.0:
-            part = measure / (denominator[k] * weight)
+            part = measure / (denominator[row, k] * weight)
             if additive:
                 result += part
             elif part > result:
@@ -53,10 +53,10 @@ def score(
 
 
 @compiled
-def covers(larger: Ints, smaller: Ints) -> bool:
-    """Say whether the one is at least the other in every column."""
-    for r in range(len(larger)):
-        if larger[r] < smaller[r]:
+def fits(places: Places, agents: Agents, place: int, agent: int) -> bool:
+    """Say whether the demand of a place is free on an agent."""
+    for r in range(agents.free.shape[1]):
+        if agents.free[agent, r] < places.demand[place, r]:
             return False
     return True
 
@@ -64,14 +64,17 @@ def covers(larger: Ints, smaller: Ints) -> bool:
 @compiled
 def is_offerable(agents: Agents, agent: int) -> bool:
     """Say whether all that is free on an agent makes an offer: not empty, and not below minimum."""
-    free = agents.free[agent]
-    for r in range(len(free)):
-        if free[r] > 0:
+    resources = agents.free.shape[1]
+    for r in range(resources):
+        if agents.free[agent, r] > 0:
             break
     else:
         return False
-    for row in agents.minimum:
-        if covers(free, row):
+    for row in range(len(agents.minimum)):
+        for r in range(resources):
+            if agents.free[agent, r] < agents.minimum[row, r]:
+                break
+        else:
             return True
     return len(agents.minimum) == 0
 
@@ -86,9 +89,12 @@ def is_excluded(agents: Agents, agent: int, client: int) -> bool:
 @compiled
 def is_refused(agents: Agents, places: Places, agent: int, place: int, refusal: int) -> bool:
     """Say whether a filter covers what the leaf would be offered on the agent."""
-    if places.known[place]:
-        return covers(agents.amount[refusal], places.demand[place])
-    return covers(agents.amount[refusal], agents.free[agent])
+    known = places.known[place]
+    for r in range(agents.free.shape[1]):
+        offered = places.demand[place, r] if known else agents.free[agent, r]
+        if agents.amount[refusal, r] < offered:
+            return False
+    return True
 
 
 @compiled
@@ -124,35 +130,34 @@ def grant(
     log.place[number] = place
     log.agent[number] = agent
     log.tasks[number] = 1 if known else 0
-    amount = log.amount[number]
-    for r in range(len(amount)):
-        amount[r] = places.demand[place, r] if known else agents.free[agent, r]
     log.previous[number] = log.last_on_agent[agent]
     log.last_on_agent[agent] = number
     log.length[0] = number + 1
 
-    resources = len(amount)
+    resources = agents.free.shape[1]
     gain = places.amount_gain[place]
     for r in range(resources):
-        agents.free[agent, r] -= amount[r]
+        amount = places.demand[place, r] if known else agents.free[agent, r]
+        log.amount[number, r] = amount
+        agents.free[agent, r] -= amount
         if rule.residual:
-            standing.denominator[agent, r] -= amount[r]
+            standing.denominator[agent, r] -= amount
+        above = place
+        while above >= 0:
+            standing.measure[r, above] += gain * amount
+            above = places.parent[above]
     above = place
     while above >= 0:
-        for r in range(resources):
-            standing.measure[r, above] += gain * amount[r]
         standing.measure[resources, above] += count
         standing.served[above] += 1
         above = places.parent[above]
     return known
 
 
-@compiled
-def with_room(log: Log) -> Log:
-    """Return the log with room for one more grant: itself, or a copy of twice the size."""
+@allocating
+def doubled(log: Log) -> Log:
+    """Return a copy of the log with twice the room."""
     size = len(log.place)
-    if log.length[0] < size:
-        return log
     amount = np.empty((2 * size, log.amount.shape[1]), np.int64)
     amount[:size] = log.amount
     return Log(
@@ -166,7 +171,7 @@ def with_room(log: Log) -> Log:
     )
 
 
-@compiled
+@allocating
 def _doubled(column: Ints) -> Ints:
     result = np.empty(2 * len(column), np.int64)
     result[: len(column)] = column
@@ -212,7 +217,7 @@ def replay_upwards(places: Places, standing: Standing, rule: Rule, place: int) -
     """Score a place and all above it anew, for criteria with one denominator for all agents."""
     while places.parent[place] >= 0:
         standing.score[place] = score(
-            standing, places.weight[place], place, standing.denominator[0], rule.additive
+            standing, places.weight[place], place, standing.denominator, 0, rule.additive
         )
         tournament.replay(places, standing, place)
         place = places.parent[place]

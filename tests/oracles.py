@@ -1,0 +1,349 @@
+"""Slow and obvious twins of the fast code: plain loops over lists, straight from the definitions.
+
+`fill` is progressive filling as section 4 of `allocator/DESIGN.md` defines it. It draws the same
+random numbers and writes scores in the same order of operations as the compiled loops, so that it
+gives the same grants, ties and all.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from allocator.core.snapshot import Snapshot
+from allocator.policies.proportional_fairness import prices
+
+MASK = 2**64 - 1
+
+
+class SplitMix64:
+    """The generator of Steele, Lea and Flood (OOPSLA 2014), fig. 17."""
+
+    def __init__(self, seed: int) -> None:
+        self.state = seed
+
+    def word(self) -> int:
+        self.state = (self.state + 0x9E3779B97F4A7C15) & MASK
+        z = self.state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+        return z ^ (z >> 31)
+
+    def below(self, bound: int) -> int:
+        return ((self.word() >> 32) * bound) >> 32
+
+
+class Grant(NamedTuple):
+    """One row of the grants."""
+
+    client: int
+    agent: int
+    tasks: int
+    amount: tuple[int, ...]
+
+
+@dataclass
+class Cluster:
+    """A snapshot as lists, and what the filling has changed since."""
+
+    snapshot: Snapshot
+    grants: list[Grant] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        s = self.snapshot
+        self.resources = len(s.total)
+        self.free = s.free.tolist()
+        self.held = s.held.tolist()
+        self.demand = s.demand.tolist()
+        self.known = [
+            bool(flag) and any(needs)
+            for flag, needs in zip(s.characterised, self.demand, strict=True)
+        ]
+        self.served = s.tree.served.tolist()
+        self.holding = {(key >> 32, key % 2**32) for key in s.holder.tolist()}
+        self.leaves = len(s.tree.client)
+        self.root = len(s.tree.parent) - 1
+
+    def children(self, node: int) -> list[int]:
+        return [n for n, parent in enumerate(self.snapshot.tree.parent) if parent == node]
+
+    def leaves_below(self, node: int) -> Iterator[int]:
+        if node < self.leaves:
+            yield node
+        for child in self.children(node):
+            yield from self.leaves_below(child)
+
+    def upwards(self, node: int) -> Iterator[int]:
+        while node >= 0:
+            yield node
+            node = int(self.snapshot.tree.parent[node])
+
+    def counts_at(self, client: int, node: int) -> bool:
+        """Whether a client's holdings count at a node."""
+        leaf = int(self.snapshot.leaf_of_client[client])
+        above = self.upwards(int(self.snapshot.parent_of_client[client]))
+        return node in above or node == leaf
+
+    def held_at(self, node: int, counts: Callable[[int], bool]) -> list[int]:
+        """What the clients below a node hold, of those that count."""
+        clients = [c for c in range(len(self.held)) if counts(c) and self.counts_at(c, node)]
+        return [sum(self.held[c][r] for c in clients) for r in range(self.resources)]
+
+    def would_get(self, client: int, agent: int) -> list[int]:
+        return self.demand[client] if self.known[client] else self.free[agent]
+
+    def is_refused(self, client: int, agent: int) -> bool:
+        filters = self.snapshot.filters
+        row = int(filters.head[agent])
+        while row >= 0:
+            if filters.client[row] == client and at_least(
+                filters.amount[row].tolist(), self.would_get(client, agent)
+            ):
+                return True
+            row = int(filters.next[row])
+        return False
+
+    def can_serve_client(self, client: int, agent: int) -> bool:
+        free = self.free[agent]
+        if self.known[client]:
+            fits = at_least(free, self.demand[client])
+        else:
+            minimum = self.snapshot.minimum.tolist()
+            fits = any(amount > 0 for amount in free)
+            fits = fits and (not minimum or any(at_least(free, row) for row in minimum))
+        word = int(self.snapshot.excluded[agent, client // 64])
+        return fits and not word >> client % 64 & 1 and not self.is_refused(client, agent)
+
+    def can_serve(self, node: int, agent: int) -> bool:
+        """Whether the agent can serve somebody below a node."""
+        return any(
+            self.can_serve_client(int(self.snapshot.tree.client[leaf]), agent)
+            for leaf in self.leaves_below(node)
+        )
+
+
+def at_least(larger: list[int], smaller: list[int]) -> bool:
+    return all(a >= b for a, b in zip(larger, smaller, strict=True))
+
+
+@dataclass
+class Criterion:
+    """A criterion in words of one client, one agent.
+
+    Attributes
+    ----------
+    counts_amounts : client -> whether what it holds counts
+    count : what each client has in the column that counts
+    gain : (client, tasks, whether the agent is new to it) -> what a grant adds there
+    denominator : agent -> one number a resource
+    count_denominator : of the column that counts
+    additive : the parts are added up
+    """
+
+    counts_amounts: Callable[[int], bool]
+    denominator: Callable[[int], list[float]]
+    count: list[float]
+    gain: Callable[[int, int, bool], float] = lambda client, tasks, new: 0.0
+    count_denominator: float = math.inf
+    additive: bool = False
+
+
+def define(cluster: Cluster, name: str, unit: str = "agents") -> Criterion:
+    """Spell out a criterion of the registry."""
+    s = cluster.snapshot
+    counted = s.counted.tolist()
+    total = [float(t) if c else math.inf for t, c in zip(s.total, counted, strict=True)]
+    nothing = [0.0] * len(cluster.held)
+    everybody = lambda client: True  # noqa: E731
+    nobody = lambda client: False  # noqa: E731
+    if name in {"drf", "bf-drf", "asset"} or (name, unit) == ("choosy", "dominant_share"):
+        return Criterion(everybody, lambda agent: total, nothing, additive=name == "asset")
+    if name in {"pf", "ceei"}:
+        price = prices(s).tolist()
+        at_price = [
+            math.inf if t and not p else (t / p if t else 0.0)
+            for t, p in zip(total, price, strict=True)
+        ]
+        return Criterion(everybody, lambda agent: at_price, nothing, additive=True)
+    if name in {"ps-dsf", "rps-dsf"}:
+        capacity = s.capacity.tolist()
+        against = capacity if name == "ps-dsf" else cluster.free
+
+        def on_agent(agent: int) -> list[float]:
+            takes_part = [c and n > 0 for c, n in zip(counted, capacity[agent], strict=True)]
+            return [
+                float(n) if yes else math.inf
+                for n, yes in zip(against[agent], takes_part, strict=True)
+            ]
+
+        return Criterion(everybody, on_agent, nothing)
+    tasks = [tasks_held(cluster, client) for client in range(len(nothing))]
+    if name == "tsf":
+        alone = [max(tasks_alone(cluster, client), 1) for client in range(len(nothing))]
+        whole = math.lcm(*(n for n, known in zip(alone, cluster.known, strict=True) if known))
+        return Criterion(
+            counts_amounts=lambda client: not cluster.known[client],
+            denominator=lambda agent: total,
+            count=[t * (whole / n) for t, n in zip(tasks, alone, strict=True)],
+            gain=lambda client, given, new: given * (whole / alone[client]),
+            count_denominator=float(whole),
+        )
+    infinite = [math.inf] * cluster.resources
+    agents = s.agents_held.tolist()
+    by_task = [unit == "tasks" and known for known in cluster.known]
+    return Criterion(
+        counts_amounts=nobody,
+        denominator=lambda agent: infinite,
+        count=[float(t if b else a) for t, a, b in zip(tasks, agents, by_task, strict=True)],
+        gain=lambda client, given, new: float(given if by_task[client] else new),
+        count_denominator=1.0,
+    )
+
+
+def tasks_held(cluster: Cluster, client: int) -> float:
+    if not cluster.known[client]:
+        return 0.0
+    pairs = zip(cluster.held[client], cluster.demand[client], strict=True)
+    return min(held / needed for held, needed in pairs if needed)
+
+
+def tasks_alone(cluster: Cluster, client: int) -> int:
+    if not cluster.known[client]:
+        return 0
+    needs = cluster.demand[client]
+    return sum(
+        min(c // n for c, n in zip(capacity, needs, strict=True) if n)
+        for capacity in cluster.snapshot.capacity.tolist()
+    )
+
+
+class Filling:
+    """One run of progressive filling."""
+
+    def __init__(self, snapshot: Snapshot, name: str, selection: str, seed: int, unit: str) -> None:
+        self.cluster = Cluster(snapshot)
+        self.criterion = define(self.cluster, name, unit)
+        self.selection = selection
+        self.random = SplitMix64(seed)
+        tree = snapshot.tree
+        self.count = [0.0] * len(tree.parent)  # of every node, kept up as the product does
+        for client, count in enumerate(self.criterion.count):
+            self.count[int(snapshot.parent_of_client[client])] += count
+        for node in range(len(tree.client), len(tree.parent) - 1):
+            self.count[int(tree.parent[node])] += self.count[node]
+        for leaf, client in enumerate(tree.client.tolist()):
+            self.count[leaf] = self.criterion.count[client]
+
+    def score(self, node: int, agent: int) -> float:
+        weight = float(self.cluster.snapshot.tree.weight[node])
+        measure = [*self.cluster.held_at(node, self.criterion.counts_amounts), self.count[node]]
+        against = [*self.criterion.denominator(agent), self.criterion.count_denominator]
+        parts = [
+            0.0 if not m else (math.inf if not d else m / (d * weight))
+            for m, d in zip(measure, against, strict=True)
+        ]
+        if not self.criterion.additive:
+            return max(parts)
+        result = 0.0
+        for part in parts:
+            result += part
+        return result
+
+    def grant(self, leaf: int, agent: int) -> None:
+        cluster = self.cluster
+        client = int(cluster.snapshot.tree.client[leaf])
+        amount = list(cluster.would_get(client, agent))
+        tasks = int(cluster.known[client])
+        new = (agent, client) not in cluster.holding
+        gain = self.criterion.gain(client, tasks, new)
+        cluster.holding.add((agent, client))
+        cluster.grants.append(Grant(client, agent, tasks, tuple(amount)))
+        for r, given in enumerate(amount):
+            cluster.free[agent][r] -= given
+            cluster.held[client][r] += given
+        for node in cluster.upwards(leaf):
+            cluster.served[node] += 1
+            self.count[node] += gain
+
+    def serve(self, agent: int) -> bool:
+        """Serve the best client for an agent; returns whether it may have something left."""
+        cluster = self.cluster
+        node = cluster.root
+        while node >= cluster.leaves:
+            able = [n for n in cluster.children(node) if cluster.can_serve(n, agent)]
+            if not able:
+                return False
+            node = min(able, key=lambda n: (self.score(n, agent), cluster.served[n], n))
+        self.grant(node, agent)
+        return bool(cluster.grants[-1].tasks)
+
+    def serve_best_pair(self) -> bool:
+        """Serve the client with the smallest score anywhere; returns whether there was one."""
+        cluster = self.cluster
+        node, agent = cluster.root, -1
+        while node >= cluster.leaves:
+            best = []
+            for child in cluster.children(node):
+                able = [a for a in cluster.snapshot.agents.tolist() if cluster.can_serve(child, a)]
+                if able:
+                    least, at = min((self.score(child, a), a) for a in able)
+                    best.append((least, cluster.served[child], child, at))
+            if not best:
+                return False
+            _, _, node, agent = min(best)
+        if self.selection == "best_fit":
+            agent = self.nearest(node)
+        self.grant(node, agent)
+        return True
+
+    def nearest(self, leaf: int) -> int:
+        """The agent whose free amounts are nearest in proportion to what the leaf needs."""
+        cluster = self.cluster
+        client = int(cluster.snapshot.tree.client[leaf])
+        need = (cluster.demand if cluster.known[client] else cluster.held)[client]
+        first = next((r for r, n in enumerate(need) if n), None)
+
+        def distance(agent: int) -> float:
+            free = cluster.free[agent]
+            if first is None:
+                return 0.0
+            if not free[first]:
+                return math.inf
+            result = 0.0
+            for r, n in enumerate(need):
+                if r != first:
+                    result += abs(free[r] / free[first] - n / need[first])
+            return result
+
+        able = [a for a in cluster.snapshot.agents.tolist() if cluster.can_serve(leaf, a)]
+        return min(able, key=lambda a: (distance(a), a))
+
+    def run(self) -> list[Grant]:
+        live = self.cluster.snapshot.agents.tolist()
+        if self.selection in {"joint", "best_fit"}:
+            while self.serve_best_pair():
+                pass
+        elif self.selection == "listed":
+            for agent in live:
+                while self.serve(agent):
+                    pass
+        elif self.selection == "random":
+            while live:
+                at = self.random.below(len(live))
+                if not self.serve(live[at]):
+                    live[at] = live[-1]
+                    live.pop()
+        else:
+            while live:
+                for i in range(len(live) - 1, 0, -1):
+                    j = self.random.below(i + 1)
+                    live[i], live[j] = live[j], live[i]
+                live = [agent for agent in live if self.serve(agent)]
+        return self.cluster.grants
+
+
+def fill(
+    snapshot: Snapshot, name: str, selection: str, seed: int = 0, unit: str = "agents"
+) -> list[Grant]:
+    """Fill slowly: the grants of the policy `name` of the registry, in order."""
+    return Filling(snapshot, name, selection, seed, unit).run()
