@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from allocator import __version__
+from allocator.cli.connection import TARGET_DEFAULT
 from allocator.server.config import Config, example
 
 
@@ -108,6 +109,10 @@ def test_without_a_sidecar_every_command_says_so_and_ends_with_3(arguments, tmp_
 def test_the_target_may_come_from_the_environment(tmp_path):
     done = run("status", MESOS_ALLOCATOR_TARGET=f"unix:{tmp_path}/elsewhere")
     assert f"{tmp_path}/elsewhere" in done.stderr
+
+
+def test_the_default_target_is_where_a_sidecar_listens_by_default():
+    assert Config().listen.targets == (TARGET_DEFAULT,)
 
 
 def test_a_file_for_tls_that_is_not_there_is_named():
