@@ -1,0 +1,507 @@
+#include "client/client.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace allocator {
+namespace client {
+namespace {
+
+// What a sidecar reads that does not say so: what gRPC reads by default.
+constexpr size_t MESSAGE_BYTES_DEFAULT = 4 << 20;
+
+// A sidecar cannot ask for smaller chunks than this.
+constexpr size_t MESSAGE_BYTES_LEAST = 64 << 10;
+
+// What surrounds the events of a batch, its agents apart.
+constexpr size_t BATCH_BYTES = 64;
+
+// A cycle over more agents than this is one over all of them.
+constexpr size_t CYCLE_AGENTS_MAX = 1 << 14;
+
+} // namespace {
+
+
+const char* causeName(Cause cause)
+{
+  switch (cause) {
+    case Cause::UNREACHABLE: return "unreachable";
+    case Cause::LOST: return "lost";
+    case Cause::SILENT: return "silent";
+    case Cause::MALFORMED: return "malformed";
+    case Cause::REFUSED: return "refused";
+    case Cause::QUEUE_FULL: return "queue_full";
+    case Cause::OVERSIZED: return "oversized";
+    case Cause::SNAPSHOT: return "snapshot";
+  }
+
+  return "";
+}
+
+
+Client::Client(
+    const ClientOptions& _options,
+    Owner* _owner,
+    std::unique_ptr<Link> _link)
+  : options(_options), owner(_owner), link(std::move(_link))
+{
+  link->listen(this);
+}
+
+
+Client::~Client()
+{
+  stop();
+  link->listen(nullptr);
+}
+
+
+void Client::start()
+{
+  if (!running) {
+    running = true;
+    connect();
+  }
+}
+
+
+void Client::stop()
+{
+  if (session) {
+    link->close(true);
+  }
+
+  running = false;
+  session.reset();
+  untold.reset();
+  forget();
+}
+
+
+bool Client::streaming() const
+{
+  return session && session->state() == Session::State::STREAMING;
+}
+
+
+void Client::connect()
+{
+  const TimePoint now = options.now();
+
+  ++counts.attempts;
+  retryAt = TimePoint::max();
+  session.reset(
+      new Session(counts.attempts, options.deadlines, options.limits));
+
+  wire::SessionRequest request;
+  session->hello(options.hello, now, &request);
+
+  link->open();
+  link->send(std::move(request), 0);
+  schedule();
+}
+
+
+void Client::received(wire::SessionResponse&& response)
+{
+  if (!session) {
+    return;
+  }
+
+  Session::Reply reply = session->receive(std::move(response), options.now());
+
+  switch (reply.kind) {
+    case Session::Reply::Kind::WELCOME:
+      welcomed();
+      break;
+    case Session::Reply::Kind::DECISIONS:
+      answered(std::move(reply));
+      break;
+    case Session::Reply::Kind::ENDED:
+      // A sidecar that shuts down is likely to be back soon.
+      end(reply.code == wire::ERROR_CODE_SHUTDOWN ? Cause::LOST
+                                                  : Cause::REFUSED,
+          reply.message);
+      break;
+    case Session::Reply::Kind::BAD:
+      end(Cause::MALFORMED, reply.message);
+      break;
+  }
+
+  tellEnd();
+  schedule();
+}
+
+
+void Client::welcomed()
+{
+  const size_t told = session->welcome().message_bytes_max();
+  messageBytesMax = told == 0 ? MESSAGE_BYTES_DEFAULT
+                              : std::max(told, MESSAGE_BYTES_LEAST);
+
+  SnapshotWriter writer(std::min(CHUNK_BYTES_MAX, messageBytesMax / 2));
+  owner->snapshot(&writer);
+
+  if (!session) {
+    return; // The owner stopped the client.
+  }
+
+  if (!writer.error().empty()) {
+    end(Cause::SNAPSHOT, writer.error());
+    return;
+  }
+
+  std::vector<wire::SessionRequest> requests;
+  session->snapshot(
+      writer.finish(sequence, tick()), options.now(), &requests);
+
+  for (wire::SessionRequest& request : requests) {
+    link->sendSnapshot(std::move(request));
+  }
+
+  counts.resyncs += snapshots++ > 0 ? 1 : 0;
+
+  // The answer to an empty batch says that the snapshot is applied.
+  flush(false);
+}
+
+
+void Client::answered(Session::Reply&& reply)
+{
+  roundTrips.add(reply.waited);
+  counts.decisions += reply.decisions.size();
+
+  if (!inStep) {
+    inStep = true;
+    connectedAt = options.now();
+    ++counts.sessions;
+
+    // The owner may end the session, and the session's copy with it.
+    const wire::Welcome welcome = session->welcome();
+    owner->connected(welcome);
+  }
+
+  if (session && reply.decisions.cycle > 0) {
+    owner->decided(reply.decisions);
+  }
+
+  flushCycle();
+}
+
+
+void Client::lost(const std::string& reason, bool garbage)
+{
+  if (session) {
+    const bool greeting = session->state() == Session::State::GREETING;
+
+    end(garbage ? Cause::MALFORMED
+                : greeting ? Cause::UNREACHABLE : Cause::LOST,
+        reason);
+  }
+
+  tellEnd();
+  schedule();
+}
+
+
+void Client::woken()
+{
+  alarm = TimePoint::max();
+  tellEnd();
+
+  const TimePoint now = options.now();
+
+  if (running && !session && now >= retryAt) {
+    connect();
+  } else if (session) {
+    const bool greeting = session->state() == Session::State::GREETING;
+    const std::string silence = session->expire(now);
+
+    if (!silence.empty()) {
+      end(greeting ? Cause::UNREACHABLE : Cause::SILENT, silence);
+      tellEnd();
+    } else if (now >= sendAt()) {
+      flush(false);
+    }
+  }
+
+  schedule();
+}
+
+
+bool Client::submit(wire::Event&& event)
+{
+  if (!streaming()) {
+    return false;
+  }
+
+  const size_t bytes = event.ByteSizeLong() + 8;
+  const bool first = pending.events_size() == 0;
+
+  if (bytes + BATCH_BYTES > messageBytesMax) {
+    end(Cause::OVERSIZED,
+        "an event has " + std::to_string(bytes) + " bytes; the sidecar reads " +
+        std::to_string(messageBytesMax));
+    schedule();
+    return false;
+  }
+
+  if (!first && pendingBytes + bytes > batchBytesMax() && !flush(false)) {
+    return false;
+  }
+
+  if (pending.events_size() == 0) {
+    pendingSince = options.now();
+  }
+
+  pending.add_events()->Swap(&event);
+  pendingBytes += bytes;
+
+  const bool full =
+    static_cast<size_t>(pending.events_size()) >= options.batchEventsMax;
+
+  if (full && !flush(false)) {
+    return false;
+  }
+
+  if (first) {
+    schedule();
+  }
+
+  return true;
+}
+
+
+bool Client::cycle(const std::vector<uint32_t>& agents)
+{
+  if (!streaming()) {
+    return false;
+  }
+
+  cycleWanted = true;
+  cycleAll = cycleAll || agents.empty();
+
+  if (!cycleAll) {
+    cycleAgents.insert(agents.begin(), agents.end());
+    cycleAll = cycleAgents.size() > CYCLE_AGENTS_MAX;
+  }
+
+  flushCycle();
+  schedule();
+  return streaming();
+}
+
+
+bool Client::report(const Outcomes& outcomes)
+{
+  wire::Event event;
+
+  if (!streaming() || !session->outcomes(outcomes, &event)) {
+    return false;
+  }
+
+  for (int reason : outcomes.message.reason()) {
+    const bool known = reason > 0 && reason < wire::OutcomeReason_ARRAYSIZE;
+    ++counts.outcomes[known ? reason : 0];
+  }
+
+  return outcomes.size() == 0 || submit(std::move(event));
+}
+
+
+// Sends the pending events; false where that ended the session.
+bool Client::flush(bool cycle)
+{
+  wire::EventBatch batch;
+  batch.Swap(&pending);
+  batch.set_clock_ms(tick());
+  batch.set_cycle(cycle);
+
+  if (cycle && !cycleAll) {
+    for (uint32_t agent : cycleAgents) {
+      batch.add_agents(agent);
+    }
+  }
+
+  const size_t bytes = BATCH_BYTES + pendingBytes + 5 * batch.agents_size();
+
+  counts.events += batch.events_size();
+  ++counts.batches;
+  pendingBytes = 0;
+  sentAt = options.now();
+
+  wire::SessionRequest request;
+  session->batch(std::move(batch), sentAt, &request);
+  sequence = session->sequence();
+
+  if (!link->send(std::move(request), bytes)) {
+    const Link::Depth depth = link->depth();
+
+    end(Cause::QUEUE_FULL,
+        std::to_string(depth.messages) + " messages of " +
+        std::to_string(depth.bytes) + " bytes wait to be sent; the sidecar"
+        " must read them faster");
+    schedule();
+    return false;
+  }
+
+  return true;
+}
+
+
+void Client::flushCycle()
+{
+  if (!cycleWanted || !inStep || session->cyclesUnanswered() > 0) {
+    return;
+  }
+
+  ++counts.cycles;
+
+  if (flush(true)) {
+    cycleWanted = cycleAll = false;
+    cycleAgents.clear();
+  }
+}
+
+
+// The time to tell; it never goes back.
+int64_t Client::tick()
+{
+  clockMs = std::max(clockMs, options.clockMs());
+  return clockMs;
+}
+
+
+size_t Client::batchBytesMax() const
+{
+  return std::min(options.batchBytesMax, messageBytesMax / 2);
+}
+
+
+// When the next batch is due without a cycle.
+TimePoint Client::sendAt() const
+{
+  if (!streaming()) {
+    return TimePoint::max();
+  }
+
+  if (pending.events_size() > 0) {
+    return pendingSince + options.batchDelay;
+  }
+
+  return options.heartbeat.count() > 0 && session->unanswered() == 0
+    ? sentAt + options.heartbeat
+    : TimePoint::max();
+}
+
+
+void Client::end(Cause cause, const std::string& reason)
+{
+  const TimePoint now = options.now();
+
+  if (inStep && now - connectedAt >= options.steady) {
+    failures = 0;
+  }
+
+  ++failures;
+  ++counts.ends[static_cast<size_t>(cause)];
+  counts.lastEnd = std::string(causeName(cause)) + ": " + reason;
+
+  const Duration retryIn = delay(cause);
+  untold.reset(new End{cause, reason, inStep, retryIn});
+  retryAt = now + retryIn;
+
+  link->close(false);
+  session.reset();
+  forget();
+}
+
+
+Duration Client::delay(Cause cause) const
+{
+  const bool there =
+    cause == Cause::MALFORMED ||
+    cause == Cause::REFUSED ||
+    cause == Cause::OVERSIZED ||
+    cause == Cause::SNAPSHOT;
+
+  return backoffDelay(
+      failures, options.seed, there ? options.refused : options.lost);
+}
+
+
+// What belongs to one session only.
+void Client::forget()
+{
+  inStep = false;
+  pending.Clear();
+  pendingBytes = 0;
+  cycleWanted = cycleAll = false;
+  cycleAgents.clear();
+}
+
+
+void Client::tellEnd()
+{
+  const std::unique_ptr<End> end = std::move(untold);
+
+  if (end) {
+    owner->ended(*end);
+  }
+}
+
+
+// Sets the alarm to what is due first; one that rings too early is set
+// again then.
+void Client::schedule()
+{
+  if (!running) {
+    return;
+  }
+
+  TimePoint next = untold ? options.now() : TimePoint::max();
+
+  next = std::min(
+      next,
+      session ? std::min(session->deadline(), sendAt()) : retryAt);
+
+  if (next < alarm) {
+    alarm = next;
+    link->wakeAt(next);
+  }
+}
+
+
+Duration Client::waiting() const
+{
+  const bool due = session && session->unanswered() > 0;
+
+  return due ? std::chrono::duration_cast<Duration>(
+                   options.now() - session->oldestUnanswered())
+             : Duration(0);
+}
+
+
+Counters Client::counters() const
+{
+  Counters result = counts;
+
+  result.connected = inStep;
+  result.sessionAge = inStep
+    ? std::chrono::duration_cast<Duration>(options.now() - connectedAt)
+    : Duration(0);
+
+  const Link::Depth depth = link->depth();
+  result.queueMessages = depth.messages;
+  result.queueBytes = depth.bytes;
+  result.unanswered = session ? session->unanswered() : 0;
+
+  result.roundTripP50 = roundTrips.percentile(0.50);
+  result.roundTripP90 = roundTrips.percentile(0.90);
+  result.roundTripP99 = roundTrips.percentile(0.99);
+  result.roundTripMax = roundTrips.percentile(1.00);
+  return result;
+}
+
+} // namespace client {
+} // namespace allocator {

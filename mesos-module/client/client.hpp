@@ -1,0 +1,193 @@
+#ifndef __ALLOCATOR_CLIENT_CLIENT_HPP__
+#define __ALLOCATOR_CLIENT_CLIENT_HPP__
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "allocator/v1/session.pb.h"
+
+#include "client/backoff.hpp"
+#include "client/clock.hpp"
+#include "client/counters.hpp"
+#include "client/decisions.hpp"
+#include "client/link.hpp"
+#include "client/round_trips.hpp"
+#include "client/session.hpp"
+#include "client/snapshot.hpp"
+
+namespace allocator {
+namespace client {
+
+// What a client is told beside where the sidecar is.
+struct ClientOptions
+{
+  // Who calls. The client fills in the version of the protocol.
+  wire::Hello hello;
+
+  // The master's clock, in milliseconds. Where it steps back the sidecar
+  // is told the latest time again.
+  std::function<int64_t()> clockMs;
+
+  SessionDeadlines deadlines;
+  DecisionLimits limits;
+
+  // Delays before another attempt: where nobody is there, and where
+  // somebody is who does not speak as it should.
+  Backoff lost{Duration(50), Duration(1000)};
+  Backoff refused{Duration(1000), Duration(30000)};
+  uint64_t seed = 0;
+
+  // A session of this age makes up for the failures before it.
+  Duration steady{10000};
+
+  // Events are sent when there are so many of them, or when the first of
+  // them has waited so long; a cycle takes all of them along.
+  size_t batchEventsMax = 512;
+  size_t batchBytesMax = 512 << 10;
+  Duration batchDelay{100};
+
+  // An empty batch is sent where there was none for so long, to see
+  // whether the sidecar lives; 0 for never.
+  Duration heartbeat{5000};
+
+  // The steady clock; a test may bring its own.
+  std::function<TimePoint()> now = Clock::now;
+};
+
+
+// A client of the sidecar: what the allocator in the master uses.
+//
+// It keeps one session, and begins a new one, with a snapshot, when that
+// ends for whatever reason. It is to be used on its owner's executor
+// only, and calls its owner only there, never from within one of its own
+// methods. No method waits for the sidecar.
+class Client : private Link::Listener
+{
+public:
+  // How a session, or an attempt to have one, ended.
+  struct End
+  {
+    Cause cause;
+    std::string reason;
+    bool wasConnected;
+    Duration retryIn;
+  };
+
+  class Owner
+  {
+  public:
+    virtual ~Owner() {}
+
+    // Lay out the whole state as it is now. Events that are submitted
+    // later come after it, so those of before must not be submitted.
+    virtual void snapshot(SnapshotWriter* writer) = 0;
+
+    // The sidecar has applied the snapshot and answers.
+    virtual void connected(const wire::Welcome& welcome) = 0;
+
+    // A cycle was run, perhaps without a decision. The outcomes are to be
+    // reported before any event that concerns the offers.
+    virtual void decided(const Decisions& decisions) = 0;
+
+    // There is no session any more; one is begun after the delay.
+    virtual void ended(const End& end) = 0;
+  };
+
+  Client(
+      const ClientOptions& options,
+      Owner* owner,
+      std::unique_ptr<Link> link);
+
+  // A client that is destroyed ends its session in an orderly way.
+  ~Client() override;
+
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void start();
+  void stop();
+
+  // Sends an event; false where there is no session, or none any more.
+  // Then the next snapshot must tell it.
+  bool submit(wire::Event&& event);
+
+  // Asks for a cycle over some agents, or over all of them where none is
+  // named. While the answer to an earlier cycle is due, what is asked for
+  // adds up to one cycle that follows. False where there is no session.
+  bool cycle(const std::vector<uint32_t>& agents);
+
+  // Tells what became of the oldest decisions without an outcome; those
+  // of an earlier session are passed over (false).
+  bool report(const Outcomes& outcomes);
+
+  // Whether the sidecar has the whole state and answers.
+  bool connected() const { return inStep; }
+
+  // How long the oldest batch has waited for its answer; 0 where none is
+  // due. It lets an owner act before the deadline ends the session.
+  Duration waiting() const;
+
+  Counters counters() const;
+
+private:
+  void received(wire::SessionResponse&& response) override;
+  void lost(const std::string& reason, bool garbage) override;
+  void woken() override;
+
+  void connect();
+  void welcomed();
+  void answered(Session::Reply&& reply);
+
+  bool flush(bool cycle);
+  void flushCycle();
+  int64_t tick();
+  size_t batchBytesMax() const;
+  TimePoint sendAt() const;
+
+  void end(Cause cause, const std::string& reason);
+  Duration delay(Cause cause) const;
+  void forget();
+  void tellEnd();
+
+  void schedule();
+  bool streaming() const;
+
+  const ClientOptions options;
+  Owner* const owner;
+  const std::unique_ptr<Link> link;
+
+  bool running = false;
+  bool inStep = false;
+  uint32_t failures = 0;
+  std::unique_ptr<Session> session;
+  TimePoint connectedAt;
+  TimePoint retryAt = TimePoint::max();
+  TimePoint alarm = TimePoint::max();
+  std::unique_ptr<End> untold;
+
+  wire::EventBatch pending;
+  size_t pendingBytes = 0;
+  TimePoint pendingSince;
+  TimePoint sentAt;
+  int64_t clockMs = 0;
+  uint64_t sequence = 0;
+  uint64_t snapshots = 0;
+  size_t messageBytesMax = 0;
+
+  bool cycleWanted = false;
+  bool cycleAll = false;
+  std::set<uint32_t> cycleAgents;
+
+  Counters counts;
+  RoundTrips roundTrips;
+};
+
+} // namespace client {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_CLIENT_CLIENT_HPP__

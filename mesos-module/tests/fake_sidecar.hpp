@@ -1,0 +1,143 @@
+#ifndef __ALLOCATOR_TESTS_FAKE_SIDECAR_HPP__
+#define __ALLOCATOR_TESTS_FAKE_SIDECAR_HPP__
+
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include <grpcpp/grpcpp.h>
+
+#include "allocator/v1/session.grpc.pb.h"
+
+#include "client/clock.hpp"
+
+#include "model_sidecar.hpp"
+
+namespace allocator {
+namespace client {
+
+// A real gRPC server on a Unix socket that behaves in one of some ways.
+class FakeSidecar : private wire::SessionService::Service
+{
+public:
+  enum class Manner
+  {
+    HONEST, // As the model says.
+    MUTE,   // Reads all and says nothing.
+    DEAF,   // Reads nothing after the snapshot.
+    CHATTY, // Sends large messages for ever that nobody asked for.
+    RUDE,   // Ends each stream without a word.
+  };
+
+  explicit FakeSidecar(
+      Manner _manner = Manner::HONEST,
+      const std::string& _path = newPath())
+    : manner(_manner), path(_path)
+  {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(
+        "unix:" + path, grpc::InsecureServerCredentials());
+    builder.RegisterService(this);
+    server = builder.BuildAndStart();
+  }
+
+  ~FakeSidecar() override
+  {
+    stopping = true;
+    server->Shutdown(std::chrono::system_clock::now());
+    server->Wait();
+    unlink(path.c_str());
+  }
+
+  static std::string newPath()
+  {
+    static std::atomic<int> made(0);
+    return "/tmp/fake-sidecar-" + std::to_string(getpid()) + "-" +
+      std::to_string(++made);
+  }
+
+  std::string target() const { return "unix:" + path; }
+
+  std::string fault()
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    return fault_;
+  }
+
+  const Manner manner;
+  const std::string path;
+
+  std::atomic<int> sessions{0};
+  std::atomic<int> left{0}; // Modules that took leave.
+  std::atomic<int> written{0};
+
+private:
+  using Call =
+    grpc::ServerReaderWriter<wire::SessionResponse, wire::SessionRequest>;
+
+  grpc::Status Session(grpc::ServerContext* context, Call* call) override
+  {
+    ++sessions;
+
+    if (manner == Manner::RUDE) {
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "no");
+    }
+
+    ModelSidecar model;
+    wire::SessionRequest request;
+
+    while (call->Read(&request)) {
+      for (const wire::SessionResponse& answer : model.take(request)) {
+        if (manner != Manner::MUTE || answer.has_welcome()) {
+          call->Write(answer);
+          ++written;
+        }
+      }
+
+      if (manner == Manner::CHATTY) {
+        chat(context, call);
+      }
+
+      if (manner == Manner::DEAF && model.streaming) {
+        waitForEnd(context);
+      }
+    }
+
+    left += context->IsCancelled() ? 0 : 1;
+
+    std::lock_guard<std::mutex> lock(mutex);
+    fault_ += model.fault;
+    return grpc::Status::OK;
+  }
+
+  void chat(grpc::ServerContext* context, Call* call)
+  {
+    wire::SessionResponse response;
+    response.mutable_welcome()->set_sidecar_id(std::string(100 << 10, 'x'));
+
+    while (!stopping && !context->IsCancelled() && call->Write(response)) {
+      ++written;
+    }
+  }
+
+  void waitForEnd(grpc::ServerContext* context)
+  {
+    while (!stopping && !context->IsCancelled()) {
+      std::this_thread::sleep_for(Duration(5));
+    }
+  }
+
+  std::atomic<bool> stopping{false};
+  std::unique_ptr<grpc::Server> server;
+  std::mutex mutex;
+  std::string fault_;
+};
+
+} // namespace client {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_TESTS_FAKE_SIDECAR_HPP__

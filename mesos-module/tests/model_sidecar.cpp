@@ -1,0 +1,120 @@
+#include "model_sidecar.hpp"
+
+namespace allocator {
+namespace client {
+
+std::vector<wire::SessionResponse> ModelSidecar::take(
+    const wire::SessionRequest& request)
+{
+  std::vector<wire::SessionResponse> answers;
+
+  if (!fault.empty()) {
+    return answers;
+  }
+
+  if (request.ByteSizeLong() > messageBytesMax) {
+    fault = "a message is larger than the welcome allows";
+  }
+
+  switch (request.message_case()) {
+    case wire::SessionRequest::kHello:
+      if (greeted || request.hello().protocol_version() != 1) {
+        fault = "a second hello, or one of another version";
+      }
+
+      greeted = true;
+      answers.emplace_back();
+      answers.back().mutable_welcome()->set_protocol_version(1);
+      answers.back().mutable_welcome()->set_message_bytes_max(messageBytesMax);
+      break;
+    case wire::SessionRequest::kSnapshot:
+      if (!greeted || streaming) {
+        fault = "a snapshot at the wrong time";
+      }
+
+      ++chunks;
+      streaming = request.snapshot().last();
+      sequence = request.snapshot().sequence();
+      clockMs = request.snapshot().clock_ms();
+      break;
+    case wire::SessionRequest::kEvents:
+      check(request.events());
+      answers.push_back(answer(request.events()));
+      break;
+    default:
+      fault = "a message that says nothing";
+  }
+
+  if (!fault.empty()) {
+    answers.clear();
+  }
+
+  return answers;
+}
+
+
+void ModelSidecar::check(const wire::EventBatch& batch)
+{
+  if (!streaming) {
+    fault = "a batch before the snapshot";
+  } else if (batch.sequence() != sequence + 1) {
+    fault = "batch " + std::to_string(batch.sequence()) + " after " +
+      std::to_string(sequence);
+  } else if (batch.clock_ms() < clockMs) {
+    fault = "the clock runs backwards";
+  } else if (batch.agents_size() > 0 && !batch.cycle()) {
+    fault = "agents without a cycle";
+  }
+
+  for (const wire::Event& event : batch.events()) {
+    if (event.event_case() == wire::Event::EVENT_NOT_SET) {
+      fault = "an event that says nothing";
+    }
+
+    if (event.event_case() == wire::Event::kOutcomes) {
+      const wire::Outcomes& outcomes = event.outcomes();
+
+      if (outcomes.first_decision() != settled + 1 ||
+          settled + outcomes.reason_size() >= nextDecision) {
+        fault = "outcomes of decisions that are not the oldest open ones";
+      }
+
+      settled += outcomes.reason_size();
+    }
+  }
+}
+
+
+wire::SessionResponse ModelSidecar::answer(const wire::EventBatch& batch)
+{
+  wire::SessionResponse response;
+  wire::DecisionBatch* answer = response.mutable_decisions();
+
+  sequence = batch.sequence();
+  clockMs = batch.clock_ms();
+  events += batch.events_size();
+  ++batches;
+
+  answer->set_sequence(sequence);
+  answer->set_first_decision(nextDecision);
+
+  if (batch.cycle()) {
+    answer->set_cycle(++cycles);
+    cycleAgents.assign(batch.agents().begin(), batch.agents().end());
+    wire::Holdings* grants = answer->mutable_grants();
+    grants->add_kind(0);
+
+    for (int i = 0; i < decisionsPerCycle; ++i) {
+      grants->add_framework(1);
+      grants->add_role(1);
+      grants->add_agent(i + 1);
+      grants->add_amount(1000);
+      ++nextDecision;
+    }
+  }
+
+  return response;
+}
+
+} // namespace client {
+} // namespace allocator {

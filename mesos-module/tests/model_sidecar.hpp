@@ -1,0 +1,53 @@
+#ifndef __ALLOCATOR_TESTS_MODEL_SIDECAR_HPP__
+#define __ALLOCATOR_TESTS_MODEL_SIDECAR_HPP__
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "allocator/v1/session.pb.h"
+
+namespace allocator {
+namespace client {
+
+namespace wire = ::allocator::v1;
+
+// The sidecar's side of the protocol without an allocator behind it: it
+// holds the module to every rule of the order of messages, and decides
+// the same for every cycle.
+class ModelSidecar
+{
+public:
+  // The answers to a message. Where the module breaks a rule `fault` says
+  // which, and there are no more answers.
+  std::vector<wire::SessionResponse> take(const wire::SessionRequest& request);
+
+  // Decisions for each cycle, and what the welcome says.
+  int decisionsPerCycle = 2;
+  uint32_t messageBytesMax = 4 << 20;
+
+  std::string fault;
+
+  bool streaming = false;
+  int chunks = 0;
+  uint64_t batches = 0;
+  uint64_t events = 0;
+  uint64_t cycles = 0;
+  uint64_t sequence = 0;
+  uint64_t nextDecision = 1;
+  uint64_t settled = 0; // So many decisions have an outcome.
+  int64_t clockMs = 0;
+  std::vector<uint32_t> cycleAgents; // Of the last cycle.
+
+private:
+  wire::SessionResponse answer(const wire::EventBatch& batch);
+  void check(const wire::EventBatch& batch);
+
+  bool greeted = false;
+};
+
+} // namespace client {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_TESTS_MODEL_SIDECAR_HPP__

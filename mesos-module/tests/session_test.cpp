@@ -1,0 +1,346 @@
+#include "client/session.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace allocator {
+namespace client {
+namespace {
+
+using Kind = Session::Reply::Kind;
+
+const TimePoint START = TimePoint() + Duration(1000000);
+
+
+TimePoint at(int64_t ms)
+{
+  return START + Duration(ms);
+}
+
+
+wire::SessionResponse welcome(uint32_t version = 1)
+{
+  wire::SessionResponse response;
+  response.mutable_welcome()->set_protocol_version(version);
+  return response;
+}
+
+
+wire::SessionResponse decisions(
+    uint64_t sequence,
+    uint64_t cycle = 0,
+    uint64_t first = 1,
+    int rows = 0)
+{
+  wire::SessionResponse response;
+  wire::DecisionBatch* batch = response.mutable_decisions();
+  batch->set_sequence(sequence);
+  batch->set_cycle(cycle);
+  batch->set_first_decision(first);
+
+  for (int i = 0; i < rows; ++i) {
+    batch->mutable_grants()->add_framework(1);
+    batch->mutable_grants()->add_role(1);
+    batch->mutable_grants()->add_agent(1);
+  }
+
+  return response;
+}
+
+
+Outcomes outcomes(uint64_t first, int count, uint64_t number = 7)
+{
+  Decisions decisions;
+  decisions.session = number;
+  decisions.first = first;
+  Outcomes result(decisions);
+
+  for (int i = 0; i < count; ++i) {
+    result.offered();
+  }
+
+  return result;
+}
+
+
+// A session, number 7, and what is needed to bring it somewhere.
+struct Dialogue
+{
+  void greet(int64_t ms = 0)
+  {
+    wire::SessionRequest request;
+    ASSERT_TRUE(session.hello(wire::Hello(), at(ms), &request));
+    EXPECT_EQ(1u, request.hello().protocol_version());
+  }
+
+  void stream(uint64_t sequence = 0, int64_t ms = 0)
+  {
+    greet(ms);
+    ASSERT_EQ(Kind::WELCOME, hear(welcome(), ms).kind);
+
+    std::vector<wire::SnapshotChunk> chunks(1);
+    chunks[0].set_last(true);
+    chunks[0].set_sequence(sequence);
+
+    std::vector<wire::SessionRequest> requests;
+    ASSERT_TRUE(session.snapshot(std::move(chunks), at(ms), &requests));
+    ASSERT_EQ(1u, requests.size());
+  }
+
+  uint64_t batch(bool cycle = false, int64_t ms = 0)
+  {
+    wire::EventBatch events;
+    events.set_cycle(cycle);
+    wire::SessionRequest request;
+    EXPECT_TRUE(session.batch(std::move(events), at(ms), &request));
+    return request.events().sequence();
+  }
+
+  Session::Reply hear(wire::SessionResponse response, int64_t ms = 0)
+  {
+    return session.receive(std::move(response), at(ms));
+  }
+
+  Session session{7, SessionDeadlines(), DecisionLimits()};
+};
+
+
+TEST(SessionTest, NothingIsSaidOutOfOrder)
+{
+  Dialogue dialogue;
+  Session& session = dialogue.session;
+  wire::SessionRequest request;
+  std::vector<wire::SessionRequest> requests;
+  std::vector<wire::SnapshotChunk> chunks(1);
+  chunks[0].set_last(true);
+
+  EXPECT_FALSE(session.batch(wire::EventBatch(), at(0), &request));
+  EXPECT_FALSE(session.snapshot(std::move(chunks), at(0), &requests));
+
+  dialogue.greet();
+  EXPECT_FALSE(session.hello(wire::Hello(), at(0), &request));
+  EXPECT_FALSE(session.batch(wire::EventBatch(), at(0), &request));
+
+  dialogue.hear(welcome());
+  EXPECT_FALSE(session.batch(wire::EventBatch(), at(0), &request));
+
+  // A snapshot without its end is none.
+  EXPECT_FALSE(session.snapshot({}, at(0), &requests));
+  EXPECT_FALSE(session.snapshot({wire::SnapshotChunk()}, at(0), &requests));
+  EXPECT_EQ(Session::State::WELCOME, session.state());
+
+  session.close();
+  EXPECT_FALSE(session.hello(wire::Hello(), at(0), &request));
+  EXPECT_FALSE(session.batch(wire::EventBatch(), at(0), &request));
+  EXPECT_EQ(Kind::BAD, dialogue.hear(welcome()).kind);
+}
+
+
+TEST(SessionTest, BatchesMayOvertakeAnswers)
+{
+  Dialogue dialogue;
+  dialogue.stream(10);
+  EXPECT_EQ(11u, dialogue.batch(true));
+  EXPECT_EQ(12u, dialogue.batch());
+  EXPECT_EQ(13u, dialogue.batch(true));
+  EXPECT_EQ(3u, dialogue.session.unanswered());
+  EXPECT_EQ(2u, dialogue.session.cyclesUnanswered());
+
+  const Session::Reply reply = dialogue.hear(decisions(11, 1, 1, 2));
+  ASSERT_EQ(Kind::DECISIONS, reply.kind) << reply.message;
+  EXPECT_EQ(7u, reply.decisions.session);
+  EXPECT_EQ(11u, reply.decisions.sequence);
+  EXPECT_EQ(1u, reply.decisions.cycle);
+  EXPECT_EQ(1u, reply.decisions.first);
+  EXPECT_EQ(2u, reply.decisions.size());
+
+  EXPECT_EQ(Kind::DECISIONS, dialogue.hear(decisions(12, 0, 3)).kind);
+  EXPECT_EQ(Kind::DECISIONS, dialogue.hear(decisions(13, 2, 3, 1)).kind);
+  EXPECT_EQ(13u, dialogue.session.answered());
+  EXPECT_EQ(3u, dialogue.session.unsettled());
+  EXPECT_EQ(0u, dialogue.session.cyclesUnanswered());
+}
+
+
+TEST(SessionTest, OutcomesAreOfTheOldestDecisions)
+{
+  Dialogue dialogue;
+  Session& session = dialogue.session;
+  dialogue.stream();
+  dialogue.batch(true);
+  dialogue.hear(decisions(1, 1, 1, 3));
+
+  wire::Event event;
+  EXPECT_FALSE(session.outcomes(outcomes(2, 1), &event)); // 1 is the oldest.
+  EXPECT_FALSE(session.outcomes(outcomes(1, 4), &event)); // There are 3.
+  EXPECT_FALSE(session.outcomes(outcomes(1, 1, 6), &event)); // Not session 7.
+  EXPECT_EQ(3u, session.unsettled());
+
+  EXPECT_TRUE(session.outcomes(outcomes(1, 2), &event));
+  EXPECT_EQ(1u, event.outcomes().first_decision());
+  EXPECT_TRUE(session.outcomes(outcomes(3, 1), &event));
+  EXPECT_EQ(0u, session.unsettled());
+  EXPECT_FALSE(session.outcomes(outcomes(4, 1), &event));
+}
+
+
+// Batch 12, which asks for a cycle, is the only one without an answer.
+TEST(SessionTest, AnImpossibleAnswerEndsIt)
+{
+  wire::SessionResponse uneven = decisions(12, 1, 1, 1);
+  uneven.mutable_decisions()->mutable_grants()->clear_role();
+
+  const std::vector<std::pair<wire::SessionResponse, std::string>> cases = {
+    {wire::SessionResponse(), "the sidecar said nothing that this module"},
+    {welcome(), "the sidecar said welcome; this module must send batches"},
+    {decisions(1), "an answer to batch 1; 12 is due"},
+    {decisions(13), "an answer to batch 13; 12 is due"},
+    {decisions(UINT64_MAX), "an answer to batch 18446744073709551615"},
+    {decisions(12), "cycle 0 in the answer to batch 12"},
+    {decisions(12, 2), "cycle 2 in the answer to batch 12"},
+    {decisions(12, 1, 2), "decision 2 comes where 1 is due"},
+    {decisions(12, 1, 0), "decision 0 comes where 1 is due"},
+    {uneven, "grants.role: has 0 entries but framework has 1"},
+  };
+
+  for (const auto& each : cases) {
+    Dialogue dialogue;
+    dialogue.stream(11);
+    dialogue.batch(true);
+
+    const Session::Reply reply = dialogue.hear(each.first);
+    EXPECT_EQ(Kind::BAD, reply.kind) << each.second;
+    EXPECT_EQ(0u, reply.message.find(each.second)) << reply.message;
+    EXPECT_EQ(Session::State::CLOSED, dialogue.session.state());
+    EXPECT_EQ(
+        "the session is over", dialogue.hear(decisions(12, 1)).message);
+  }
+}
+
+
+TEST(SessionTest, DecisionsThatNobodyAskedForAreNotBelieved)
+{
+  Dialogue before;
+  before.stream();
+  EXPECT_EQ(
+      "an answer to batch 1; 1 is due", before.hear(decisions(1)).message);
+
+  Dialogue dialogue;
+  dialogue.stream();
+  dialogue.batch(false);
+  EXPECT_EQ(
+      "decisions without a cycle in batch 1",
+      dialogue.hear(decisions(1, 0, 1, 1)).message);
+
+  Dialogue twice;
+  twice.stream();
+  twice.batch(true);
+  EXPECT_EQ(Kind::DECISIONS, twice.hear(decisions(1, 1)).kind);
+  EXPECT_EQ(Kind::BAD, twice.hear(decisions(1, 1)).kind);
+}
+
+
+TEST(SessionTest, AnotherVersionIsNotBelieved)
+{
+  Dialogue dialogue;
+  dialogue.greet();
+  EXPECT_EQ(
+      "the sidecar speaks version 2, not 1",
+      dialogue.hear(welcome(2)).message);
+}
+
+
+TEST(SessionTest, BytesThatDoNotParseEndIt)
+{
+  Dialogue dialogue;
+  dialogue.stream();
+  const Session::Reply reply =
+    dialogue.session.receive(std::string("\xff\xff"), at(0));
+
+  EXPECT_EQ(Kind::BAD, reply.kind);
+  EXPECT_EQ("2 bytes are no SessionResponse", reply.message);
+  EXPECT_EQ(Session::State::CLOSED, dialogue.session.state());
+}
+
+
+TEST(SessionTest, AnErrorSaysWhyItEnded)
+{
+  wire::SessionResponse response;
+  response.mutable_error()->set_code(wire::ERROR_CODE_BOOKS);
+  response.mutable_error()->set_field("events[0]");
+  response.mutable_error()->set_message("no");
+
+  Dialogue dialogue;
+  dialogue.stream();
+  const Session::Reply reply = dialogue.hear(response);
+  EXPECT_EQ(Kind::ENDED, reply.kind);
+  EXPECT_EQ(wire::ERROR_CODE_BOOKS, reply.code);
+  EXPECT_EQ("ERROR_CODE_BOOKS: events[0]: no", reply.message);
+
+  // A code of a later version is told by its number.
+  response.mutable_error()->set_code(static_cast<wire::ErrorCode>(99));
+  Dialogue later;
+  EXPECT_EQ("error 99: events[0]: no", later.hear(response).message);
+}
+
+
+TEST(SessionTest, TheWelcomeIsDueAfterTheHello)
+{
+  Dialogue dialogue;
+  EXPECT_EQ(TimePoint::max(), dialogue.session.deadline());
+
+  dialogue.greet(100);
+  EXPECT_EQ(at(5100), dialogue.session.deadline());
+  EXPECT_EQ("", dialogue.session.expire(at(5099)));
+  EXPECT_EQ("no welcome within 5000 ms", dialogue.session.expire(at(5100)));
+  EXPECT_EQ(Session::State::CLOSED, dialogue.session.state());
+  EXPECT_EQ("", dialogue.session.expire(at(9999)));
+}
+
+
+TEST(SessionTest, TheSnapshotTakesItsTime)
+{
+  Dialogue dialogue;
+  dialogue.stream(0, 100);
+  EXPECT_EQ(TimePoint::max(), dialogue.session.deadline());
+
+  dialogue.batch(false, 200);
+  EXPECT_EQ(at(30200), dialogue.session.deadline());
+  EXPECT_EQ("", dialogue.session.expire(at(30199)));
+  dialogue.hear(decisions(1), 30199);
+
+  // From now on it is the time of an answer.
+  dialogue.batch(false, 31000);
+  EXPECT_EQ(at(36000), dialogue.session.deadline());
+}
+
+
+// A sidecar that works through a backlog is not silent: each answer gives
+// it more time.
+TEST(SessionTest, AnAnswerIsDueAfterItsBatchOrTheAnswerBefore)
+{
+  Dialogue dialogue;
+  dialogue.stream();
+  dialogue.batch(false, 0);
+  dialogue.hear(decisions(1), 1000);
+  EXPECT_EQ(TimePoint::max(), dialogue.session.deadline());
+
+  dialogue.batch(false, 2000);
+  dialogue.batch(false, 2100);
+  EXPECT_EQ(at(7000), dialogue.session.deadline());
+  EXPECT_EQ(at(2000), dialogue.session.oldestUnanswered());
+
+  const Session::Reply reply = dialogue.hear(decisions(2), 6500);
+  EXPECT_EQ(4500000, reply.waited.count());
+  EXPECT_EQ(at(11500), dialogue.session.deadline());
+  EXPECT_EQ(
+      "batch 3 was not answered within 5000 ms",
+      dialogue.session.expire(at(11500)));
+}
+
+} // namespace {
+} // namespace client {
+} // namespace allocator {

@@ -1,0 +1,263 @@
+#ifndef __ALLOCATOR_TESTS_SMALL_WORLD_HPP__
+#define __ALLOCATOR_TESTS_SMALL_WORLD_HPP__
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "client/client.hpp"
+#include "client/queue.hpp"
+
+#include "model_sidecar.hpp"
+
+namespace allocator {
+namespace client {
+
+// A link in memory: what is sent waits in the queue until the test lets a
+// sidecar take it, and the test says what the time is.
+class MemoryLink : public Link
+{
+public:
+  MemoryLink(size_t messagesMax, size_t bytesMax)
+    : queue(messagesMax, bytesMax) {}
+
+  void listen(Listener* _listener) override { listener = _listener; }
+
+  void open() override
+  {
+    isOpen = true;
+    ++streams;
+    queue.clear();
+  }
+
+  bool send(wire::SessionRequest&& request, size_t bytes) override
+  {
+    return isOpen && queue.push(std::move(request), bytes);
+  }
+
+  void sendSnapshot(wire::SessionRequest&& request) override
+  {
+    if (isOpen) {
+      queue.force(std::move(request));
+    }
+  }
+
+  void close(bool orderly) override
+  {
+    isOpen = false;
+    closedOrderly = orderly;
+    queue.clear();
+  }
+
+  void wakeAt(TimePoint time) override { alarm = time; }
+
+  Depth depth() const override { return Depth{queue.size(), queue.cost()}; }
+
+  Listener* listener = nullptr;
+  bool isOpen = false;
+  bool closedOrderly = false;
+  int streams = 0;
+  TimePoint alarm = TimePoint::max();
+  BoundedQueue<wire::SessionRequest> queue;
+};
+
+
+// A client, its owner and a sidecar, all in one thread and in a time that
+// the test moves. What happened is written down.
+class SmallWorld : public Client::Owner
+{
+public:
+  explicit SmallWorld(
+      ClientOptions _options = ClientOptions(),
+      size_t messagesMax = 8,
+      size_t bytesMax = 1 << 20)
+  {
+    _options.now = [this]() { return now; };
+    _options.clockMs = [this]() { return clockMs; };
+    options = _options;
+
+    std::unique_ptr<MemoryLink> memory(new MemoryLink(messagesMax, bytesMax));
+    link = memory.get();
+    client.reset(new Client(options, this, std::move(memory)));
+  }
+
+  // Lets the sidecar take everything and answer, until both are still.
+  void exchange()
+  {
+    wire::SessionRequest request;
+
+    while (link->isOpen && link->queue.pop(&request)) {
+      if (streamOf != link->streams) {
+        streamOf = link->streams;
+        sidecar = ModelSidecar(likeThis);
+      }
+
+      for (wire::SessionResponse& answer : sidecar.take(request)) {
+        if (link->isOpen) {
+          deliver(std::move(answer));
+        }
+      }
+
+      ASSERT_EQ("", sidecar.fault);
+    }
+  }
+
+  void deliver(wire::SessionResponse&& response)
+  {
+    link->listener->received(std::move(response));
+  }
+
+  // Lets time pass; the alarm rings when it is due.
+  void pass(int64_t ms)
+  {
+    const TimePoint end = now + Duration(ms);
+
+    while (link->alarm <= end) {
+      now = std::max(now, link->alarm);
+      link->alarm = TimePoint::max();
+      link->listener->woken();
+    }
+
+    now = end;
+  }
+
+  void begin()
+  {
+    client->start();
+    exchange();
+    ASSERT_TRUE(client->connected());
+  }
+
+  // What a test does with the client goes through here, so that a call of
+  // the owner from within is noticed.
+  template <typename Result>
+  Result call(const std::function<Result()>& method)
+  {
+    calling = true;
+    const Result result = method();
+    calling = false;
+    return result;
+  }
+
+  bool submit(size_t bytes = 0)
+  {
+    return call<bool>([=]() {
+      wire::Event event;
+      event.mutable_remove_agent()->set_agent(1);
+
+      if (bytes > 0) {
+        event.mutable_whitelist()->add_hostnames(std::string(bytes, 'h'));
+      }
+
+      return client->submit(std::move(event));
+    });
+  }
+
+  bool cycle(std::vector<uint32_t> agents = {})
+  {
+    return call<bool>([=]() { return client->cycle(agents); });
+  }
+
+  // The owner.
+
+  void snapshot(SnapshotWriter* writer) override
+  {
+    EXPECT_FALSE(calling);
+    story += "snapshot ";
+    EXPECT_FALSE(client->submit(wire::Event()));
+
+    for (uint32_t i = 1; i <= 3; ++i) {
+      wire::Agent agent;
+      agent.set_agent(i);
+      agent.set_agent_id("agent-" + std::to_string(i));
+      writer->add(std::move(agent));
+    }
+
+    if (onSnapshot) {
+      onSnapshot(writer);
+    }
+  }
+
+  void connected(const wire::Welcome& welcome) override
+  {
+    EXPECT_FALSE(calling);
+    EXPECT_TRUE(client->connected());
+    EXPECT_EQ(1u, welcome.protocol_version());
+    story += "connected ";
+
+    if (onConnected) {
+      onConnected();
+    }
+  }
+
+  void decided(const Decisions& decisions) override
+  {
+    EXPECT_FALSE(calling);
+    story += "decided:" + std::to_string(decisions.size()) + " ";
+    decided_ += decisions.size();
+
+    if (onDecided) {
+      onDecided(decisions);
+      return;
+    }
+
+    Outcomes outcomes(decisions);
+
+    for (size_t i = 0; i < decisions.size(); ++i) {
+      outcomes.offered();
+    }
+
+    EXPECT_TRUE(client->report(outcomes));
+  }
+
+  void ended(const Client::End& end) override
+  {
+    EXPECT_FALSE(calling);
+    EXPECT_FALSE(client->connected());
+    EXPECT_NE("", end.reason);
+    story += std::string("ended:") + causeName(end.cause) + " ";
+    last = end;
+  }
+
+  std::string told()
+  {
+    std::string result;
+    result.swap(story);
+
+    if (!result.empty()) {
+      result.pop_back();
+    }
+
+    return result;
+  }
+
+  TimePoint now = TimePoint() + Duration(1000000);
+  int64_t clockMs = 5000;
+  ClientOptions options;
+  MemoryLink* link;
+  ModelSidecar sidecar;
+  ModelSidecar likeThis; // What a new stream finds.
+  std::unique_ptr<Client> client;
+
+  std::function<void(SnapshotWriter*)> onSnapshot;
+  std::function<void()> onConnected;
+  std::function<void(const Decisions&)> onDecided;
+
+  std::string story;
+  Client::End last;
+  size_t decided_ = 0;
+
+private:
+  bool calling = false;
+  int streamOf = 0;
+};
+
+} // namespace client {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_TESTS_SMALL_WORLD_HPP__
