@@ -108,7 +108,7 @@ def run(eligible: Bools, seed: int, holder: Ints | None = None) -> Run:
     rng = np.random.default_rng(seed)
     shares = [int(n) for n in cluster.agents_held(users.tolist())]
     last, worsened, step = 0, 0, 0
-    while step < last + _QUIET * eligible.shape[1]:
+    while owner.any() and step < last + _QUIET * eligible.shape[1]:
         step += 1
         one = rng.choice(np.flatnonzero(owner), 1)
         cluster.release(owner[one], one, np.array([[_MACHINE]]))

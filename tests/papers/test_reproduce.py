@@ -1,0 +1,101 @@
+"""The command `reproduce`: tables beside the published numbers, verdicts, exit codes."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from allocator.cli import reproduce
+from allocator.sim.papers import report
+from allocator.sim.papers.report import Cell, Report, Row
+
+QUICK = ("kesidis-table-1", "kesidis-table-2", "drf-example", "pf-examples")
+
+
+def call(*arguments: str):
+    """Run the command line."""
+    return CliRunner().invoke(reproduce.app, list(arguments))
+
+
+def made_up(*rows: Row) -> Report:
+    """A report about nothing."""
+    return Report("made-up", "Title", "Somebody, sec. 1", ("a", "b"), rows, ("A note.",))
+
+
+def test_list_names_every_experiment() -> None:
+    assert json.loads(call("list", "--json").stdout).keys() == reproduce.EXPERIMENTS.keys()
+    assert call("list").stdout.count("\n") == len(reproduce.EXPERIMENTS)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_table_shows_its_source_and_agrees(name: str) -> None:
+    result = call(name)
+    assert result.exit_code == 0
+    assert "sec." in result.stdout
+    assert "✓" in result.stdout
+
+
+def test_json_carries_what_the_table_shows() -> None:
+    plain = json.loads(call("kesidis-table-1", "--json", "--trials", "50").stdout)
+    assert plain["columns"] == ["x(1,1)", "x(1,2)", "x(2,1)", "x(2,2)", "total"]
+    by_name = {row["name"]: row for row in plain["rows"]}
+    assert [cell["computed"] for cell in by_name["rPS-DSF"]["cells"]] == [19, 2, 2, 19, 42]
+    assert by_name["BF-DRF"]["agrees"] is False
+    assert by_name["BF-DRF"]["departure"]
+    assert plain["holds"] is True
+
+
+def test_the_seed_decides_the_numbers() -> None:
+    first, again, other = (
+        call("kesidis-table-2", "--json", "--trials", "20", "--seed", seed).stdout
+        for seed in ("1", "1", "2")
+    )
+    assert first == again != other
+
+
+def test_an_unexplained_difference_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = made_up(Row("row", (Cell(1.0, 2.0, 0.5), Cell(1.0))))
+    monkeypatch.setattr(reproduce, "run", lambda *_, **__: wrong)
+    result = call("drf-example")
+    assert result.exit_code == 1
+    assert "✗" in result.stdout
+    assert "made-up" in result.stderr
+
+
+def test_an_explained_difference_is_shown_with_its_reason(monkeypatch) -> None:
+    explained = made_up(Row("row", (Cell(1.0, 2.0, 0.5),), departure="The paper divides by zero."))
+    monkeypatch.setattr(reproduce, "run", lambda *_, **__: explained)
+    result = call("drf-example")
+    assert result.exit_code == 0
+    assert "row [1]" in result.stdout
+    assert "[1] The paper divides by zero." in result.stdout
+
+
+def test_wrong_usage_is_refused() -> None:
+    assert call("kesidis-table-1", "--trials", "1").exit_code == 2
+    assert call("kesidis-table-9").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("cell", "agrees"),
+    [
+        (Cell(1.04, 1.0, 0.05), True),
+        (Cell(1.06, 1.0, 0.05), False),
+        (Cell(0.94, 1.0, 0.05), False),
+        (Cell(0.5, 1.0, at_most=True), True),
+        (Cell(1.5, 1.0, at_most=True), False),
+        (Cell(float("nan"), 1.0, 5.0), False),
+        (Cell(7.0), True),
+        (Cell(0.1 + 0.2, 0.3), True),
+    ],
+)
+def test_a_cell_agrees_within_its_tolerance(cell: Cell, agrees: bool) -> None:
+    assert cell.agrees is agrees
+
+
+def test_a_report_holds_when_every_row_agrees_or_is_explained() -> None:
+    good, bad = Row("good", report.exactly([1.0], [1.0])), Row("bad", (Cell(1.0, 2.0),))
+    assert made_up(good).holds
+    assert not made_up(good, bad).holds
+    assert made_up(good, Row("bad", (Cell(1.0, 2.0),), departure="Because.")).holds
+    assert made_up(good, bad).row("bad") is bad
