@@ -674,19 +674,17 @@ class UpdateAgent(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     AGENT_FIELD_NUMBER: _builtins.int
-    HAS_INFO_FIELD_NUMBER: _builtins.int
+    REPLACES_INFO_FIELD_NUMBER: _builtins.int
     HOSTNAME_FIELD_NUMBER: _builtins.int
     ATTRIBUTES_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
-    HAS_CAPABILITIES_FIELD_NUMBER: _builtins.int
+    REPLACES_CAPABILITIES_FIELD_NUMBER: _builtins.int
     CAPABILITIES_FIELD_NUMBER: _builtins.int
-    HAS_CAPACITY_FIELD_NUMBER: _builtins.int
     CAPACITY_FIELD_NUMBER: _builtins.int
     agent: _builtins.int
-    has_info: _builtins.bool
+    replaces_info: _builtins.bool
     hostname: _builtins.str
-    has_capabilities: _builtins.bool
-    has_capacity: _builtins.bool
+    replaces_capabilities: _builtins.bool
     @_builtins.property
     def attributes(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Attribute]: ...
     @_builtins.property
@@ -699,18 +697,17 @@ class UpdateAgent(_message.Message):
         self,
         *,
         agent: _builtins.int = ...,
-        has_info: _builtins.bool = ...,
+        replaces_info: _builtins.bool = ...,
         hostname: _builtins.str = ...,
         attributes: _abc.Iterable[_types_pb2.Attribute] | None = ...,
         domain: _types_pb2.Domain | None = ...,
-        has_capabilities: _builtins.bool = ...,
+        replaces_capabilities: _builtins.bool = ...,
         capabilities: _abc.Iterable[_types_pb2.AgentCapability.ValueType] | None = ...,
-        has_capacity: _builtins.bool = ...,
         capacity: _types_pb2.Amounts | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["capacity", b"capacity", "domain", b"domain"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "attributes", b"attributes", "capabilities", b"capabilities", "capacity", b"capacity", "domain", b"domain", "has_capabilities", b"has_capabilities", "has_capacity", b"has_capacity", "has_info", b"has_info", "hostname", b"hostname"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "attributes", b"attributes", "capabilities", b"capabilities", "capacity", b"capacity", "domain", b"domain", "hostname", b"hostname", "replaces_capabilities", b"replaces_capabilities", "replaces_info", b"replaces_info"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -119,7 +119,7 @@ def _read_window(message: types.Unavailability) -> tuple[int, int]:
 
 
 def _read_update_agent(message: pb.UpdateAgent) -> UpdateAgent:
-    info, domain = message.has_info, message.domain
+    info, domain = message.replaces_info, message.domain
     return UpdateAgent(
         agent=columns.handle(message.agent, "agent"),
         hostname=columns.text(message.hostname, "hostname") if info else None,
@@ -128,11 +128,13 @@ def _read_update_agent(message: pb.UpdateAgent) -> UpdateAgent:
         zone=columns.text(domain.zone, "domain.zone") if info else "",
         capabilities=(
             nouns.read_agent_capabilities(message.capabilities)
-            if message.has_capabilities
+            if message.replaces_capabilities
             else None
         ),
         capacity=(
-            part(message.capacity, nouns.read_amounts, "capacity") if message.has_capacity else None
+            part(message.capacity, nouns.read_amounts, "capacity")
+            if message.HasField("capacity")
+            else None
         ),
     )
 

@@ -110,16 +110,15 @@ def write_agent(event: AddAgent) -> types.Agent:
 def _write_update_agent(event: UpdateAgent) -> pb.Event:
     message = pb.UpdateAgent(agent=event.agent)
     if event.hostname is not None or event.attributes is not None:
-        message.has_info = True
+        message.replaces_info = True
         message.hostname = event.hostname or ""
         message.attributes.extend(nouns.write_attributes(event.attributes or {}))
         message.domain.region = event.region
         message.domain.zone = event.zone
     if event.capabilities is not None:
-        message.has_capabilities = True
+        message.replaces_capabilities = True
         message.capabilities.extend(nouns.write_agent_capabilities(event.capabilities))
     if event.capacity is not None:
-        message.has_capacity = True
         message.capacity.CopyFrom(nouns.write_amounts(event.capacity))
     return pb.Event(update_agent=message)
 

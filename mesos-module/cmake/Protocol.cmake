@@ -1,24 +1,12 @@
 # Generates the messages and the stub of the session: target `allocator_protocol`.
 set(PROTO_ROOT ${CMAKE_CURRENT_SOURCE_DIR}/../proto)
-set(PROTO_COPY ${CMAKE_CURRENT_BINARY_DIR}/proto-copy)
 set(PROTO_OUT ${CMAKE_CURRENT_BINARY_DIR}/proto)
 set(PROTO_NAMES types session transcript)
-file(MAKE_DIRECTORY ${PROTO_COPY}/allocator/v1 ${PROTO_OUT})
+file(MAKE_DIRECTORY ${PROTO_OUT})
 
-# In C++ a field `has_capacity` beside a message `capacity` defines one accessor twice. On the wire a
-# field is its number, so its name may differ here.
-set(PROTO_RENAME s/has_capacity/capacity_given/)
-
-set(PROTO_COPIES)
+set(PROTO_FILES)
 foreach(name ${PROTO_NAMES})
-  set(proto ${PROTO_ROOT}/allocator/v1/${name}.proto)
-  set(copy ${PROTO_COPY}/allocator/v1/${name}.proto)
-  add_custom_command(
-    OUTPUT ${copy}
-    COMMAND sed ${PROTO_RENAME} ${proto} > ${copy}
-    DEPENDS ${proto}
-    VERBATIM)
-  list(APPEND PROTO_COPIES ${copy})
+  list(APPEND PROTO_FILES ${PROTO_ROOT}/allocator/v1/${name}.proto)
 endforeach()
 
 set(PROTO_SOURCES)
@@ -32,8 +20,8 @@ foreach(name ${PROTO_NAMES})
   endif()
   add_custom_command(
     OUTPUT ${outputs}
-    COMMAND ${PROTOC} --proto_path=${PROTO_COPY} ${generate} ${PROTO_COPY}/allocator/v1/${name}.proto
-    DEPENDS ${PROTO_COPIES}
+    COMMAND ${PROTOC} --proto_path=${PROTO_ROOT} ${generate} ${PROTO_ROOT}/allocator/v1/${name}.proto
+    DEPENDS ${PROTO_FILES}
     VERBATIM)
   list(APPEND PROTO_SOURCES ${outputs})
 endforeach()

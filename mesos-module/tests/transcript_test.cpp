@@ -58,18 +58,10 @@ wire::Transcript load(const std::string& name)
   std::ifstream file(std::string(TRANSCRIPTS) + "/" + name + ".txtpb");
   std::ostringstream content;
   content << file.rdbuf();
-  std::string text = content.str();
-
-  // The name that Protocol.cmake gives the field in C++.
-  const std::string field = "has_capacity";
-
-  for (size_t at = text.find(field); at != std::string::npos;
-       at = text.find(field)) {
-    text.replace(at, field.size(), "capacity_given");
-  }
 
   wire::Transcript transcript;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &transcript))
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      content.str(), &transcript))
     << name;
   return transcript;
 }
