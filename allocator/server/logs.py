@@ -4,9 +4,12 @@ Each line has ``timestamp`` (ISO 8601, UTC), ``level`` and ``event``. What libra
 the standard library takes the same form.
 """
 
+import errno
 import logging
+import os
 import sys
-from typing import TextIO
+from pathlib import Path
+from typing import TextIO, cast
 
 import structlog
 from structlog.typing import Processor
@@ -23,6 +26,7 @@ def configure(level: str = "info", style: str = "auto", stream: TextIO = sys.std
         ``json``, ``console``, or ``auto``: console on a terminal, else JSON.
     stream : file
     """
+    stream = cast("TextIO", _Lenient(stream))
     threshold = logging.getLevelNamesMapping()[level.upper()]
     console = style == "console" or (style == "auto" and stream.isatty())
     shared: list[Processor] = [
@@ -39,6 +43,34 @@ def configure(level: str = "info", style: str = "auto", stream: TextIO = sys.std
         cache_logger_on_first_use=True,
     )
     _adopt_standard_library(threshold, stream, [*shared, _add_logger_name], last)
+
+
+class _Lenient:
+    """A stream that loses a line rather than raise: who logs must go on where nobody can read."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.isatty = stream.isatty
+
+    def write(self, text: str) -> None:
+        """Write, or lose the text."""
+        try:
+            self._stream.write(text)
+        except OSError as error:
+            self._lose(error)
+
+    def flush(self) -> None:
+        """Flush, or lose what was left."""
+        try:
+            self._stream.flush()
+        except OSError as error:
+            self._lose(error)
+
+    def _lose(self, error: OSError) -> None:
+        """Let what waits for a reader that is gone go, too: else it would fail again at the end."""
+        if error.errno == errno.EPIPE:
+            with Path(os.devnull).open("wb") as nothing:
+                os.dup2(nothing.fileno(), self._stream.fileno())
 
 
 def _json() -> list[Processor]:

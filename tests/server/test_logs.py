@@ -7,6 +7,10 @@ import subprocess
 import sys
 from datetime import datetime, timedelta
 
+import grpc
+
+from tests.server.process import GrpcModule
+
 PROGRAM = """
 import logging, sys, warnings, structlog
 from allocator.server import logs
@@ -82,3 +86,24 @@ def test_auto_means_console_on_a_terminal():
     assert b"session opened" in written
     assert b"\x1b[" in written
     assert b'"event"' not in written
+
+
+def test_a_sidecar_goes_on_when_nobody_reads_its_log_any_more():
+    command = [sys.executable, "-m", "allocator", "serve", "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen([*command, "--http-port", "0"], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        ready = json.loads(process.stderr.readline())
+        assert ready["event"] == "ready"
+        process.stderr.close()
+        with grpc.insecure_channel(ready["targets"][0]) as channel:
+            for number in range(3):
+                module = GrpcModule(channel, started_us=number + 1).begin()
+                module.batch(cycle=True)
+                module.leave()
+                assert list(module.heard()) == []
+        process.terminate()
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
