@@ -122,6 +122,24 @@ class Rule(NamedTuple):
     counts_agents: bool
 
 
+class Effort(NamedTuple):
+    """Where the loops change from one way to another: matters for speed, never for the grants.
+
+    Attributes
+    ----------
+    tries : int
+        How many clients are tried in their order before an agent's visit looks through all.
+    groups : int
+        How many kinds of agents (equal denominators) are handled kind by kind at most.
+    few : int
+        How many of the best agents are kept for a client where all agents are scored at once.
+    """
+
+    tries: int = 8
+    groups: int = 64
+    few: int = 16
+
+
 class Log(NamedTuple):
     """The grants so far; grown when full.
 

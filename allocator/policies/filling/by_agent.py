@@ -13,7 +13,7 @@ import numpy as np
 
 from allocator.core.snapshot import Bools, Floats, Ints, Words
 from allocator.policies.filling import arrays, steps, tournament
-from allocator.policies.filling.arrays import Agents, Log, Places, Rule, Standing
+from allocator.policies.filling.arrays import Agents, Effort, Log, Places, Rule, Standing
 from allocator.policies.filling.compiled import allocating, compiled, fingerprint
 
 RANDOM, ROUND_ROBIN, LISTED = range(3)
@@ -149,23 +149,24 @@ def _best_child(
     """Return the child with the smallest key among the marked ones; -1 where none is marked.
 
     Scores are compared as integers, which order non-negative floats as they are, and whose minimum
-    the compiler vectorises.
+    over a slice the compiler vectorises.
     """
-    bits = scores.view(np.int64)
     first, last = places.first[parent], places.last[parent]
+    bits, marked = scores.view(np.int64)[first:last], among[first:last]
     least = _LAST
-    for place in range(first, last):
-        least = min(least, bits[place] if among[place] else _LAST)
+    for i in range(len(bits)):
+        mine = bits[i] if marked[i] else _LAST
+        least = min(mine, least)
     if least == _LAST:
         return _NOBODY
     best = _NOBODY
-    for place in range(first, last):
+    for i in range(len(bits)):
         if (
-            bits[place] == least
-            and among[place]
-            and (best < 0 or standing.served[place] < standing.served[best])
+            bits[i] == least
+            and marked[i]
+            and (best < 0 or standing.served[first + i] < standing.served[best])
         ):
-            best = place
+            best = first + i
     return best
 
 
@@ -225,12 +226,18 @@ def _try_in_order(
 
 @compiled
 def _choose(
-    places: Places, standing: Standing, agents: Agents, rule: Rule, visit: Visit, agent: int
+    places: Places,
+    standing: Standing,
+    agents: Agents,
+    rule: Rule,
+    effort: Effort,
+    visit: Visit,
+    agent: int,
 ) -> int:
     """Return the leaf that the agent serves next; -1 where it can serve nobody."""
     _look_at(places, agents, visit, agent)
     if rule.shared:
-        tries = 8 + len(places.parent) // 128  # about as long as looking through all
+        tries = effort.tries + len(places.parent) // 128  # takes about as long as the look at all
         leaf = _try_in_order(places, standing, agents, visit, agent, tries)
         if leaf != _UNDECIDED:
             return leaf
@@ -250,12 +257,13 @@ def _serve(
     standing: Standing,
     agents: Agents,
     rule: Rule,
+    effort: Effort,
     visit: Visit,
     log: Log,
     agent: int,
 ) -> bool:
     """Give one grant on an agent; returns whether it may have something left to give."""
-    leaf = _choose(places, standing, agents, rule, visit, agent)
+    leaf = _choose(places, standing, agents, rule, effort, visit, agent)
     if leaf < 0:
         return False
     more = steps.grant(places, standing, agents, rule, log, leaf, agent)
@@ -273,6 +281,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         standing: Standing,
         agents: Agents,
         rule: Rule,
+        effort: Effort,
         log: Log,
         order: int,
         state: Words,
@@ -291,7 +300,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
                 for i in range(count - 1, 0, -1):
                     j = steps.draw(state, i + 1)
                     live[i], live[j] = live[j], live[i]
-            more = _serve(places, standing, agents, rule, visit, log, live[at])
+            more = _serve(places, standing, agents, rule, effort, visit, log, live[at])
             if order == RANDOM:
                 if not more:
                     count -= 1

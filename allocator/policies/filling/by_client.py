@@ -14,9 +14,10 @@ import numpy as np
 
 from allocator.core.snapshot import Ints
 from allocator.policies.filling import arrays, search, steps, tournament
-from allocator.policies.filling.arrays import Agents, Log, Places, Rule, Standing
+from allocator.policies.filling import field as fields
+from allocator.policies.filling.arrays import Agents, Effort, Log, Places, Rule, Standing
 from allocator.policies.filling.compiled import allocating, compiled, fingerprint
-from allocator.policies.filling.search import Field
+from allocator.policies.filling.field import Field
 
 
 class Findings(NamedTuple):
@@ -139,7 +140,7 @@ def _serve(
 ) -> None:
     """Give one grant and note what it changed."""
     more = steps.grant(places, standing, agents, rule, log, leaf, agents.row[slot])
-    search.note_grant(places, standing, agents, field, log, leaf, slot, more)
+    fields.note_grant(places, standing, agents, field, log, leaf, slot, more)
     now = log.length[0]
     findings.changed[slot] = now
     place = leaf
@@ -158,13 +159,13 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         standing: Standing,
         agents: Agents,
         rule: Rule,
+        effort: Effort,
         log: Log,
         held: Ints,
-        groups_max: int,
         best_fit: bool,
     ) -> tuple[Log, int]:
         findings = _begin(places, standing, agents, rule)
-        field = search.begin(places, standing, agents, rule, held, groups_max, best_fit)
+        field = fields.begin(places, standing, agents, rule, held, effort, best_fit)
         while True:
             if log.length[0] == len(log.place):
                 log = steps.doubled(log)
@@ -179,4 +180,4 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
     return fill
 
 
-fill = _compile(fingerprint(arrays, steps, tournament, search))
+fill = _compile(fingerprint(arrays, steps, tournament, fields, search))

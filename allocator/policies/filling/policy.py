@@ -15,13 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocator.core.snapshot import Grants, Snapshot
+from allocator.policies.filling import arrays
+from allocator.policies.filling.arrays import Effort
 from allocator.policies.filling.criterion import CriterionFunction
 
 SELECTIONS = ("random", "round_robin", "listed", "joint", "best_fit")
 """How the agent is chosen, see `Filling`."""
 
 _AGENT_FIRST = SELECTIONS[:3]
-_GROUPS_MAX = 64  # more kinds of agents than this are scanned one by one
+_USUAL = Effort()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +41,20 @@ class Filling:
         ``joint``: the client with the smallest score on any agent that can serve it, on that agent.
         ``best_fit``: the client as in ``joint``, on the agent whose free amounts are nearest in
         proportion to its demand.
-    groups_max : int
-        Speed only: up to so many kinds of agents (equal denominators) are handled kind by kind.
+    effort : Effort
+        Matters for speed only.
     """
 
     criterion: CriterionFunction
     selection: str
-    groups_max: int = _GROUPS_MAX
+    effort: Effort = _USUAL
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Fill until nothing more fits; the same seed gives the same grants."""
         if not len(snapshot.agents) or not len(snapshot.tree.client):
             return Grants.none(len(snapshot.resources))
         # The compiled loops are loaded when they are first used: see `warm`.
-        from allocator.policies.filling import arrays, by_agent, by_client
+        from allocator.policies.filling import by_agent, by_client
 
         criterion = self.criterion(snapshot)
         places, node = arrays.places_of(snapshot, criterion)
@@ -63,11 +65,11 @@ class Filling:
         if self.selection in _AGENT_FIRST:
             state = np.array([seed], np.uint64)
             order = _AGENT_FIRST.index(self.selection)
-            log, _ = by_agent.fill(places, standing, agents, rule, log, order, state)
+            log, _ = by_agent.fill(places, standing, agents, rule, self.effort, log, order, state)
         else:
             held = arrays.read_only(snapshot.held, np.int64)
             best_fit = self.selection == "best_fit"
             log, _ = by_client.fill(
-                places, standing, agents, rule, log, held, self.groups_max, best_fit
+                places, standing, agents, rule, self.effort, log, held, best_fit
             )
         return arrays.grants_of(log, places)

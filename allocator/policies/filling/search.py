@@ -1,254 +1,19 @@
 """Where a place does best: the agent with its smallest score, or the one that fits it best.
 
-Agents are looked at by *slot*, their rank among the cycle's candidates, so that the lowest slot is
-the lowest row. Where few denominators occur, agents of equal denominators form a group, in which
-the lowest that can serve somebody is the best; it only moves upwards, so a cursor for each place
-and group finds it. Otherwise all agents are scored at once, in a loop that the compiler vectorises.
+Where few denominators occur, agents of equal denominators form a group, in which the lowest that
+can serve somebody is the best; it only moves upwards, so a cursor for each place and group finds
+it. Otherwise all agents are scored at once, and the best few are kept: as long as the best of them
+is better than the others can have become since, it is the best of all.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.snapshot import Bools, Floats, Ints, Words
 from allocator.policies.filling import steps
-from allocator.policies.filling.arrays import Agents, Log, Places, Rule, Standing
-from allocator.policies.filling.compiled import allocating, compiled
+from allocator.policies.filling.arrays import Agents, Places, Rule, Standing
+from allocator.policies.filling.compiled import compiled
+from allocator.policies.filling.field import Field, can_serve
 
-
-class Field(NamedTuple):
-    """The agents as the search sees them.
-
-    Attributes
-    ----------
-    start : (G + 1,) int64
-        Group g holds ``member[start[g]:start[g + 1]]``; no groups: all agents are scored at once.
-    member : (J,) int64
-        Slots, ascending in a group.
-    skip : (J + 1,) int64
-        A position in `member` at or before the next one that is not empty.
-    cursor : (P, G) int32
-        Position in `member` before which nobody can serve below the place.
-    value : (J,) float64
-        Scores or distances, for one look.
-    against : (K, J) float64
-        Denominators by slot, where all agents are scored at once.
-    free : (R, J) float64, thousandths
-        For the best fit.
-    direction : (P, R) int64, thousandths
-        For the best fit: the demand, or what is held where it is unknown.
-    offerable : (J,) bool
-        All that is free makes an offer.
-    empty : (J,) bool
-        Nothing is free.
-    unable : (P, ceil(J / 64)) uint64
-        Bit of each slot that can serve nobody below the place; not all are known.
-    below : (L,) int64
-        Leaves, those below each place side by side.
-    low, high : (P,) int64
-        The leaves below a place are ``below[low:high]``.
-    least : (P, R) int64, thousandths
-        In each resource the smallest demand below the place.
-    """
-
-    start: Ints
-    member: Ints
-    skip: Ints
-    cursor: np.ndarray
-    value: Floats
-    against: Floats
-    free: Floats
-    direction: Ints
-    offerable: Bools
-    empty: Bools
-    unable: Words
-    below: Ints
-    low: Ints
-    high: Ints
-    least: Ints
-
-
-@allocating
-def begin(
-    places: Places,
-    standing: Standing,
-    agents: Agents,
-    rule: Rule,
-    held: Ints,
-    groups_max: int,
-    best_fit: bool,
-) -> Field:
-    """Prepare the search."""
-    count, slots, resources = len(places.parent), len(agents.row), agents.free.shape[1]
-    start, member = _groups(standing, agents, rule, groups_max)
-    groups = len(start) - 1
-    columns = standing.denominator.shape[1]
-    cursor = np.empty((count, groups), np.int32)
-    for group in range(groups):
-        cursor[:, group] = start[group]
-    below, low, high, least = _leaves_below(places)
-    field = Field(
-        start,
-        member,
-        np.arange(slots + 1),
-        cursor,
-        np.empty(slots),
-        np.empty((columns, 0 if groups else slots)),
-        np.empty((resources, slots if best_fit else 0)),
-        places.demand.copy(),
-        np.empty(slots, np.bool_),
-        np.zeros(slots, np.bool_),
-        np.zeros((count, (slots + 63) // 64), np.uint64),
-        below,
-        low,
-        high,
-        least,
-    )
-    for place in range(count):
-        if places.client[place] >= 0 and not places.known[place]:
-            field.direction[place] = held[places.client[place]]
-    for slot in range(slots):
-        _look_at(places, standing, agents, field, slot)
-    return field
-
-
-@allocating
-def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> tuple[Ints, Ints]:
-    """Group slots by their denominators; no groups where these change or there are too many."""
-    slots = len(agents.row)
-    group = np.zeros(slots, np.int64)
-    representative = np.zeros(max(groups_max, 1), np.int64)
-    groups = 1 if rule.shared else 0
-    if rule.residual:
-        return np.zeros(1, np.int64), np.zeros(0, np.int64)
-    if not rule.shared:
-        for slot in range(slots):
-            row = standing.denominator[agents.row[slot]]
-            g = 0
-            while g < groups and not (standing.denominator[representative[g]] == row).all():
-                g += 1
-            if g == groups_max:
-                return np.zeros(1, np.int64), np.zeros(0, np.int64)
-            if g == groups:
-                representative[g] = agents.row[slot]
-                groups += 1
-            group[slot] = g
-    start = np.zeros(groups + 1, np.int64)
-    for slot in range(slots):
-        start[group[slot] + 1] += 1
-    for g in range(groups):
-        start[g + 1] += start[g]
-    member = np.empty(slots, np.int64)
-    following = start.copy()
-    for slot in range(slots):
-        member[following[group[slot]]] = slot
-        following[group[slot]] += 1
-    return start, member
-
-
-@allocating
-def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
-    """List the leaves so that those below each place are neighbours; with the smallest demands."""
-    count = len(places.parent)
-    size = np.zeros(count, np.int64)
-    least = places.demand.copy()
-    for place in range(count):
-        if places.client[place] >= 0:
-            size[place] = 1
-        for child in range(places.first[place], places.last[place]):
-            size[place] += size[child]
-            for r in range(least.shape[1]):
-                if child == places.first[place] or least[child, r] < least[place, r]:
-                    least[place, r] = least[child, r]
-    low = np.zeros(count, np.int64)
-    below = np.empty(size[count - 1], np.int64)
-    for place in range(count - 1, -1, -1):
-        if places.client[place] >= 0:
-            below[low[place]] = place
-        following = low[place]
-        for child in range(places.first[place], places.last[place]):
-            low[child] = following
-            following += size[child]
-    return below, low, low + size, least
-
-
-@compiled
-def _look_at(places: Places, standing: Standing, agents: Agents, field: Field, slot: int) -> None:
-    """Find out about an agent after its free amounts changed."""
-    agent = agents.row[slot]
-    field.offerable[slot] = steps.is_offerable(agents, agent)
-    if field.free.shape[1]:
-        for r in range(len(field.free)):
-            field.free[r, slot] = agents.free[agent, r]
-    if field.against.shape[1]:
-        for k in range(len(field.against)):
-            field.against[k, slot] = standing.denominator[agent, k]
-    refusal = agents.head[agent]
-    while refusal >= 0:
-        place = places.of_client[agents.client[refusal]]
-        if place >= 0 and steps.is_refused(agents, places, agent, place, refusal):
-            _set_unable(field, place, slot)
-        refusal = agents.next[refusal]
-
-
-@compiled
-def note_grant(
-    places: Places,
-    standing: Standing,
-    agents: Agents,
-    field: Field,
-    log: Log,
-    leaf: int,
-    slot: int,
-    more: bool,
-) -> None:
-    """Note what the latest grant changed."""
-    if not places.known[leaf]:
-        for r in range(field.direction.shape[1]):
-            field.direction[leaf, r] += log.amount[log.length[0] - 1, r]
-    field.empty[slot] = not more
-    _look_at(places, standing, agents, field, slot)
-
-
-@compiled
-def _set_unable(field: Field, place: int, slot: int) -> None:
-    field.unable[place, slot >> 6] |= np.uint64(1) << np.uint64(slot & 63)
-
-
-@compiled
-def _is_unable(field: Field, place: int, slot: int) -> bool:
-    word = field.unable[place, slot >> 6]
-    return (word >> np.uint64(slot & 63)) & np.uint64(1) != np.uint64(0)
-
-
-@compiled
-def _can_serve_leaf(places: Places, agents: Agents, field: Field, place: int, slot: int) -> bool:
-    if _is_unable(field, place, slot):
-        return False
-    agent = agents.row[slot]
-    if places.known[place]:
-        if not steps.fits(places, agents, place, agent):
-            return False
-    elif not field.offerable[slot]:
-        return False
-    return not steps.is_excluded(agents, agent, places.client[place])
-
-
-@compiled
-def _can_serve(places: Places, agents: Agents, field: Field, place: int, slot: int) -> bool:
-    """Say whether an agent can serve somebody below a place, and remember where it cannot."""
-    if field.empty[slot] or _is_unable(field, place, slot):
-        return False
-    agent = agents.row[slot]
-    enough = True
-    for r in range(agents.free.shape[1]):
-        enough &= agents.free[agent, r] >= field.least[place, r]
-    if enough:
-        for i in range(field.low[place], field.high[place]):
-            if _can_serve_leaf(places, agents, field, field.below[i], slot):
-                return True
-    _set_unable(field, place, slot)
-    return False
+_ROUNDED_DOWN = 1 - 1e-12
 
 
 @compiled
@@ -260,9 +25,12 @@ def smallest(
     Only agents that can serve somebody below the place count; -1 where there is none.
     """
     if len(field.start) == 1:
-        _score_all(places, standing, rule, field, place)
-        slot = _first_able(places, agents, field, place)
-        return slot, field.value[slot]
+        slot, score = _best_of_few(places, standing, agents, rule, field, place)
+        if slot < 0:
+            _score_all(places, standing, rule, field, place)
+            slot = _keep_few(places, standing, agents, field, place)
+            score = field.value[slot]
+        return slot, score
     weight = places.weight[place]
     best, slot = 0.0, -1
     for group in range(len(field.start) - 1):
@@ -272,7 +40,7 @@ def smallest(
             continue
         at, end = field.cursor[place, group], field.start[group + 1]
         at = _skip_empty(field, at)
-        while at < end and not _can_serve(places, agents, field, place, field.member[at]):
+        while at < end and not can_serve(places, agents, field, place, field.member[at]):
             at = _skip_empty(field, at + 1)
         field.cursor[place, group] = min(at, end)
         if at < end and (slot < 0 or score < best or field.member[at] < slot):
@@ -296,17 +64,78 @@ def _skip_empty(field: Field, at: int) -> int:
 @compiled
 def _score_all(places: Places, standing: Standing, rule: Rule, field: Field, place: int) -> None:
     """Score a place on every agent; gives what `steps.score` gives."""
-    value, against, weight = field.value, field.against, places.weight[place]
+    value, weight = field.value, places.weight[place]
     value[:] = 0.0
-    for k in range(len(against)):
-        measure = standing.measure[k, place]
-        if measure > 0.0:
+    for k in range(len(field.against)):
+        measure, against = standing.measure[k, place], field.against[k]
+        if measure == 0.0:
+            continue
+        if rule.additive:
             for slot in range(len(value)):
-                part = measure / (against[k, slot] * weight)
-                if rule.additive:
-                    value[slot] += part
-                elif part > value[slot]:
-                    value[slot] = part
+                value[slot] += measure / (against[slot] * weight)
+        else:
+            for slot in range(len(value)):
+                part = measure / (against[slot] * weight)
+                value[slot] = max(value[slot], part)
+
+
+@compiled
+def _keep_few(places: Places, standing: Standing, agents: Agents, field: Field, place: int) -> int:
+    """Keep the slots of the smallest values that can serve below a place; returns the best, or -1.
+
+    Lower slots come first on ties.
+    """
+    few, value, size = field.few[place], field.value, field.few.shape[1]
+    count, last = 0, 0.0
+    for slot in range(len(value)):
+        if count == size and value[slot] >= last:
+            continue
+        if not can_serve(places, agents, field, place, slot):
+            continue
+        at = min(count, size - 1)
+        while at > 0 and value[few[at - 1]] > value[slot]:
+            few[at] = few[at - 1]
+            at -= 1
+        few[at] = slot
+        count = min(count + 1, size)
+        last = value[few[count - 1]]
+    field.few_count[place], field.few_last[place] = count, last
+    for k in range(len(standing.measure)):
+        field.few_measure[k, place] = standing.measure[k, place]
+    return few[0] if count else -1
+
+
+@compiled
+def _best_of_few(
+    places: Places, standing: Standing, agents: Agents, rule: Rule, field: Field, place: int
+) -> tuple[int, float]:
+    """Return the best of those kept, if it must be the best of all, and its score; -1 if not.
+
+    The others had a score of at least `few_last`. It can only have grown, and has grown as much as
+    the column of the measure that grew least, whatever column decides it.
+    """
+    weight, count, size = places.weight[place], field.few_count[place], field.few.shape[1]
+    best, slot = 0.0, -1
+    for i in range(count):
+        other = field.few[place, i]
+        if can_serve(places, agents, field, place, other):
+            row = agents.row[other]
+            score = steps.score(standing, weight, place, standing.denominator, row, rule.additive)
+            if slot < 0 or score < best or (score == best and other < slot):
+                best, slot = score, other
+    if slot < 0 or count < size:
+        return slot, best
+    growth = np.inf
+    for k in range(len(standing.measure)):
+        if field.few_measure[k, place] > 0.0:
+            growth = min(growth, standing.measure[k, place] / field.few_measure[k, place])
+    last = field.few_last[place]
+    if growth <= 1.0 or growth == np.inf:
+        if best < last or (best == last and slot <= field.few[place, size - 1]):
+            return slot, best
+    elif best < last * growth * _ROUNDED_DOWN:
+        return slot, best
+    return -1, 0.0
 
 
 @compiled
@@ -324,12 +153,11 @@ def nearest(places: Places, agents: Agents, field: Field, leaf: int) -> int:
         unit = field.free[first]
         for r in range(len(need)):
             if r != first:
-                proportion = need[r] / need[first]
+                free, proportion = field.free[r], need[r] / need[first]
                 for slot in range(len(value)):
-                    value[slot] += abs(field.free[r, slot] / unit[slot] - proportion)
+                    value[slot] += abs(free[slot] / unit[slot] - proportion)
         for slot in range(len(value)):
-            if unit[slot] == 0.0:
-                value[slot] = np.inf
+            value[slot] = value[slot] if unit[slot] > 0.0 else np.inf
     return _first_able(places, agents, field, leaf)
 
 
@@ -339,6 +167,6 @@ def _first_able(places: Places, agents: Agents, field: Field, place: int) -> int
     best, found = 0.0, -1
     for slot in range(len(field.value)):
         value = field.value[slot]
-        if (found < 0 or value < best) and _can_serve(places, agents, field, place, slot):
+        if (found < 0 or value < best) and can_serve(places, agents, field, place, slot):
             best, found = value, slot
     return found

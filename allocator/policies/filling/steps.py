@@ -195,21 +195,30 @@ def score_siblings(
 ) -> None:
     """Score all children of a place against one row of the denominators.
 
-    The loops are plain enough for the compiler to vectorise, and give what `score` gives.
+    Gives what `score` gives, in loops over slices, which the compiler vectorises.
     """
     first, last = places.first[parent], places.last[parent]
-    scores[first:last] = 0.0
+    result, weight = scores[first:last], places.weight[first:last]
+    result[:] = 0.0
     for k in range(len(standing.measure)):
         against = standing.denominator[row, k]
-        if against == np.inf:
-            continue
-        for place in range(first, last):
-            measure = standing.measure[k, place]
-            part = measure / (against * places.weight[place])
-            if additive:
-                scores[place] += part if measure > 0.0 else 0.0
-            elif part > scores[place]:  # not so for 0 / 0
-                scores[place] = part
+        if against < np.inf:
+            add_parts(standing.measure[k, first:last], weight, against, additive, result)
+
+
+@compiled
+def add_parts(
+    measure: Floats, weight: Floats, against: float, additive: bool, result: Floats
+) -> None:
+    """Combine one column's parts into scores."""
+    if additive:
+        for i in range(len(result)):
+            part = measure[i] / (against * weight[i])
+            result[i] += part if measure[i] > 0.0 else 0.0
+    else:
+        for i in range(len(result)):
+            part = measure[i] / (against * weight[i])  # 0 / 0 is not larger than anything
+            result[i] = max(result[i], part)
 
 
 @compiled
