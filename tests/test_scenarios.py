@@ -88,7 +88,8 @@ class Player:
         used = {name: int(words.get(name, 0)) for name in ("cpus", "mem")}
         rest = {name: amount - used.get(name, 0) for name, amount in offer[3].items()}
         self.session.give_back(offer, -1, cpus=rest.get("cpus", 0), mem=rest.get("mem", 0))
-        held = self.session.holdings(*offer[:3], used["cpus"], used["mem"])
+        who, role, agent, _ = offer
+        held = self.session.holdings(who, role, agent, used["cpus"], used["mem"])
         self.step(core.Transition(held))
 
     def do_finish(self, framework: str, words: Words) -> None:

@@ -12,14 +12,13 @@ from allocator.core.policy import Policy, PolicySpec
 from allocator.policies.asset_fairness import asset_fairness
 from allocator.policies.choosy import UNITS, choosy
 from allocator.policies.drf import drf
-from allocator.policies.filling import SELECTIONS, CriterionFunction, Filling
+from allocator.policies.filling import SELECTIONS as SELECTIONS
+from allocator.policies.filling import CriterionFunction, Filling
 from allocator.policies.proportional_fairness import proportional_fairness
 from allocator.policies.ps_dsf import ps_dsf
 from allocator.policies.rps_dsf import rps_dsf
 from allocator.policies.static import static_snapshot
 from allocator.policies.tsf import tsf
-
-__all__ = ["MODES", "POLICIES", "SELECTIONS", "Entry", "build", "warm"]
 
 MODES = ("oblivious", "characterised")
 

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 import structlog
@@ -239,7 +239,7 @@ class CoreLoop:
 
         return Journal(Path(config.journal.path), config.journal.bytes_max, start)
 
-    def _record(self, make: Callable[..., journal_pb2.JournalRecord], *what: Any) -> None:  # noqa: ANN401
+    def _record(self, make: Callable[..., journal_pb2.JournalRecord], *what: object) -> None:
         if self._journal:
             self._journal.write(make(*what))
 

@@ -52,10 +52,9 @@ def cluster(agents: int, frameworks: int, spec: PolicySpec, roles: int = 100) ->
         capacity = {0: cpus * 1000, 1: gib * GIB * 1000, 2: 100 * GIB * 1000}
         allocator.step(AddAgent(agent, AgentInfo(f"agent-{agent}"), capacity))
     for framework in range(1, frameworks + 1):
-        cpus, gib = TASKS[framework % len(TASKS)]
-        info = FrameworkInfo(
-            f"framework-{framework}", labels={DEMAND_LABEL: f"cpus:{cpus};mem:{gib * GIB}"}
-        )
+        task_cpus, task_gib = TASKS[framework % len(TASKS)]
+        label = f"cpus:{task_cpus};mem:{task_gib * GIB}"
+        info = FrameworkInfo(f"framework-{framework}", labels={DEMAND_LABEL: label})
         allocator.step(AddFramework(framework, info, (1 + framework % roles,)))
     return allocator
 

@@ -37,7 +37,7 @@ class Session:
         roles: Mapping[int, str] | None = None,
         options: Options | None = None,
         limits: Limits | None = None,
-        **settings: int,
+        **settings,
     ) -> None:
         given = Settings(policy=policy or PolicySpec("drf"), **settings)
         self.allocator = Allocator(build, given, limits)
@@ -48,12 +48,12 @@ class Session:
     def state(self):
         return self.allocator.state
 
-    def agent(self, agent: int, cpus: int, mem: int, **info: object) -> None:
-        known = AgentInfo(f"agent-{agent}", hostname=f"host-{agent}", **info)  # type: ignore[arg-type]
+    def agent(self, agent: int, cpus: int, mem: int, **info) -> None:
+        known = AgentInfo(f"agent-{agent}", hostname=f"host-{agent}", **info)
         self.allocator.step(AddAgent(agent, known, {CPUS: cpus * 1000, MEM: mem * 1000}))
 
-    def framework(self, framework: int, *roles: int, **info: object) -> None:
-        known = FrameworkInfo(f"framework-{framework}", **info)  # type: ignore[arg-type]
+    def framework(self, framework: int, *roles: int, **info) -> None:
+        known = FrameworkInfo(f"framework-{framework}", **info)
         self.allocator.step(AddFramework(framework, known, roles or (1,)))
 
     def cycle(self, now_ms: int) -> list[Offer]:
@@ -80,9 +80,9 @@ class Session:
         )
 
     def holdings(self, framework: int, role: int, agent: int, cpus: int, mem: int) -> Holdings:
-        one = [np.array([handle]) for handle in (framework, role, agent)]
+        who, what, where = np.array([[framework], [role], [agent]])
         amount = np.array([[cpus * 1000, mem * 1000]])
-        return Holdings(*one, np.array([CPUS, MEM]), amount)
+        return Holdings(who, what, where, np.array([CPUS, MEM]), amount)
 
     def give_back(
         self, offer: Offer, refuse_ms: int = -1, cpus: int | None = None, mem: int | None = None

@@ -31,7 +31,8 @@ def test_key_map_is_a_dictionary(steps: list[tuple[str, set[int]]]):
 
 @given(st.lists(st.booleans(), max_size=60), st.randoms(use_true_random=False))
 def test_free_rows_are_given_lowest_first(steps: list[bool], chance):
-    rows, taken = FreeRows(first=1), set()
+    rows = FreeRows(first=1)
+    taken: set[int] = set()
     for take in steps:
         if take or not taken:
             expected = min(set(range(1, len(taken) + 2)) - taken)

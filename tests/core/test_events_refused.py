@@ -145,10 +145,9 @@ def test_a_bulk_release_with_one_bad_row_releases_nothing():
     made.allocator.step(Hold(rows(agent=2)))
     good, bad = rows(amount=2000), rows(agent=2, amount=1001)
     both = Holdings(
-        *(
-            np.concatenate([getattr(good, name), getattr(bad, name)])
-            for name in ("framework", "role", "agent")
-        ),
+        np.concatenate([good.framework, bad.framework]),
+        np.concatenate([good.role, bad.role]),
+        np.concatenate([good.agent, bad.agent]),
         good.kind,
         np.concatenate([good.amount, bad.amount]),
     )

@@ -116,7 +116,7 @@ def test_without_a_directory_the_sidecar_runs_without_a_journal(tmp_path):
     assert loop.journal_errors >= 1
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")  # noqa: PTH110
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
 def test_a_full_disk_turns_the_journal_off(tmp_path):
     path = tmp_path / "journal"
     loop = CoreLoop(Config(journal=JournalSection(path=str(path))), build_policy=build)

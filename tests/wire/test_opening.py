@@ -73,7 +73,8 @@ def distinct(events) -> list:
     kept = []
     for event in events:
         if isinstance(event, SetWeights):
-            event = SetWeights({k: v for k, v in event.weights.items() if k not in seen})  # noqa: PLW2901
+            fresh = {k: v for k, v in event.weights.items() if k not in seen}
+            event = SetWeights(fresh)  # noqa: PLW2901
             seen |= set(event.weights)
         if isinstance(event, Define):
             names = {f"k{k}" for k in event.kinds} | {f"r{r}" for r in event.roles}
