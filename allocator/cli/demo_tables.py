@@ -1,0 +1,76 @@
+"""What the demo prints: one line a run, one line a claim."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from allocator.sim.claims import Verdict
+    from allocator.sim.runs import Result
+
+WIDTH_IN_FILES = 160
+NAMES = {"cpus": "CPU", "mem": "memory", "gpus": "GPU"}
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(width=WIDTH_IN_FILES, highlight=False)
+
+
+def print_runs(results: Sequence["Result"]) -> None:
+    """Print the figures of runs."""
+    kinds = results[0].kinds
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("run")
+    columns = ["makespan s", *(f"{NAMES.get(kind, kind)} %" for kind in kinds)]
+    columns += ["offers", "declines", "tasks", "rejected", "p50 ms", "p99 ms", "wait s", "MiB"]
+    for column in columns:
+        table.add_column(column, justify="right")
+    for result in results:
+        run = result.figures
+        allocated = [f"{run.mean[k] * 100:.1f} ± {run.deviation[k] * 100:.1f}" for k in kinds]
+        table.add_row(
+            result.name,
+            f"{run.makespan_s:.0f}",
+            *allocated,
+            str(run.offers),
+            str(run.declines),
+            str(run.executors),
+            str(sum(run.rejected.values())),
+            f"{run.latency_p50_ms:.2f}",
+            f"{run.latency_p99_ms:.2f}",
+            f"{run.wait_max_s:.1f}",
+            f"{result.memory_mib:.0f}" if result.memory_mib else "",
+        )
+    console = _console()
+    console.print(table)
+    for note in (
+        "CPU, memory: part allocated, mean ± standard deviation over time while all queues had jobs",
+        "p50, p99: from asking for a cycle to having its decisions",
+        "wait: longest until a framework's first offer; MiB: the sidecar's largest resident memory",
+    ):
+        console.print(note)
+
+
+def print_claims(verdicts: Sequence["Verdict"], seeds: int) -> None:
+    """Print claims, with what was measured."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("", "claim", "of", f"mean of {seeds} seeds", "95 % confidence"):
+        table.add_column(column, overflow="fold")
+    for verdict in verdicts:
+        claim = verdict.claim
+        wanted = f"within ±{claim.margin:g}" if claim.margin else "above 0"
+        table.add_row(
+            verdict.outcome,
+            claim.text,
+            claim.about,
+            f"{verdict.mean:.2f} {claim.unit}",
+            f"{verdict.low:.2f} to {verdict.high:.2f}, wanted {wanted}",
+        )
+    console = _console()
+    console.print(table)
+    for verdict in verdicts:
+        if verdict.outcome != "holds" and verdict.claim.reason:
+            console.print(f"- {verdict.claim.text} ({verdict.claim.about}): {verdict.claim.reason}")

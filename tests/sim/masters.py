@@ -1,0 +1,78 @@
+"""Masters for tests: an allocator in the same process, and a link that only listens."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from allocator.core import Allocator, Decisions, PolicySpec, Settings
+from allocator.policies import build
+from allocator.sim.agenda import Priority
+from allocator.sim.cluster import AgentSpec
+from allocator.sim.cycles import Timing
+from allocator.sim.link import Batch, Opening
+from allocator.sim.master import EmulatedMaster
+from allocator.sim.stream import WireLink
+
+
+@dataclass
+class Listener:
+    """A link whose sidecar says what the test puts into `script`, and else nothing."""
+
+    script: list[list[tuple[int, int, int, tuple[int, ...]]]] = field(default_factory=list)
+    openings: list[Opening] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list)
+    cycles: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    decided: int = 0
+
+    def open(self, opening):
+        self.openings.append(opening)
+
+    def tell(self, batch):
+        self.batches.append(batch)
+
+    def exchange(self, batch):
+        self.batches.append(batch)
+        self.cycles.append((batch.clock_ms, batch.agents))
+        rows = self.script.pop(0) if self.script else []
+        table = np.array([row[:3] for row in rows], np.int64).reshape(len(rows), 3)
+        amount = np.array([row[3] for row in rows], np.int64).reshape(len(rows), 2)
+        first = self.decided + 1
+        self.decided += len(rows)
+        kind = np.arange(2)
+        return Decisions(
+            len(self.cycles), first, table[:, 0], table[:, 1], table[:, 2], kind, amount
+        )
+
+    def close(self):
+        pass
+
+    @property
+    def messages(self):
+        return [message for batch in self.batches for message in batch.messages]
+
+    def names(self):
+        """Names of all messages so far, which are then forgotten."""
+        names = [type(message).__name__ for message in self.messages]
+        self.batches.clear()
+        return names
+
+
+def master_for(link, **options):
+    """A master with one agent of 4 CPUs and 8 GiB, its session open."""
+    master = EmulatedMaster(link, timing=Timing(answer_ms=10, **options))
+    master.open()
+    master.add_agent(AgentSpec("host", {"cpus": 4000, "mem": 8_192_000}))
+    return master
+
+
+def run(master, until_ms):
+    """Let time go on, up to and including a moment."""
+    master.agenda.at(until_ms, lambda: None, Priority.OBSERVE)
+    while master.step(until_ms):
+        pass
+
+
+def wire_link(name="drf", mode="oblivious", seed=0):
+    """A link to an allocator that decides by a policy, through the whole protocol."""
+    settings = Settings(policy=PolicySpec(name, mode=mode), seed=seed)
+    return WireLink(lambda kept: Allocator(build, kept), settings)

@@ -1,0 +1,53 @@
+"""Simulated time, handles, roles."""
+
+from allocator.core import Define
+from allocator.sim.agenda import Agenda, Priority
+from allocator.sim.handles import Handles
+from allocator.sim.outbox import Outbox
+from allocator.sim.roles import Roles
+
+
+def test_actions_run_by_time_then_priority_then_plan():
+    agenda, log = Agenda(), []
+    agenda.at(5, lambda: log.append("later"))
+    agenda.at(1, lambda: log.append("cycle"), Priority.CYCLE)
+    agenda.at(1, lambda: log.append("first fact"))
+    agenda.at(1, lambda: log.append("second fact"))
+    while agenda.step():
+        pass
+    assert log == ["first fact", "second fact", "cycle", "later"]
+    assert agenda.now_ms == 5
+
+
+def test_what_is_planned_for_the_past_happens_now():
+    agenda = Agenda(now_ms=10)
+    agenda.at(3, lambda: None)
+    assert agenda.next_ms == 10
+
+
+def test_the_lowest_free_handle_is_taken_first():
+    handles = Handles()
+    assert [handles.take() for _ in range(4)] == [1, 2, 3, 4]
+    handles.give_back(3)
+    handles.give_back(2)
+    assert [handles.take() for _ in range(3)] == [2, 3, 5]
+
+
+def test_a_role_is_bound_after_its_ancestors_and_forgotten_before_them():
+    outbox = Outbox(1)
+    roles = Roles(outbox)
+    assert roles.name(("a/b/c",)) == (3,)
+    assert outbox.drain() == [Define(roles={1: "a", 2: "a/b", 3: "a/b/c"})]
+    roles.forget(("a/b/c",))
+    assert outbox.drain() == [Define(forgotten_roles=(handle,)) for handle in (3, 2, 1)]
+
+
+def test_a_role_stays_while_something_names_it():
+    outbox = Outbox(1)
+    roles = Roles(outbox)
+    roles.name(("a/b", "a/c"))
+    roles.name(("a/b",))
+    outbox.drain()
+    roles.forget(("a/b", "a/c"))
+    assert roles.handle == {"a": 1, "a/b": 2}
+    assert outbox.drain() == [Define(forgotten_roles=(3,))]
