@@ -37,7 +37,12 @@ $(STAMP):
 # Tests that need one of these fail in continuous integration and are skipped elsewhere.
 .PHONY: tools
 tools: $(STAMP)
-	@command -v promtool >/dev/null || .ci/debian-packages --file usr/bin/promtool $(BIN) prometheus || true
+	@for tool in promtool prometheus; do \
+	  command -v $$tool >/dev/null || .ci/debian-packages --file usr/bin/$$tool $(BIN) prometheus || true; \
+	done
+	@for pair in openssl:openssl systemd-analyze:systemd; do \
+	  command -v $${pair%:*} >/dev/null || .ci/debian-packages $${pair#*:} || true; \
+	done
 
 .PHONY: lint
 lint: $(STAMP) ## style, import contracts, rules about the code itself
