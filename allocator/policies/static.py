@@ -33,7 +33,7 @@ def static_snapshot(
     clients: int | None = None,
     weight: Numbers | None = None,
     allowed: Numbers | None = None,
-    role: Sequence[int] | None = None,
+    role: Numbers | None = None,
     role_parent: Sequence[int] = (-1,),
     role_weight: Numbers | None = None,
     **more: Any,  # noqa: ANN401  (each array has its own type, in `Snapshot`)
@@ -138,7 +138,7 @@ def make_snapshot(
 
 
 def make_tree(
-    role: Sequence[int],
+    role: Numbers,
     role_parent: Sequence[int] = (-1,),
     *,
     weight: Numbers | None = None,

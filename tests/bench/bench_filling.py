@@ -10,6 +10,7 @@ import argparse
 import statistics
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
@@ -127,7 +128,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name contains this")
     arguments = parser.parse_args()
     warm()
-    cases = {
+    cases: dict[str, dict[str, Any]] = {
         "oblivious 10,000 x 1,000 roles": {},
         "oblivious 10,000 x 1,000 flat": {"flat": True},
         "oblivious 10,000 x 1,000 half refused": {"filters": 0.5},

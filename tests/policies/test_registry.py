@@ -1,0 +1,80 @@
+"""The policies by name, and what is said of a wrong specification."""
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from allocator.core.policy import PolicySpec
+from allocator.policies import POLICIES, SELECTIONS, build, warm
+from allocator.policies.filling import Filling
+
+
+def test_every_policy_can_be_built_with_every_selection_and_value():
+    for name, entry in POLICIES.items():
+        for selection in ("", *SELECTIONS):
+            built = build(PolicySpec(name, selection))
+            assert isinstance(built, Filling)
+            assert built.selection == (selection or entry.selection)
+        for key, values in entry.parameters.items():
+            for value in values:
+                build(PolicySpec(name, parameters={key: value}))
+
+
+def test_best_fit_is_the_default_of_bf_drf_alone():
+    assert [name for name, entry in POLICIES.items() if entry.selection != "random"] == ["bf-drf"]
+    assert POLICIES["bf-drf"].selection == "best_fit"
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (PolicySpec("fifo"), ["name", "'fifo'", "drf, tsf, ps-dsf", "asset"]),
+        (PolicySpec(selection="first"), ["selection", "'first'", "round_robin", "random"]),
+        (PolicySpec(mode="greedy"), ["mode", "'greedy'", "oblivious, characterised"]),
+        (PolicySpec("drf", parameters={"unit": "tasks"}), ["parameters.unit", "drf", "remove it"]),
+        (PolicySpec("choosy", parameters={"units": "tasks"}), ["parameters.units", "from unit"]),
+        (
+            PolicySpec("choosy", parameters={"unit": "slots"}),
+            ["parameters.unit", "'slots'", "agents, tasks, dominant_share"],
+        ),
+    ],
+)
+def test_an_error_names_the_key_the_value_and_the_mend(spec, said):
+    with pytest.raises(ValueError) as caught:
+        build(spec)
+    for part in said:
+        assert re.search(re.escape(part), str(caught.value))
+
+
+def test_to_know_the_policies_nothing_is_compiled():
+    """Configuration is checked at every start; loops and solvers come with the first cycle."""
+    program = """
+import sys
+from allocator.core.policy import PolicySpec
+from allocator.policies import POLICIES, build
+for name in POLICIES:
+    build(PolicySpec(name))
+late = "filling.by_agent", "filling.by_client", "solvers.proportional_fairness"
+print([name for name in sys.modules if name.endswith(late)])
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "[]\n"
+
+
+def test_one_compilation_serves_every_criterion():
+    """Numba compiles a loop for each combination of types, at seconds apiece."""
+    from allocator.policies.filling import by_agent, by_client
+    from allocator.policies.static import static_snapshot
+
+    warm()
+    cluster = static_snapshot([[4, 4], [2, 8]], [[1, 1], [0, 0]])
+    for name in POLICIES:
+        for selection in SELECTIONS:
+            build(PolicySpec(name, selection)).allocate(cluster, 0)
+    loops: list[Any] = [by_agent.fill, by_client.fill]
+    assert [len(loop.signatures) for loop in loops] == [1, 1]
