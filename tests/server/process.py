@@ -20,7 +20,7 @@ from allocator.wire import ClientSession, Greeting
 from tests.wire.dialogue import STATE
 
 METHOD = "/allocator.v1.SessionService/Session"
-READY_S = 120.0
+READY_S = 240.0
 """A cold cache compiles first."""
 
 

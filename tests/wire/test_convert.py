@@ -197,13 +197,14 @@ def test_a_bad_value_is_named(text, field, said):
     assert said in caught.value.message
 
 
+@pytest.mark.parametrize("value", [-7, AMOUNT_MAX + 1])
 @pytest.mark.parametrize("rows", [1, 5, 32, 33, 1000])
-def test_a_bad_entry_is_found_in_columns_of_any_length(rows):
+def test_a_bad_entry_is_found_in_columns_of_any_length(rows, value):
     """Short and long columns are checked by different code."""
     ones = np.ones(rows, np.int64)
     message = write_event(Hold(Holdings(ones, ones, ones, np.array([0]), ones[:, None])))
-    message.hold.amount[rows - 1] = -7
-    with pytest.raises(WireError, match=r"is -7; it must be from 0 to") as caught:
+    message.hold.amount[rows - 1] = value
+    with pytest.raises(WireError, match=f"is {value}; it must be from 0 to") as caught:
         read(message)
     assert caught.value.field == f"amount[{rows - 1}]"
 
