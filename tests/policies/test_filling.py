@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocator.core.policy import PolicySpec
@@ -52,6 +52,15 @@ def test_the_compiled_loop_gives_what_its_twin_gives(name, unit, selection, snap
     """However little effort it makes, so that every way through the loops is taken."""
     fast = replace(policy(name, unit, selection), effort=effort).allocate(snapshot, seed)
     assert rows(fast) == oracles.fill(snapshot, name, selection, seed, unit)
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("name", ["drf", "tsf", "rps-dsf"])
+@settings(max_examples=15)
+@given(snapshot=snapshots(agents_max=24, clients_max=24), seed=SEEDS)
+def test_so_it_does_on_larger_snapshots(name, selection, snapshot, seed):
+    fast = policy(name, "", selection).allocate(snapshot, seed)
+    assert rows(fast) == oracles.fill(snapshot, name, selection, seed)
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

@@ -95,8 +95,9 @@ def begin(
     groups = len(start) - 1
     columns = standing.denominator.shape[1]
     cursor = np.empty((count, groups), np.int32)
-    for group in range(groups):
-        cursor[:, group] = start[group]
+    for place in range(count):
+        for group in range(groups):
+            cursor[place, group] = start[group]
     below, low, high, least = _leaves_below(places)
     field = Field(
         start,
@@ -121,7 +122,8 @@ def begin(
     )
     for place in range(count):
         if places.client[place] >= 0 and not places.known[place]:
-            field.direction[place] = held[places.client[place]]
+            for r in range(resources):
+                field.direction[place, r] = held[places.client[place], r]
     for slot in range(slots):
         _look_at(places, standing, agents, field, slot)
     return field
@@ -138,9 +140,8 @@ def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> 
         return np.zeros(1, np.int64), np.zeros(0, np.int64)
     if not rule.shared:
         for slot in range(slots):
-            row = standing.denominator[agents.row[slot]]
             g = 0
-            while g < groups and not (standing.denominator[representative[g]] == row).all():
+            while g < groups and not _are_equal(standing, representative[g], agents.row[slot]):
                 g += 1
             if g == groups_max:
                 return np.zeros(1, np.int64), np.zeros(0, np.int64)
@@ -159,6 +160,15 @@ def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> 
         member[following[group[slot]]] = slot
         following[group[slot]] += 1
     return start, member
+
+
+@compiled
+def _are_equal(standing: Standing, one: int, other: int) -> bool:
+    """Compare two agents' denominators."""
+    for k in range(standing.denominator.shape[1]):
+        if standing.denominator[one, k] != standing.denominator[other, k]:
+            return False
+    return True
 
 
 @allocating
@@ -184,7 +194,9 @@ def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
         for child in range(places.first[place], places.last[place]):
             low[child] = following
             following += size[child]
-    return below, low, low + size, least
+    for place in range(count):
+        size[place] += low[place]
+    return below, low, size, least
 
 
 @compiled

@@ -8,7 +8,7 @@ References
 
 import numpy as np
 
-from allocator.core.snapshot import Floats, Ints, Words
+from allocator.core.snapshot import Floats, Words
 from allocator.policies.filling import tournament
 from allocator.policies.filling.arrays import Agents, Log, Places, Rule, Standing
 from allocator.policies.filling.compiled import allocating, compiled
@@ -158,24 +158,23 @@ def grant(
 def doubled(log: Log) -> Log:
     """Return a copy of the log with twice the room."""
     size = len(log.place)
-    amount = np.empty((2 * size, log.amount.shape[1]), np.int64)
-    amount[:size] = log.amount
-    return Log(
+    longer = Log(
         log.length,
-        _doubled(log.place),
-        _doubled(log.agent),
-        _doubled(log.tasks),
-        amount,
+        np.empty(2 * size, np.int64),
+        np.empty(2 * size, np.int64),
+        np.empty(2 * size, np.int64),
+        np.empty((2 * size, log.amount.shape[1]), np.int64),
         log.last_on_agent,
-        _doubled(log.previous),
+        np.empty(2 * size, np.int64),
     )
-
-
-@allocating
-def _doubled(column: Ints) -> Ints:
-    result = np.empty(2 * len(column), np.int64)
-    result[: len(column)] = column
-    return result
+    for grant in range(size):  # assigned one by one, for that compiles in no time
+        longer.place[grant] = log.place[grant]
+        longer.agent[grant] = log.agent[grant]
+        longer.tasks[grant] = log.tasks[grant]
+        longer.previous[grant] = log.previous[grant]
+        for r in range(log.amount.shape[1]):
+            longer.amount[grant, r] = log.amount[grant, r]
+    return longer
 
 
 @compiled
