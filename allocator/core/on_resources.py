@@ -57,17 +57,16 @@ def hold(state: State, event: Hold) -> None:
     """Book resources in use; the framework may be unknown yet."""
     holdings = event.holdings
     check_holdings(state, holdings, "holdings")
-    for framework in np.unique(holdings.framework).tolist():
+    for framework in set(holdings.framework.tolist()):
         check_framework_handle(state, framework, "holdings.framework")
-    check_roles(state, np.unique(holdings.role).tolist(), "holdings.role")
-    for agent in np.unique(holdings.agent).tolist():
+    check_roles(state, set(holdings.role.tolist()), "holdings.role")
+    for agent in set(holdings.agent.tolist()):
         check_agent(state, agent, "holdings.agent")
     check_client_limit(state, len(holdings.framework), "holdings.framework")
     pairs = zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True)
     client = np.array([open_client(state, framework, role) for framework, role in pairs], np.int64)
     state.ledger.charge(client, holdings.agent, holdings.kind, holdings.amount, as_offer=False)
-    for row in np.unique(client).tolist():
-        close_client_if_idle(state, row)
+    _close_idle(state, client)
 
 
 def release(state: State, event: Release) -> None:
@@ -96,7 +95,7 @@ def release(state: State, event: Release) -> None:
 def _close_idle(state: State, client: Ints) -> None:
     """Free the rows of clients that left and have nothing any more."""
     idle = (client > 0) & ~state.clients.subscribed[client]
-    for row in np.unique(client[idle]).tolist():
+    for row in sorted(set(client[idle].tolist())):
         close_client_if_idle(state, row)
 
 
@@ -230,7 +229,7 @@ def exclude(state: State, event: Exclude) -> None:
         row = int(np.argmin(subscribed))
         message = f"framework {event.framework[row]} is not in role {event.role[row]}"
         raise EventError("handle", f"framework[{row}]", message)
-    for agent in np.unique(event.agent).tolist():
+    for agent in set(event.agent.tolist()):
         check_agent(state, agent)
     state.eligibility.tell(client, event.agent, event.excluded)
 

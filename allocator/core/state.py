@@ -62,6 +62,9 @@ class State:
         self.filters = FilterTable(limits.filters)
         self.eligibility = Eligibility()
         self.tentative = Tentative()
+        self._total: Ints = np.zeros(0, np.int64)
+        self._total_key = (-1, 0)
+        self._reserved = (-1, -1, -1, -1)
         self.set_options(self.options)
 
     def set_options(self, options: Options) -> None:
@@ -75,12 +78,17 @@ class State:
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
         """Make all arrays agree on rows for agents, clients and kinds."""
         kinds, columns = len(self.space), len(self.space.names)
+        rows_a, rows_c = len(self.agents.bound), len(self.clients.framework)
+        unchanged = (rows_a, rows_c, kinds, columns) == self._reserved
+        if unchanged and agents <= rows_a and clients <= rows_c:
+            return
         self.agents.reserve(agents, kinds)
         self.clients.reserve(clients, columns)
         rows_a, rows_c = len(self.agents.bound), len(self.clients.framework)
         self.ledger.reserve(agents=rows_a, clients=rows_c, kinds=kinds)
         self.filters.reserve(agents=rows_a, clients=rows_c, kinds=kinds)
         self.eligibility.reserve(agents=rows_a, clients=rows_c)
+        self._reserved = (rows_a, rows_c, kinds, columns)
 
     @property
     def free(self) -> Ints:
@@ -89,7 +97,11 @@ class State:
 
     def total_by_column(self) -> Ints:
         """Capacity of the cluster by name, (R,)."""
-        return self.space.by_column(self.agents.capacity.sum(axis=0, keepdims=True))[0]
+        key = (self.agents.version, len(self.space.names))
+        if self._total_key != key:
+            self._total = self.space.by_column(self.agents.capacity.sum(axis=0, keepdims=True))[0]
+            self._total_key = key
+        return self._total
 
     def held_by_column(self) -> Ints:
         """What each client holds, by name, (C, R)."""

@@ -67,10 +67,10 @@ def read_records(file: BinaryIO) -> Iterator[journal_pb2.JournalRecord]:
     """
     header = file.read(len(HEADER))
     if header != HEADER:
-        if header[: len(MAGIC)] == MAGIC:
-            raise JournalError(f"the journal has version {header[-1]}; {VERSION} can be read")
         if HEADER.startswith(header):
             return
+        if header[: len(MAGIC)] == MAGIC:
+            raise JournalError(f"the journal has version {header[-1]}; {VERSION} can be read")
         raise JournalError("the file is no journal")
     while len(head := file.read(_FRAME.size)) == _FRAME.size:
         length, length_checksum, checksum = _FRAME.unpack(head)
