@@ -61,6 +61,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "pf-examples": Experiment(
         "allocator.sim.papers.proportional_fairness:examples", (), "proportional fairness and DRF"
     ),
+    "pf-service-rates": Experiment(
+        "allocator.sim.papers.service_rates:figures", (), "both in dynamic traffic, by load"
+    ),
 }
 
 app = typer.Typer(
