@@ -160,8 +160,9 @@ std::shared_ptr<grpc::Channel> Channels::create()
       std::min<size_t>(options.receiveBytesMax, INT_MAX)));
   arguments.SetMaxSendMessageSize(-1);
 
-  // A proxy of the environment is not for a sidecar.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A proxy of the environment is not for a sidecar. (An old gRPC knows
+  // no such argument; there the environment's `no_proxy` must say so.)
+  arguments.SetInt("grpc.enable_http_proxy", 0);
 
   // Channels whose arguments are equal share a connection and its delays.
   arguments.SetInt("allocator.channel", ++made);

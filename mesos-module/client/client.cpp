@@ -229,10 +229,10 @@ void Client::woken()
 }
 
 
-bool Client::submit(wire::Event&& event)
+uint64_t Client::submit(wire::Event&& event)
 {
   if (!streaming()) {
-    return false;
+    return 0;
   }
 
   const size_t bytes = event.ByteSizeLong() + 8;
@@ -243,17 +243,18 @@ bool Client::submit(wire::Event&& event)
         "an event has " + std::to_string(bytes) + " bytes; the sidecar reads " +
         std::to_string(messageBytesMax));
     schedule();
-    return false;
+    return 0;
   }
 
   if (!first && pendingBytes + bytes > batchBytesMax() && !flush(false)) {
-    return false;
+    return 0;
   }
 
   if (pending.events_size() == 0) {
     pendingSince = options.now();
   }
 
+  const uint64_t number = session->sequence() + 1;
   pending.add_events()->Swap(&event);
   pendingBytes += bytes;
 
@@ -261,14 +262,14 @@ bool Client::submit(wire::Event&& event)
     static_cast<size_t>(pending.events_size()) >= options.batchEventsMax;
 
   if (full && !flush(false)) {
-    return false;
+    return 0;
   }
 
   if (first) {
     schedule();
   }
 
-  return true;
+  return number;
 }
 
 
@@ -305,7 +306,7 @@ bool Client::report(const Outcomes& outcomes)
     ++counts.outcomes[known ? reason : 0];
   }
 
-  return outcomes.size() == 0 || submit(std::move(event));
+  return outcomes.size() == 0 || submit(std::move(event)) > 0;
 }
 
 

@@ -112,9 +112,10 @@ public:
   void start();
   void stop();
 
-  // Sends an event; false where there is no session, or none any more.
-  // Then the next snapshot must tell it.
-  bool submit(wire::Event&& event);
+  // Sends an event. Gives the number of the batch that it goes with: a
+  // decision that answers an earlier one did not know of it. 0 where there
+  // is no session, or none any more; the next snapshot must tell it then.
+  uint64_t submit(wire::Event&& event);
 
   // Asks for a cycle over some agents, or over all of them where none is
   // named. While the answer to an earlier cycle is due, what is asked for

@@ -1,19 +1,41 @@
-# Finds protobuf, gRPC and their code generators: targets `protobuf`, `grpc`, and the programs PROTOC
-# and GRPC_CPP_PLUGIN.
+# Finds protobuf, gRPC and their code generators: the target `grpc`, and the programs PROTOC and
+# GRPC_CPP_PLUGIN.
 #
-# Debian 12 has both as pkg-config packages. One protobuf and one gRPC may be in a process, so a
-# module for a Mesos master takes those of that Mesos instead.
-find_package(PkgConfig REQUIRED)
+# One protobuf and one gRPC may be in a process, so a module for a Mesos master takes those that its
+# Mesos was built with: GRPC_ROOT holds them as bin/, include/ and lib/. Else it is Debian's.
 find_package(Threads REQUIRED)
 
-pkg_check_modules(PROTOBUF REQUIRED IMPORTED_TARGET protobuf)
-pkg_check_modules(GRPCPP REQUIRED IMPORTED_TARGET grpc++)
-
-find_program(PROTOC protoc REQUIRED)
-find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
-
-add_library(protobuf INTERFACE)
-target_link_libraries(protobuf INTERFACE PkgConfig::PROTOBUF Threads::Threads)
-
+set(GRPC_ROOT "${MESOS_ROOT}" CACHE PATH "Prefix of protobuf and gRPC; empty: the system's")
 add_library(grpc INTERFACE)
-target_link_libraries(grpc INTERFACE PkgConfig::GRPCPP protobuf)
+
+if(GRPC_ROOT)
+  set(only PATHS ${GRPC_ROOT} NO_DEFAULT_PATH)
+  find_program(PROTOC protoc ${only} PATH_SUFFIXES bin REQUIRED)
+  find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin ${only} PATH_SUFFIXES bin REQUIRED)
+  find_path(GRPC_INCLUDE grpcpp/grpcpp.h ${only} PATH_SUFFIXES include REQUIRED)
+  target_include_directories(grpc SYSTEM INTERFACE ${GRPC_INCLUDE})
+
+  # Mesos builds gRPC without TLS unless it is told otherwise.
+  foreach(names "grpc++;grpc++_unsecure" "grpc;grpc_unsecure" "gpr" "protobuf")
+    list(GET names 0 name)
+    find_library(GRPC_LIBRARY_${name} NAMES ${names} ${only} PATH_SUFFIXES lib REQUIRED)
+    target_link_libraries(grpc INTERFACE ${GRPC_LIBRARY_${name}})
+  endforeach()
+
+  if(GRPC_LIBRARY_grpc++ MATCHES unsecure)
+    set(GRPC_HAS_TLS OFF)
+  else()
+    set(GRPC_HAS_TLS ON)
+  endif()
+else()
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(PROTOBUF REQUIRED IMPORTED_TARGET protobuf)
+  pkg_check_modules(GRPCPP REQUIRED IMPORTED_TARGET grpc++)
+  find_program(PROTOC protoc REQUIRED)
+  find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
+  target_link_libraries(grpc INTERFACE PkgConfig::GRPCPP PkgConfig::PROTOBUF)
+  set(GRPC_HAS_TLS ON)
+endif()
+
+target_link_libraries(grpc INTERFACE Threads::Threads)
+message(STATUS "gRPC of ${GRPC_CPP_PLUGIN}, TLS ${GRPC_HAS_TLS}")

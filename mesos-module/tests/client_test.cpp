@@ -92,6 +92,34 @@ TEST(ClientTest, EventsGoWhenTheyAreManyOrOld)
 }
 
 
+// Whoever binds a handle learns which answers may know of it.
+TEST(ClientTest, AnEventGoesWithTheBatchOfItsNumber)
+{
+  ClientOptions options;
+  options.batchEventsMax = 2;
+  options.batchBytesMax = 1000;
+  SmallWorld world(options);
+  world.begin();
+
+  const auto submit = [&](size_t bytes) {
+    wire::Event event;
+    event.mutable_whitelist()->add_hostnames(std::string(bytes, 'h'));
+    return world.client->submit(std::move(event));
+  };
+
+  // The empty batch after the snapshot was the first.
+  EXPECT_EQ(2u, submit(10));
+  EXPECT_EQ(2u, submit(10)); // The batch is full, and goes.
+  EXPECT_EQ(3u, submit(600));
+  EXPECT_EQ(4u, submit(600)); // There is no room beside the other.
+  EXPECT_EQ(4u, submit(10));
+
+  world.exchange();
+  EXPECT_EQ(4u, world.sidecar.sequence);
+  EXPECT_EQ(5u, world.sidecar.events);
+}
+
+
 TEST(ClientTest, CyclesDoNotPileUp)
 {
   SmallWorld world;
@@ -465,7 +493,7 @@ TEST(ClientTest, TheOwnerMayFillTheQueueFromWithin)
   size_t taken = 0;
 
   world.onDecided = [&](const Decisions&) {
-    while (world.client->submit(wire::Event())) {
+    while (world.client->submit(wire::Event()) > 0) {
       ++taken;
     }
   };

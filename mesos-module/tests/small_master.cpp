@@ -1,0 +1,381 @@
+#include "small_master.hpp"
+
+#include <algorithm>
+
+namespace allocator {
+namespace client {
+
+SmallMaster::SmallMaster(const Options& _options)
+  : options(_options),
+    random(_options.seed),
+    agents(_options.agents + 1),
+    frameworks(_options.frameworks + 1)
+{
+  for (uint32_t handle = 1; handle < agents.size(); ++handle) {
+    addAgent(handle, [](wire::Event&&) { return 0; });
+  }
+
+  for (uint32_t handle = 1; handle < frameworks.size(); ++handle) {
+    frameworks[handle].role = handle;
+  }
+}
+
+
+wire::Agent SmallMaster::toWire(uint32_t handle) const
+{
+  const Agent& agent = agents[handle];
+  wire::Agent message;
+  message.set_agent(handle);
+  message.set_agent_id("agent-" + std::to_string(handle));
+  message.set_hostname("host-" + std::to_string(handle));
+
+  for (size_t kind = 0; kind < KINDS; ++kind) {
+    message.mutable_capacity()->add_kind(kind);
+    message.mutable_capacity()->add_amount(agent.capacity[kind]);
+  }
+
+  return message;
+}
+
+
+wire::Framework SmallMaster::toWireFramework(uint32_t handle) const
+{
+  wire::Framework message;
+  message.set_framework(handle);
+  message.set_framework_id("framework-" + std::to_string(handle));
+  message.set_name("framework");
+  message.add_roles(frameworks[handle].role);
+  message.set_inactive(!frameworks[handle].active);
+  return message;
+}
+
+
+wire::Holdings SmallMaster::toWire(const Holding& holding) const
+{
+  wire::Holdings message;
+  message.add_framework(holding.framework);
+  message.add_role(frameworks[holding.framework].role);
+  message.add_agent(holding.agent);
+
+  for (size_t kind = 0; kind < KINDS; ++kind) {
+    message.add_kind(kind);
+    message.add_amount(holding.amounts[kind]);
+  }
+
+  return message;
+}
+
+
+void SmallMaster::describe(SnapshotWriter* writer)
+{
+  const char* const names[KINDS] = {"cpus", "mem"};
+
+  for (uint32_t kind = 0; kind < KINDS; ++kind) {
+    wire::Kind message;
+    message.set_kind(kind);
+    message.set_name(names[kind]);
+    message.set_type(wire::VALUE_TYPE_SCALAR);
+    writer->add(std::move(message));
+  }
+
+  for (uint32_t handle = 1; handle < frameworks.size(); ++handle) {
+    wire::Role role;
+    role.set_role(frameworks[handle].role);
+    role.set_path("role-" + std::to_string(handle));
+    writer->add(std::move(role));
+  }
+
+  for (uint32_t handle = 1; handle < frameworks.size(); ++handle) {
+    writer->add(toWireFramework(handle));
+  }
+
+  for (uint32_t handle = 1; handle < agents.size(); ++handle) {
+    agents[handle].since = 0;
+
+    if (agents[handle].known) {
+      writer->add(toWire(handle));
+    }
+  }
+
+  wire::Holdings all;
+
+  for (const Holding& holding : held) {
+    wire::Holdings row = toWire(holding);
+
+    if (all.kind_size() > 0) {
+      row.clear_kind();
+    }
+
+    all.MergeFrom(row);
+  }
+
+  writer->add(all);
+}
+
+
+wire::OutcomeReason SmallMaster::gate(
+    const Decisions& decisions,
+    size_t row) const
+{
+  const uint32_t framework = decisions.framework(row);
+  const uint32_t agent = decisions.agent(row);
+
+  for (size_t column = 0; column < decisions.kinds(); ++column) {
+    if (decisions.kind(column) >= KINDS) {
+      return wire::OUTCOME_REASON_MALFORMED;
+    }
+  }
+
+  if (framework >= frameworks.size()) {
+    return wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK;
+  }
+
+  if (!frameworks[framework].active) {
+    return wire::OUTCOME_REASON_INACTIVE_FRAMEWORK;
+  }
+
+  if (frameworks[framework].role != decisions.role(row)) {
+    return wire::OUTCOME_REASON_BAD_ROLE;
+  }
+
+  if (agent >= agents.size() || !agents[agent].known) {
+    return wire::OUTCOME_REASON_UNKNOWN_AGENT;
+  }
+
+  if (agents[agent].since > decisions.sequence) {
+    return wire::OUTCOME_REASON_STALE;
+  }
+
+  return wire::OUTCOME_REASON_OFFERED;
+}
+
+
+Outcomes SmallMaster::offer(const Decisions& decisions)
+{
+  Outcomes outcomes(decisions);
+
+  for (size_t row = 0; row < decisions.size(); ++row) {
+    const wire::OutcomeReason reason = gate(decisions, row);
+
+    if (reason != wire::OUTCOME_REASON_OFFERED) {
+      outcomes.refused(reason);
+      continue;
+    }
+
+    Agent& agent = agents[decisions.agent(row)];
+    Holding holding{decisions.framework(row), decisions.agent(row), {}, false};
+    std::vector<int64_t> given(decisions.kinds());
+    bool exact = true;
+    bool any = false;
+
+    for (size_t column = 0; column < decisions.kinds(); ++column) {
+      const uint32_t kind = decisions.kind(column);
+      given[column] = std::min(decisions.amount(row, column), agent.free[kind]);
+      exact = exact && given[column] == decisions.amount(row, column);
+      any = any || given[column] > 0;
+      holding.amounts[kind] = given[column];
+    }
+
+    if (!any) {
+      outcomes.refused(wire::OUTCOME_REASON_NOTHING_AVAILABLE);
+      continue;
+    }
+
+    for (size_t kind = 0; kind < KINDS; ++kind) {
+      agent.free[kind] -= holding.amounts[kind];
+    }
+
+    held.push_back(holding);
+    ++offers_;
+
+    if (exact) {
+      outcomes.offered();
+    } else {
+      outcomes.partial(given);
+    }
+  }
+
+  return outcomes;
+}
+
+
+void SmallMaster::release(
+    const Holding& holding,
+    int64_t refuseMs,
+    const Tell& tell)
+{
+  Agent& agent = agents[holding.agent];
+
+  for (size_t kind = 0; kind < KINDS; ++kind) {
+    agent.free[kind] += holding.amounts[kind];
+  }
+
+  wire::Event event;
+  *event.mutable_release()->mutable_released() = toWire(holding);
+  event.mutable_release()->add_refuse_ms(refuseMs);
+  event.mutable_release()->add_allocated(holding.used);
+  tell(std::move(event));
+}
+
+
+void SmallMaster::live(const Tell& tell)
+{
+  std::vector<Holding> kept;
+
+  for (Holding& holding : held) {
+    const uint32_t draw = random() % 10;
+
+    if (holding.used ? draw < 3 : draw < 5) {
+      release(holding, !holding.used && draw < 2 ? 2000 : -1, tell);
+      continue;
+    }
+
+    if (!holding.used) {
+      wire::Event event;
+      *event.mutable_transition() = toWire(holding);
+      holding.used = true;
+      tell(std::move(event));
+    }
+
+    kept.push_back(holding);
+  }
+
+  held.swap(kept);
+
+  if (!options.churn) {
+    return;
+  }
+
+  const uint32_t agent = random() % options.agents + 1;
+
+  if (!agents[agent].known) {
+    addAgent(agent, tell);
+  } else if (random() % 4 == 0) {
+    removeAgent(agent, tell);
+  }
+
+  const uint32_t framework = random() % options.frameworks + 1;
+
+  if (!frameworks[framework].active || random() % 4 == 0) {
+    activate(framework, !frameworks[framework].active, tell);
+  }
+}
+
+
+void SmallMaster::settle(const Tell& tell)
+{
+  for (const Holding& holding : held) {
+    release(holding, -1, tell);
+  }
+
+  held.clear();
+
+  for (uint32_t handle = 1; handle < agents.size(); ++handle) {
+    if (!agents[handle].known) {
+      addAgent(handle, tell);
+    }
+  }
+
+  for (uint32_t handle = 1; handle < frameworks.size(); ++handle) {
+    if (!frameworks[handle].active) {
+      activate(handle, true, tell);
+    }
+  }
+}
+
+
+void SmallMaster::addAgent(uint32_t handle, const Tell& tell)
+{
+  Agent& agent = agents[handle];
+  const int64_t cpus = random() % 15 + 2;
+  agent.known = true;
+  agent.capacity = agent.free = Amounts{{cpus * 1000, cpus * 2048000}};
+
+  wire::Event event;
+  *event.mutable_add_agent() = toWire(handle);
+  agent.since = tell(std::move(event));
+}
+
+
+void SmallMaster::removeAgent(uint32_t handle, const Tell& tell)
+{
+  agents[handle].known = false;
+
+  held.erase(
+      std::remove_if(
+          held.begin(),
+          held.end(),
+          [handle](const Holding& holding) { return holding.agent == handle; }),
+      held.end());
+
+  wire::Event event;
+  event.mutable_remove_agent()->set_agent(handle);
+  tell(std::move(event));
+}
+
+
+void SmallMaster::activate(
+    uint32_t handle,
+    bool active,
+    const Tell& tell)
+{
+  frameworks[handle].active = active;
+
+  wire::Event event;
+  event.mutable_activate_framework()->set_framework(handle);
+  event.mutable_activate_framework()->set_active(active);
+  tell(std::move(event));
+}
+
+
+std::string SmallMaster::check() const
+{
+  std::vector<Amounts> sums(agents.size(), Amounts{});
+
+  for (const Holding& holding : held) {
+    for (size_t kind = 0; kind < KINDS; ++kind) {
+      if (holding.amounts[kind] < 0) {
+        return "a negative amount is held";
+      }
+
+      sums[holding.agent][kind] += holding.amounts[kind];
+    }
+  }
+
+  for (uint32_t handle = 1; handle < agents.size(); ++handle) {
+    const Agent& agent = agents[handle];
+
+    for (size_t kind = 0; agent.known && kind < KINDS; ++kind) {
+      if (agent.free[kind] < 0 ||
+          sums[handle][kind] + agent.free[kind] != agent.capacity[kind]) {
+        return "agent " + std::to_string(handle) + " is over-committed";
+      }
+    }
+  }
+
+  return std::string();
+}
+
+
+std::string SmallMaster::holdings() const
+{
+  std::string json = "[";
+
+  for (const Holding& holding : held) {
+    json += json.size() > 1 ? "," : "";
+    json += "[" + std::to_string(holding.framework) + "," +
+      std::to_string(frameworks[holding.framework].role) + "," +
+      std::to_string(holding.agent);
+
+    for (int64_t amount : holding.amounts) {
+      json += "," + std::to_string(amount);
+    }
+
+    json += "]";
+  }
+
+  return json + "]";
+}
+
+} // namespace client {
+} // namespace allocator {
