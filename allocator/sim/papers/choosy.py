@@ -161,8 +161,8 @@ def figures(seed: int = 0, trials: int = TRIALS) -> Report:
                 f"after {_QUIET} releases a machine without an improvement."
             ),
             (
-                "Where section 5.1 prices the optimum of Figures 3 and 5 only in whole machines, "
-                "divisible ones have the same."
+                "The paper gives the optimum of Figures 3 and 5 in whole machines only; divisible "
+                "ones have the same."
             ),
         ),
     )
