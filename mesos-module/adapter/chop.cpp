@@ -1,0 +1,155 @@
+#include "adapter/chop.hpp"
+
+#include <algorithm>
+
+using std::map;
+
+namespace allocator {
+namespace adapter {
+namespace {
+
+Option<Resource> takeScalar(const Resource& resource, int64_t amount)
+{
+  mesos::Value::Scalar target;
+  target.set_value(static_cast<double>(amount) / 1000);
+
+  Resource taken = resource;
+  if (!Resources::shrink(&taken, target)) {
+    return None();
+  }
+
+  return taken;
+}
+
+
+Option<Resource> takeRanges(const Resource& resource, uint64_t count)
+{
+  Resource taken = resource;
+  taken.mutable_ranges()->clear_range();
+
+  for (const mesos::Value::Range& range : resource.ranges().range()) {
+    if (count == 0) {
+      break;
+    }
+
+    const uint64_t there = range.end() - range.begin() + 1;
+    const uint64_t some = std::min(there, count);
+    mesos::Value::Range* part = taken.mutable_ranges()->add_range();
+    part->set_begin(range.begin());
+    part->set_end(range.begin() + some - 1);
+    count -= some;
+  }
+
+  return taken;
+}
+
+
+Option<Resource> takeSet(const Resource& resource, uint64_t count)
+{
+  Resource taken = resource;
+  taken.mutable_set()->clear_item();
+
+  for (const std::string& item : resource.set().item()) {
+    if (count == 0) {
+      break;
+    }
+
+    taken.mutable_set()->add_item(item);
+    --count;
+  }
+
+  return taken;
+}
+
+} // namespace {
+
+
+Option<Resource> take(const Resource& resource, int64_t amount)
+{
+  if (amount <= 0) {
+    return None();
+  }
+
+  if (amountOf(resource) <= amount) {
+    return resource;
+  }
+
+  // A copy of a shared volume is whole.
+  if (resource.has_shared()) {
+    return None();
+  }
+
+  if (resource.type() == mesos::Value::SCALAR) {
+    return takeScalar(resource, amount);
+  }
+
+  const uint64_t count = static_cast<uint64_t>(amount) / 1000;
+
+  if (count == 0) {
+    return None();
+  }
+
+  return resource.type() == mesos::Value::RANGES
+    ? takeRanges(resource, count)
+    : takeSet(resource, count);
+}
+
+
+Resources chop(
+    const Resources& pool,
+    const map<uint32_t, int64_t>& wanted,
+    const KindTable& kinds)
+{
+  map<uint32_t, int64_t> left = wanted;
+  Resources result;
+
+  for (const Resource& resource : pool) {
+    const Option<uint32_t> kind = kinds.find(resource);
+    if (kind.isNone()) {
+      continue;
+    }
+
+    auto amount = left.find(kind.get());
+    if (amount == left.end()) {
+      continue;
+    }
+
+    const Option<Resource> taken = take(resource, amount->second);
+    if (taken.isSome()) {
+      amount->second -= amountOf(taken.get());
+      result += taken.get();
+    }
+  }
+
+  return result;
+}
+
+
+Resources bound(const Resources& resources, const Quantities& most)
+{
+  Quantities left = most;
+  Resources result;
+
+  for (const Resource& resource : resources) {
+    auto amount = left.find(resource.name());
+    const bool bounded = amount != left.end() &&
+      resource.type() == mesos::Value::SCALAR &&
+      resource.reservations_size() == 0 && !resource.has_revocable();
+
+    if (!bounded) {
+      result += resource;
+      continue;
+    }
+
+    const Option<Resource> taken = take(resource, amount->second);
+    if (taken.isSome()) {
+      amount->second -= amountOf(taken.get());
+      result += taken.get();
+    }
+  }
+
+  return result;
+}
+
+} // namespace adapter {
+} // namespace allocator {

@@ -1,0 +1,31 @@
+#ifndef __ALLOCATOR_ADAPTER_CHOP_HPP__
+#define __ALLOCATOR_ADAPTER_CHOP_HPP__
+
+#include "adapter/handles.hpp"
+#include "adapter/types.hpp"
+
+namespace allocator {
+namespace adapter {
+
+// Takes at most `amount` thousandths of a resource. What is no multiple
+// of what can be taken is rounded down: whole elements of ranges and
+// sets, whole volumes that cannot be split. None where nothing is left.
+Option<Resource> take(const Resource& resource, int64_t amount);
+
+// Takes amounts by kind out of `pool`, whose own objects are shrunk; no
+// object is made of anything else. A kind that is not in the pool, or is
+// not known at all, gives nothing. At most one copy of a shared volume
+// is taken.
+Resources chop(
+    const Resources& pool,
+    const std::map<uint32_t, int64_t>& wanted,
+    const KindTable& kinds);
+
+// Takes unreserved, non-revocable scalars down to at most these amounts
+// by name; other resources, and names that have no bound, stay whole.
+Resources bound(const Resources& resources, const Quantities& most);
+
+} // namespace adapter {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_ADAPTER_CHOP_HPP__

@@ -1,0 +1,173 @@
+#ifndef __ALLOCATOR_ADAPTER_HANDLES_HPP__
+#define __ALLOCATOR_ADAPTER_HANDLES_HPP__
+
+#include <queue>
+
+#include "adapter/types.hpp"
+
+namespace allocator {
+namespace adapter {
+
+// Binds small numbers to ids, the lowest free one first.
+//
+// Each binding remembers the number of the batch that told it, so that a
+// decision made for an earlier bearer of the number is recognised.
+template <typename Id>
+class HandleTable
+{
+public:
+  static constexpr uint32_t NONE = 0;
+
+  uint32_t bind(const Id& id)
+  {
+    auto found = handles.find(id);
+    if (found != handles.end()) {
+      return found->second;
+    }
+
+    uint32_t handle = static_cast<uint32_t>(rows.size()) + 1;
+    if (free.empty()) {
+      rows.emplace_back();
+    } else {
+      handle = free.top();
+      free.pop();
+    }
+
+    rows[handle - 1] = Row{id, true, 0};
+    handles[id] = handle;
+    return handle;
+  }
+
+  void release(const Id& id)
+  {
+    auto found = handles.find(id);
+    if (found != handles.end()) {
+      rows[found->second - 1] = Row();
+      free.push(found->second);
+      handles.erase(found);
+    }
+  }
+
+  uint32_t find(const Id& id) const
+  {
+    auto found = handles.find(id);
+    return found == handles.end() ? NONE : found->second;
+  }
+
+  // Null where the number, which may be any, is not bound.
+  const Id* id(uint32_t handle) const
+  {
+    const bool bound =
+      handle != NONE && handle <= rows.size() && rows[handle - 1].bound;
+    return bound ? &rows[handle - 1].id : nullptr;
+  }
+
+  void told(uint32_t handle, uint64_t batch)
+  {
+    if (id(handle) != nullptr) {
+      rows[handle - 1].batch = batch;
+    }
+  }
+
+  uint64_t batch(uint32_t handle) const
+  {
+    return id(handle) == nullptr ? 0 : rows[handle - 1].batch;
+  }
+
+  void clear()
+  {
+    rows.clear();
+    handles.clear();
+    free = Free();
+  }
+
+private:
+  struct Row
+  {
+    Id id;
+    bool bound = false;
+    uint64_t batch = 0;
+
+    Row() {}
+    Row(const Id& _id, bool _bound, uint64_t _batch)
+      : id(_id), bound(_bound), batch(_batch) {}
+  };
+
+  using Free = std::priority_queue<
+      uint32_t, std::vector<uint32_t>, std::greater<uint32_t>>;
+
+  std::vector<Row> rows;
+  hashmap<Id, uint32_t> handles;
+  Free free;
+};
+
+
+// The kinds of resources: everything that must be equal for two amounts
+// to be added up. Numbers start at 0 and are never bound again within a
+// session.
+class KindTable
+{
+public:
+  uint32_t intern(const Resource& resource);
+
+  Option<uint32_t> find(const Resource& resource) const;
+
+  bool known(uint32_t kind) const { return kind < kinds.size(); }
+
+  const std::string& name(uint32_t kind) const { return kinds[kind].name(); }
+
+  // Kinds that were interned since the last call.
+  std::vector<wire::Kind> takeNew();
+
+  void clear();
+
+private:
+  std::vector<wire::Kind> kinds;
+  hashmap<std::string, uint32_t> plain;
+  hashmap<std::string, uint32_t> special;
+  size_t taken = 0;
+};
+
+
+// Roles with their ancestors; a role is bound after its parent. They are
+// kept until the next session, which begins with those in use.
+class RoleTable
+{
+public:
+  uint32_t bind(const std::string& path);
+
+  uint32_t find(const std::string& path) const { return table.find(path); }
+  const std::string* path(uint32_t role) const { return table.id(role); }
+
+  std::vector<wire::Role> takeNew();
+
+  void clear();
+
+private:
+  HandleTable<std::string> table;
+  std::vector<wire::Role> fresh;
+};
+
+
+struct Handles
+{
+  HandleTable<FrameworkID> frameworks;
+  HandleTable<SlaveID> agents;
+  RoleTable roles;
+  KindTable kinds;
+};
+
+
+// Neither reserved, revocable, shared, a special disk nor of a provider.
+bool isPlain(const Resource& resource);
+
+int64_t thousandths(const mesos::Value::Scalar& scalar);
+
+
+// A resource in thousandths; elements of ranges and sets are counted.
+int64_t amountOf(const Resource& resource);
+
+} // namespace adapter {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_ADAPTER_HANDLES_HPP__

@@ -1,0 +1,39 @@
+#ifndef __ALLOCATOR_ADAPTER_METRICS_HPP__
+#define __ALLOCATOR_ADAPTER_METRICS_HPP__
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <process/metrics/pull_gauge.hpp>
+
+#include "client/counters.hpp"
+
+namespace allocator {
+namespace adapter {
+
+class AllocatorProcess;
+
+// What the master's `/metrics/snapshot` shows under `allocator/sidecar/`.
+// The values are read in the actor, when somebody asks.
+class Metrics
+{
+public:
+  explicit Metrics(AllocatorProcess& process);
+  ~Metrics();
+
+private:
+  using Read = std::function<double()>;
+
+  void add(
+      AllocatorProcess& process,
+      const std::string& name,
+      const Read& read);
+
+  std::vector<process::metrics::PullGauge> gauges;
+};
+
+} // namespace adapter {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_ADAPTER_METRICS_HPP__

@@ -1,0 +1,56 @@
+#include <string>
+
+#include <glog/logging.h>
+
+#include <mesos/module.hpp>
+#include <mesos/version.hpp>
+
+#include <mesos/allocator/allocator.hpp>
+
+#include <mesos/module/allocator.hpp>
+
+#include "adapter/allocator.hpp"
+#include "adapter/parameters.hpp"
+
+#include "client/channel.hpp"
+
+namespace {
+
+mesos::allocator::Allocator* create(const mesos::Parameters& given)
+{
+  const Try<allocator::adapter::Parameters> parameters =
+    allocator::adapter::parseParameters(given);
+
+  if (parameters.isError()) {
+    LOG(ERROR) << "Parameters of the allocator module: "
+               << parameters.error();
+    return nullptr;
+  }
+
+  // Files and addresses are looked at now, when an operator is near, and
+  // not when the master is elected.
+  std::string error;
+  allocator::client::Channels channels(
+      parameters->transport.channel, &error);
+
+  if (!error.empty()) {
+    LOG(ERROR) << "Parameters of the allocator module: " << error;
+    return nullptr;
+  }
+
+  return new allocator::adapter::SidecarAllocator(parameters.get());
+}
+
+} // namespace {
+
+
+// The name of the variable is the name of the module.
+mesos::modules::Module<mesos::allocator::Allocator>
+org_mesosallocator_SidecarAllocator(
+    MESOS_MODULE_API_VERSION,
+    MESOS_VERSION,
+    "The mesos-allocator authors",
+    "mesos-allocator@localhost",
+    "Allocator that asks a sidecar, and decides itself where there is none",
+    nullptr,
+    create);

@@ -1,0 +1,45 @@
+#ifndef __ALLOCATOR_ADAPTER_PARAMETERS_HPP__
+#define __ALLOCATOR_ADAPTER_PARAMETERS_HPP__
+
+#include <string>
+
+#include <mesos/mesos.hpp>
+
+#include <stout/try.hpp>
+
+#include "client/client.hpp"
+#include "client/transport.hpp"
+
+namespace allocator {
+namespace adapter {
+
+// The module's parameters, as `--modules` gives them.
+struct Parameters
+{
+  client::TransportOptions transport;
+  client::SessionDeadlines deadlines;
+
+  // The module decides itself where there is no session, or where the
+  // sidecar has been silent for so long. Without it nothing is offered
+  // then.
+  bool fallback = true;
+  client::Duration fallbackAfter{1000};
+
+  // Resources that sidecars do not decide on (reserved, revocable,
+  // volumes, providers) are offered by the module.
+  bool offerSpecial = true;
+
+  // So many bad decisions within ten seconds end the session; the next
+  // one begins after the pause.
+  size_t badDecisionsMax = 1000;
+  client::Duration breakerPause{30000};
+};
+
+
+// Reads and checks all parameters; the error names every wrong one.
+Try<Parameters> parseParameters(const mesos::Parameters& given);
+
+} // namespace adapter {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_ADAPTER_PARAMETERS_HPP__

@@ -1,0 +1,264 @@
+#include "adapter/process.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <glog/logging.h>
+
+#include <process/clock.hpp>
+#include <process/delay.hpp>
+#include <process/dispatch.hpp>
+#include <process/id.hpp>
+
+#include <stout/uuid.hpp>
+
+#include "adapter/metrics.hpp"
+
+using std::string;
+using std::vector;
+
+namespace allocator {
+namespace adapter {
+
+AllocatorProcess::AllocatorProcess(const Parameters& _parameters)
+  : ProcessBase(process::ID::generate("sidecar-allocator")),
+    parameters(_parameters),
+    fallback(std::hash<string>()(id::UUID::random().toString())) {}
+
+
+AllocatorProcess::~AllocatorProcess() {}
+
+
+void AllocatorProcess::initialize_(
+    const mesos::allocator::Options& options,
+    const OfferCallback& _offerCallback,
+    const InverseOfferCallback& _inverseOfferCallback)
+{
+  state.options = options;
+  state.filters =
+    Filters(static_cast<int64_t>(options.allocationInterval.ms()));
+  offerCallback = _offerCallback;
+  inverseOfferCallback = _inverseOfferCallback;
+  metrics.reset(new Metrics(*this));
+
+  LOG(INFO) << "Allocator initialized; its sidecar is at "
+            << parameters.transport.channel.target;
+
+  process::delay(
+      options.allocationInterval, self(), &AllocatorProcess::batch);
+}
+
+
+void AllocatorProcess::finalize()
+{
+  metrics.reset();
+
+  // Its threads end here, while the actor still exists.
+  client.reset();
+}
+
+
+void AllocatorProcess::recover(
+    int expectedAgentCount,
+    const hashmap<string, mesos::Quota>& quotas)
+{
+  for (const auto& entry : quotas) {
+    if (entry.second != mesos::Quota()) {
+      state.quotas[entry.first] = entry.second;
+    }
+  }
+
+  // Where guarantees exist, nothing may be given to others before it is
+  // known what the roles that have them hold.
+  expectedAgents = static_cast<size_t>(std::max(
+      0.0, expectedAgentCount * state.options.agentRecoveryFactor));
+
+  if (!quotas.empty() && expectedAgents > state.agents.size()) {
+    state.recovering = true;
+    process::delay(
+        state.options.recoveryTimeout, self(), &AllocatorProcess::endRecovery);
+
+    LOG(INFO) << "No offers until " << expectedAgents
+              << " agents are back, for at most "
+              << state.options.recoveryTimeout;
+  }
+
+  // Only an elected master recovers; a standby must not have a session.
+  startClient();
+}
+
+
+void AllocatorProcess::endRecovery()
+{
+  if (state.recovering) {
+    state.recovering = false;
+    LOG(INFO) << "Recovered with " << state.agents.size() << " agents";
+    tellPause();
+  }
+}
+
+
+void AllocatorProcess::pause()
+{
+  if (!state.paused) {
+    state.paused = true;
+    tellPause();
+  }
+}
+
+
+void AllocatorProcess::resume()
+{
+  if (state.paused) {
+    state.paused = false;
+    tellPause();
+  }
+}
+
+
+int64_t AllocatorProcess::nowMs() const
+{
+  return static_cast<int64_t>(process::Clock::now().duration().ms());
+}
+
+
+vector<SlaveID> AllocatorProcess::allAgents() const
+{
+  vector<SlaveID> result;
+  result.reserve(state.agents.size());
+  for (const auto& entry : state.agents) {
+    result.push_back(entry.first);
+  }
+  return result;
+}
+
+
+void AllocatorProcess::batch()
+{
+  state.filters.expire(nowMs());
+  allocate(allAgents(), true);
+  process::delay(
+      state.options.allocationInterval, self(), &AllocatorProcess::batch);
+}
+
+
+void AllocatorProcess::triggerAll()
+{
+  candidatesAll = candidatesAll || !state.held();
+  trigger(SlaveID());
+}
+
+
+void AllocatorProcess::trigger(const SlaveID& agentId)
+{
+  // As with Mesos's own allocator, the next batch makes up for it.
+  if (state.held()) {
+    return;
+  }
+
+  candidates.insert(agentId);
+
+  if (!triggered) {
+    triggered = true;
+    process::dispatch(self(), &AllocatorProcess::runTriggered);
+  }
+}
+
+
+void AllocatorProcess::runTriggered()
+{
+  triggered = false;
+  const bool all = candidatesAll;
+  vector<SlaveID> agents;
+
+  if (all) {
+    agents = allAgents();
+  } else {
+    for (const SlaveID& agentId : candidates) {
+      if (state.agents.contains(agentId)) {
+        agents.push_back(agentId);
+      }
+    }
+  }
+
+  candidates.clear();
+  candidatesAll = false;
+
+  if (!agents.empty()) {
+    allocate(agents, all);
+  }
+}
+
+
+bool AllocatorProcess::served() const
+{
+  return client != nullptr && client->connected() &&
+    client->waiting() < parameters.fallbackAfter;
+}
+
+
+void AllocatorProcess::allocate(const vector<SlaveID>& agents, bool all)
+{
+  if (state.held()) {
+    return;
+  }
+
+  ++cycles;
+
+  if (served()) {
+    if (parameters.offerSpecial) {
+      allocateHere(agents, Scope::SPECIAL);
+    }
+
+    vector<uint32_t> handles;
+    if (!all) {
+      for (const SlaveID& agentId : agents) {
+        handles.push_back(state.handles.agents.find(agentId));
+      }
+    }
+
+    client->cycle(handles);
+  } else if (parameters.fallback) {
+    ++fallbackCycles;
+    allocateHere(agents, Scope::ALL);
+  }
+
+  const Maintenance::InverseOffers inverse =
+    maintenance.generate(state, agents, nowMs());
+
+  for (const auto& entry : inverse) {
+    inverseOfferCallback(entry.first, entry.second);
+  }
+}
+
+
+void AllocatorProcess::allocateHere(
+    const vector<SlaveID>& agents,
+    Scope scope)
+{
+  QuotaBook quotas(state);
+  hashmap<FrameworkID, Offers> offers;
+  fallback.allocate(&state, agents, scope, &quotas, nowMs(), &offers);
+
+  // The sidecar did not decide on these, so it is told as of any use.
+  for (const auto& framework : offers) {
+    for (const auto& role : framework.second) {
+      for (const auto& agent : role.second) {
+        tellHold(framework.first, agent.first, agent.second);
+      }
+    }
+  }
+
+  send(offers);
+}
+
+
+void AllocatorProcess::send(const hashmap<FrameworkID, Offers>& offers)
+{
+  for (const auto& entry : offers) {
+    offerCallback(entry.first, entry.second);
+  }
+}
+
+} // namespace adapter {
+} // namespace allocator {

@@ -1,0 +1,266 @@
+#include "adapter/process.hpp"
+
+#include <iterator>
+#include <utility>
+
+#include <glog/logging.h>
+
+#include "adapter/convert.hpp"
+
+using std::map;
+using std::string;
+using std::vector;
+
+using process::Failure;
+using process::Future;
+
+namespace allocator {
+namespace adapter {
+namespace {
+
+using Amounts = map<uint32_t, int64_t>;
+
+// `after` less `before`, where they differ.
+Amounts difference(const Amounts& before, const Amounts& after)
+{
+  Amounts result = after;
+  for (const auto& entry : before) {
+    result[entry.first] -= entry.second;
+  }
+
+  for (auto entry = result.begin(); entry != result.end();) {
+    entry = entry->second == 0 ? result.erase(entry) : std::next(entry);
+  }
+
+  return result;
+}
+
+
+void describe(const Amounts& change, wire::UpdateAllocation* update)
+{
+  for (const auto& entry : change) {
+    wire::Amounts* side = entry.second < 0 ? update->mutable_consumed()
+                                           : update->mutable_converted();
+    side->add_kind(entry.first);
+    side->add_amount(entry.second < 0 ? -entry.second : entry.second);
+  }
+}
+
+
+// One row of those amounts that are above 0 times `sign`.
+wire::Holdings row(
+    uint32_t framework,
+    uint32_t role,
+    uint32_t agent,
+    const Amounts& amounts,
+    int64_t sign)
+{
+  wire::Holdings result;
+
+  for (const auto& entry : amounts) {
+    if (entry.second * sign > 0) {
+      result.add_kind(entry.first);
+      result.add_amount(entry.second * sign);
+    }
+  }
+
+  if (result.kind_size() > 0) {
+    result.add_framework(framework);
+    result.add_role(role);
+    result.add_agent(agent);
+  }
+
+  return result;
+}
+
+} // namespace {
+
+
+void AllocatorProcess::updateAllocation(
+    const FrameworkID& frameworkId,
+    const SlaveID& agentId,
+    const Resources& offered,
+    const vector<ResourceConversion>& conversions)
+{
+  const Ledger::Agent* books = state.ledger.find(agentId);
+  const map<string, Resources> roles = byRole(offered);
+
+  if (books == nullptr || roles.size() != 1) {
+    return;
+  }
+
+  KindTable* kinds = &state.handles.kinds;
+  auto amountsHeld = [&]() {
+    auto held = books->held.find(frameworkId);
+    return held == books->held.end() ? Amounts()
+                                     : toAmounts(held->second, kinds);
+  };
+
+  const Amounts totalBefore = toAmounts(books->total, kinds);
+  const Amounts heldBefore = amountsHeld();
+  const Try<Nothing> converted =
+    state.ledger.convertHeld(frameworkId, agentId, offered, conversions);
+
+  if (converted.isError()) {
+    LOG(ERROR) << "Operations of framework " << frameworkId << " on agent "
+               << agentId << " do not fit the books: " << converted.error();
+    return;
+  }
+
+  const Amounts ofTotal =
+    difference(totalBefore, toAmounts(books->total, kinds));
+  const Amounts ofHeld = difference(heldBefore, amountsHeld());
+
+  // More, or fewer, copies of a shared volume change what is held only.
+  const Amounts copies = difference(ofTotal, ofHeld);
+  const uint32_t framework = state.handles.frameworks.bind(frameworkId);
+  const uint32_t role = state.handles.roles.bind(roles.begin()->first);
+  const uint32_t agent = state.handles.agents.bind(agentId);
+
+  if (!ofTotal.empty()) {
+    wire::Event event;
+    event.mutable_update_allocation()->set_framework(framework);
+    event.mutable_update_allocation()->set_role(role);
+    event.mutable_update_allocation()->set_agent(agent);
+    describe(ofTotal, event.mutable_update_allocation());
+    tell(std::move(event));
+  }
+
+  const wire::Holdings more = row(framework, role, agent, copies, 1);
+  if (more.framework_size() > 0) {
+    wire::Event event;
+    *event.mutable_hold() = more;
+    tell(std::move(event));
+  }
+
+  const wire::Holdings fewer = row(framework, role, agent, copies, -1);
+  if (fewer.framework_size() > 0) {
+    wire::Event event;
+    *event.mutable_release()->mutable_released() = fewer;
+    event.mutable_release()->add_refuse_ms(-1);
+    event.mutable_release()->add_allocated(false);
+    tell(std::move(event));
+  }
+}
+
+
+Future<Nothing> AllocatorProcess::updateAvailable(
+    const SlaveID& agentId,
+    const vector<mesos::Offer::Operation>& operations)
+{
+  const Ledger::Agent* books = state.ledger.find(agentId);
+
+  if (books == nullptr) {
+    return Failure("The agent is not known");
+  }
+
+  KindTable* kinds = &state.handles.kinds;
+  const Amounts before = toAmounts(books->total, kinds);
+  const Try<Nothing> converted =
+    state.ledger.convertFree(agentId, operations);
+
+  if (converted.isError()) {
+    return Failure(converted.error());
+  }
+
+  wire::Event event;
+  event.mutable_update_allocation()->set_agent(
+      state.handles.agents.bind(agentId));
+  describe(
+      difference(before, toAmounts(books->total, kinds)),
+      event.mutable_update_allocation());
+  tell(std::move(event));
+
+  // The master hears of this before it hears of any later offer, for
+  // both come from this actor.
+  return Nothing();
+}
+
+
+void AllocatorProcess::transitionOfferedToAllocated(
+    const SlaveID& agentId,
+    const Resources& resources)
+{
+  const Ledger::Agent* books = state.ledger.find(agentId);
+
+  if (!following || books == nullptr || resources.empty()) {
+    return;
+  }
+
+  // The master does not say whose they are; where only one can be meant
+  // the sidecar need not guess.
+  uint32_t framework = 0;
+  size_t holders = 0;
+  for (const auto& held : books->held) {
+    if (held.second.contains(resources)) {
+      ++holders;
+      framework = state.handles.frameworks.bind(held.first);
+    }
+  }
+
+  HoldingsWriter writer(&state.handles);
+  for (const auto& entry : byRole(resources)) {
+    writer.add(
+        holders == 1 ? framework : 0,
+        state.handles.roles.bind(entry.first),
+        state.handles.agents.bind(agentId),
+        entry.second);
+  }
+
+  for (const auto& group : writer.groups()) {
+    wire::Event event;
+    *event.mutable_transition() = group.second;
+    tell(std::move(event));
+  }
+}
+
+
+void AllocatorProcess::recoverResources(
+    const FrameworkID& frameworkId,
+    const SlaveID& agentId,
+    const Resources& resources,
+    const Option<mesos::Filters>& filters,
+    bool isAllocated)
+{
+  if (resources.empty() || !state.agents.contains(agentId)) {
+    return; // What was on the agent went with it.
+  }
+
+  const Resources released =
+    state.ledger.release(frameworkId, agentId, resources);
+
+  auto framework = state.frameworks.find(frameworkId);
+  const int64_t refuseMs = filters.isSome() ? refusalMs(filters.get()) : -1;
+
+  if (refuseMs > 0 && framework != state.frameworks.end() &&
+      framework->second.active) {
+    for (const auto& entry : byRole(resources)) {
+      if (framework->second.roles.count(entry.first) > 0) {
+        Resources refused = entry.second;
+        refused.unallocate();
+        state.filters.add(
+            frameworkId, entry.first, agentId, refused, refuseMs, nowMs());
+      }
+    }
+  }
+
+  if (!following || released.empty()) {
+    return;
+  }
+
+  HoldingsWriter writer(&state.handles);
+  writer.add(frameworkId, agentId, released);
+
+  for (const auto& group : writer.groups()) {
+    wire::Event event;
+    *event.mutable_release()->mutable_released() = group.second;
+    for (int i = 0; i < group.second.framework_size(); ++i) {
+      event.mutable_release()->add_refuse_ms(refuseMs);
+      event.mutable_release()->add_allocated(isAllocated);
+    }
+    tell(std::move(event));
+  }
+}
+
+} // namespace adapter {
+} // namespace allocator {

@@ -1,0 +1,85 @@
+#include "adapter/chop.hpp"
+
+#include "adapter_world.hpp"
+
+namespace allocator {
+namespace adapter {
+namespace {
+
+class ChopTest : public ::testing::Test
+{
+protected:
+  uint32_t kind(const std::string& text)
+  {
+    return kinds.intern(*parse(text).begin());
+  }
+
+  KindTable kinds;
+};
+
+
+TEST_F(ChopTest, AmountsAreTakenByKind)
+{
+  const Resources pool = parse("cpus:8;mem:1024");
+  const Resources taken =
+    chop(pool, {{kind("cpus:1"), 1500}, {kind("mem:1"), 5000000}}, kinds);
+  EXPECT_EQ(parse("cpus:1.5;mem:1024"), taken);
+  EXPECT_TRUE(pool.contains(taken));
+}
+
+
+TEST_F(ChopTest, WhatIsNotThereGivesNothing)
+{
+  EXPECT_TRUE(chop(parse("cpus:8"), {{kind("mem:1"), 1000}}, kinds).empty());
+  EXPECT_TRUE(chop(parse("cpus:8"), {{77, 1000}}, kinds).empty());
+  EXPECT_TRUE(chop(parse("cpus:8"), {{kind("cpus:1"), -1}}, kinds).empty());
+}
+
+
+TEST_F(ChopTest, PortsAreSplitByCount)
+{
+  const Resources pool = parse("ports:[1-3, 10-20]");
+  const uint32_t ports = kind("ports:[1-1]");
+
+  EXPECT_EQ(parse("ports:[1-3, 10-11]"), chop(pool, {{ports, 5999}}, kinds));
+  EXPECT_TRUE(chop(pool, {{ports, 999}}, kinds).empty());
+  EXPECT_EQ(pool, chop(pool, {{ports, int64_t(1) << 53}}, kinds));
+}
+
+
+TEST_F(ChopTest, SetsAreSplitByCount)
+{
+  const Resources taken =
+    chop(parse("zones:{a,b,c}"), {{kind("zones:{a}"), 2000}}, kinds);
+  ASSERT_EQ(1u, taken.size());
+
+  const Resource zones = *taken.begin();
+  EXPECT_EQ(2, zones.set().item_size());
+}
+
+
+TEST_F(ChopTest, AMountDiskIsTakenWholeOrNotAtAll)
+{
+  Resource disk = *parse("disk:100").begin();
+  disk.mutable_disk()->mutable_source()->set_type(
+      Resource::DiskInfo::Source::MOUNT);
+  disk.mutable_disk()->mutable_source()->mutable_mount()->set_root("/mnt");
+  const uint32_t mount = kinds.intern(disk);
+
+  EXPECT_TRUE(chop(disk, {{mount, 99999}}, kinds).empty());
+  EXPECT_EQ(Resources(disk), chop(disk, {{mount, 100000}}, kinds));
+}
+
+
+TEST_F(ChopTest, ABoundLeavesReservationsAlone)
+{
+  const Resources resources = parse("cpus:8;cpus(a):4;mem:100");
+  EXPECT_EQ(
+      parse("cpus:2;cpus(a):4;mem:100"), bound(resources, {{"cpus", 2000}}));
+  EXPECT_EQ(
+      parse("cpus(a):4;mem:100"), bound(resources, {{"cpus", 0}}));
+}
+
+} // namespace {
+} // namespace adapter {
+} // namespace allocator {
