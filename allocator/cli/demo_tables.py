@@ -47,7 +47,7 @@ def print_runs(results: Sequence["Result"]) -> None:
     console = _console()
     console.print(table)
     for note in (
-        "CPU, memory: part allocated, mean ± standard deviation over time while all queues had jobs",
+        "CPU, memory: part allocated, mean ± standard deviation over time while the load was full",
         "p50, p99: from asking for a cycle to having its decisions",
         "wait: longest until a framework's first offer; MiB: the sidecar's largest resident memory",
     ):

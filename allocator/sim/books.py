@@ -36,7 +36,7 @@ class AgentRow:
 
     def available(self) -> list[int]:
         """What nobody holds; never negative."""
-        return [max(0, c - h) for c, h in zip(self.capacity, self.held, strict=True)]
+        return [c - h if c > h else 0 for c, h in zip(self.capacity, self.held, strict=True)]
 
 
 @dataclass(slots=True)
@@ -83,7 +83,16 @@ class Refusal:
 
     def covers(self, amount: Sequence[int]) -> bool:
         """Whether every entry of `amount` is at most the refused one."""
-        return all(a <= r for a, r in zip(amount, self.amount, strict=True))
+        return reaches(self.amount, amount)
+
+
+def reaches(amount: Sequence[int], least: Sequence[int]) -> bool:
+    """Whether every entry of `amount` is at least the other's."""
+    # A loop: this is asked several times for each offer, and a generator takes twice as long.
+    for has, needs in zip(amount, least, strict=True):
+        if has < needs:
+            return False
+    return True
 
 
 def add(row: list[int], amount: Sequence[int], sign: int = 1) -> None:

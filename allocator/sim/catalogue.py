@@ -7,6 +7,7 @@ from pathlib import Path
 
 from allocator.core import PolicySpec
 from allocator.sim import synthetic, trace_workload
+from allocator.sim.replay import Replay
 from allocator.sim.runs import CHARACTERISED, Run
 from allocator.sim.scenario import Scenario
 from allocator.sim.traces import read_nodes, read_pods, read_swim
@@ -105,7 +106,7 @@ def trace_directory() -> Path:
     return Path(os.environ.get("MESOS_ALLOCATOR_TRACES", "traces"))
 
 
-def swim(seed: int, agents: int, hour: int, scale: float) -> tuple[Scenario, str]:
+def swim(seed: int, agents: int, hour: int, scale: float) -> tuple[Replay, str]:
     """An hour of the SWIM sample, or of its stand-in; and which of the two it is."""
     path = trace_directory() / SWIM_FILE
     if path.is_file():
@@ -116,7 +117,7 @@ def swim(seed: int, agents: int, hour: int, scale: float) -> tuple[Scenario, str
     return trace_workload.swim(kept, agents, seed), source
 
 
-def openb(seed: int, agents: int, scale: float) -> tuple[Scenario, str]:
+def openb(seed: int, agents: int, scale: float) -> tuple[Replay, str]:
     """The openb cluster, or its stand-in; and which of the two it is."""
     nodes_path, pods_path = trace_directory() / NODES_FILE, trace_directory() / PODS_FILE
     if nodes_path.is_file() and pods_path.is_file():

@@ -41,9 +41,9 @@ LATE_S = (60, 360)
 """Where agents register one by one, at 0, 10 and 20 s: just filled, and the five minutes after."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Setting:
-    """An experiment but for its seed.
+    """An experiment but for its seed. Two settings are equal only where they are the same.
 
     Attributes
     ----------

@@ -86,6 +86,7 @@ class Cycles:
             self._run(tuple(sorted(there)))
 
     def _run(self, agents: tuple[int, ...]) -> None:
+        self.ledger.expire(self.agenda.now_ms)
         decisions = self.session.exchange(self.agenda.now_ms, agents)
         if not len(decisions):
             return

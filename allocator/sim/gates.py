@@ -7,7 +7,7 @@ arrives, so that no answer, however late or wrong, can over-commit an agent.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from allocator.sim.books import AgentRow, Amount, FrameworkRow
+from allocator.sim.books import AgentRow, Amount, FrameworkRow, reaches
 from allocator.sim.ledger import Ledger
 
 AMOUNT_MAX = 2**53
@@ -111,7 +111,7 @@ def offerable(ledger: Ledger, amount: Amount) -> bool:
     """Whether the amount reaches one of the minima."""
     if not ledger.minimum:
         return any(amount)
-    return any(all(map(int.__ge__, amount, least)) for least in ledger.minimum)
+    return any(reaches(amount, least) for least in ledger.minimum)
 
 
 def _who(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:

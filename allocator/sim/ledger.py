@@ -4,6 +4,7 @@ The ledger plays the module's part (`DESIGN.md`): it holds what every agent has,
 what is used, in int64 thousandths. `allocator.sim.gates` judges decisions by it.
 """
 
+import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from allocator.sim.books import (
@@ -15,6 +16,7 @@ from allocator.sim.books import (
     Place,
     Refusal,
     add,
+    reaches,
 )
 
 MINIMUM: tuple[Mapping[str, int], ...] = ({"cpus": 10}, {"mem": 32_000})
@@ -51,6 +53,7 @@ class Ledger:
         self.holdings: dict[int, dict[Place, Holding]] = {}
         self.filters: dict[int, dict[Place, list[Refusal]]] = {}
         self.excluded: dict[int, set[Place]] = {}
+        self._expiries: list[tuple[int, int, Place]] = []
         self.used = list(self.zero)
         self.total = list(self.zero)
 
@@ -152,7 +155,7 @@ class Ledger:
     def offer(self, framework: int, place: Place, amount: Amount) -> None:
         """Book an offer."""
         row = self.agents[place[1]]
-        if any(a > free for a, free in zip(amount, row.available(), strict=True)):
+        if not reaches(row.available(), amount):
             message = f"{amount} is more than is free on agent {place[1]}"
             raise LedgerError(message)
         add(row.held, amount)
@@ -179,11 +182,21 @@ class Ledger:
         if holding.empty:
             del places[place]
 
-    def refuse(self, framework: int, place: Place, refusal: Refusal, now_ms: int) -> None:
-        """Keep a filter until it expires; those of the same place that have expired go."""
-        filters = self.filters[framework]
-        left = [f for f in filters.get(place, ()) if f.expires_ms >= now_ms]
-        filters[place] = [*left, refusal]
+    def refuse(self, framework: int, place: Place, refusal: Refusal) -> None:
+        """Keep a filter until it expires."""
+        self.filters[framework].setdefault(place, []).append(refusal)
+        heapq.heappush(self._expiries, (refusal.expires_ms, framework, place))
+
+    def expire(self, now_ms: int) -> None:
+        """Drop the filters that are not in force any more."""
+        while self._expiries and self._expiries[0][0] < now_ms:
+            _, framework, place = heapq.heappop(self._expiries)
+            filters = self.filters.get(framework, {})
+            left = [f for f in filters.get(place, ()) if f.expires_ms >= now_ms]
+            if left:
+                filters[place] = left
+            else:
+                filters.pop(place, None)
 
     def check(self) -> None:
         """Verify that the books add up; AssertionError where they do not."""
@@ -206,7 +219,7 @@ class Ledger:
 
 
 def _take(row: list[int], amount: Amount) -> None:
-    if any(a > r or a < 0 for a, r in zip(amount, row, strict=True)):
+    if not reaches(row, amount) or min(amount) < 0:
         message = f"{amount} cannot be taken of {tuple(row)}"
         raise LedgerError(message)
     add(row, amount, -1)

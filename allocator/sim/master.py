@@ -336,7 +336,7 @@ class EmulatedMaster:
         if refuse_ms > 0 and self.ledger.frameworks[offer.framework].active:
             now_ms = self.agenda.now_ms
             expires_ms = now_ms + max(refuse_ms, self.options.allocation_interval_ms)
-            self.ledger.refuse(offer.framework, place, Refusal(amount, expires_ms), now_ms)
+            self.ledger.refuse(offer.framework, place, Refusal(amount, expires_ms))
 
     def _note_use(self) -> None:
         self.record.note_use(self.agenda.now_ms, self.ledger.used, self.ledger.total)

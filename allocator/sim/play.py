@@ -14,6 +14,9 @@ from allocator.sim.scenario import Progress, Scenario, Stage
 
 WATCH_MS = 10_000
 
+STALL_MS = 4 * 3_600_000
+"""Where no task began or ended for so long, nothing ever will."""
+
 
 class UnfinishedError(RuntimeError):
     """Jobs were left when the time was over."""
@@ -70,7 +73,7 @@ def play(
     Raises
     ------
     UnfinishedError
-        Where jobs are left at `until_ms`.
+        Where jobs are left at `until_ms`, or nothing happens any more.
     """
     master = EmulatedMaster(link, scenario.kinds, options, timing=timing)
     progress = Progress(scenario.jobs)
@@ -87,9 +90,15 @@ def play(
     master.agenda.at(0, look, Priority.OBSERVE)
     try:
         while not progress.done:
-            if not master.step(until_ms):
-                message = f"{len(progress.ended_ms)} of {progress.jobs} jobs by {until_ms} ms"
+            if not master.step(until_ms) or _stalled(master):
+                now_ms = master.agenda.now_ms
+                message = f"{len(progress.ended_ms)} of {progress.jobs} jobs by {now_ms} ms"
                 raise UnfinishedError(message)
     finally:
         master.close()
     return Played(master, progress)
+
+
+def _stalled(master: EmulatedMaster) -> bool:
+    last_ms = master.record.time_ms[-1] if master.record.time_ms else 0
+    return master.agenda.now_ms - last_ms > STALL_MS

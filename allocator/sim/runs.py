@@ -4,7 +4,10 @@ A sidecar serves one master. So every worker has a sidecar of its own, plays its
 after the other, and switches the policy in between as an operator would.
 """
 
+import ctypes
 import multiprocessing
+import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from multiprocessing.queues import Queue
 
 CHARACTERISED = "characterised"
+PR_SET_PDEATHSIG = 1
 
 Note = tuple[str, int]
 """Name of a run, and how many of its jobs have ended."""
@@ -158,8 +162,15 @@ class _Worker:
 
 
 def _begin_worker(targets: "Queue[str]", notes: "Queue[Note | None]") -> None:
+    _end_with_parent()
     _Worker.target = targets.get()
     _Worker.notes = notes
+
+
+def _end_with_parent() -> None:
+    """Have Linux tell this process to end when its parent is gone, however it went."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _play_in_worker(run: Run) -> tuple[str, Result]:

@@ -39,11 +39,11 @@ class Session:
         self._outbox = outbox
         self._record = record
         self._opening = opening
-        self._patience_s = patience_s
+        self.patience_s = patience_s
 
     def open(self) -> None:
         """Begin a session, trying until patience ends. What is queued is part of the snapshot."""
-        deadline_s = time.monotonic() + self._patience_s
+        deadline_s = time.monotonic() + self.patience_s
         self._outbox.drain()
         self.number += 1
         while True:

@@ -1,5 +1,6 @@
 """A real sidecar as a process of its own, for as long as somebody needs it."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -12,10 +13,12 @@ import grpc
 from grpc_health.v1 import health_pb2
 
 from allocator.core import PolicySpec
+from allocator.sim.link import LinkDownError
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 
 START_S = 300.0
 STOP_S = 10.0
+ADMIN_S = 30.0
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
 
@@ -46,7 +49,7 @@ class SidecarProcess:
         self.log = directory / "sidecar.log"
         self._start_s = start_s
         assignments = {"listen.targets": self.target, "http.port": "0", **(settings or {})}
-        self._command = [sys.executable, "-m", "allocator", "serve"]
+        self._command = [*_ends_with_us(), sys.executable, "-m", "allocator", "serve"]
         for key, value in assignments.items():
             self._command += ["--set", f"{key}={value}"]
         self._process: subprocess.Popen[bytes] | None = None
@@ -115,13 +118,25 @@ class SidecarProcess:
         self.stop()
 
 
+def _ends_with_us() -> list[str]:
+    """How to start a process that is told to end when this one is gone, however it went."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
+
+
 def channel(target: str) -> grpc.Channel:
     """Make a channel to a sidecar; nothing is sent yet."""
     return grpc.insecure_channel(target, [("grpc.enable_http_proxy", 0)])
 
 
 def set_policy(target: str, spec: PolicySpec) -> None:
-    """Have a running sidecar decide otherwise from its next cycle on."""
+    """Have a running sidecar decide otherwise from its next cycle on.
+
+    Raises
+    ------
+    LinkDownError
+        Where no sidecar answers.
+    """
     policy = admin_pb2.Policy(
         name=spec.name,
         selection=spec.selection,
@@ -129,7 +144,11 @@ def set_policy(target: str, spec: PolicySpec) -> None:
         flat=spec.flat,
         parameters=spec.parameters,
     )
+    request = admin_pb2.SetPolicyRequest(policy=policy)
     with channel(target) as to_sidecar:
-        admin_pb2_grpc.AdminServiceStub(to_sidecar).SetPolicy(
-            admin_pb2.SetPolicyRequest(policy=policy), timeout=10.0
-        )
+        try:
+            admin_pb2_grpc.AdminServiceStub(to_sidecar).SetPolicy(request, timeout=ADMIN_S)
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.UNAVAILABLE:  # type: ignore[attr-defined]
+                raise
+            raise LinkDownError(f"no sidecar answers at {target}") from None

@@ -65,8 +65,10 @@ def openb(nodes: Sequence[Node], pods: Sequence[Pod], span_s: int = 1_800) -> Re
     The trace covers five months in which the cluster is mostly idle. Gaps between arrivals are cut
     to ten minutes, then all are shortened alike to fill `span_s`; lives are cut to an hour. So the
     scarcer models are in demand for more than there is. GPUs are one divisible amount an agent:
-    which device of it a pod gets is not modelled.
+    which device of it a pod gets is not modelled. A pod that fits on no agent, not even an empty
+    one, is left out.
     """
+    pods = _runnable(pods, nodes)
     gaps = [min(b.create_s - a.create_s, GAP_S_MAX) for a, b in pairwise(pods)]
     when = np.concatenate([[0], np.cumsum(gaps)]).astype(float)
     when_ms = (when * (span_s * 1000 / max(when[-1], 1))).round().astype(int).tolist()
@@ -88,3 +90,18 @@ def openb(nodes: Sequence[Node], pods: Sequence[Pod], span_s: int = 1_800) -> Re
     ]
     kinds = ("cpus", "mem", "gpus")
     return Replay(kinds, tuple((0, spec) for spec in cluster), tuple(arrivals))
+
+
+def _runnable(pods: Sequence[Pod], nodes: Sequence[Node]) -> list[Pod]:
+    """Pods that at least one node could run; nodes with GPUs are only for pods with GPUs."""
+    sorts = {(node.model, tuple(sorted(node.capacity.items()))) for node in nodes}
+
+    def fits(pod: Pod) -> bool:
+        return any(
+            ("gpus" in pod.need) >= bool(model)
+            and (not pod.models or model in pod.models)
+            and all(dict(capacity).get(name, 0) >= need for name, need in pod.need.items())
+            for model, capacity in sorts
+        )
+
+    return [pod for pod in pods if fits(pod)]

@@ -18,6 +18,7 @@ from allocator.sim.cycles import Timing
 from allocator.sim.gates import Reason
 from allocator.sim.play import play
 from allocator.sim.soak import Soak
+from allocator.sim.stream import WireLink
 from tests.sim.masters import wire_link
 
 RACES = set(Reason) - {Reason.MALFORMED, Reason.LIMIT, Reason.HEADROOM, Reason.BAD_ROLE}
@@ -29,7 +30,7 @@ class Audited:
     """A soak whose books are compared every so often, and whose sessions are cut."""
 
     soak: Soak
-    link: object
+    link: WireLink
     every_ms: int = 97
     cut_every_ms: int = 0
     compared: int = 0

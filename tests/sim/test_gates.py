@@ -138,7 +138,7 @@ def test_agents_with_gpus_are_for_frameworks_that_can_use_them():
 )
 def test_a_filter_bars_what_it_covers_up_to_its_last_moment(refused, expires_ms, expected):
     ledger = build()
-    ledger.refuse(1, (1, 1), Refusal(refused, expires_ms), 0)
+    ledger.refuse(1, (1, 1), Refusal(refused, expires_ms))
     assert reason(ledger) == expected
 
 

@@ -155,6 +155,16 @@ def test_the_openb_files():
     assert max(max(each.durations_ms) for each in scenario.arrivals) <= 3_600_000
 
 
+def test_a_pod_that_fits_nowhere_is_left_out(write):
+    nodes = read_nodes(write(NODES))
+    header, constrained, plain = PODS.splitlines()
+    on_t4 = constrained.replace("V100M16|V100M32", "T4").replace("p1", "p2")
+    too_large = plain.replace("4000", "32001").replace("p0", "p3")
+    pods = read_pods(write(f"{header}\n{constrained}\n{plain}\n{on_t4}\n{too_large}"))
+    names = [arrival.name for arrival in trace_workload.openb(nodes, pods).arrivals]
+    assert sorted(names) == ["p0", "p2"]
+
+
 # The stand-ins.
 
 

@@ -1,0 +1,118 @@
+"""`mesos-allocator demo` as a user runs it, on a small scale."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+from allocator.cli.exits import Exit
+
+
+def run(*arguments, **environment):
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-m", "allocator", "demo", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_the_demo_plays_prints_and_draws(tmp_path):
+    out = tmp_path / "out"
+    done = run("--scale", "0.04", "--out", str(out))
+    assert done.returncode == Exit.OK, done.stderr
+    names = {path.name for path in out.iterdir()}
+    pictures = {f"fig-{number}.png" for number in range(1, 6)}
+    assert names == pictures | {"runs.json", "runs.csv", "series.csv"}
+    for name in pictures:
+        assert (out / name).read_bytes().startswith(b"\x89PNG")
+    data = json.loads((out / "runs.json").read_text())
+    assert len(data["runs"]) == 12
+    assert {run["policy"] for run in data["runs"]} == {"drf", "ps-dsf", "rps-dsf", "tsf", "bf-drf"}
+    for each in data["runs"]:
+        assert each["rejected"] == {}
+        assert each["makespan_s"] > 10
+        assert 0 < each["mean"]["cpus"] <= 1
+    assert all(memory > 20 for memory in data["sidecar_memory_mib"].values())
+    lines = list(csv.DictReader((out / "runs.csv").read_text().splitlines()))
+    assert len(lines) == 12
+    assert "ps-dsf characterised" in done.stdout
+    assert "makespan" in done.stdout
+
+
+def test_a_running_sidecar_is_used_where_one_is_named(tmp_path):
+    from allocator.sim.sidecar_process import SidecarProcess
+
+    with SidecarProcess(tmp_path, {"log.level": "warning"}) as sidecar:
+        done = run(
+            *("--target", sidecar.target, "--policies", "drf", "--modes", "oblivious"),
+            *("--scale", "0.02", "--out", str(tmp_path / "out")),
+        )
+        log = sidecar.log.read_text()
+    assert done.returncode == Exit.OK, done.stderr
+    assert (tmp_path / "out" / "all.png").exists()
+    assert "error" not in log.lower()
+
+
+@pytest.mark.parametrize("trace", ["swim", "openb"])
+def test_a_trace_is_replaced_by_its_stand_in_where_it_is_missing(tmp_path, trace):
+    done = run(
+        *("--trace", trace, "--agents", "30", "--policies", "drf", "--scale", "0.01"),
+        *("--out", str(tmp_path / "out")),
+        MESOS_ALLOCATOR_TRACES=str(tmp_path),
+    )
+    assert done.returncode == Exit.OK, done.stderr
+    assert "synthetic" in done.stdout
+    data = json.loads((tmp_path / "out" / "runs.json").read_text())
+    assert all(run["rejected"] == {} for run in data["runs"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--policies", "drf,nonsense"], "--policies: 'drf,nonsense'; choose from drf"),
+        (["--modes", "half"], "--modes: 'half'; choose from oblivious, characterised"),
+        (["--trace", "google"], "--trace: 'google'; choose from section-v, swim, openb"),
+        (["--agents", "7"], "--agents: section-v has the paper's six agents"),
+        (["soak", "--policy", "nonsense"], "--policy: 'nonsense'; choose from"),
+    ],
+)
+def test_wrong_usage_is_explained(arguments, complaint):
+    done = run(*arguments)
+    assert done.returncode == Exit.USAGE
+    assert complaint in done.stderr
+
+
+def test_a_broken_trace_is_named(tmp_path):
+    (tmp_path / "FB-2009_samples_24_times_1hr_1.tsv").write_text("job0\t1\n")
+    done = run("--trace", "swim", MESOS_ALLOCATOR_TRACES=str(tmp_path))
+    assert done.returncode == Exit.FAILURE
+    assert "FB-2009_samples_24_times_1hr_1.tsv:1: has 2 fields" in done.stderr
+
+
+def test_a_target_without_a_sidecar_is_reported(tmp_path):
+    done = run("--target", f"unix:{tmp_path}/none.sock", "--scale", "0.02")
+    assert done.returncode == Exit.UNREACHABLE
+    assert "none.sock" in done.stderr
+
+
+def test_claims_are_checked_and_written(tmp_path):
+    done = run("claims", "--seeds", "2", "--scale", "0.02", "--cores", "1", "--out", str(tmp_path))
+    assert done.returncode == Exit.OK, done.stderr
+    data = json.loads((tmp_path / "claims.json").read_text())
+    assert data["seeds"] == 2
+    assert {claim["outcome"] for claim in data["claims"]} <= {"holds", "not shown", "contrary"}
+    assert all(len(claim["values"]) == 2 for claim in data["claims"])
+    assert "PS-DSF ends the batch before DRF" in done.stdout
+
+
+def test_a_soak_compares_the_books():
+    done = run("soak", "--seconds", "12", "--size", "4", "--seed", "3")
+    assert done.returncode == Exit.OK, done.stderr
+    assert "books compared 2 times" in done.stdout
