@@ -12,6 +12,7 @@ from allocator.core.snapshot import Snapshot
 from allocator.policies import POLICIES, SELECTIONS, build
 from allocator.policies.filling import Filling
 from allocator.policies.filling.arrays import Effort
+from allocator.policies.static import static_snapshot
 from tests import oracles
 from tests.strategies import after_grants, snapshots
 
@@ -61,6 +62,25 @@ def test_the_compiled_loop_gives_what_its_twin_gives(name, unit, selection, snap
 def test_so_it_does_on_larger_snapshots(name, selection, snapshot, seed):
     fast = policy(name, "", selection).allocate(snapshot, seed)
     assert rows(fast) == oracles.fill(snapshot, name, selection, seed)
+
+
+def test_of_the_few_that_are_kept_one_may_have_become_as_bad_as_one_that_is_not():
+    """Client 0 keeps agents 3 (5/6) and 1 (5/4); agent 2 (5/4 too) is not kept.
+
+    Then client 1 fills agent 3 down to 4, and agent 1 to 2. Of agents 2 and 3, now equal, the lower
+    is better. Agent 4, where neither may be, makes client 0 be looked at in time.
+    """
+    cluster = static_snapshot(
+        capacity=[[4], [4], [6], [100]],
+        demand=[[1], [2]],
+        held=np.array([[5000], [1200]]),
+        allowed=[[True, True, True, False], [True, False, True, False]],
+    )
+    for few in (2, 16):
+        joint = replace(policy("rps-dsf", "", "joint"), effort=Effort(few=few))
+        grants = rows(joint.allocate(cluster, 0))
+        assert [grant[:2] for grant in grants[:3]] == [(1, 3), (1, 1), (0, 2)]
+        assert grants == oracles.fill(cluster, "rps-dsf", "joint")
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
