@@ -149,6 +149,6 @@ def set_policy(target: str, spec: PolicySpec) -> None:
         try:
             admin_pb2_grpc.AdminServiceStub(to_sidecar).SetPolicy(request, timeout=ADMIN_S)
         except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.UNAVAILABLE:  # type: ignore[attr-defined]
+            if error.code() != grpc.StatusCode.UNAVAILABLE:
                 raise
             raise LinkDownError(f"no sidecar answers at {target}") from None
