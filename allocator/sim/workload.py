@@ -31,14 +31,14 @@ from allocator.sim.framework import Quantities
 from allocator.sim.queues import Experiment, JobQueue
 from allocator.sim.spark import Job
 
-GIB = 1024
+MIB_PER_GIB = 1024
 
 STOP_MEAN_MS = 1_500.0
 STOP_MAX_MS = 10_000
 
-TYPE_1 = {"cpus": 4 * MILLI, "mem": 14 * GIB * MILLI}
-TYPE_2 = {"cpus": 8 * MILLI, "mem": 8 * GIB * MILLI}
-TYPE_3 = {"cpus": 6 * MILLI, "mem": 11 * GIB * MILLI}
+TYPE_1 = {"cpus": 4 * MILLI, "mem": 14 * MIB_PER_GIB * MILLI}
+TYPE_2 = {"cpus": 8 * MILLI, "mem": 8 * MIB_PER_GIB * MILLI}
+TYPE_3 = {"cpus": 6 * MILLI, "mem": 11 * MIB_PER_GIB * MILLI}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Application:
 
 PI = Application(
     role="Pi",
-    executor={"cpus": 2 * MILLI, "mem": 2 * GIB * MILLI},
+    executor={"cpus": 2 * MILLI, "mem": 2 * MIB_PER_GIB * MILLI},
     slots=2,
     executors_max=64,
     tasks=(110,),  # the driver's 11,000 partitions, a hundred at a time

@@ -2,17 +2,17 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 from allocator.cli.exits import Exit
+from allocator.sim.sidecar_process import SidecarProcess
 
 
 def run(*arguments, **environment):
-    import os
-
     return subprocess.run(
         [sys.executable, "-m", "allocator", "demo", *arguments],
         capture_output=True,
@@ -47,8 +47,6 @@ def test_the_demo_plays_prints_and_draws(tmp_path):
 
 
 def test_a_running_sidecar_is_used_where_one_is_named(tmp_path):
-    from allocator.sim.sidecar_process import SidecarProcess
-
     with SidecarProcess(tmp_path, {"log.level": "warning"}) as sidecar:
         done = run(
             *("--target", sidecar.target, "--policies", "drf", "--modes", "oblivious"),

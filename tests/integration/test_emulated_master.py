@@ -10,6 +10,7 @@ from allocator.sim.audit import differences, of_ledger, of_sidecar
 from allocator.sim.catalogue import MODES
 from allocator.sim.gates import Reason
 from allocator.sim.link import LinkDownError
+from allocator.sim.master import EmulatedMaster
 from allocator.sim.play import play
 from allocator.sim.runs import Run, play_all, play_on
 from allocator.sim.sidecar_process import SidecarFailedError, SidecarProcess, set_policy
@@ -17,6 +18,8 @@ from allocator.sim.soak import Soak
 from allocator.sim.soaking import soak_sidecar
 from allocator.sim.stream import StreamLink
 from allocator.sim.workload import experiment
+from allocator.wire import SessionEndedError
+from tests.sim.masters import wire_link
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +42,6 @@ def test_an_experiment_is_played_to_its_end(sidecar, mode):
 
 def test_the_real_sidecar_decides_as_the_one_in_process(sidecar):
     """What it decides does not depend on how it is reached: same events, same decisions."""
-    from tests.sim.masters import wire_link
-
     spec = PolicySpec("drf", mode="characterised")
     scenario = experiment(2, jobs=2)
     one = play_on(Run("one", spec, 2, scenario), sidecar.target).record
@@ -119,6 +120,27 @@ def test_a_sidecar_that_shuts_down_is_called_again(tmp_path):
     assert not played.record.rejected
 
 
+def test_a_newer_master_takes_the_sidecar_over_and_the_older_is_told(sidecar):
+    older, newer = (StreamLink(sidecar.target, started_us=us) for us in (10, 20))
+    first = EmulatedMaster(older)
+    first.open()
+    run_until(first, 2_000)
+    second = EmulatedMaster(newer)
+    second.open()
+    with pytest.raises(SessionEndedError, match="superseded: instance"):
+        run_until(first, 5_000)
+    run_until(second, 5_000)
+    assert second.record.resyncs == 0
+    assert len(second.record.latency_s) == 6
+    second.close()
+    first.close()
+
+
+def run_until(master, until_ms):
+    while master.step(until_ms):
+        pass
+
+
 def test_two_workers_play_on_two_sidecars():
     spec = PolicySpec("drf", mode="characterised")
     runs = [Run(f"run {seed}", spec, seed, experiment(seed, jobs=1)) for seed in range(3)]
@@ -157,8 +179,6 @@ def test_where_nobody_listens_the_link_says_so(tmp_path):
 
 
 def play_without_patience(link):
-    from allocator.sim.master import EmulatedMaster
-
     master = EmulatedMaster(link)
     master.session.patience_s = 0.0
     master.open()

@@ -15,6 +15,7 @@ from allocator.core import (
     Transition,
     UpdateFramework,
 )
+from allocator.sim.cluster import AgentSpec
 from allocator.sim.framework import Identity
 from allocator.sim.gates import Reason
 from allocator.wire import Outcomes
@@ -72,16 +73,10 @@ def test_a_new_agent_and_a_new_framework_trigger_cycles(link):
 def test_an_agent_that_comes_later_triggers_a_cycle_for_itself(link):
     master = master_for(link)
     run(master, 300)
-    master.add_agent(next(iter_agents()))
-    master.add_agent(next(iter_agents()))
+    for name in ("second", "third"):
+        master.add_agent(AgentSpec(name, {"cpus": 1000}))
     run(master, 300)
     assert link.cycles[-1] == (300, (2, 3))
-
-
-def iter_agents():
-    from allocator.sim.cluster import AgentSpec
-
-    yield AgentSpec("other", {"cpus": 1000})
 
 
 def test_the_end_of_a_task_and_a_decline_trigger_nothing(link):
