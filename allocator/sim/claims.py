@@ -175,9 +175,12 @@ def fuller(less: Measures, more: Measures) -> float:
 
 EXECUTORS = (
     "characterised, more is allocated, but in more and shorter-lived executors, each of which "
-    "needs seconds to start and is idle at the end of its job; and once a mixture of executors "
-    "fills an agent badly, task-sized offers under DRF keep it so (V-F), while whole agents are "
-    "shuffled. Where executors start at once the first effect is gone: see the next claim"
+    "needs seconds to start and is idle at the end of its job. Where executors start at once the "
+    "claim holds: see the next line"
+)
+LOCKED_IN = (
+    "; and what V-F says of BF-DRF is true of DRF: an agent once filled with a bad mixture stays "
+    "so, for what comes free goes to whoever gave it back"
 )
 COINCIDENCE = (
     "it stays at its first packing until executors of both groups happen to end within one "
@@ -216,7 +219,8 @@ def _by_mode() -> Iterator[Claim]:
         modes = (name, OBLIVIOUS), (name, CHARACTERISED)
         text = "characterised ends the batch before oblivious"
         pair = _pair(*modes, HETERO)
-        yield Claim(text, TEXTS[name], pair, earlier, reason=EXECUTORS)
+        reason = EXECUTORS + (LOCKED_IN if name == "drf" else "")
+        yield Claim(text, TEXTS[name], pair, earlier, reason=reason)
         about = f"{TEXTS[name]}, if executors start at once"
         yield Claim(text, about, _pair(*modes, AT_ONCE), earlier)
         text = "characterised has a lower variance of utilisation"
