@@ -97,6 +97,26 @@ proto-check: $(STAMP) ## allocator/v1 is what proto/ says
 	$(call generate,.cache/proto)
 	diff -r --exclude __init__.py --exclude __pycache__ .cache/proto/allocator/v1 allocator/v1
 
+MODULE_PACKAGES := cmake g++ ninja-build pkg-config libgrpc++-dev libgtest-dev libprotobuf-dev \
+  openssl protobuf-compiler protobuf-compiler-grpc
+
+define test_client
+	cmake -S mesos-module -B .cache/module/$(1) -G Ninja --log-level=STATUS \
+	  -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS='$(2)' -DSANITIZE=$(3)
+	cmake --build .cache/module/$(1)
+	ctest --test-dir .cache/module/$(1) --output-on-failure
+endef
+
+# The driver that plays a master against real sidecars does so under the address sanitizer.
+.PHONY: module
+module: $(STAMP) ## the module's client in C++: build it, test it, also under sanitizers
+	.ci/debian-packages $(MODULE_PACKAGES)
+	$(call test_client,plain,-O1 -g1,)
+	$(call test_client,thread,-O0 -g1,thread)
+	$(call test_client,address,-O0 -g1,address)
+	MESOS_ALLOCATOR_DRIVER=$(CURDIR)/.cache/module/address/tests/client_driver \
+	  pytest --numprocesses 2 --dist worksteal tests/integration/test_cpp_client.py $(ARGS)
+
 .PHONY: image
 image: ## container image of the sidecar
 	docker build --tag mesos-allocator:$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' allocator/__init__.py) .

@@ -7,11 +7,25 @@
 #include <utility>
 #include <vector>
 
+#include <grpc/grpc.h>
+
 #include "client/queue.hpp"
 #include "client/stream.hpp"
 
 namespace allocator {
 namespace client {
+namespace {
+
+// Whoever uses gRPC last ends its threads, which may take seconds; so
+// nobody is the last one.
+void keepGrpc()
+{
+  static const bool kept = (grpc_init(), true);
+  (void) kept;
+}
+
+} // namespace {
+
 
 // What the owner's executor and the two threads have in common.
 struct Transport::Shared
@@ -63,6 +77,7 @@ Transport::Transport(
     channels(_options.channel, error)
 {
   if (error->empty()) {
+    keepGrpc();
     pumper = std::thread(&Transport::pump, this);
     worker = std::thread(&Transport::run, this);
   }
