@@ -1,0 +1,74 @@
+"""The HTTP interfaces of a master: operators' calls, its state, its metrics."""
+
+import http.client
+import json
+from typing import Any
+
+TIMEOUT_S = 30.0
+OLD_AGENTS = "sla" + "ves"
+"""The older word for agents, which `/state` and the metrics still use."""
+
+
+class CallFailedError(Exception):
+    """A call was answered with an error.
+
+    Attributes
+    ----------
+    status : int
+        Of HTTP.
+    """
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(f"{status}: {text}")
+        self.status = status
+
+
+class Operator:
+    """Calls of operators to one master, or agent, at host:port."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def request(self, method: str, path: str, body: object = None) -> Any:
+        """Send a request; gives what the JSON of the answer says, None where it is empty."""
+        connection = http.client.HTTPConnection(self.address, timeout=TIMEOUT_S)
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        try:
+            data = None if body is None else json.dumps(body)
+            connection.request(method, path, data, headers)
+            response = connection.getresponse()
+            text = response.read().decode()
+        finally:
+            connection.close()
+        if response.status >= 300:
+            raise CallFailedError(response.status, text)
+        return json.loads(text) if text else None
+
+    def call(self, kind: str, **fields: object) -> Any:
+        """Make a call such as ``call("DRAIN_AGENT", agent_id={"value": "..."})``."""
+        body: dict[str, object] = {"type": kind}
+        if fields:
+            body[kind.lower()] = fields
+        answer = self.request("POST", "/api/v1", body)
+        return answer.get(kind.lower(), {}) if answer else {}
+
+    def state(self) -> Any:
+        """Agents, frameworks with their offers, tasks and executors, all of one instant."""
+        return self.call("GET_STATE")
+
+    def metrics(self) -> dict[str, float]:
+        return self.request("GET", "/metrics/snapshot")
+
+    def old_state(self) -> Any:
+        """What `/state` says; its agents are under `OLD_AGENTS`."""
+        return self.request("GET", "/state")
+
+    def try_call(self, kind: str, **fields: object) -> int:
+        """Make a call; gives the status of HTTP, 0 where nobody answered."""
+        try:
+            self.call(kind, **fields)
+        except CallFailedError as error:
+            return error.status
+        except OSError:
+            return 0
+        return 200

@@ -1,0 +1,22 @@
+"""A Mesos for the tests that need one: ``pytest tests/cluster --mesos-root=DIR``."""
+
+import pytest
+
+from tests.cluster.mesos import Mesos, NotFoundError, find
+
+
+def pytest_addoption(parser):
+    parser.addoption("--mesos-root", help="Mesos: an install prefix or a build tree")
+    parser.addoption("--mesos-module", help="our allocator module, built for that Mesos")
+
+
+@pytest.fixture(scope="session")
+def mesos(request) -> Mesos:
+    """Programs and module, or the test is skipped."""
+    options = request.config
+    root = options.getoption("--mesos-root", default=None)
+    module = options.getoption("--mesos-module", default=None)
+    try:
+        return find(root, module)
+    except NotFoundError as error:
+        pytest.skip(str(error))

@@ -1,0 +1,62 @@
+"""Where a Mesos is: its programs, in an install prefix or a build tree, and our module for it."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAMS = ("mesos-master", "mesos-agent", "mesos-execute")
+BELOW = (".", "bin", "sbin", "src", "build/src", "libexec/mesos")
+MODULE_NAME = "org_mesosallocator_SidecarAllocator"
+
+
+class NotFoundError(Exception):
+    """What is missing, and which variable would say where it is."""
+
+
+@dataclass(frozen=True)
+class Mesos:
+    """Programs of one Mesos.
+
+    Attributes
+    ----------
+    master, agent, execute : Path
+    launcher : Path
+        The directory of the helpers of agents, such as `mesos-containerizer`.
+    module : Path
+        Our allocator, built for this Mesos.
+    """
+
+    master: Path
+    agent: Path
+    execute: Path
+    launcher: Path
+    module: Path
+
+
+def find(root: str | None = None, module: str | None = None) -> Mesos:
+    """Find the programs below `root` (or MESOS_ROOT), and the module (or MESOS_ALLOCATOR_MODULE).
+
+    Raises
+    ------
+    NotFoundError
+        Where something is missing.
+    """
+    root = root or os.environ.get("MESOS_ROOT")
+    module = module or os.environ.get("MESOS_ALLOCATOR_MODULE")
+    if not root:
+        raise NotFoundError("no Mesos: give --mesos-root or MESOS_ROOT")
+    if not module:
+        raise NotFoundError("no module: give --mesos-module or MESOS_ALLOCATOR_MODULE")
+    if not Path(module).is_file():
+        raise NotFoundError(f"MESOS_ALLOCATOR_MODULE: there is no file {module}")
+    master, agent, execute = (_program(Path(root), name) for name in PROGRAMS)
+    launcher = _program(Path(root), "mesos-containerizer").parent
+    return Mesos(master, agent, execute, launcher, Path(module).resolve())
+
+
+def _program(root: Path, name: str) -> Path:
+    for below in BELOW:
+        path = root / below / name
+        if path.is_file() and os.access(path, os.X_OK):
+            return path.resolve()
+    raise NotFoundError(f"MESOS_ROOT: there is no {name} in {root} or below it")

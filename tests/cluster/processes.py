@@ -1,0 +1,116 @@
+"""Child processes that end with us, whatever happens."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+STOP_S = 10.0
+
+
+class Child:
+    """A process in a group of its own, which logs to a file.
+
+    Parameters
+    ----------
+    command : sequence of str
+    log : Path
+        Appended to.
+    environment : mapping of str to str
+        Added to ours.
+    """
+
+    def __init__(
+        self, command: Sequence[object], log: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        # Should this process be killed, the kernel ends the child.
+        setpriv = shutil.which("setpriv")
+        guard = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+        self.log = log
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(
+                [*guard, *map(str, command)],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.poll()
+
+    def signal(self, number: int) -> None:
+        """Signal the process alone."""
+        self._process.send_signal(number)
+
+    def wait(self, within_s: float) -> int:
+        """Wait for the end; gives the exit code."""
+        return self._process.wait(within_s)
+
+    def kill(self) -> None:
+        """End the whole group at once."""
+        if self.alive:
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def stop(self, within_s: float = STOP_S) -> None:
+        """Ask the process to end, then make it."""
+        if self.alive:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.terminate()
+            try:
+                self._process.wait(within_s)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def said(self) -> str:
+        """All it has written."""
+        return self.log.read_text("utf-8", "replace")
+
+
+def end_all_below(directory: Path) -> int:
+    """Kill processes that work below a directory (executors outlive their agent); gives how many.
+
+    They are known by their working directory, which nobody else has any business in.
+    """
+    count = 0
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if (entry / "cwd").readlink().is_relative_to(directory):
+                os.kill(int(entry.name), signal.SIGKILL)
+                count += 1
+        except OSError:
+            continue
+    return count
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def until(condition: Callable[[], T], within_s: float, what: str, every_s: float = 0.1) -> T:
+    """Wait until a condition holds; gives what it gave."""
+    deadline = time.monotonic() + within_s
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"
+        time.sleep(every_s)
+    return result

@@ -1,0 +1,320 @@
+"""A small cluster on this machine: a real master, real agents, a sidecar where one is wanted."""
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from tests.cluster import books
+from tests.cluster.api import CallFailedError, Operator
+from tests.cluster.framework import Framework, Manner
+from tests.cluster.mesos import MODULE_NAME, Mesos
+from tests.cluster.processes import Child, end_all_below, free_port, until
+from tests.cluster.sidecar import Sidecar
+
+START_S = 60.0
+RESOURCES = "cpus:4;mem:4096;disk:8192;ports:[31000-31099]"
+FATAL = re.compile(r"^F\d{4} .*|.*Check failed.*|\*\*\* Aborted.*", re.MULTILINE)
+PARAMETERS = {"fallback_after_ms": "500", "answer_deadline_ms": "3000"}
+WORKERS = {"LIBPROCESS_NUM_WORKER_THREADS": "3"}
+
+
+class Agent:
+    """One agent; started again it is the same one, for its work directory stays."""
+
+    def __init__(self, world: "World", name: str, flags: Mapping[str, str]) -> None:
+        self.name, self._world = name, world
+        self.directory = world.directory / name
+        self.directory.mkdir()
+        self.address = f"127.0.0.1:{free_port()}"
+        self.child: Child | None = None
+        self.flags = {
+            "master": world.address,
+            "ip": "127.0.0.1",
+            "advertise_ip": "127.0.0.1",
+            "port": self.address.partition(":")[2],
+            "hostname": name,
+            "work_dir": str(self.directory / "work"),
+            "runtime_dir": str(self.directory / "run"),
+            "launcher_dir": str(world.mesos.launcher),
+            "launcher": "posix",
+            "isolation": "posix/cpu,posix/mem",
+            "containerizers": "mesos",
+            "systemd_enable_support": "false",
+            "hostname_lookup": "false",
+            "switch_user": "false",
+            "resources": RESOURCES,
+            "registration_backoff_factor": "200ms",
+            "executor_shutdown_grace_period": "1secs",
+            "executor_registration_timeout": "3mins",
+            **flags,
+        }
+
+    def start(self) -> Self:
+        """Start the process; `World.wait_for_agents` waits until it is registered."""
+        command: list[object] = [*_without_cgroup2_aside(), self._world.mesos.agent]
+        command += [f"--{key}={value}" for key, value in self.flags.items()]
+        self.child = Child(command, self.directory.with_suffix(".log"), WORKERS)
+        return self
+
+    def crash(self) -> None:
+        assert self.child is not None
+        self.child.kill()
+
+    def signal(self, number: int) -> None:
+        assert self.child is not None
+        self.child.signal(number)
+
+    def id(self) -> str:
+        """The agent's id, by its hostname."""
+        for agent in self._world.operator.call("GET_AGENTS").get("agents", []):
+            if agent["agent_info"]["hostname"] == self.name:
+                return agent["agent_info"]["id"]["value"]
+        raise AssertionError(f"{self.name} is not registered")
+
+
+class World:
+    """A master, agents and what else was started; all of it ends with the context.
+
+    Parameters
+    ----------
+    mesos : Mesos
+    built_in : bool
+        True: Mesos's own allocator, and no sidecar.
+    agents : int
+    interval : str
+        Allocation interval, such as ``1secs``.
+    parameters : mapping of str to str
+        More of the module's.
+    flags : mapping of str to str
+        More of the master's.
+    """
+
+    def __init__(
+        self,
+        mesos: Mesos,
+        *,
+        built_in: bool = False,
+        agents: int = 2,
+        interval: str = "1secs",
+        parameters: Mapping[str, str] | None = None,
+        flags: Mapping[str, str] | None = None,
+        agent_flags: Mapping[str, str] | None = None,
+        sidecar: bool = True,
+    ) -> None:
+        self.mesos, self.built_in = mesos, built_in
+        # Short, for a Unix socket's path has about 100 characters.
+        self.directory = Path(tempfile.mkdtemp(prefix="cluster-"))
+        self.address = f"127.0.0.1:{free_port()}"
+        self.operator = Operator(self.address)
+        self.sidecar = Sidecar(self.directory)
+        self.agents: list[Agent] = []
+        self.frameworks: list[Framework] = []
+        self._wanted = agents, sidecar and not built_in
+        self._parameters = {**PARAMETERS, "target": self.sidecar.target, **(parameters or {})}
+        self._agent_flags = dict(agent_flags or {})
+        self._flags = {
+            "ip": "127.0.0.1",
+            "advertise_ip": "127.0.0.1",
+            "port": self.address.partition(":")[2],
+            "hostname": "127.0.0.1",
+            "work_dir": str(self.directory / "master"),
+            "webui_dir": str(self.directory),
+            "registry": "in_memory",
+            "allocation_interval": interval,
+            **(flags or {}),
+        }
+        self.master: Child | None = None
+        self.fine = False
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, kind: object, *_error: object) -> None:
+        self.fine = kind is None
+        self.close()
+
+    def _start(self) -> None:
+        agents, sidecar = self._wanted
+        if sidecar:
+            self.sidecar.start()
+        self.start_master()
+        for number in range(agents):
+            attributes = f"rack:r{number % 2};disk:{'ssd' if number % 2 else 'hdd'}"
+            self.add_agent(f"agent-{number}", attributes=attributes)
+        self.wait_for_agents(agents)
+        if sidecar:
+            self.wait_connected()
+
+    def start_master(self) -> None:
+        """Start the master, and wait until it is elected."""
+        flags = dict(self._flags)
+        if not self.built_in:
+            manifest = self.directory / "modules.json"
+            pairs = [{"key": key, "value": value} for key, value in self._parameters.items()]
+            module = {"name": MODULE_NAME, "parameters": pairs}
+            library = {"file": str(self.mesos.module), "modules": [module]}
+            manifest.write_text(json.dumps({"libraries": [library]}))
+            flags |= {"modules": f"file://{manifest}", "allocator": MODULE_NAME}
+        command: list[object] = [self.mesos.master]
+        command += [f"--{key}={value}" for key, value in flags.items()]
+        self.master = Child(command, self.directory / "master.log", WORKERS)
+        until(self._elected, START_S, "the master is elected")
+
+    def _elected(self) -> bool:
+        assert self.master is not None
+        assert self.master.alive, f"the master ended:\n{self.master.said()[-3000:]}"
+        try:
+            return bool(self.operator.metrics().get("master/elected"))
+        except (OSError, CallFailedError):
+            return False
+
+    def add_agent(self, name: str, **flags: str) -> Agent:
+        """Start an agent with more flags of Mesos."""
+        agent = Agent(self, name, {**self._agent_flags, **flags}).start()
+        self.agents.append(agent)
+        return agent
+
+    def wait_for_agents(self, count: int, within_s: float = START_S) -> None:
+        """Wait until so many agents are active."""
+
+        def active() -> bool:
+            self.check_master()
+            rows = self.operator.call("GET_AGENTS").get("agents", [])
+            return sum(row["active"] for row in rows) == count
+
+        until(active, within_s, f"{count} agents are active")
+
+    def wait_connected(self, within_s: float = 60.0) -> float:
+        """Wait until the module has a session; gives how long that took, in seconds."""
+        begun_s = time.monotonic()
+        until(
+            lambda: self.operator.metrics()["allocator/sidecar/connected"] == 1,
+            within_s,
+            "the module has a session",
+            0.05,
+        )
+        return time.monotonic() - begun_s
+
+    def framework(
+        self, name: str, *roles: str, manner: Manner | None = None, **more: Any
+    ) -> Framework:
+        """Subscribe a framework."""
+        framework = Framework(self.address, name, roles or ("*",), manner, **more)
+        self.frameworks.append(framework)
+        return framework.start()
+
+    def execute(self, name: str, command: str, **flags: str) -> Child:
+        """Start `mesos-execute`."""
+        words: list[object] = [self.mesos.execute, f"--master={self.address}", f"--name={name}"]
+        words += [f"--command={command}"]
+        words += [f"--{key}={value}" for key, value in flags.items()]
+        return Child(words, self.directory / f"{name}.log", {"LIBPROCESS_IP": "127.0.0.1"})
+
+    def check_master(self) -> None:
+        """Fail where the master is gone, or said something fatal."""
+        assert self.master is not None
+        said = self.master.said()
+        bad = FATAL.findall(said)
+        assert self.master.alive, f"the master ended: {bad or said[-2000:]}"
+        assert not bad, bad
+
+    def differences(self) -> list[str]:
+        """Compare the books of master and sidecar; see `books.all_differences`."""
+        return books.all_differences(self.operator, self.sidecar)
+
+    def wait_for_agreement(self, within_s: float = 20.0) -> None:
+        """Wait until all books agree."""
+        deadline_s = time.monotonic() + within_s
+        while found := self.differences():
+            self.check_master()
+            assert time.monotonic() < deadline_s, "\n".join(found)
+            time.sleep(0.2)
+
+    def close(self) -> None:
+        """End everything; the directory stays where something went wrong."""
+        for framework in self.frameworks:
+            framework.disconnect()
+        for agent in self.agents:
+            if agent.child is not None:
+                agent.child.kill()
+        if self.master is not None:
+            self.master.stop()
+        self.sidecar.stop()
+        while end_all_below(self.directory):
+            time.sleep(0.1)
+        if self.fine:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Sampler:
+    """Looks at the master again and again, and keeps what must never be seen.
+
+    Attributes
+    ----------
+    samples : int
+    found : list of str
+        Agents with more given than they have.
+    """
+
+    def __init__(self, operator: Operator, every_s: float = 0.2) -> None:
+        self._operator, self._every_s = operator, every_s
+        self.samples = 0
+        self.found: list[str] = []
+        self.failures: list[str] = []
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every_s):
+            try:
+                state = self._operator.state()
+            except (OSError, CallFailedError) as error:
+                self.failures.append(repr(error))
+                continue
+            self.samples += 1
+            self.found += books.over_committed(state)
+
+
+def _without_cgroup2_aside() -> list[str]:
+    """How to start an agent where cgroups v2 are mounted beside v1.
+
+    Agents from 1.12 on refuse such a machine, though none of ours uses cgroups: they get a mount
+    namespace without that mount.
+    """
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    aside = [each[1] for each in mounts if each[2] == "cgroup2" and each[1] != "/sys/fs/cgroup"]
+    if not aside:
+        return []
+    script = f"umount {' '.join(aside)} && exec \"$@\""
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "agent"]
+
+
+def run(child: Child, within_s: float = 120.0) -> str:
+    """Wait for a command's good end; gives what it said."""
+    try:
+        code = child.wait(within_s)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        code = -1
+    assert code == 0, child.said()[-3000:]
+    return child.said()
