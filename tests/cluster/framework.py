@@ -46,6 +46,8 @@ class Framework:
         Those that are out, by id.
     offered_at : list of float
         When offers came, monotonic, in seconds.
+    seen : list of offer
+        All that came.
     tasks : dict of str to list of str
         The states of each task in order, without ``TASK_``; empty before the first.
     counts : Counter
@@ -73,6 +75,7 @@ class Framework:
         self.framework_id = framework_id or ""
         self.offers: dict[str, Offer] = {}
         self.offered_at: list[float] = []
+        self.seen: list[Offer] = []
         self.tasks: dict[str, list[str]] = {}
         self.messages: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
@@ -193,6 +196,7 @@ class Framework:
             self.offered_at.append(now_s)
             for offer in event["offers"]:
                 self.offers[offer["id"]["value"]] = offer
+                self.seen.append(offer)
                 self.counts["offers"] += 1
         for offer in event["offers"]:
             self.manner(self, offer)
@@ -237,20 +241,24 @@ class Framework:
             ids = [offer["id"]]
             self.call("DECLINE", offer_ids=ids, filters={"refuse_seconds": refuse_s})
 
-    def accept(self, offer: Offer, operations: list[Any], refuse_s: float = 0.0) -> None:
-        if self.take(offer):
-            self.call(
-                "ACCEPT",
-                offer_ids=[offer["id"]],
-                operations=operations,
-                filters={"refuse_seconds": refuse_s},
-            )
+    def accept(self, offer: Offer, operations: list[Any], refuse_s: float = 0.0) -> bool:
+        """Use an offer, giving the rest back; False where it is gone."""
+        if not self.take(offer):
+            return False
+        self.call(
+            "ACCEPT",
+            offer_ids=[offer["id"]],
+            operations=operations,
+            filters={"refuse_seconds": refuse_s},
+        )
+        return True
 
-    def launch(self, offer: Offer, resources: list[Any], seconds: float) -> str:
-        """Run `sleep` on resources of the offer, giving the rest back; gives the task's id."""
+    def launch(self, offer: Offer, resources: list[Any], seconds: float, *before: Any) -> str:
+        """Run `sleep` on resources of the offer, after other operations; gives the task's id.
+
+        It is empty where the offer is gone.
+        """
         task_id = f"{self.name}-{next(_numbers)}"
-        with self.lock:
-            self.tasks[task_id] = []
         task = {
             "name": task_id,
             "task_id": {"value": task_id},
@@ -258,8 +266,12 @@ class Framework:
             "resources": resources,
             "command": {"value": f"sleep {seconds:g}"},
         }
-        self.accept(offer, [{"type": "LAUNCH", "launch": {"task_infos": [task]}}])
-        return task_id
+        operations = [*before, {"type": "LAUNCH", "launch": {"task_infos": [task]}}]
+        with self.lock:
+            if self.accept(offer, operations):
+                self.tasks.setdefault(task_id, [])
+                return task_id
+        return ""
 
     def decline_all(self, refuse_s: float = 0.0) -> None:
         with self.lock:

@@ -93,7 +93,7 @@ class World:
     parameters : mapping of str to str
         More of the module's.
     flags : mapping of str to str
-        More of the master's.
+        More of the master's; ``{directory}`` is where all of it lives.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class World:
             "webui_dir": str(self.directory),
             "registry": "in_memory",
             "allocation_interval": interval,
-            **(flags or {}),
+            **{key: value.format(directory=self.directory) for key, value in (flags or {}).items()},
         }
         self.master: Child | None = None
         self.fine = False
@@ -305,7 +305,7 @@ def _without_cgroup2_aside() -> list[str]:
     aside = [each[1] for each in mounts if each[2] == "cgroup2" and each[1] != "/sys/fs/cgroup"]
     if not aside:
         return []
-    script = f"umount {' '.join(aside)} && exec \"$@\""
+    script = f'umount {" ".join(aside)} && exec "$@"'
     return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "agent"]
 
 

@@ -1,0 +1,155 @@
+"""Scenarios: what operators and frameworks do to a cluster, and what is seen of it.
+
+A scenario is a function of a running cluster that gives what was observed. It is run with Mesos's
+own allocator and with ours, and must give the same.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.cluster import books
+from tests.cluster.amounts import Amounts, amounts_of
+from tests.cluster.framework import Framework
+from tests.cluster.manners import role_of, task_resources
+from tests.cluster.mesos import Mesos
+from tests.cluster.processes import until
+from tests.cluster.world import World
+
+Outcome = dict[str, object]
+"""What was observed, by what it is called."""
+
+INTERVAL_S = 0.5
+ALLOCATORS = ("built-in", "sidecar", "fallback")
+"""Mesos's own; ours with a sidecar; ours without one."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A function, and what it needs of the cluster beside the usual."""
+
+    function: Callable[[World], Outcome]
+    needs: dict[str, Any] = field(default_factory=dict)
+
+
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(**needs: Any) -> Callable[[Callable[[World], Outcome]], Callable[[World], Outcome]]:
+    """Register a scenario under the name of its function; `needs` are options of `World`."""
+
+    def register(function: Callable[[World], Outcome]) -> Callable[[World], Outcome]:
+        SCENARIOS[function.__name__] = Scenario(function, needs)
+        return function
+
+    return register
+
+
+def observe(mesos: Mesos, name: str, allocator: str) -> Outcome:
+    """Run a scenario in a cluster of its own; the master must survive, with nothing given twice."""
+    scenario = SCENARIOS[name]
+    options: dict[str, Any] = {
+        "interval": f"{INTERVAL_S * 1000:.0f}ms",
+        "built_in": allocator == "built-in",
+        "sidecar": allocator == "sidecar",
+        **scenario.needs,
+    }
+    with World(mesos, **options) as world:
+        outcome = scenario.function(world)
+        world.check_master()
+        assert not books.over_committed(world.operator.state())
+    return outcome
+
+
+# What scenarios are made of.
+
+
+def settle(intervals: float = 4.0) -> None:
+    """Let some allocation cycles pass."""
+    time.sleep(intervals * INTERVAL_S)
+
+
+def forget(*frameworks: Framework) -> None:
+    """Forget which offers came, and give those back that are out."""
+    for framework in frameworks:
+        framework.decline_all()
+        framework.seen.clear()
+
+
+def seen(framework: Framework, agent_id: str | None = None, role: str | None = None) -> int:
+    """How many offers came since, from an agent or to a role."""
+    return sum(
+        (agent_id is None or offer["agent_id"]["value"] == agent_id)
+        and (role is None or role_of(offer) == role)
+        for offer in list(framework.seen)
+    )
+
+
+def comes(framework: Framework, agent_id: str | None = None, role: str | None = None) -> bool:
+    """Whether such an offer comes within ten seconds."""
+    try:
+        until(lambda: seen(framework, agent_id, role), 10, "an offer", 0.05)
+    except AssertionError:
+        return False
+    return True
+
+
+def reaches(framework: Framework, task_id: str, state: str, within_s: float = 40.0) -> bool:
+    """Whether a task's newest state becomes this one."""
+    try:
+        until(lambda: framework.tasks[task_id][-1:] == [state], within_s, state, 0.05)
+    except AssertionError:
+        return False
+    return True
+
+
+def out(frameworks: Iterable[Framework], agent_id: str | None = None) -> Amounts:
+    """What is in the offers that are out to these frameworks."""
+    sums: Amounts = Amounts()
+    for framework in frameworks:
+        with framework.lock:
+            for offer in framework.offers.values():
+                if agent_id in (None, offer["agent_id"]["value"]):
+                    sums.update(amounts_of(offer["resources"]))
+    return sums
+
+
+def all_out(frameworks: Iterable[Framework], agent_id: str | None = None) -> Amounts:
+    """What is out to frameworks that keep their offers, once nothing more comes."""
+    settle(2)
+    last = out(frameworks, agent_id)
+    for _ in range(20):
+        settle(3)
+        now = out(frameworks, agent_id)
+        if now == last:
+            break
+        last = now
+    return last
+
+
+def run_on(
+    framework: Framework,
+    agent_id: str,
+    cpus: float = 0.5,
+    mem_mib: float = 64,
+    seconds: float = 600,
+) -> str:
+    """Launch one task on this agent, and wait until it runs; gives its id."""
+    launched: list[str] = []
+    manner = framework.manner
+
+    def once(each: Framework, offer: Any) -> None:
+        resources = task_resources(offer, cpus, mem_mib)
+        wanted = offer["agent_id"]["value"] == agent_id and not launched
+        if wanted and resources is not None:
+            launched.extend(filter(None, [each.launch(offer, resources, seconds)]))
+        else:
+            each.decline(offer)
+
+    framework.manner = once
+    framework.decline_all()
+    until(lambda: launched, 20, f"{framework.name} launches on {agent_id}", 0.05)
+    assert reaches(framework, launched[0], "RUNNING"), framework.tasks
+    framework.manner = manner
+    return launched[0]
