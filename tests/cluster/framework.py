@@ -86,7 +86,7 @@ class Framework:
         self._info: dict[str, Any] = {
             "user": "root",
             "name": name,
-            "roles": list(roles),
+            **({"roles": list(roles)} if "MULTI_ROLE" in capabilities else {"role": roles[0]}),
             "failover_timeout": failover_timeout_s,
             "checkpoint": True,
             "capabilities": [{"type": each} for each in capabilities],
@@ -99,7 +99,7 @@ class Framework:
         self._subscribed = threading.Event()
         self._closing = False
         self._calls: http.client.HTTPConnection | None = None
-        self._stream: http.client.HTTPConnection | None = None
+        self._socket: socket.socket | None = None
         self._reader = threading.Thread(target=self._read, name=f"framework {name}", daemon=True)
 
     # The session.
@@ -117,9 +117,9 @@ class Framework:
     def disconnect(self) -> None:
         """Close the stream as a scheduler does that dies."""
         self._closing = True
-        if self._stream is not None and self._stream.sock is not None:
+        if self._socket is not None:
             with contextlib.suppress(OSError):
-                self._stream.sock.shutdown(socket.SHUT_RDWR)
+                self._socket.shutdown(socket.SHUT_RDWR)
         if self._reader.is_alive() and self._reader is not threading.current_thread():
             self._reader.join(30)
 
@@ -139,10 +139,11 @@ class Framework:
         if self._constraints is not None:
             body["subscribe"]["offer_constraints"] = self._constraints
         # The timeout bounds the silence between two heartbeats (15 s).
-        self._stream = http.client.HTTPConnection(self.address, timeout=120)
+        stream = http.client.HTTPConnection(self.address, timeout=120)
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        self._stream.request("POST", "/api/v1/scheduler", json.dumps(body), headers)
-        response = self._stream.getresponse()
+        stream.request("POST", "/api/v1/scheduler", json.dumps(body), headers)
+        self._socket = stream.sock
+        response = stream.getresponse()
         if response.status != 200:
             raise ValueError(response.read().decode())
         self._stream_id = response.getheader("Mesos-Stream-Id") or ""

@@ -1,9 +1,12 @@
 """What frameworks do with their offers."""
 
+import itertools
 import random
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
-from tests.cluster.amounts import plain, scalar
+from tests.cluster.amounts import plain, reserved, scalar
 from tests.cluster.framework import Framework, Manner, Offer
 
 
@@ -72,3 +75,71 @@ def fickle(seed: int, cpus: float, mem_mib: float, seconds: float, at_once: int)
             framework.call("REVIVE", roles=[role_of(offer)])
 
     return manner
+
+
+class Steward:
+    """A framework that reserves, makes volumes, grows, shrinks and destroys them, and unreserves.
+
+    Attributes
+    ----------
+    done : Counter
+        Operations asked for, by type.
+    """
+
+    def __init__(self, seed: int, at_once: int = 2) -> None:
+        self._random = random.Random(seed)
+        self._at_once = at_once
+        self._names = (f"volume-{seed}-{number}" for number in itertools.count())
+        self.done: Counter[str] = Counter()
+
+    def __call__(self, framework: Framework, offer: Offer) -> None:
+        """Do one thing with the offer that can be done with it, or decline."""
+        ways = list(self._ways(offer))
+        if not ways or self._random.random() < 0.15:
+            framework.decline(offer, self._random.choice((0.0, 0.0, 1.0)))
+            return
+        kind, fields = self._random.choice(ways)
+        if kind == "LAUNCH":
+            if len(framework.running()) < self._at_once:
+                self.done[kind] += bool(framework.launch(offer, fields["resources"], 3))
+            else:
+                framework.decline(offer)
+            return
+        self.done[kind] += framework.accept(offer, [{"type": kind, kind.lower(): fields}])
+
+    def _ways(self, offer: Offer) -> Iterator[tuple[str, dict[str, Any]]]:
+        role = role_of(offer)
+        mine = [each for each in offer["resources"] if each.get("reservations")]
+        volumes = [each for each in mine if "disk" in each]
+        space = [each for each in mine if each["name"] == "disk" and "disk" not in each]
+        for resource in offer["resources"]:
+            if plain(resource) and resource["scalar"]["value"] >= 1:
+                yield "RESERVE", {"resources": [reserved(self._part(resource, 0.3), role)]}
+        for resource in mine:
+            if "disk" not in resource:
+                yield "UNRESERVE", {"resources": [self._part(resource, 1.0)]}
+        for resource in space:
+            yield "CREATE", {"volumes": [self._volume(resource)]}
+        for volume in volumes:
+            yield "DESTROY", {"volumes": [volume]}
+            for addition in space:
+                yield "GROW_VOLUME", {"volume": volume, "addition": self._part(addition, 0.5)}
+            if volume["scalar"]["value"] > 2:
+                yield "SHRINK_VOLUME", {"volume": volume, "subtract": {"value": 1}}
+            task = task_resources(offer, 0.1, 32)
+            if task is not None:
+                yield "LAUNCH", {"resources": [*task, volume]}
+
+    def _part(self, resource: Any, most: float) -> dict[str, Any]:
+        """Some of a resource, up to a part of it."""
+        value = resource["scalar"]["value"]
+        part = value if most == 1.0 and self._random.random() < 0.5 else value * most
+        part = round(part * self._random.choice((1.0, 0.5, 0.25)), 3)
+        return {**resource, "scalar": {"value": max(part, 0.001)}}
+
+    def _volume(self, space: Any) -> dict[str, Any]:
+        disk = {
+            "persistence": {"id": next(self._names)},
+            "volume": {"container_path": "data", "mode": "RW"},
+        }
+        return {**self._part(space, 0.5), "disk": disk}

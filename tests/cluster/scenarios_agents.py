@@ -91,8 +91,8 @@ def an_agent_is_drained(world: World) -> Outcome:
     """Its task is killed, no offer names it until it is activated again."""
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng", manner=refuse())
-    keeper = world.framework("two", "ads")
     task = run_on(framework, agent_id)
+    keeper = world.framework("two", "ads")
     until(lambda: out([keeper], agent_id), 20, "the other is offered what is left")
     kept = set(keeper.offers)
     status = world.operator.try_call(

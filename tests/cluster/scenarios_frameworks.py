@@ -69,8 +69,8 @@ def a_framework_is_torn_down(world: World) -> Outcome:
     """Its tasks end, all that it held goes to the other."""
     agent_id = world.agents[0].id()
     doomed = world.framework("doomed", "eng")
-    other = world.framework("other", "ads")
     run_on(doomed, agent_id)
+    other = world.framework("other", "ads")
     before = all_out([doomed, other])
     status = world.operator.try_call("TEARDOWN", framework_id={"value": doomed.framework_id})
     until(lambda: _known(world, doomed) is None, 20, "it is gone")
@@ -84,8 +84,8 @@ def a_framework_leaves_for_good(world: World) -> Outcome:
     """Without a failover timeout it is removed when its scheduler goes, tasks and all."""
     agent_id = world.agents[0].id()
     doomed = world.framework("doomed", "eng", failover_timeout_s=0)
-    other = world.framework("other", "ads")
     run_on(doomed, agent_id)
+    other = world.framework("other", "ads")
     doomed.disconnect()
     until(lambda: _known(world, doomed) is None, 20, "it is gone")
     until(lambda: out([other])["cpus"] == 8000, 20, "all goes to the other")

@@ -1,0 +1,299 @@
+"""A server that speaks the protocol and decides nonsense.
+
+It learns every handle there is, as a sidecar does, so that most of its decisions get past the
+first look: they name agents, frameworks, roles and kinds that exist. What cannot be believed
+(columns of unequal length, answers twice, noise) ends sessions, and so is rarer.
+"""
+
+import random
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Self
+
+import grpc
+
+from allocator.v1 import session_pb2 as pb
+
+SERVICE, METHOD = "allocator.v1.SessionService", "Session"
+ROWS_MAX = 60_000
+"""Rows of an oversized answer; about three MiB."""
+
+INT64_MAX = 2**63 - 1
+UINT32_MAX = 2**32 - 1
+NAN = struct.pack("<d", float("nan"))
+
+
+class World:
+    """What a session has been told of: handles, and the capacities of agents by kind."""
+
+    def __init__(self) -> None:
+        self.kinds: set[int] = set()
+        self.roles: set[int] = set()
+        self.clients: dict[int, list[int]] = {}
+        self.agents: dict[int, dict[int, int]] = {}
+
+    def hear(self, request: Any) -> None:
+        """Remember what a message tells."""
+        chunk = request.snapshot
+        self._define(chunk)
+        for agent in chunk.agents:
+            self._agent(agent)
+        for framework in chunk.frameworks:
+            self.clients[framework.framework] = list(framework.roles)
+        for event in request.events.events:
+            match event.WhichOneof("event"):
+                case "define":
+                    self._define(event.define)
+                case "add_agent":
+                    self._agent(event.add_agent)
+                case "update_agent" | "update_allocation":
+                    self._define_amounts(event)
+                case "remove_agent":
+                    self.agents.pop(event.remove_agent.agent, None)
+                case "add_framework":
+                    added = event.add_framework
+                    self.clients[added.framework] = list(added.roles)
+                case "update_framework":
+                    updated = event.update_framework
+                    self.clients[updated.framework] = list(updated.roles)
+                case "remove_framework":
+                    self.clients.pop(event.remove_framework.framework, None)
+
+    def _define(self, message: Any) -> None:
+        self.kinds.update(kind.kind for kind in message.kinds)
+        self.roles.update(role.role for role in message.roles)
+
+    def _agent(self, agent: Any) -> None:
+        amounts = dict(zip(agent.capacity.kind, agent.capacity.amount, strict=True))
+        self.agents[agent.agent] = amounts
+
+    def _define_amounts(self, event: Any) -> None:
+        if event.HasField("update_agent") and event.update_agent.HasField("capacity"):
+            agent = event.update_agent
+            amounts = dict(zip(agent.capacity.kind, agent.capacity.amount, strict=True))
+            self.agents[agent.agent] = amounts
+
+
+class HostileSidecar:
+    """The server.
+
+    Parameters
+    ----------
+    target : str
+        Where it listens, such as ``unix:PATH``.
+    seed : int
+    ended : float
+        Part of the answers that a module must end the session for.
+
+    Attributes
+    ----------
+    said : Counter
+        Answers by manner.
+    rows : int
+        Decisions made.
+    streams : int
+    """
+
+    def __init__(self, target: str, seed: int, ended: float = 0.02) -> None:
+        self._random = random.Random(seed)
+        self._ended = ended
+        self.said: Counter[str] = Counter()
+        self.rows = self.streams = 0
+        self._lock = threading.Lock()
+        handler: Any = grpc.stream_stream_rpc_method_handler(self._session)
+        self._server = grpc.server(
+            ThreadPoolExecutor(16),
+            options=[("grpc.max_send_message_length", 64 * 2**20)],
+        )
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),)
+        )
+        self._server.add_insecure_port(target)
+
+    def __enter__(self) -> Self:
+        self._server.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._server.stop(0).wait()
+
+    def _session(self, requests: Iterator[bytes], _context: object) -> Iterator[bytes]:
+        self.streams += 1
+        world, cycles, decision = World(), 0, 1
+        last: list[bytes] = []
+        for data in requests:
+            request = pb.SessionRequest.FromString(data)
+            world.hear(request)
+            answer = pb.SessionResponse()
+            match request.WhichOneof("message"):
+                case "hello":
+                    answer.welcome.protocol_version = 1
+                    answer.welcome.sidecar_id = "hostile"
+                    yield answer.SerializeToString()
+                case "events":
+                    answer.decisions.sequence = request.events.sequence
+                    answer.decisions.first_decision = decision
+                    if request.events.cycle:
+                        cycles += 1
+                        answer.decisions.cycle = cycles
+                        self._believed(answer.decisions.grants, world)
+                    decision += len(answer.decisions.grants.framework)
+                    self.rows += len(answer.decisions.grants.framework)
+                    yield from self._say(answer, last)
+
+    def _say(self, answer: Any, last: list[bytes]) -> Iterator[bytes]:
+        honest = answer.SerializeToString()
+        if self._random.random() < self._ended:
+            manner = self._random.choice(ENDING)
+            self.said[manner] += 1
+            yield from getattr(self, "_" + manner)(answer, honest, last)
+        else:
+            if self._random.random() < 0.05:
+                time.sleep(self._random.choice((0.3, 0.8, 1.5)))
+                self.said["late"] += 1
+            yield honest
+        last.append(honest)
+        del last[:-20]
+
+    # Answers that a module has to take row by row.
+
+    def _believed(self, grants: Any, world: World) -> None:
+        """Some rows of some manner about the world, in any order."""
+        if not world.agents or not world.clients:
+            return
+        manner = self._random.choice(BELIEVED)
+        self.said[manner] += 1
+        kinds = sorted(world.kinds)
+        grants.kind.extend(kinds)
+        count = ROWS_MAX if manner == "oversized" else self._random.randint(1, 40)
+        if manner == "oversized" and self._random.random() < 0.9:
+            count = 500
+        rows = [self._row(manner, kinds, world) for _ in range(count)]
+        if manner == "twice":
+            rows += rows
+        self._random.shuffle(rows)
+        for framework, role, agent, amounts in rows:
+            grants.framework.append(framework)
+            grants.role.append(role)
+            grants.agent.append(agent)
+            grants.amount.extend(amounts)
+
+    def _row(self, manner: str, kinds: list[int], world: World) -> tuple[int, int, int, list[int]]:
+        framework = self._random.choice(sorted(world.clients))
+        roles = world.clients[framework] or [0]
+        role, agent = self._random.choice(roles), self._random.choice(sorted(world.agents))
+        capacity = world.agents[agent]
+        amounts = [capacity.get(kind, 0) for kind in kinds]
+        if manner == "small":
+            amounts = [min(each, self._random.choice((0, 1, 10, 500, 64_000))) for each in amounts]
+        elif manner == "reserved":
+            amounts = [self._random.choice((0, 1, 1000, 100_000, 10**9)) for _ in kinds]
+        elif manner == "nobody":
+            framework = self._random.choice((framework, 0, 999, UINT32_MAX))
+            role = self._random.choice((role, 0, 999, UINT32_MAX))
+            agent = self._random.choice((agent, 0, 999, UINT32_MAX))
+        elif manner == "crossed":
+            role = self._random.choice(sorted(world.roles | {0}))
+        elif manner == "vast":
+            amounts = [self._random.choice((2**53, 2**50, each)) for each in amounts]
+        elif manner == "nothing":
+            amounts = [0 for _ in kinds]
+        return framework, role, agent, amounts
+
+    # Answers that end a session.
+
+    def _negative(self, answer, honest, last):
+        amounts = answer.decisions.grants.amount
+        if amounts:
+            number = self._random.choice((-1, -(2**63), INT64_MAX))
+            amounts[self._random.randrange(len(amounts))] = number
+        yield answer.SerializeToString()
+
+    def _uneven(self, answer, honest, last):
+        grants = answer.decisions.grants
+        if grants.agent:
+            self._random.choice((grants.agent, grants.role, grants.amount, grants.kind)).pop()
+        yield answer.SerializeToString()
+
+    def _noise(self, answer, honest, last):
+        yield self._random.randbytes(self._random.choice((1, 40, 4000)))
+
+    def _not_a_number(self, answer, honest, last):
+        """An amount that is a double, where an integer belongs (field 5 of `grants`)."""
+        grants = b"\x29" + NAN
+        decisions = answer.decisions.SerializeToString() + b"\x22" + bytes([len(grants)]) + grants
+        yield pb.SessionResponse(decisions=pb.DecisionBatch()).SerializeToString()[:1] + _length(
+            decisions
+        )
+
+    def _flipped(self, answer, honest, last):
+        data = bytearray(honest)
+        for _ in range(3):
+            data[self._random.randrange(len(data))] ^= 1 << self._random.randrange(8)
+        yield bytes(data)
+
+    def _repeated(self, answer, honest, last):
+        yield honest
+        yield honest
+
+    def _reordered(self, answer, honest, last):
+        yield self._random.choice(last) if last else honest
+
+    def _renumbered(self, answer, honest, last):
+        field = self._random.choice(("sequence", "cycle", "first_decision"))
+        number = self._random.choice((0, getattr(answer.decisions, field) + 1, 2**64 - 1))
+        setattr(answer.decisions, field, number)
+        yield answer.SerializeToString()
+
+    def _immense(self, answer, honest, last):
+        error = pb.Error(message="x" * (12 * 2**20))
+        yield pb.SessionResponse(error=error).SerializeToString()
+
+    def _rude(self, answer, honest, last):
+        error = pb.Error(message="x" * 1000)
+        error.code = self._random.randrange(30)  # type: ignore[assignment]
+        yield pb.SessionResponse(error=error).SerializeToString()
+
+    def _silent(self, answer, honest, last):
+        time.sleep(5)
+        yield honest
+
+
+def _length(data: bytes) -> bytes:
+    """The data behind its length, as in protobuf."""
+    size, head = len(data), b""
+    while size >= 128:
+        head += bytes([size & 127 | 128])
+        size >>= 7
+    return head + bytes([size]) + data
+
+
+BELIEVED = (
+    "greedy",
+    "small",
+    "small",
+    "reserved",
+    "nobody",
+    "crossed",
+    "vast",
+    "nothing",
+    "twice",
+    "oversized",
+)
+ENDING = (
+    "negative",
+    "uneven",
+    "noise",
+    "not_a_number",
+    "flipped",
+    "repeated",
+    "reordered",
+    "renumbered",
+    "immense",
+    "rude",
+    "silent",
+)

@@ -1,0 +1,25 @@
+"""What operators and frameworks see of our allocator is what they see of Mesos's own."""
+
+import pytest
+
+from tests.cluster import scenarios_agents, scenarios_frameworks, scenarios_operator
+from tests.cluster.mesos import Mesos
+from tests.cluster.scenario import ALLOCATORS, SCENARIOS, Outcome, observe
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+FILES = {each.__name__ for each in (scenarios_agents, scenarios_frameworks, scenarios_operator)}
+NAMES = [name for name, each in SCENARIOS.items() if each.function.__module__ in FILES]
+_usual: dict[str, Outcome] = {}
+
+
+def usual(mesos: Mesos, name: str) -> Outcome:
+    """What is seen of Mesos's own allocator."""
+    if name not in _usual:
+        _usual[name] = observe(mesos, name, "built-in")
+    return _usual[name]
+
+
+@pytest.mark.parametrize("allocator", ALLOCATORS[1:])
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_as_with_the_built_in_allocator(mesos, name, allocator):
+    assert observe(mesos, name, allocator) == usual(mesos, name)
