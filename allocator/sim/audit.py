@@ -1,13 +1,13 @@
 """Compare the emulated master's books with a sidecar's, number by number."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import grpc
 
 from allocator.core import State
-from allocator.sim.books import Refusal
+from allocator.sim.books import Amount, Refusal
 from allocator.sim.ledger import Ledger
 from allocator.sim.sidecar_process import channel
 from allocator.v1 import admin_pb2, admin_pb2_grpc
@@ -24,7 +24,13 @@ def of_ledger(ledger: Ledger, now_ms: int) -> Books:
 def of_state(state: State, now_ms: int) -> Books:
     """Write down what an allocator's state says; it must have no decision open."""
     assert not len(state.tentative), f"{len(state.tentative)} decisions are not settled"
-    return {**dict(_of_state(state)), **dict(_filters_of_state(state, now_ms))}
+    recovery = state.recovery_until
+    over = recovery is None or recovery[1] <= now_ms
+    return {
+        **dict(_of_state(state)),
+        **dict(_filters_of_state(state, now_ms)),
+        "recovery": None if over else recovery,
+    }
 
 
 def of_sidecar(target: str) -> Books:
@@ -58,17 +64,22 @@ def differences(ours: Books, theirs: Books, *, offered: bool = True) -> list[str
 
 
 def _of_ledger(ledger: Ledger, now_ms: int) -> Iterator[tuple[str, object]]:
+    for kind, each in enumerate(ledger.table.kinds):
+        yield f"kind {kind}", each
+    for path, quota in ledger.quotas.items():
+        yield f"quota {path}", (dict(quota.guarantees), dict(quota.limits))
+    yield "whitelist", ledger.whitelist
+    yield "recovery", ledger.recovery
     for agent, row in ledger.agents.items():
-        yield f"agent {agent}", (row.agent_id, row.active, tuple(row.capacity), tuple(row.held))
+        yield f"agent {agent}", (row.agent_id, row.active, _short(row.capacity), _short(row.held))
     for framework, subscriber in ledger.frameworks.items():
         yield f"framework {framework}", (subscriber.framework_id, subscriber.active)
         for role in subscriber.roles:
             yield f"subscription {framework} {role}", role in subscriber.suppressed
     for framework, role, agent, holding in ledger.rows():
-        held = tuple(o + u for o, u in zip(holding.offered, holding.used, strict=True))
-        yield f"held {framework} {role} {agent}", held
+        yield f"held {framework} {role} {agent}", _short(holding.both())
         if any(holding.offered):
-            yield f"offered {framework} {role} {agent}", tuple(holding.offered)
+            yield f"offered {framework} {role} {agent}", _short(holding.offered)
     for framework, places in ledger.filters.items():
         for (role, agent), refusals in places.items():
             live = _essential(f for f in refusals if f.expires_ms >= now_ms)
@@ -79,11 +90,16 @@ def _of_ledger(ledger: Ledger, now_ms: int) -> Iterator[tuple[str, object]]:
 def _of_state(state: State) -> Iterator[tuple[str, object]]:
     agents, frameworks, clients = state.agents, state.frameworks, state.clients
     books = state.ledger.books
+    for handle, kind in enumerate(state.space.kinds):
+        yield f"kind {handle}", kind
+    for path, quota in state.quotas.items():
+        yield f"quota {path}", (dict(quota.guarantees), dict(quota.limits))
+    yield "whitelist", state.whitelist
     for agent, info in enumerate(agents.info):
         if info is not None and agents.bound[agent]:
             capacity, held = agents.capacity[agent].tolist(), books.agent_held[agent].tolist()
-            facts = (info.agent_id, bool(agents.active[agent]), tuple(capacity), tuple(held))
-            yield f"agent {agent}", facts
+            active = bool(agents.active[agent])
+            yield f"agent {agent}", (info.agent_id, active, _short(capacity), _short(held))
     for framework, told in enumerate(frameworks.info):
         if told is not None and frameworks.bound[framework]:
             yield f"framework {framework}", (told.framework_id, bool(frameworks.active[framework]))
@@ -93,9 +109,9 @@ def _of_state(state: State) -> Iterator[tuple[str, object]]:
     for row in state.ledger.rows().tolist():
         client = int(books.client[row])
         where = f"{clients.framework[client]} {clients.role[client]} {books.agent[row]}"
-        yield f"held {where}", tuple(books.held[row].tolist())
+        yield f"held {where}", _short(books.held[row].tolist())
         if books.offered[row].any():
-            yield f"offered {where}", tuple(books.offered[row].tolist())
+            yield f"offered {where}", _short(books.offered[row].tolist())
 
 
 def _filters_of_state(state: State, now_ms: int) -> Iterator[tuple[str, object]]:
@@ -106,7 +122,7 @@ def _filters_of_state(state: State, now_ms: int) -> Iterator[tuple[str, object]]
         if expires_ms >= now_ms:
             client = int(rows.client[row])
             where = f"{clients.framework[client]} {clients.role[client]} {rows.agent[row]}"
-            refusal = Refusal(tuple(rows.amount[row].tolist()), expires_ms)
+            refusal = Refusal(_short(rows.amount[row].tolist()), expires_ms)
             found.setdefault(f"filters {where}", []).append(refusal)
     for name, refusals in found.items():
         yield name, _essential(refusals)
@@ -116,7 +132,7 @@ def _of_dump(dump: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     kinds = len(dump["kinds"])
 
     def row(sparse: Mapping[str, int]) -> tuple[int, ...]:
-        return tuple(sparse.get(str(kind), 0) for kind in range(kinds))
+        return _short([sparse.get(str(kind), 0) for kind in range(kinds)])
 
     for agent in dump["agents"]:
         capacity, held = row(agent["capacity"]), row(agent["held"])
@@ -130,7 +146,8 @@ def _of_dump(dump: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 def _essential(refusals: Iterable[Refusal]) -> list[tuple[object, ...]]:
     """Filters without those that another one makes superfluous: larger, and in force as long."""
-    different = {(f.amount, f.expires_ms): f for f in refusals}.values()
+    short = (Refusal(_short(f.amount), f.expires_ms) for f in refusals)
+    different = {(f.amount, f.expires_ms): f for f in short}.values()
     return sorted(
         (f.amount, f.expires_ms)
         for f in different
@@ -139,3 +156,9 @@ def _essential(refusals: Iterable[Refusal]) -> list[tuple[object, ...]]:
             for other in different
         )
     )
+
+
+def _short(row: Sequence[int]) -> Amount:
+    """A row without the zeros at its end."""
+    width = max((kind + 1 for kind, value in enumerate(row) if value), default=0)
+    return tuple(row[:width])

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 Amount = tuple[int, ...]
-"""Thousandths of every kind, in the order of the ledger's kinds."""
+"""Thousandths by kind. A row may be shorter than there are kinds: what is not there is 0."""
 
 Place = tuple[int, int]
 """Role and agent."""
+
+
+AGENT_CAPABILITIES = frozenset({"MULTI_ROLE", "HIERARCHICAL_ROLE", "RESERVATION_REFINEMENT"})
 
 
 class LedgerError(ValueError):
@@ -23,7 +27,11 @@ class AgentRow:
     bound_sequence : int
         Number of the batch that tells the sidecar of this bearer of the handle.
     capacity, held : list of int, thousandths
-        One entry a kind. More may be held than the capacity after the capacity shrank.
+        By kind. More may be held than the capacity after the capacity shrank.
+    region, zone : str
+        Its fault domain; empty where it has none.
+    unavailable_ms : (int, int) or None
+        Beginning and duration of its maintenance.
     """
 
     agent_id: str
@@ -33,10 +41,15 @@ class AgentRow:
     capacity: list[int]
     held: list[int]
     active: bool = True
+    region: str = ""
+    zone: str = ""
+    capabilities: frozenset[str] = AGENT_CAPABILITIES
+    unavailable_ms: tuple[int, int] | None = None
 
     def available(self) -> list[int]:
         """What nobody holds; never negative."""
-        return [c - h if c > h else 0 for c, h in zip(self.capacity, self.held, strict=True)]
+        both = zip_longest(self.capacity, self.held, fillvalue=0)
+        return [c - h if c > h else 0 for c, h in both]
 
 
 @dataclass(slots=True)
@@ -50,6 +63,9 @@ class FrameworkRow:
     roles, suppressed : set of int
     allowed : mapping of str to frozenset of str
         For each attribute named here, the values that an agent may have.
+    minimum : mapping of int to tuple of mapping of str to int, thousandths
+        By role: what an offer must reach at least, any one of them; nothing: any offer will do.
+        For a role that is not named it is the master's minimum.
     """
 
     framework_id: str
@@ -58,6 +74,7 @@ class FrameworkRow:
     suppressed: set[int] = field(default_factory=set)
     capabilities: frozenset[str] = frozenset()
     allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    minimum: Mapping[int, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
     active: bool = True
 
 
@@ -73,6 +90,10 @@ class Holding:
         """Whether nothing is held."""
         return not any(self.offered) and not any(self.used)
 
+    def both(self) -> Amount:
+        """Offered and used together."""
+        return plus(self.offered, self.used)
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -86,16 +107,54 @@ class Refusal:
         return reaches(self.amount, amount)
 
 
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What a role is to have at least and at most, in thousandths by name."""
+
+    guarantees: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.guarantees or self.limits)
+
+
 def reaches(amount: Sequence[int], least: Sequence[int]) -> bool:
-    """Whether every entry of `amount` is at least the other's."""
+    """Whether every entry of `amount` is at least the other's; neither has negative ones."""
     # A loop: this is asked several times for each offer, and a generator takes twice as long.
-    for has, needs in zip(amount, least, strict=True):
+    for has, needs in zip(amount, least, strict=False):
         if has < needs:
             return False
-    return True
+    return len(least) <= len(amount) or not any(least[len(amount) :])
 
 
 def add(row: list[int], amount: Sequence[int], sign: int = 1) -> None:
     """Add an amount to a row, or take it away (sign -1), in place."""
+    if len(amount) > len(row):
+        row.extend([0] * (len(amount) - len(row)))
     for kind, value in enumerate(amount):
         row[kind] += sign * value
+
+
+def plus(one: Sequence[int], other: Sequence[int]) -> Amount:
+    """Add up two rows."""
+    return tuple(a + b for a, b in zip_longest(one, other, fillvalue=0))
+
+
+def minus(one: Sequence[int], other: Sequence[int]) -> Amount:
+    """Take one row from another, entry by entry."""
+    return tuple(a - b for a, b in zip_longest(one, other, fillvalue=0))
+
+
+def least(one: Sequence[int], other: Sequence[int]) -> Amount:
+    """The smaller entries of two rows."""
+    return tuple(map(min, zip_longest(one, other, fillvalue=0)))
+
+
+def padded(row: Sequence[int], width: int) -> Amount:
+    """A row with so many entries at least."""
+    return (*row, *[0] * (width - len(row)))
+
+
+def same(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether two rows say the same."""
+    return not any(minus(one, other))

@@ -17,6 +17,7 @@ from allocator.sim.framework import Offer
 from allocator.sim.gates import Decision, judge
 from allocator.sim.ledger import Ledger
 from allocator.sim.outbox import Outbox
+from allocator.sim.quota import QuotaBook
 from allocator.sim.record import Record
 from allocator.sim.session import Session
 
@@ -104,13 +105,18 @@ class Cycles:
         columns = (decisions.framework, decisions.role, decisions.agent, decisions.amount)
         rows = zip(*(column.tolist() for column in columns), strict=True)
         offers: dict[int, list[Offer]] = defaultdict(list)
+        steady = sequence == self.session.sequence and not len(self.outbox)
+        quotas = QuotaBook(self.ledger)
         for number, (framework, role, agent, amounts) in enumerate(rows):
             decision = Decision(framework, role, agent, kinds, tuple(amounts))
-            verdict = judge(self.ledger, decision, sequence, self.agenda.now_ms)
+            verdict = judge(self.ledger, decision, sequence, self.agenda.now_ms, quotas)
             self.record.outcomes[verdict.reason] += 1
+            if steady:
+                self.record.steady[verdict.reason] += 1
             self.outbox.outcome(decisions.first_decision + number, verdict)
             if verdict.amount:
                 self.ledger.offer(framework, (role, agent), verdict.amount)
+                quotas.charge(self.ledger.path[role], verdict.amount)
                 offers[framework].append(Offer(framework, role, agent, verdict.amount))
         for handle, made in offers.items():
             self._offer(self.members[handle], made)

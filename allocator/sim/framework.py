@@ -7,9 +7,10 @@ scheduler that talks to Mesos does.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
 from typing import Protocol
 
-from allocator.core import format_quantities
+from allocator.core import Kind, format_quantities
 from allocator.sim.agenda import Agenda
 from allocator.sim.books import Amount
 
@@ -33,6 +34,11 @@ class Identity:
     allowed : mapping of str to frozenset of str
         For each attribute named here, the values that an agent may have.
     capabilities : frozenset of str
+        Beside MULTI_ROLE.
+    minimum : mapping of str to tuple of mapping of str to int, thousandths
+        By role: what an offer must reach at least, any one of them; nothing: any offer will do.
+    several_roles : bool
+        Whether it has the capability MULTI_ROLE; without it `roles` is one.
     """
 
     name: str
@@ -40,6 +46,13 @@ class Identity:
     demand: Quantities = field(default_factory=dict)
     allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
     capabilities: frozenset[str] = frozenset()
+    minimum: Mapping[str, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
+    several_roles: bool = True
+
+    @property
+    def announced(self) -> frozenset[str]:
+        """Its capabilities, as it tells the master."""
+        return self.capabilities | ({"MULTI_ROLE"} if self.several_roles else set())
 
     def labels(self) -> dict[str, str]:
         """The labels of the FrameworkInfo."""
@@ -75,6 +88,14 @@ class Task:
     live: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """An operation: what of an offer is turned into what (reserve, create, grow, ...)."""
+
+    consumed: Mapping[Kind, int]
+    converted: Mapping[Kind, int]
+
+
 class Master(Protocol):
     """What a framework may ask of the master."""
 
@@ -84,8 +105,14 @@ class Master(Protocol):
         """Thousandths by name as a row of all kinds."""
         ...
 
-    def accept(self, offer: Offer, amounts: Sequence[Amount], refuse_ms: int) -> list[Task]:
-        """Launch one task for each amount; the rest of the offer is declined."""
+    def accept(
+        self,
+        offer: Offer,
+        amounts: Sequence[Amount],
+        refuse_ms: int,
+        conversions: Sequence[Conversion] = (),
+    ) -> list[Task]:
+        """Carry operations out, then launch one task for each amount; the rest is declined."""
         ...
 
     def decline(self, offers: Sequence[Offer], refuse_ms: int) -> None:
@@ -96,12 +123,12 @@ class Master(Protocol):
         """A task ends; its resources come back."""
         ...
 
-    def suppress(self, framework: "Framework") -> None:
-        """No more offers."""
+    def suppress(self, framework: "Framework", roles: Sequence[str] = ()) -> None:
+        """No more offers in these roles; none named: in all."""
         ...
 
-    def revive(self, framework: "Framework") -> None:
-        """Offers again, and none of the filters."""
+    def revive(self, framework: "Framework", roles: Sequence[str] = ()) -> None:
+        """Offers again in these roles, and none of the filters; none named: in all."""
         ...
 
     def unsubscribe(self, framework: "Framework") -> None:
@@ -203,4 +230,5 @@ class TaskQueue:
 
 def fit(available: Amount, need: Amount) -> int:
     """How many times the need fits; at least one kind must be needed."""
-    return min(a // n for a, n in zip(available, need, strict=True) if n > 0)
+    both = zip_longest(available, need, fillvalue=0)
+    return min(a // n for a, n in both if n > 0)

@@ -5,8 +5,10 @@ what is used, in int64 thousandths. `allocator.sim.gates` judges decisions by it
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from allocator.core import Kind
 from allocator.sim.books import (
     AgentRow,
     Amount,
@@ -14,10 +16,15 @@ from allocator.sim.books import (
     Holding,
     LedgerError,
     Place,
+    Quota,
     Refusal,
     add,
+    padded,
+    plus,
     reaches,
+    same,
 )
+from allocator.sim.kinds import KindTable
 
 MINIMUM: tuple[Mapping[str, int], ...] = ({"cpus": 10}, {"mem": 32_000})
 """Mesos's default: 0.01 CPUs or 32 MiB."""
@@ -29,11 +36,25 @@ class Ledger:
     Parameters
     ----------
     kinds : sequence of str
-        Names of the resources; the position is the kind's handle.
+        Names of the plain resources; the position is the kind's handle.
     minimum : sequence of mapping of str to int, thousandths
         An offer must reach all amounts of one of these; none given: anything that is not empty.
     filter_gpus : bool
         Whether agents with GPUs are only for frameworks with the capability.
+    region : str
+        The master's; empty where it has none.
+
+    Attributes
+    ----------
+    table : KindTable
+    path : mapping of int to str
+        Of roles, by handle.
+    quotas : dict of str to Quota
+        Of roles, by path.
+    whitelist : frozenset of str or None
+        Hosts whose agents may be offered; None: all.
+    recovery : (int, int) or None
+        After a failover: nothing is offered until there are so many agents, or until that time.
     """
 
     def __init__(
@@ -42,12 +63,18 @@ class Ledger:
         minimum: Iterable[Mapping[str, int]] = MINIMUM,
         *,
         filter_gpus: bool = True,
+        region: str = "",
     ) -> None:
-        self.kinds = tuple(kinds)
-        self.zero: Amount = (0,) * len(self.kinds)
-        self.minimum = [self.amount(row) for row in minimum]
+        self.table = KindTable(kinds)
+        self.zero: Amount = (0,) * len(self.table)
+        self.minimum = tuple(minimum)
         self.filter_gpus = filter_gpus
+        self.region = region
         self.paused = False
+        self.recovery: tuple[int, int] | None = None
+        self.whitelist: frozenset[str] | None = None
+        self.path: Mapping[int, str] = {}
+        self.quotas: dict[str, Quota] = {}
         self.agents: dict[int, AgentRow] = {}
         self.frameworks: dict[int, FrameworkRow] = {}
         self.holdings: dict[int, dict[Place, Holding]] = {}
@@ -57,13 +84,48 @@ class Ledger:
         self.used = list(self.zero)
         self.total = list(self.zero)
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of all kinds, by handle."""
+        return tuple(kind.name for kind in self.table.kinds)
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether nothing may be offered at all."""
+        return self.paused or self.recovery is not None
+
     def amount(self, quantities: Mapping[str, int]) -> Amount:
         """Thousandths by name as a row; a name that the ledger does not know is an error."""
-        unknown = set(quantities) - set(self.kinds)
+        plain = self.table.kinds[: len(self.zero)]
+        unknown = set(quantities) - {kind.name for kind in plain}
         if unknown:
             message = f"no such resource: {', '.join(sorted(unknown))}"
             raise LedgerError(message)
-        return tuple(quantities.get(name, 0) for name in self.kinds)
+        return tuple(quantities.get(kind.name, 0) for kind in plain)
+
+    def row(self, amounts: Mapping[Kind, int]) -> Amount:
+        """Thousandths by kind as a row; kinds that were not met before get a handle."""
+        by_handle = {self.table.handle(kind): amount for kind, amount in amounts.items()}
+        return tuple(by_handle.get(kind, 0) for kind in range(len(self.table)))
+
+    def by_name(self, amount: Amount) -> Counter[str]:
+        """Add a row up by name."""
+        names: Counter[str] = Counter()
+        for kind, value in enumerate(amount):
+            if value:
+                names[self.table[kind].name] += value
+        return names
+
+    def available(self, agent: int) -> Amount:
+        """What may be offered of an agent: a shared volume however many hold it."""
+        row = self.agents[agent]
+        free = padded(row.available(), len(self.table))
+        if not any(free[len(self.zero) :]) and len(row.capacity) <= len(self.zero):
+            return free
+        capacity = padded(row.capacity, len(self.table))
+        return tuple(
+            capacity[kind] if self.table[kind].shared else value for kind, value in enumerate(free)
+        )
 
     def rows(self) -> Iterator[tuple[int, int, int, Holding]]:
         """Every holding, as (framework, role, agent, holding)."""
@@ -91,25 +153,28 @@ class Ledger:
     def remove_agent(self, agent: int) -> None:
         """Forget the agent, with all that is held on it."""
         add(self.total, self.agents.pop(agent).capacity, -1)
-        for framework in self.frameworks:
-            places = self.holdings[framework]
+        for places in self.holdings.values():
             for place in [place for place in places if place[1] == agent]:
                 add(self.used, places.pop(place).used, -1)
-            filters = self.filters[framework]
+        self.drop_filters(agent)
+        for excluded in self.excluded.values():
+            excluded -= {place for place in excluded if place[1] == agent}
+
+    def drop_filters(self, agent: int) -> None:
+        """Forget what was refused on an agent: it is gone, or it is another one now."""
+        for filters in self.filters.values():
             for place in [place for place in filters if place[1] == agent]:
                 del filters[place]
-            excluded = self.excluded[framework]
-            excluded -= {place for place in excluded if place[1] == agent}
 
     # Frameworks.
 
     def add_framework(self, framework: int, row: FrameworkRow) -> None:
-        """Bind a free handle to a framework that holds nothing."""
+        """Bind a free handle to a framework; what it was known to hold stays its own."""
         if framework in self.frameworks:
             message = f"framework {framework} is bound already"
             raise LedgerError(message)
         self.frameworks[framework] = row
-        self.holdings[framework] = {}
+        self.holdings.setdefault(framework, {})
         self.filters[framework] = {}
         self.excluded[framework] = set()
 
@@ -154,15 +219,48 @@ class Ledger:
 
     def offer(self, framework: int, place: Place, amount: Amount) -> None:
         """Book an offer."""
-        row = self.agents[place[1]]
-        if not reaches(row.available(), amount):
+        if not reaches(self.available(place[1]), amount):
             message = f"{amount} is more than is free on agent {place[1]}"
             raise LedgerError(message)
-        add(row.held, amount)
-        holding = self.holdings[framework].setdefault(
-            place, Holding(list(self.zero), list(self.zero))
-        )
+        self._hold(framework, place, amount)
+
+    def copy(self, framework: int, place: Place, amount: Amount) -> None:
+        """Book more copies of shared volumes that are offered."""
+        self._hold(framework, place, amount)
+
+    def recover(self, framework: int, place: Place, amount: Amount) -> None:
+        """Book what runs on an agent that comes back; the framework may be unknown yet."""
+        self._hold(framework, place, amount)
+        self.use(framework, place, amount)
+
+    def _hold(self, framework: int, place: Place, amount: Amount) -> None:
+        places = self.holdings.setdefault(framework, {})
+        holding = places.setdefault(place, Holding(list(self.zero), list(self.zero)))
+        add(self.agents[place[1]].held, amount)
         add(holding.offered, amount)
+
+    def convert(self, framework: int, place: Place, consumed: Amount, converted: Amount) -> None:
+        """Turn offered resources into others; the agent then has the others."""
+        holding = self.holdings[framework][place]
+        _take(holding.offered, consumed)
+        add(holding.offered, converted)
+        row = self.agents[place[1]]
+        add(row.held, consumed, -1)
+        add(row.held, converted)
+        self._turn(row, consumed, converted)
+
+    def convert_free(self, agent: int, consumed: Amount, converted: Amount) -> None:
+        """Turn resources that nobody holds into others."""
+        row = self.agents[agent]
+        if not reaches(row.available(), consumed):
+            message = f"{consumed} is more than nobody holds on agent {agent}"
+            raise LedgerError(message)
+        self._turn(row, consumed, converted)
+
+    def _turn(self, row: AgentRow, consumed: Amount, converted: Amount) -> None:
+        for amounts in (row.capacity, self.total):
+            add(amounts, consumed, -1)
+            add(amounts, converted)
 
     def use(self, framework: int, place: Place, amount: Amount) -> None:
         """Offered resources come into use."""
@@ -198,28 +296,34 @@ class Ledger:
             else:
                 filters.pop(place, None)
 
+    def forget(self) -> None:
+        """Begin anew, as a new master does: it knows quotas and weights, and nothing else."""
+        for table in (self.agents, self.frameworks, self.holdings, self.filters, self.excluded):
+            table.clear()
+        self._expiries.clear()
+        self.used, self.total = list(self.zero), list(self.zero)
+
     def check(self) -> None:
         """Verify that the books add up; AssertionError where they do not."""
-        held = {agent: list(self.zero) for agent in self.agents}
-        used = list(self.zero)
-        for framework, _, agent, holding in self.rows():
-            assert framework in self.frameworks, f"framework {framework} holds but is not bound"
+        held: dict[int, Amount] = dict.fromkeys(self.agents, ())
+        used: Amount = ()
+        for _, _, agent, holding in self.rows():
             assert min(holding.offered + holding.used) >= 0, "a negative holding"
             assert not holding.empty, "an empty holding"
-            add(held[agent], holding.offered)
-            add(held[agent], holding.used)
-            add(used, holding.used)
+            held[agent] = plus(held[agent], holding.both())
+            used = plus(used, holding.used)
         for agent, row in self.agents.items():
-            assert row.held == held[agent], f"agent {agent}: {row.held} booked, {held[agent]} held"
-        assert self.used == used, f"{self.used} booked as used, {used} used"
-        total = list(self.zero)
+            booked = row.held
+            assert same(booked, held[agent]), f"agent {agent}: {booked} booked, {held[agent]} held"
+        assert same(self.used, used), f"{self.used} booked as used, {used} used"
+        total: Amount = ()
         for row in self.agents.values():
-            add(total, row.capacity)
-        assert self.total == total, f"{self.total} booked as total, {total} there"
+            total = plus(total, row.capacity)
+        assert same(self.total, total), f"{self.total} booked as total, {total} there"
 
 
 def _take(row: list[int], amount: Amount) -> None:
-    if not reaches(row, amount) or min(amount) < 0:
+    if not reaches(row, amount) or min(amount, default=0) < 0:
         message = f"{amount} cannot be taken of {tuple(row)}"
         raise LedgerError(message)
     add(row, amount, -1)

@@ -7,7 +7,7 @@ import numpy as np
 
 from allocator.core import Event, Holdings, Release, SetPaused, Transition
 from allocator.core.snapshot import Ints
-from allocator.sim.books import Amount
+from allocator.sim.books import Amount, padded
 from allocator.sim.gates import Reason, Verdict
 from allocator.wire import Outcomes
 
@@ -18,10 +18,16 @@ Row = tuple[int, int, int, Amount]
 
 
 class Outbox:
-    """What the sidecar has not been told yet."""
+    """What the sidecar has not been told yet.
+
+    Parameters
+    ----------
+    kinds : int
+        The first of them are columns of every event; of the others those that occur.
+    """
 
     def __init__(self, kinds: int) -> None:
-        self._kinds = np.arange(kinds, dtype=np.int64)
+        self._kinds = kinds
         self._messages: list[Message] = []
         self._releases: list[tuple[Row, int, bool]] = []
         self._transitions: list[Row] = []
@@ -94,16 +100,26 @@ class Outbox:
         if self._verdicts:
             reasons = np.array([verdict.reason for verdict in self._verdicts], np.int64)
             partial = [v.amount for v in self._verdicts if v.reason == Reason.PARTIAL]
-            amounts = np.array(partial, np.int64).reshape(len(partial), len(self._kinds))
-            self._messages.append(Outcomes(self._first_decision, reasons, self._kinds, amounts))
+            kinds, amounts = columns(partial, self._kinds)
+            self._messages.append(Outcomes(self._first_decision, reasons, kinds, amounts))
             self._verdicts = []
 
     def _holdings(self, rows: list[Row]) -> Holdings:
-        return holdings(self._kinds, rows)
+        return holdings(rows, self._kinds)
 
 
-def holdings(kinds: Ints, rows: list[Row]) -> Holdings:
-    """Rows as columns."""
+def holdings(rows: list[Row], kinds: int) -> Holdings:
+    """Rows as columns: those of the first so many kinds, and of others that occur."""
     place = np.array([row[:3] for row in rows], np.int64).reshape(len(rows), 3)
-    amount = np.array([row[3] for row in rows], np.int64).reshape(len(rows), len(kinds))
-    return Holdings(place[:, 0], place[:, 1], place[:, 2], kinds, amount)
+    return Holdings(
+        place[:, 0], place[:, 1], place[:, 2], *columns([row[3] for row in rows], kinds)
+    )
+
+
+def columns(amounts: list[Amount], kinds: int) -> tuple[Ints, Ints]:
+    """Kinds (K,) and amounts (N, K): of the first so many kinds, and of others that occur."""
+    width = max(kinds, *map(len, amounts), 0)
+    table = np.array([padded(amount, width) for amount in amounts], np.int64)
+    table = table.reshape(len(amounts), width)
+    some = (np.arange(width) < kinds) | table.any(axis=0)
+    return np.flatnonzero(some), table[:, some]

@@ -19,6 +19,9 @@ class Record:
     latency_s : list of float
         Wall time from the sending of each batch that asks for a cycle to the last of its decisions.
     outcomes : Counter of Reason
+        What became of all decisions.
+    steady : Counter of Reason
+        Of those between whose cycle and whose arrival nothing happened: there is no excuse.
     waits_ms : list of int
         From a framework's subscription to its first offer.
     """
@@ -28,12 +31,14 @@ class Record:
     total: list[Amount] = field(default_factory=list)
     latency_s: list[float] = field(default_factory=list)
     outcomes: Counter[Reason] = field(default_factory=Counter)
+    steady: Counter[Reason] = field(default_factory=Counter)
     waits_ms: list[int] = field(default_factory=list)
     batches: int = 0
     events: int = 0
     offers: int = 0
     declines: int = 0
     tasks: int = 0
+    operations: int = 0
     resyncs: int = 0
 
     def note_use(self, now_ms: int, used: Sequence[int], total: Sequence[int]) -> None:
@@ -51,4 +56,13 @@ class Record:
     @property
     def rejected(self) -> Counter[Reason]:
         """Decisions of which no offer was made as they said, by reason."""
-        return Counter({r: n for r, n in self.outcomes.items() if r != Reason.OFFERED})
+        return _without_offered(self.outcomes)
+
+    @property
+    def defects(self) -> Counter[Reason]:
+        """The same of those that are steady: the sidecar was wrong."""
+        return _without_offered(self.steady)
+
+
+def _without_offered(outcomes: Counter[Reason]) -> Counter[Reason]:
+    return Counter({r: n for r, n in outcomes.items() if r != Reason.OFFERED})

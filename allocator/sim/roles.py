@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from allocator.core import Define
 from allocator.sim.handles import Handles
+from allocator.sim.kinds import lineage
 from allocator.sim.outbox import Outbox
 
 
@@ -60,6 +61,5 @@ def _with_ancestors(paths: tuple[str, ...]) -> list[str]:
     """Every path after its ancestors; one that several share comes once for each."""
     found = []
     for path in paths:
-        parts = path.split("/")
-        found += ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+        found += lineage(path)
     return found

@@ -1,5 +1,7 @@
 """The master's whole state as events, for the beginning of a session."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from allocator.core import (
@@ -11,17 +13,15 @@ from allocator.core import (
     Exclude,
     FrameworkInfo,
     Hold,
-    Kind,
     Refuse,
+    SetQuota,
     SetWeights,
+    SetWhitelist,
 )
-from allocator.sim.books import AgentRow, add
+from allocator.sim.books import AgentRow, FrameworkRow
 from allocator.sim.framework import Identity
 from allocator.sim.ledger import Ledger
 from allocator.sim.outbox import Row, holdings
-from allocator.sim.roles import Roles
-
-AGENT_CAPABILITIES = frozenset({"MULTI_ROLE", "HIERARCHICAL_ROLE", "RESERVATION_REFINEMENT"})
 
 
 def agent_event(agent: int, row: AgentRow) -> AddAgent:
@@ -30,51 +30,58 @@ def agent_event(agent: int, row: AgentRow) -> AddAgent:
         agent_id=row.agent_id,
         hostname=row.hostname,
         attributes=dict(row.attributes),
-        capabilities=AGENT_CAPABILITIES,
+        region=row.region,
+        zone=row.zone,
+        capabilities=row.capabilities,
     )
-    return AddAgent(agent, info, dict(enumerate(row.capacity)), active=row.active)
+    start_ms, duration_ms = row.unavailable_ms or (-1, 0)
+    return AddAgent(agent, info, sparse(row.capacity), row.active, start_ms, duration_ms)
 
 
-def framework_info(framework_id: str, identity: Identity) -> FrameworkInfo:
+def framework_info(identity: Identity, row: FrameworkRow) -> FrameworkInfo:
     """What Mesos would say of a framework."""
     return FrameworkInfo(
-        framework_id=framework_id,
+        framework_id=row.framework_id,
         name=identity.name,
         user="sim",
         labels=identity.labels(),
-        capabilities=identity.capabilities | {"MULTI_ROLE"},
+        capabilities=row.capabilities,
+        minimum=dict(row.minimum),
     )
+
+
+def sparse(amount: Sequence[int]) -> dict[int, int]:
+    """A row by kind, without zeros."""
+    return {kind: value for kind, value in enumerate(amount) if value}
 
 
 def snapshot(
     ledger: Ledger,
-    roles: Roles,
-    identities: dict[int, Identity],
-    weights: dict[str, float],
+    identities: Mapping[int, Identity],
+    weights: Mapping[str, float],
     now_ms: int,
 ) -> tuple[Event, ...]:
     """Everything, in an order in which nothing is named before it is bound."""
-    kinds = {kind: Kind(name) for kind, name in enumerate(ledger.kinds)}
-    paths = dict(sorted(roles.path.items(), key=lambda item: item[1].count("/")))
-    events: list[Event] = [Define(kinds=kinds, roles=paths)]
+    paths = dict(sorted(ledger.path.items(), key=lambda item: item[1].count("/")))
+    events: list[Event] = [Define(kinds=dict(enumerate(ledger.table.kinds)), roles=paths)]
     if weights:
-        events.append(SetWeights(weights))
+        events.append(SetWeights(dict(weights)))
+    events += [SetQuota(path, q.guarantees, q.limits) for path, q in ledger.quotas.items()]
     for framework, row in ledger.frameworks.items():
-        info = framework_info(row.framework_id, identities[framework])
+        info = framework_info(identities[framework], row)
         suppressed = tuple(sorted(row.suppressed))
         events.append(
             AddFramework(framework, info, tuple(sorted(row.roles)), suppressed, active=row.active)
         )
     events += [agent_event(agent, row) for agent, row in ledger.agents.items()]
-    columns = np.arange(len(ledger.kinds), dtype=np.int64)
-    held: list[Row] = []
-    for framework, role, agent, holding in ledger.rows():
-        both = list(holding.offered)
-        add(both, holding.used)
-        held.append((framework, role, agent, tuple(both)))
+    plain = len(ledger.zero)
+    held: list[Row] = [
+        (framework, role, agent, holding.both())
+        for framework, role, agent, holding in ledger.rows()
+    ]
     if held:
-        events.append(Hold(holdings(columns, held)))
-    refused = [
+        events.append(Hold(holdings(held, plain)))
+    refused: list[tuple[Row, int]] = [
         ((framework, role, agent, refusal.amount), refusal.expires_ms)
         for framework, places in ledger.filters.items()
         for (role, agent), refusals in places.items()
@@ -83,10 +90,12 @@ def snapshot(
     ]
     if refused:
         rows, expires_ms = zip(*refused, strict=True)
-        events.append(Refuse(holdings(columns, list(rows)), np.array(expires_ms, np.int64)))
+        events.append(Refuse(holdings(list(rows), plain), np.array(expires_ms, np.int64)))
     excluded = [(f, *place) for f, places in ledger.excluded.items() for place in sorted(places)]
     if excluded:
         events.append(exclusions(excluded))
+    if ledger.whitelist is not None:
+        events.append(SetWhitelist(ledger.whitelist))
     return tuple(events)
 
 

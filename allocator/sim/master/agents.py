@@ -1,0 +1,138 @@
+"""Agents that come, change and go."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from allocator.core import ActivateAgent, Kind, RemoveAgent, SetPaused, UpdateAgent
+from allocator.sim.books import AgentRow, Amount, minus, plus
+from allocator.sim.cluster import AgentSpec
+from allocator.sim.crew import Member
+from allocator.sim.framework import Task
+from allocator.sim.master.base import Base
+from allocator.sim.snapshot import agent_event, sparse
+
+
+class AgentCalls(Base):
+    """What agents cause."""
+
+    def add_agent(self, spec: AgentSpec) -> int:
+        """An agent registers."""
+        agent = self._agent_handles.take()
+        self._agent_count += 1
+        row = AgentRow(
+            agent_id=f"agent-{self._agent_count:06d}",
+            hostname=spec.hostname,
+            attributes=spec.attributes,
+            bound_sequence=0,
+            capacity=list(plus(self.ledger.amount(spec.capacity), self.row(spec.special))),
+            held=list(self.ledger.zero),
+            region=spec.region,
+            zone=spec.zone,
+            capabilities=spec.capabilities,
+        )
+        self._register(agent, row)
+        return agent
+
+    def _register(self, agent: int, row: AgentRow) -> None:
+        row.bound_sequence = self.session.sequence + 1
+        self.ledger.add_agent(agent, row)
+        self.outbox.add(agent_event(agent, row))
+        self._note_use()
+        recovery = self.ledger.recovery
+        if recovery is not None and len(self.ledger.agents) >= recovery[0]:
+            self._end_recovery()
+        self._cycles.trigger(agent)
+
+    def _end_recovery(self) -> None:
+        if self.ledger.recovery is not None:
+            self.ledger.recovery = None
+            self.outbox.add(SetPaused(paused=False))
+
+    def remove_agent(self, agent: int) -> None:
+        """An agent is lost: it goes first, then what was on it comes back in vain."""
+        self.outbox.add(RemoveAgent(agent))
+        self.ledger.remove_agent(agent)
+        self._note_use()
+        lost: list[tuple[Member, list[Task]]] = []
+        for member in self.members.values():
+            tasks = [task for task in member.tasks if task.agent == agent]
+            offers = [offer for offer in member.offers if offer.agent == agent]
+            for held, used in ((tasks, True), (offers, False)):
+                for each in held:
+                    row = (each.framework, each.role, each.agent, each.amount)
+                    self.outbox.release(row, used=used)
+            member.void_offers(offers)
+            member.void_tasks(tasks)
+            if tasks:
+                lost.append((member, tasks))
+        self._agent_handles.give_back(agent)
+        for member, tasks in lost:
+            member.framework.lost(tasks)
+
+    def activate_agent(self, agent: int, *, active: bool) -> None:
+        """Offer an agent again, or no more (it drains, or dropped out); offers are taken back."""
+        self.ledger.agents[agent].active = active
+        self.outbox.add(ActivateAgent(agent, active))
+        if not active:
+            self.rescind([agent])
+
+    def resize_agent(self, agent: int, capacity: Mapping[str, int]) -> None:
+        """An agent has more or less of what is nobody's in particular."""
+        row = self.ledger.agents[agent]
+        special = row.capacity[len(self.ledger.zero) :]
+        self._set_capacity(agent, (*self.ledger.amount(capacity), *special))
+
+    def oversubscribe(self, agent: int, amounts: Mapping[Kind, int]) -> None:
+        """An agent's estimate changes: it has so much of these revocable kinds now."""
+        before = self.ledger.agents[agent].capacity
+        revocable = {kind: n for kind, n in self.kinds_of(tuple(before)).items() if kind.revocable}
+        self._set_capacity(agent, minus(plus(before, self.row(amounts)), self.row(revocable)))
+
+    def add_provider(self, agent: int, amounts: Mapping[Kind, int]) -> None:
+        """A resource provider of the agent registers, with resources that it alone has."""
+        amount = plus(self.ledger.agents[agent].capacity, self.row(amounts))
+        self.ledger.resize_agent(agent, amount)
+        self.outbox.add(UpdateAgent(agent, capacity=sparse(amount)))
+        self._note_use()
+
+    def reregister_agent(self, agent: int, spec: AgentSpec) -> None:
+        """An agent that is known comes back; what was reserved or created on it is still there."""
+        row = self.ledger.agents[agent]
+        special = row.capacity[len(self.ledger.zero) :]
+        capacity = (*self.ledger.amount(spec.capacity), *special)
+        if spec.attributes != row.attributes:
+            self.ledger.drop_filters(agent)
+        self.ledger.resize_agent(agent, capacity)
+        renewed = replace(
+            self.ledger.agents[agent],
+            hostname=spec.hostname,
+            attributes=spec.attributes,
+            region=spec.region,
+            zone=spec.zone,
+            capabilities=spec.capabilities,
+        )
+        self.ledger.agents[agent] = renewed
+        self.outbox.add(
+            UpdateAgent(
+                agent,
+                spec.hostname,
+                dict(spec.attributes),
+                spec.region,
+                spec.zone,
+                spec.capabilities,
+                sparse(capacity),
+            )
+        )
+        self._note_use()
+        self.rescind([agent])
+        if not renewed.active:
+            self.activate_agent(agent, active=True)
+        self._cycles.trigger(agent)
+
+    def _set_capacity(self, agent: int, amount: Amount) -> None:
+        """The total changes first; then the agent's offers are taken back."""
+        self.ledger.resize_agent(agent, amount)
+        self.outbox.add(UpdateAgent(agent, capacity=sparse(amount)))
+        self._note_use()
+        self.rescind([agent])
+        self._cycles.trigger(agent)

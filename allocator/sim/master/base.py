@@ -1,0 +1,130 @@
+"""What all parts of the emulated master work on."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from allocator.core import Define, Kind, Options
+from allocator.sim.agenda import Agenda
+from allocator.sim.books import Amount, Refusal
+from allocator.sim.crew import Member
+from allocator.sim.cycles import Cycles, Timing
+from allocator.sim.framework import Framework, Offer
+from allocator.sim.handles import Handles
+from allocator.sim.ledger import Ledger
+from allocator.sim.link import Link, Opening
+from allocator.sim.outbox import Outbox
+from allocator.sim.record import Record
+from allocator.sim.roles import Roles
+from allocator.sim.session import Session
+from allocator.sim.snapshot import snapshot
+
+
+class Base:
+    """The state of an emulated master, and what several of its calls do.
+
+    Parameters
+    ----------
+    link : Link
+        To what decides.
+    kinds : sequence of str
+        Names of the resources of its agents.
+    options : Options
+    weights : mapping of str to float
+        Of roles, by path.
+    timing : Timing
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        kinds: Sequence[str] = ("cpus", "mem"),
+        options: Options | None = None,
+        weights: Mapping[str, float] | None = None,
+        timing: Timing | None = None,
+    ) -> None:
+        self.options = options or Options()
+        self.weights = dict(weights or {})
+        self.agenda = Agenda()
+        self.record = Record()
+        self.ledger = Ledger(
+            kinds,
+            self.options.minimum,
+            filter_gpus=self.options.filter_gpus,
+            region=self.options.region,
+        )
+        self.members: dict[int, Member] = {}
+        self.outbox = Outbox(len(kinds))
+        self.roles = Roles(self.outbox)
+        self.ledger.path = self.roles.path
+        self.session = Session(link, self.outbox, self.record, self._opening)
+        self._cycles = Cycles(
+            agenda=self.agenda,
+            session=self.session,
+            ledger=self.ledger,
+            members=self.members,
+            outbox=self.outbox,
+            record=self.record,
+            timing=timing or Timing(),
+            interval_ms=self.options.allocation_interval_ms,
+        )
+        self._handle: dict[Framework, int] = {}
+        self._agent_handles = Handles()
+        self._framework_handles = Handles()
+        self._framework_count = 0
+        self._agent_count = 0
+
+    def _opening(self, sequence: int) -> Opening:
+        identities = {handle: m.framework.identity for handle, m in self.members.items()}
+        now_ms = self.agenda.now_ms
+        state = snapshot(self.ledger, identities, self.weights, now_ms)
+        return Opening(self.options, state, sequence, now_ms, self.ledger.holds_back)
+
+    def amount(self, quantities: Mapping[str, int]) -> Amount:
+        """Thousandths by name as a row of all plain kinds."""
+        return self.ledger.amount(quantities)
+
+    def row(self, amounts: Mapping[Kind, int]) -> Amount:
+        """Thousandths by kind as a row; the sidecar is told of kinds that are new."""
+        known = len(self.ledger.table)
+        row = self.ledger.row(amounts)
+        fresh = self.ledger.table.kinds[known:]
+        if fresh:
+            self.outbox.add(Define(kinds=dict(enumerate(fresh, known))))
+        return row
+
+    def kinds_of(self, amount: Amount) -> dict[Kind, int]:
+        """A row by kind, without zeros."""
+        return {self.ledger.table[kind]: value for kind, value in enumerate(amount) if value}
+
+    def member(self, framework: Framework) -> Member:
+        """Row of a subscribed framework."""
+        return self.members[self._handle[framework]]
+
+    def knows(self, framework: Framework) -> bool:
+        """Whether the framework is registered with this master."""
+        return self._handle.get(framework) in self.ledger.frameworks
+
+    def rescind(self, agents: Iterable[int], refuse_ms: int = -1) -> None:
+        """Take back every offer of these agents."""
+        there = set(agents)
+        for member in self.members.values():
+            offers = [offer for offer in member.offers if offer.agent in there]
+            self._give_back(member, offers, refuse_ms)
+
+    def _give_back(self, member: Member, offers: list[Offer], refuse_ms: int = -1) -> None:
+        """Take offers back that the master rescinds: without a filter, as a rule."""
+        member.void_offers(offers)
+        for offer in offers:
+            self._release_offer(offer, offer.amount, refuse_ms)
+
+    def _release_offer(self, offer: Offer, amount: Amount, refuse_ms: int) -> None:
+        place = (offer.role, offer.agent)
+        self.ledger.release(offer.framework, place, amount, used=False)
+        self.outbox.release((offer.framework, offer.role, offer.agent, amount), refuse_ms=refuse_ms)
+        row = self.ledger.frameworks[offer.framework]
+        if refuse_ms > 0 and row.active and offer.role in row.roles:
+            now_ms = self.agenda.now_ms
+            expires_ms = now_ms + max(refuse_ms, self.options.allocation_interval_ms)
+            self.ledger.refuse(offer.framework, place, Refusal(amount, expires_ms))
+
+    def _note_use(self) -> None:
+        self.record.note_use(self.agenda.now_ms, self.ledger.used, self.ledger.total)

@@ -1,0 +1,100 @@
+"""Another master is elected: it knows quotas and weights, the rest comes back bit by bit."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from allocator.core import BeginRecovery, Hold, SetQuota
+from allocator.sim.books import AgentRow
+from allocator.sim.crew import Member
+from allocator.sim.framework import Framework
+from allocator.sim.master.agents import AgentCalls
+from allocator.sim.master.frameworks import FrameworkCalls
+from allocator.sim.outbox import Row, holdings
+
+
+class Failover(AgentCalls, FrameworkCalls):
+    """What happens between the election and the last that comes back.
+
+    Agents tell what runs on them; of frameworks that did not subscribe yet the master then knows
+    that they exist, or not even that.
+    """
+
+    def fail_over(
+        self, agents_ms: Mapping[int, int], frameworks_ms: Mapping[Framework, int]
+    ) -> None:
+        """Begin anew.
+
+        Parameters
+        ----------
+        agents_ms : mapping of int to int
+            After how long each agent comes back; those that are not named never do.
+        frameworks_ms : mapping of Framework to int
+            The same of frameworks; every one must be named.
+        """
+        for member in self.members.values():
+            member.void_offers(list(member.offers))
+        agents, quotas = dict(self.ledger.agents), dict(self.ledger.quotas)
+        self.ledger.forget()
+        self.ledger.quotas.clear()
+        self.session.open()
+        self.ledger.quotas.update(quotas)
+        told = tuple(SetQuota(path, q.guarantees, q.limits) for path, q in quotas.items())
+        self._begin_recovery(len(agents), told)
+        for agent, row in agents.items():
+            if agent in agents_ms:
+                self.agenda.after(agents_ms[agent], partial(self._return_agent, agent, row))
+            else:
+                self._never_returns(agent)
+        for framework, delay_ms in frameworks_ms.items():
+            self.agenda.after(delay_ms, partial(self._return_framework, framework))
+
+    def _begin_recovery(self, agents: int, quotas: tuple[SetQuota, ...]) -> None:
+        """Hold back, where there are guarantees to keep, until enough agents are known."""
+        self.outbox.add(BeginRecovery(agents, quotas))
+        expected = int(agents * self.options.agent_recovery_factor)
+        if quotas and expected:
+            timeout_ms = self.options.recovery_timeout_ms
+            recovery = (expected, self.agenda.now_ms + timeout_ms)
+            self.ledger.recovery = recovery
+            self.agenda.after(timeout_ms, partial(self._give_up, recovery))
+
+    def _give_up(self, recovery: tuple[int, int]) -> None:
+        if self.ledger.recovery is recovery:
+            self._end_recovery()
+
+    def _never_returns(self, agent: int) -> None:
+        """Its tasks are lost."""
+        self._agent_handles.give_back(agent)
+        for member in self.members.values():
+            tasks = [task for task in member.tasks if task.agent == agent]
+            member.void_tasks(tasks)
+            if tasks:
+                member.framework.lost(tasks)
+
+    def _return_agent(self, agent: int, row: AgentRow) -> None:
+        row.held = list(self.ledger.zero)
+        self._register(agent, row)
+        running: list[Row] = []
+        unknown: list[Member] = []
+        for member in self.members.values():
+            tasks = [task for task in member.tasks if task.agent == agent]
+            for task in tasks:
+                self.ledger.recover(task.framework, (task.role, agent), task.amount)
+                running.append((task.framework, task.role, agent, task.amount))
+            if tasks and member.handle not in self.ledger.frameworks:
+                unknown.append(member)
+        if running:
+            self.outbox.add(Hold(holdings(running, len(self.ledger.zero))))
+        # An agent knows the FrameworkInfo of some of them: whose handle is even, say.
+        for member in unknown:
+            if member.handle % 2 == 0:
+                self._introduce(member, active=False)
+        self._note_use()
+
+    def _return_framework(self, framework: Framework) -> None:
+        if framework not in self._handle:
+            return
+        if self.knows(framework):
+            self.reconnect(framework)
+        else:
+            self._introduce(self.member(framework), active=True)

@@ -1,0 +1,123 @@
+"""Offers: accepted, with operations or without, declined; tasks that end."""
+
+from collections.abc import Iterable, Sequence
+
+from allocator.core import Hold, UpdateAllocation
+from allocator.sim.books import Amount, Place, add, least, minus, plus, reaches
+from allocator.sim.framework import Conversion, Offer, Task
+from allocator.sim.master.base import Base
+from allocator.sim.outbox import holdings
+from allocator.sim.snapshot import exclusions, sparse
+
+
+class OfferCalls(Base):
+    """What frameworks do with offers and tasks."""
+
+    def accept(
+        self,
+        offer: Offer,
+        amounts: Sequence[Amount],
+        refuse_ms: int,
+        conversions: Sequence[Conversion] = (),
+    ) -> list[Task]:
+        """Carry operations out, launch one task for each amount; the rest is declined.
+
+        What came of an operation and is not used comes back without a filter.
+        """
+        member = self.members[offer.framework]
+        member.void_offers([offer])
+        place = (offer.role, offer.agent)
+        converted, made = self._convert(offer, conversions)
+        launched: list[int] = list(self.ledger.zero)
+        for amount in amounts:
+            add(launched, amount)
+        used = tuple(launched)
+        rest = minus(plus(converted, self._copies(offer, converted, used)), used)
+        unused = least(rest, made)
+        self.outbox.pause()
+        for back, filter_ms in ((unused, -1), (minus(rest, unused), refuse_ms)):
+            if any(back):
+                self._release_offer(offer, back, filter_ms)
+        if any(used):
+            self.ledger.use(offer.framework, place, used)
+            self.outbox.transition((offer.framework, offer.role, offer.agent, used))
+        self.outbox.resume()
+        tasks = [Task(offer.framework, offer.role, offer.agent, amount) for amount in amounts]
+        member.tasks.update(dict.fromkeys(tasks))
+        self.record.tasks += len(tasks)
+        self._note_use()
+        return tasks
+
+    def _convert(self, offer: Offer, conversions: Sequence[Conversion]) -> tuple[Amount, Amount]:
+        """Carry operations out: what the offer is then, and what of it was not in it before."""
+        now = offer.amount
+        for conversion in conversions:
+            consumed = self.row(conversion.consumed)
+            if reaches(now, consumed) and self._may_consume(offer, consumed):
+                now = plus(minus(now, consumed), self.row(conversion.converted))
+        gone, made = _positive(minus(offer.amount, now)), _positive(minus(now, offer.amount))
+        if any(gone) or any(made):
+            self.ledger.convert(offer.framework, (offer.role, offer.agent), gone, made)
+            self.outbox.add(
+                UpdateAllocation(
+                    offer.framework, offer.role, offer.agent, sparse(gone), sparse(made)
+                )
+            )
+            self.record.operations += len(conversions)
+        return now, made
+
+    def _may_consume(self, offer: Offer, consumed: Amount) -> bool:
+        """Take a shared volume that is to go back from others; not where it is in use."""
+        kinds = {
+            kind for kind, value in enumerate(consumed) if value and self.ledger.table[kind].shared
+        }
+        if not kinds:
+            return True
+        for member in self.members.values():
+            others = [
+                each
+                for each in member.offers
+                if each.agent == offer.agent and any(sparse(each.amount).keys() & kinds)
+            ]
+            self._give_back(member, others)
+        held = self.ledger.agents[offer.agent].held
+        return all(held[kind] == consumed[kind] for kind in kinds)
+
+    def _copies(self, offer: Offer, there: Amount, used: Amount) -> Amount:
+        """More copies of shared volumes, where the tasks together use more than were offered."""
+        more = _positive(minus(used, there))
+        if any(more):
+            place: Place = (offer.role, offer.agent)
+            self.ledger.copy(offer.framework, place, more)
+            row = (offer.framework, *place, more)
+            self.outbox.add(Hold(holdings([row], len(self.ledger.zero))))
+        return more
+
+    def decline(self, offers: Sequence[Offer], refuse_ms: int) -> None:
+        """Take offers back that a framework declines."""
+        for offer in offers:
+            self.members[offer.framework].void_offers([offer])
+            self._release_offer(offer, offer.amount, refuse_ms)
+        self.record.declines += len(offers)
+
+    def end(self, task: Task) -> None:
+        """A task ends; where its agent is not back after a failover, it is never heard of."""
+        self.members[task.framework].void_tasks([task])
+        if task.agent in self.ledger.agents:
+            self.ledger.release(task.framework, (task.role, task.agent), task.amount, used=True)
+            self.outbox.release((task.framework, task.role, task.agent, task.amount), used=True)
+            self._note_use()
+
+    def exclude(self, places: Iterable[tuple[int, int, int]], *, excluded: bool) -> None:
+        """Keep frameworks in roles off agents, or let them there again (offer constraints)."""
+        places = list(places)
+        if not places:
+            return
+        for framework, role, agent in places:
+            pairs = self.ledger.excluded[framework]
+            pairs.add((role, agent)) if excluded else pairs.discard((role, agent))
+        self.outbox.add(exclusions(places, excluded=excluded))
+
+
+def _positive(amount: Amount) -> Amount:
+    return tuple(max(0, value) for value in amount)
