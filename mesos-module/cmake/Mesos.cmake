@@ -25,6 +25,9 @@ add_library(protobuf INTERFACE)
 target_include_directories(protobuf SYSTEM INTERFACE ${MESOS_INCLUDE})
 target_link_libraries(protobuf INTERFACE Threads::Threads)
 
+# Compilers of today suspect what the headers of that protobuf inline.
+target_compile_options(protobuf INTERFACE -Wno-array-bounds -Wno-stringop-overread)
+
 # Mesos is linked against the variant of gRPC that has no TLS.
 set(CLIENT_TLS OFF)
 set(GRPC_HAS_TLS OFF)
@@ -35,6 +38,9 @@ target_link_libraries(grpc INTERFACE protobuf)
 add_library(mesos INTERFACE)
 target_include_directories(mesos SYSTEM INTERFACE ${APR_INCLUDE} ${SVN_INCLUDE})
 target_compile_definitions(mesos INTERFACE __STDC_FORMAT_MACROS HAVE_LIBZ)
+
+# Mesos is not built with NDEBUG, and its headers look at it.
+target_compile_options(mesos INTERFACE -UNDEBUG)
 target_link_libraries(mesos INTERFACE grpc)
 
 # For programs, which have no master around them.
