@@ -1,0 +1,371 @@
+"""A master's view of the allocator: agents, frameworks, offers and what becomes of them.
+
+Every decision becomes an offer. The books are checked after every cycle.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from allocator.core import (
+    ActivateAgent,
+    ActivateFramework,
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Allocator,
+    Decisions,
+    Define,
+    Event,
+    Exclude,
+    FrameworkInfo,
+    Hold,
+    Holdings,
+    Kind,
+    Options,
+    PolicySpec,
+    Release,
+    RemoveAgent,
+    RemoveFramework,
+    Revive,
+    SetDemand,
+    SetPaused,
+    SetQuota,
+    Settings,
+    Settle,
+    SetWeights,
+    SetWhitelist,
+    Suppress,
+    Transition,
+    UpdateAgent,
+    UpdateAllocation,
+    UpdateFramework,
+    parse_quantities,
+)
+from allocator.policies import build
+from tests.conformance.amounts import Amounts, Text, resources
+from tests.conformance.nouns import Agent, Framework, Offer
+
+MODERN_AGENT = frozenset(
+    {"MULTI_ROLE", "HIERARCHICAL_ROLE", "RESERVATION_REFINEMENT", "RESOURCE_PROVIDER"}
+)
+SECOND_MS = 1000
+DAY_S = 86_400
+
+
+Used = Mapping[tuple[Framework, str], Text]
+
+
+class World:
+    """A session with an allocator.
+
+    Attributes
+    ----------
+    allocator : Allocator
+    now_ms : int
+    """
+
+    def __init__(
+        self, policy: str = "drf", *, mode: str = "oblivious", interval_s: int = 1, **options
+    ) -> None:
+        self.allocator = Allocator(build, Settings(policy=PolicySpec(policy, mode=mode)))
+        self.interval_ms = interval_s * SECOND_MS
+        self.allocator.step(Options(allocation_interval_ms=self.interval_ms, **options))
+        self.now_ms = 0
+        self._kinds: dict[Kind, int] = {}
+        self._roles: dict[str, int] = {}
+        self._agents: dict[int, Agent] = {}
+        self._frameworks: dict[int, Framework] = {}
+
+    def tell(self, event: Event) -> None:
+        """Apply one event."""
+        self.allocator.step(event)
+
+    # ---------------------------------------------------------------- agents
+
+    def agent(
+        self,
+        has: Text,
+        *,
+        used: Used | None = None,
+        capabilities: Iterable[str] = MODERN_AGENT,
+        **info,
+    ) -> Agent:
+        """Add an agent, and what is used on it already."""
+        handle = next(n for n in range(1, 10_000) if n not in self._agents)
+        agent = Agent(handle, +Counter(resources(has)))
+        self._agents[handle] = agent
+        unavailable_from_ms = info.pop("unavailable_from_ms", -1)
+        info.setdefault("hostname", f"host-{handle}")
+        known = AgentInfo(f"agent-{handle}", capabilities=frozenset(capabilities), **info)
+        capacity = self.amounts(agent.resources)
+        self.tell(AddAgent(handle, known, capacity, unavailable_from_ms=unavailable_from_ms))
+        for (framework, role), what in (used or {}).items():
+            self.hold(framework, role, agent, what)
+        return agent
+
+    def update_agent(self, agent: Agent, has: Text | None = None, **info) -> None:
+        """Tell what is new of an agent."""
+        if has is not None:
+            agent.resources = +Counter(resources(has))
+            info["capacity"] = self.amounts(agent.resources)
+        if "capabilities" in info:
+            info["capabilities"] = frozenset(info["capabilities"])
+        self.tell(UpdateAgent(agent.handle, **info))
+
+    def remove_agent(self, agent: Agent) -> None:
+        """Lose an agent."""
+        self.tell(RemoveAgent(agent.handle))
+        del self._agents[agent.handle]
+
+    def deactivate_agent(self, agent: Agent, *, active: bool = False) -> None:
+        """Offer an agent no more, or again."""
+        self.tell(ActivateAgent(agent.handle, active))
+
+    def whitelist(self, *hostnames: str) -> None:
+        """Allow these hosts only."""
+        self.tell(SetWhitelist(frozenset(hostnames)))
+
+    # ------------------------------------------------------------ frameworks
+
+    def framework(
+        self,
+        *roles: str,
+        capabilities: Iterable[str] = (),
+        suppressed: Iterable[str] = (),
+        active: bool = True,
+        multi_role: bool = True,
+        minimum: Mapping[str, Iterable[str]] | None = None,
+    ) -> Framework:
+        """Subscribe a framework."""
+        handle = next(n for n in range(1, 10_000) if n not in self._frameworks)
+        known = frozenset(capabilities) | (frozenset({"MULTI_ROLE"}) if multi_role else frozenset())
+        framework = Framework(handle, roles, known)
+        self._frameworks[handle] = framework
+        self.subscribe(framework, suppressed=suppressed, active=active, minimum=minimum)
+        return framework
+
+    def unknown_framework(self, *roles: str) -> Framework:
+        """Speak of a framework before it is added."""
+        handle = next(n for n in range(1, 10_000) if n not in self._frameworks)
+        framework = Framework(handle, roles, frozenset({"MULTI_ROLE"}))
+        self._frameworks[handle] = framework
+        return framework
+
+    def subscribe(
+        self,
+        framework: Framework,
+        *,
+        suppressed: Iterable[str] = (),
+        active: bool = True,
+        minimum: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
+        """Add a framework that was only spoken of."""
+        info, roles = self._info(framework, minimum), self.roles(*framework.roles)
+        self.tell(AddFramework(framework.handle, info, roles, self.roles(*suppressed), active))
+
+    def update_framework(
+        self,
+        framework: Framework,
+        roles: Iterable[str] | None = None,
+        *,
+        suppressed: Iterable[str] = (),
+        capabilities: Iterable[str] | None = None,
+        minimum: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
+        """Subscribe again, with other roles, capabilities or minima."""
+        framework.roles = framework.roles if roles is None else tuple(roles)
+        if capabilities is not None:
+            framework.capabilities = frozenset({"MULTI_ROLE", *capabilities})
+        info, handles = self._info(framework, minimum), self.roles(*framework.roles)
+        self.tell(UpdateFramework(framework.handle, info, handles, self.roles(*suppressed)))
+
+    def _info(
+        self, framework: Framework, minimum: Mapping[str, Iterable[str]] | None
+    ) -> FrameworkInfo:
+        rows = {
+            self.roles(role)[0]: tuple(parse_quantities(each) for each in texts)
+            for role, texts in (minimum or {}).items()
+        }
+        name = f"framework-{framework.handle}"
+        return FrameworkInfo(name, name, capabilities=framework.capabilities, minimum=rows)
+
+    def remove_framework(self, framework: Framework) -> None:
+        """Tear a framework down."""
+        self.tell(RemoveFramework(framework.handle))
+        del self._frameworks[framework.handle]
+
+    def activate(self, framework: Framework, *, active: bool = True) -> None:
+        """Connect a framework again."""
+        self.tell(ActivateFramework(framework.handle, active))
+
+    def deactivate(self, framework: Framework) -> None:
+        """Disconnect a framework."""
+        self.activate(framework, active=False)
+
+    def suppress(self, framework: Framework, *roles: str) -> None:
+        """Want no offers in these roles, or in any."""
+        self.tell(Suppress(framework.handle, self.roles(*roles)))
+
+    def revive(self, framework: Framework, *roles: str) -> None:
+        """Want offers again in these roles, or in all."""
+        self.tell(Revive(framework.handle, self.roles(*roles)))
+
+    def exclude(
+        self, framework: Framework, role: str, agent: Agent, *, excluded: bool = True
+    ) -> None:
+        """Tell what the master's offer constraints say of a pair."""
+        who, what, where = np.array([[framework.handle], self.roles(role), [agent.handle]])
+        self.tell(Exclude(who, what, where, np.array([excluded])))
+
+    # -------------------------------------------------------------- operators
+
+    def weights(self, **weights: float) -> None:
+        """Set weights of roles."""
+        self.tell(SetWeights(weights))
+
+    def quota(self, role: str, guarantee: str = "", limit: str | None = None) -> None:
+        """Set a quota; without a limit the guarantee is the limit, too. Nothing removes it."""
+        bound = parse_quantities(guarantee if limit is None else limit)
+        self.quota_amounts(role, parse_quantities(guarantee), bound)
+
+    def quota_amounts(
+        self, role: str, guarantee: Mapping[str, int], limit: Mapping[str, int]
+    ) -> None:
+        """Set a quota in thousandths."""
+        self.tell(SetQuota(role, guarantee, limit))
+
+    def demand(self, framework: Framework, task: str) -> None:
+        """Say what one task of a framework needs."""
+        self.tell(SetDemand("", f"framework-{framework.handle}", parse_quantities(task)))
+
+    def pause(self, *, paused: bool = True) -> None:
+        """Make no offers for a while."""
+        self.tell(SetPaused(paused))
+
+    # --------------------------------------------------------------- resources
+
+    def hold(self, framework: Framework, role: str, agent: Agent, what: Text) -> None:
+        """Learn of resources in use."""
+        self.tell(Hold(self._holdings(framework, role, agent, resources(what))))
+
+    def decline(self, offer: Offer, refuse_s: float = -1, part: Text | None = None) -> None:
+        """Give an offer back, or a part of it; without a time there is no filter."""
+        refuse_ms = round(refuse_s * SECOND_MS) if refuse_s >= 0 else -1
+        self._release(offer, part, refuse_ms, allocated=False)
+
+    def use(self, offer: Offer, part: Text | None = None) -> None:
+        """Run tasks on an offer, or on a part of it."""
+        what = offer.resources if part is None else resources(part)
+        self.tell(Transition(self._holdings(offer.framework, offer.role, offer.agent, what)))
+
+    def finish(self, offer: Offer, part: Text | None = None) -> None:
+        """End tasks."""
+        self._release(offer, part, -1, allocated=True)
+
+    def _release(self, offer: Offer, part: Text | None, refuse_ms: int, *, allocated: bool) -> None:
+        what = offer.resources if part is None else resources(part)
+        back = self._holdings(offer.framework, offer.role, offer.agent, what)
+        self.tell(Release(back, np.array([refuse_ms]), np.array([allocated])))
+
+    def convert(self, offer: Offer, consumed: Text, converted: Text) -> Offer:
+        """Apply an operation of a framework to an offer; returns what the offer became."""
+        before, after = resources(consumed), resources(converted)
+        self.tell(
+            UpdateAllocation(
+                offer.framework.handle,
+                self.roles(offer.role)[0],
+                offer.agent.handle,
+                self.amounts(before),
+                self.amounts(after),
+            )
+        )
+        _convert(offer.agent, before, after)
+        now = Counter(offer.resources)
+        now.subtract(before)
+        return offer._replace(resources=+(now + after))
+
+    def operate(self, agent: Agent, consumed: Text, converted: Text) -> None:
+        """Apply an operation of an operator to what is free."""
+        before, after = resources(consumed), resources(converted)
+        self.tell(UpdateAllocation(0, 0, agent.handle, self.amounts(before), self.amounts(after)))
+        _convert(agent, before, after)
+
+    def held(self, framework: Framework) -> Amounts:
+        """What a framework holds, in all roles and on all agents."""
+        state = self.allocator.state
+        rows = state.clients.framework == framework.handle
+        held = state.ledger.books.client_held[rows].sum(axis=0)
+        return +Counter({kind: int(held[handle]) for kind, handle in self._kinds.items()})
+
+    # -------------------------------------------------------------------- cycles
+
+    def cycle(self, *agents: Agent, after_ms: int | None = None) -> list[Offer]:
+        """Run a cycle over these agents, or all, one interval later; says what was offered."""
+        self.now_ms += self.interval_ms if after_ms is None else after_ms
+        candidates = np.array([each.handle for each in agents]) if agents else None
+        made = self.allocator.allocate(self.now_ms, candidates)
+        assert not self.allocator.last_cycle.policy_error
+        self._settle(made)
+        self.allocator.check()
+        offers = [self._offer(made, row) for row in range(len(made))]
+        return sorted(offers, key=lambda one: (one.framework.handle, one.role, one.agent.handle))
+
+    def _settle(self, made: Decisions) -> None:
+        offered = np.ones(len(made), np.bool_)
+        none = np.empty(0, np.int64)
+        partial = np.zeros_like(offered)
+        self.tell(Settle(made.first_decision, offered, partial, none, none.reshape(0, 0)))
+
+    def _offer(self, made: Decisions, row: int) -> Offer:
+        amounts: Amounts = Counter()
+        for handle, amount in zip(made.kind.tolist(), made.amount[row].tolist(), strict=True):
+            kind = self.allocator.state.space.kinds[handle]
+            assert kind is not None
+            amounts[kind] += amount
+        role = self.allocator.state.roles.path[int(made.role[row])]
+        framework = self._frameworks[int(made.framework[row])]
+        return Offer(framework, role, self._agents[int(made.agent[row])], +amounts)
+
+    # ------------------------------------------------------------------- handles
+
+    def amounts(self, what: Amounts) -> dict[int, int]:
+        """Give kinds handles."""
+        fresh = {
+            kind: len(self._kinds) + n
+            for n, kind in enumerate(k for k in what if k not in self._kinds)
+        }
+        if fresh:
+            self._kinds.update(fresh)
+            self.tell(Define(kinds={handle: kind for kind, handle in fresh.items()}))
+        return {self._kinds[kind]: amount for kind, amount in what.items()}
+
+    def roles(self, *paths: str) -> tuple[int, ...]:
+        """Give roles, and those above them, handles."""
+        for path in paths:
+            parts = path.split("/")
+            for depth in range(1, len(parts) + 1):
+                role = "/".join(parts[:depth])
+                if role not in self._roles:
+                    self._roles[role] = len(self._roles) + 1
+                    self.tell(Define(roles={self._roles[role]: role}))
+        return tuple(self._roles[path] for path in paths)
+
+    def _holdings(self, framework: Framework, role: str, agent: Agent, what: Amounts) -> Holdings:
+        amounts = self.amounts(what)
+        (handle,) = self.roles(role)
+        return Holdings(
+            framework=np.array([framework.handle]),
+            role=np.array([handle]),
+            agent=np.array([agent.handle]),
+            kind=np.array(list(amounts), np.int64),
+            amount=np.array([list(amounts.values())], np.int64).reshape(1, -1),
+        )
+
+
+def _convert(agent: Agent, consumed: Amounts, converted: Amounts) -> None:
+    """Keep what the agent has up to date; a shared volume is there once however many hold it."""
+    has = Counter(agent.resources)
+    has.subtract(consumed)
+    agent.resources = +(has + converted)
