@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from allocator.core.snapshot import Snapshot
+from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, USUAL
 from allocator.policies.proportional_fairness import prices
+from tests.oracle_offers import Offer, Supply
 
 MASK = 2**64 - 1
 
@@ -34,12 +36,13 @@ class SplitMix64:
 
 
 class Grant(NamedTuple):
-    """One row of the grants."""
+    """One row of the grants; `special` by special kind."""
 
     client: int
     agent: int
     tasks: int
     amount: tuple[int, ...]
+    special: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass
@@ -52,7 +55,9 @@ class Cluster:
     def __post_init__(self) -> None:
         s = self.snapshot
         self.resources = len(s.total)
-        self.free = s.free.tolist()
+        self.supply = Supply(s)
+        self.stage = USUAL
+        self.residual = s.free_by_column.tolist()
         self.held = s.held.tolist()
         self.demand = s.demand.tolist()
         self.known = [
@@ -89,30 +94,26 @@ class Cluster:
         clients = [c for c in range(len(self.held)) if counts(c) and self.counts_at(c, node)]
         return [sum(self.held[c][r] for c in clients) for r in range(self.resources)]
 
-    def would_get(self, client: int, agent: int) -> list[int]:
-        return self.demand[client] if self.known[client] else self.free[agent]
+    def takes_part(self, client: int) -> bool:
+        """Whether a client takes part in this stage."""
+        if self.stage == GUARANTEED:
+            supply = self.supply
+            return any(any(supply.owed[bound]) for bound in supply.chain(client))
+        return self.stage == USUAL or self.known[client]
 
-    def is_refused(self, client: int, agent: int) -> bool:
-        filters = self.snapshot.filters
-        row = int(filters.head[agent])
-        while row >= 0:
-            if filters.client[row] == client and at_least(
-                filters.amount[row].tolist(), self.would_get(client, agent)
-            ):
-                return True
-            row = int(filters.next[row])
-        return False
+    def offer(self, client: int, agent: int) -> Offer | None:
+        """What the client would be offered; None where it cannot be served."""
+        word = int(self.snapshot.excluded[agent, client // 64])
+        if word >> client % 64 & 1:
+            return None
+        demand = self.demand[client] if self.known[client] else None
+        offer = self.supply.offer(client, agent, demand, self.stage)
+        if offer is None or self.supply.is_refused(client, agent, offer):
+            return None
+        return offer
 
     def can_serve_client(self, client: int, agent: int) -> bool:
-        free = self.free[agent]
-        if self.known[client]:
-            fits = at_least(free, self.demand[client])
-        else:
-            minimum = self.snapshot.minimum.tolist()
-            fits = any(amount > 0 for amount in free)
-            fits = fits and (not minimum or any(at_least(free, row) for row in minimum))
-        word = int(self.snapshot.excluded[agent, client // 64])
-        return fits and not word >> client % 64 & 1 and not self.is_refused(client, agent)
+        return self.takes_part(client) and self.offer(client, agent) is not None
 
     def can_serve(self, node: int, agent: int) -> bool:
         """Whether the agent can serve somebody below a node."""
@@ -120,10 +121,6 @@ class Cluster:
             self.can_serve_client(int(self.snapshot.tree.client[leaf]), agent)
             for leaf in self.leaves_below(node)
         )
-
-
-def at_least(larger: list[int], smaller: list[int]) -> bool:
-    return all(a >= b for a, b in zip(larger, smaller, strict=True))
 
 
 @dataclass
@@ -167,7 +164,7 @@ def define(cluster: Cluster, name: str, unit: str = "agents") -> Criterion:
         return Criterion(everybody, lambda agent: at_price, nothing, additive=True)
     if name in {"ps-dsf", "rps-dsf"}:
         capacity = s.capacity.tolist()
-        against = capacity if name == "ps-dsf" else cluster.free
+        against = capacity if name == "ps-dsf" else cluster.residual
 
         def on_agent(agent: int) -> list[float]:
             takes_part = [c and n > 0 for c, n in zip(counted, capacity[agent], strict=True)]
@@ -252,14 +249,16 @@ class Filling:
     def grant(self, leaf: int, agent: int) -> None:
         cluster = self.cluster
         client = int(cluster.snapshot.tree.client[leaf])
-        amount = list(cluster.would_get(client, agent))
-        tasks = int(cluster.known[client])
+        offer = cluster.offer(client, agent)
+        assert offer is not None
+        tasks = int(cluster.known[client] and cluster.stage != LEFT_OVER)
         new = (agent, client) not in cluster.holding
         gain = self.criterion.gain(client, tasks, new)
         cluster.holding.add((agent, client))
-        cluster.grants.append(Grant(client, agent, tasks, tuple(amount)))
-        for r, given in enumerate(amount):
-            cluster.free[agent][r] -= given
+        special = tuple(sorted(offer.special.items()))
+        cluster.grants.append(Grant(client, agent, tasks, offer.plain, special))
+        for r, given in enumerate(cluster.supply.take(client, agent, offer, cluster.stage)):
+            cluster.residual[agent][r] -= given
             cluster.held[client][r] += given
         for node in cluster.upwards(leaf):
             cluster.served[node] += 1
@@ -275,7 +274,7 @@ class Filling:
                 return False
             node = min(able, key=lambda n: (self.score(n, agent), cluster.served[n], n))
         self.grant(node, agent)
-        return bool(cluster.grants[-1].tasks)
+        return bool(cluster.grants[-1].tasks) or not cluster.supply.is_empty(agent)
 
     def serve_best_pair(self) -> bool:
         """Serve the client with the smallest score anywhere; returns whether there was one."""
@@ -304,7 +303,7 @@ class Filling:
         first = next((r for r, n in enumerate(need) if n), None)
 
         def distance(agent: int) -> float:
-            free = cluster.free[agent]
+            free = cluster.supply.free[agent]
             if first is None:
                 return 0.0
             if not free[first]:
@@ -319,6 +318,17 @@ class Filling:
         return min(able, key=lambda a: (distance(a), a))
 
     def run(self) -> list[Grant]:
+        cluster = self.cluster
+        stages = [USUAL]
+        if any(map(any, cluster.supply.owed)):
+            stages.insert(0, GUARANTEED)
+        if any(cluster.supply.special):
+            stages.append(LEFT_OVER)
+        for cluster.stage in stages:
+            self.run_stage()
+        return cluster.grants
+
+    def run_stage(self) -> None:
         live = self.cluster.snapshot.agents.tolist()
         if self.selection in {"joint", "best_fit"}:
             while self.serve_best_pair():
@@ -339,7 +349,6 @@ class Filling:
                     j = self.random.below(i + 1)
                     live[i], live[j] = live[j], live[i]
                 live = [agent for agent in live if self.serve(agent)]
-        return self.cluster.grants
 
 
 def fill(

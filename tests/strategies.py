@@ -7,7 +7,15 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from allocator.core.snapshot import Filters, Grants, Snapshot
+from allocator.core.snapshot import (
+    UNBOUNDED,
+    Bounds,
+    Filters,
+    Grants,
+    Snapshot,
+    Specials,
+    Tier,
+)
 from allocator.policies.static import excluded_words, make_snapshot, make_tree
 
 # Few distinct values, so that ties, exact fits and exhausted agents are common.
@@ -42,17 +50,116 @@ def snapshot_trees(draw, clients: int) -> dict[str, Any]:
 
 
 @st.composite
-def snapshot_filters(draw, agents: int, clients: int, resources: int) -> Filters:
+def snapshot_filters(draw, agents: int, clients: int, resources: int, kinds: int) -> Filters:
     """Refusals, as lists of agents 1 to A-1."""
     count = draw(st.integers(0, 6))
-    head = np.full(agents, -1)
-    following = np.full(count, -1)
+    head = np.full(agents, -1, np.int32)
+    following = np.full(count, -1, np.int32)
     for row in range(count):
         agent = draw(st.integers(1, agents - 1))
         following[row] = head[agent]
         head[agent] = row
     client = draw(amounts((count,), st.integers(0, clients - 1)))
-    return Filters(head, following, client, draw(amounts((count, resources))))
+    return Filters(
+        head=head,
+        next=following,
+        client=client.astype(np.int32),
+        amount=draw(amounts((count, kinds))),
+        plain_kind=np.arange(resources),
+        covered=np.zeros((agents, clients // 64 + 1), np.uint64),
+    )
+
+
+@st.composite
+def snapshot_specials(draw, agents: int, clients: int, resources: int) -> Specials:
+    """Reserved, revocable, shared and indivisible resources, mostly none."""
+    if draw(st.booleans()):
+        return Specials.none(agents, clients // 64 + 1)
+    count = draw(st.integers(1, 4))
+    tier = draw(amounts((count,), st.sampled_from([*Tier])))
+    free = draw(amounts((agents, count), st.sampled_from([0, 0, 0, 500, 1000, 4000])))
+    free[0] = 0
+    agent, row = np.nonzero(free)
+    reached = draw(
+        hnp.arrays(np.bool_, (count, clients), elements=st.sampled_from([True, True, False]))
+    )
+    return Specials(
+        start=np.searchsorted(agent, np.arange(agents + 1)),
+        row=row,
+        free=free[agent, row],
+        kind=resources + np.arange(count),
+        column=draw(amounts((count,), st.integers(0, resources - 1))),
+        tier=tier,
+        bounded=tier == Tier.OPEN,
+        whole=draw(hnp.arrays(np.bool_, count, elements=st.booleans())),
+        reach=pack_bits(reached),
+    )
+
+
+@st.composite
+def snapshot_bounds(draw, free: np.ndarray, clients: int) -> Bounds:
+    """Limits and guarantees, mostly none."""
+    resources = free.shape[1]
+    count = draw(st.sampled_from([0, 0, 1, 2, 3]))
+    if not count:
+        return Bounds.none(clients, resources)
+    above = np.array([draw(st.sampled_from([-1, *range(q + 1, count)])) for q in range(count)])
+    limits = st.sampled_from([UNBOUNDED, UNBOUNDED, -1000, 0, 1000, 3000, 6000])
+    owed = draw(amounts((count, resources), st.sampled_from([0, 0, 1000, 2000, 4000])))
+    owed[above >= 0] = 0
+    return Bounds(
+        of_client=draw(amounts((clients,), st.integers(-1, count - 1))),
+        above=above,
+        left=draw(amounts((count, resources), limits)),
+        owed=owed,
+        available=free.sum(axis=0) + draw(amounts((resources,))),
+        required=owed.sum(axis=0),
+    )
+
+
+@st.composite
+def snapshot_minimum_rows(draw, clients: int, rows: int) -> np.ndarray:
+    """Which rows of the minimum are whose: mostly all of them everybody's."""
+    result = np.tile([0, rows], (clients, 1))
+    for client in draw(st.lists(st.integers(0, clients - 1), max_size=2)):
+        first = draw(st.integers(0, rows))
+        result[client] = first, draw(st.integers(first, rows))
+    return result
+
+
+def pack_bits(flags: np.ndarray) -> np.ndarray:
+    """Pack flags (n, C) into words (n, C // 64 + 1)."""
+    result = np.zeros((len(flags), flags.shape[1] // 64 + 1), np.uint64)
+    for row, bit in np.argwhere(flags):
+        result[row, bit // 64] |= np.uint64(1 << int(bit) % 64)
+    return result
+
+
+def covered_bits(
+    filters: Filters,
+    free: np.ndarray,
+    specials: Specials,
+    demand: np.ndarray,
+    characterised: np.ndarray,
+) -> np.ndarray:
+    """The bits of `Filters.covered`, pair by pair."""
+    covered = np.zeros((len(free), len(demand)), np.bool_)
+    for agent in range(len(free)):
+        rows = range(specials.start[agent], specials.start[agent + 1])
+        row = filters.head[agent]
+        while row >= 0:
+            client, refused = int(filters.client[row]), filters.amount[row]
+            plain = demand[client] if characterised[client] else free[agent]
+            covers = bool((refused[: len(plain)] >= plain).all())
+            if characterised[client]:
+                covers = covers and not rows
+            for e in rows:
+                word = int(specials.reach[specials.row[e], client // 64])
+                if word >> client % 64 & 1:
+                    covers &= bool(refused[specials.kind[specials.row[e]]] >= specials.free[e])
+            covered[agent, client] |= covers
+            row = filters.next[row]
+    return pack_bits(covered)
 
 
 @st.composite
@@ -84,23 +191,35 @@ def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
     listed = draw(hnp.arrays(np.bool_, agents, elements=st.sampled_from([True, True, False])))
     listed[0] = False
     shifted = _shift_clients(tree, absent)
+    specials = draw(snapshot_specials(agents, absent + clients, resources))
+    filters = draw(
+        snapshot_filters(agents, absent + clients, resources, resources + len(specials.kind))
+    )
+    minimum = draw(amounts((draw(st.integers(0, 2)), resources), NEEDS))
+    demand, characterised = _after(absent, demand), _after(absent, characterised)
+    characterised &= (demand > 0).any(axis=1)
     return make_snapshot(
         capacity=capacity,
         free=free,
         counted=draw(
             hnp.arrays(np.bool_, resources, elements=st.sampled_from([True, True, False]))
         ),
-        demand=_after(absent, demand),
-        characterised=_after(absent, characterised & (demand > 0).any(axis=1)),
+        specials=specials,
+        bounds=draw(snapshot_bounds(free, absent + clients)),
+        demand=demand,
+        characterised=characterised,
         held=_after(absent, held),
         agents_held=_after(absent, holds.sum(axis=0)),
         holder=np.array(
             [(agent << 32) + client + absent for agent, client in np.argwhere(holds)], np.int64
         ),
         agents=np.flatnonzero(listed),
-        minimum=draw(amounts((draw(st.integers(0, 2)), resources), NEEDS)),
+        minimum=minimum,
+        minimum_rows=draw(snapshot_minimum_rows(absent + clients, len(minimum))),
         excluded=excluded_words(_after(absent, barred)),
-        filters=draw(snapshot_filters(agents, absent + clients, resources)),
+        filters=filters._replace(
+            covered=covered_bits(filters, free, specials, demand, characterised)
+        ),
         **shifted,
     )
 

@@ -15,6 +15,7 @@ from allocator.core import events, on_agents, on_frameworks, on_resources, on_se
 from allocator.core.decisions import Decisions
 from allocator.core.demand import Settings
 from allocator.core.events import EventError
+from allocator.core.freeze import Freezer
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.snapshot import Grants, Ints
 from allocator.core.state import Limits, State
@@ -93,7 +94,7 @@ class Allocator:
         self._build = build_policy
         self._policy = build_policy(settings.policy)
         self._fallback: Policy | None = None
-        self._freezer = cycles.Freezer()
+        self._freezer = Freezer()
 
     @property
     def settings(self) -> Settings:

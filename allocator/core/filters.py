@@ -3,15 +3,19 @@
 A filter bars whatever its amounts cover. It stands in two doubly linked lists, its agent's (for
 cycles) and its client's (for revive). Of two filters of the same pair, one that covers the other
 and lives at least as long replaces it, so that steady declining does not pile filters up.
+
+For cycles there is a bit for each pair that says whether a filter covers all that the client could
+be offered on the agent. It is worked out again only where something has changed since: so filters
+that stay in force cost a cycle nothing, however many they are.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
 from allocator.core.arrays import grow, push, unlink
-from allocator.core.snapshot import Filters, Ints
+from allocator.core.snapshot import Bools, Filters, Indices, Ints, Words
 
 _NEVER = np.iinfo(np.int64).max
 
@@ -21,32 +25,73 @@ class Refusals(NamedTuple):
 
     Attributes
     ----------
-    agent, client : (X,) int64
+    agent, client : (X,) int32
         0 where the row is free.
     amount : (X, K) int64
         By kind.
     expires_ms : (X,) int64
         Last moment at which the filter is in force.
-    of_agent, next_of_agent, previous_of_agent : (A,), (X,), (X,) int64
-    of_client, next_of_client, previous_of_client : (C,), (X,), (X,) int64
-    spare : (X,) int64
+    of_agent, next_of_agent, previous_of_agent : (A,), (X,), (X,) int32
+    of_client, next_of_client, previous_of_client : (C,), (X,), (X,) int32
+    spare : (X,) int32
         Free rows, as a stack.
     per_client : (C,) int64
         Filters of each client.
+    maybe : (A, W) uint64
+        Bit ``c % 64`` of word ``c // 64``: client c may have a filter on the agent; where it is not
+        set, it has none.
+    covered : (A, W) uint64
+        The same bits: a filter covers all that the client could be offered, see `Filters`.
+    stale : (A,) bool
+        The agent's row of `covered` has to be worked out again.
+    shown : (A,) bool
+        The agent had filters when that was done last.
     """
 
-    agent: Ints
-    client: Ints
+    agent: Indices
+    client: Indices
     amount: Ints
     expires_ms: Ints
-    of_agent: Ints
-    next_of_agent: Ints
-    previous_of_agent: Ints
-    of_client: Ints
-    next_of_client: Ints
-    previous_of_client: Ints
-    spare: Ints
+    of_agent: Indices
+    next_of_agent: Indices
+    previous_of_agent: Indices
+    of_client: Indices
+    next_of_client: Indices
+    previous_of_client: Indices
+    spare: Indices
     per_client: Ints
+    maybe: Words
+    covered: Words
+    stale: Bools
+    shown: Bools
+
+
+class Offerable(NamedTuple):
+    """What clients could be offered if they were alone: from the snapshot that is being taken.
+
+    Attributes
+    ----------
+    free : (A, R), start : (A + 1,), row, special_free : (E,), kind : (S,), reach : (S, W)
+        Of the agents, see `Specials`.
+    plain_kind : (R,) int64
+    demand : (C, R) int64, thousandths
+    known : (C,) bool
+    """
+
+    free: Ints
+    start: Ints
+    row: Ints
+    special_free: Ints
+    kind: Ints
+    reach: Words
+    plain_kind: Ints
+    demand: Ints
+    known: Bools
+
+
+@numba.njit(cache=True)
+def _bit(client: int) -> Any:  # noqa: ANN401
+    return np.uint64(1) << np.uint64(client & 63)
 
 
 @numba.njit(cache=True)
@@ -65,6 +110,7 @@ def _remove(filters: Refusals, row: int, spare: int) -> int:
     filters.agent[row] = 0
     filters.client[row] = 0
     filters.expires_ms[row] = _NEVER
+    filters.stale[agent] = True
     filters.per_client[client] -= 1
     filters.spare[spare] = row
     return spare + 1
@@ -76,20 +122,7 @@ def _add(
 ) -> int:
     """Add filters; returns how many rows are spare afterwards. There is room for all."""
     for i in range(len(client)):
-        row = filters.of_agent[agent[i]]
-        covered = False
-        while row >= 0 and not covered:
-            following = filters.next_of_agent[row]
-            if filters.client[row] == client[i]:
-                if filters.expires_ms[row] >= expires_ms[i]:
-                    covered = _covers(filters.amount[row], amount[i])
-                if (
-                    not covered
-                    and filters.expires_ms[row] <= expires_ms[i]
-                    and _covers(amount[i], filters.amount[row])
-                ):
-                    spare = _remove(filters, row, spare)
-            row = following
+        spare, covered = _replace(filters, client[i], agent[i], amount[i], expires_ms[i], spare)
         if covered:
             continue
         spare -= 1
@@ -99,9 +132,34 @@ def _add(
         filters.amount[row] = amount[i]
         filters.expires_ms[row] = expires_ms[i]
         filters.per_client[client[i]] += 1
+        filters.stale[agent[i]] = True
+        filters.maybe[agent[i], client[i] >> 6] |= _bit(client[i])
         push(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent[i], row)
         push(filters.of_client, filters.next_of_client, filters.previous_of_client, client[i], row)
     return spare
+
+
+@numba.njit(cache=True)
+def _replace(
+    filters: Refusals, client: int, agent: int, amount: Ints, expires_ms: int, spare: int
+) -> tuple[int, bool]:
+    """Drop the pair's filters that a new one makes superfluous.
+
+    Returns how many rows are spare, and whether it is the new one that is superfluous.
+    """
+    if filters.maybe[agent, client >> 6] & _bit(client) == np.uint64(0):
+        return spare, False
+    row = filters.of_agent[agent]
+    while row >= 0:
+        following = filters.next_of_agent[row]
+        if filters.client[row] == client:
+            lives = filters.expires_ms[row]
+            if lives >= expires_ms and _covers(filters.amount[row], amount):
+                return spare, True
+            if lives <= expires_ms and _covers(amount, filters.amount[row]):
+                spare = _remove(filters, row, spare)
+        row = following
+    return spare, False
 
 
 @numba.njit(cache=True)
@@ -121,17 +179,65 @@ def _expire(filters: Refusals, end: int, now_ms: int, spare: int) -> int:
     return spare
 
 
+@numba.njit(cache=True)
+def _covers_all(filters: Refusals, offerable: Offerable, row: int) -> bool:
+    """Say whether a filter covers all that its client could be offered on its agent."""
+    agent, client = filters.agent[row], filters.client[row]
+    first, end = offerable.start[agent], offerable.start[agent + 1]
+    known = offerable.known[client]
+    if known and first < end:
+        return False  # of what a task would be made is not known before
+    for r in range(offerable.free.shape[1]):
+        offered = offerable.demand[client, r] if known else offerable.free[agent, r]
+        kind = offerable.plain_kind[r]
+        if offered > (filters.amount[row, kind] if kind >= 0 else 0):
+            return False
+    for e in range(first, end):
+        special = offerable.row[e]
+        reached = offerable.reach[special, client >> 6] & _bit(client) != np.uint64(0)
+        if reached and offerable.special_free[e] > filters.amount[row, offerable.kind[special]]:
+            return False
+    return True
+
+
+@numba.njit(cache=True)
+def _cover(filters: Refusals, offerable: Offerable, agents: Ints) -> None:
+    """Work out the bits of some agents."""
+    for agent in agents:
+        filters.covered[agent] = np.uint64(0)
+        filters.maybe[agent] = np.uint64(0)
+        row = filters.of_agent[agent]
+        while row >= 0:
+            word, bit = filters.client[row] >> 6, _bit(filters.client[row])
+            filters.maybe[agent, word] |= bit
+            if filters.covered[agent, word] & bit == np.uint64(0) and _covers_all(
+                filters, offerable, row
+            ):
+                filters.covered[agent, word] |= bit
+            row = filters.next_of_agent[row]
+        filters.stale[agent] = False
+
+
+@numba.njit(cache=True)
+def _mark_stale(filters: Refusals, clients: Ints) -> None:
+    for client in clients:
+        row = filters.of_client[client]
+        while row >= 0:
+            filters.stale[filters.agent[row]] = True
+            row = filters.next_of_client[row]
+
+
 class FilterTable:
     """All filters in force."""
 
     def __init__(self, limit: int) -> None:
         """Keep at most `limit` filters; a refusal beyond that is forgotten, and counted."""
-        none = np.empty(0, np.int64)
+        none = np.empty(0, np.int32)
         self.rows = Refusals(
             agent=none,
             client=none,
             amount=np.empty((0, 0), np.int64),
-            expires_ms=none,
+            expires_ms=np.empty(0, np.int64),
             of_agent=none,
             next_of_agent=none,
             previous_of_agent=none,
@@ -139,7 +245,11 @@ class FilterTable:
             next_of_client=none,
             previous_of_client=none,
             spare=none,
-            per_client=none,
+            per_client=np.empty(0, np.int64),
+            maybe=np.empty((0, 0), np.uint64),
+            covered=np.empty((0, 0), np.uint64),
+            stale=np.empty(0, np.bool_),
+            shown=np.empty(0, np.bool_),
         )
         self.forgotten = 0
         self._limit = limit
@@ -152,11 +262,16 @@ class FilterTable:
     def reserve(self, *, agents: int = 0, clients: int = 0, kinds: int = 0) -> None:
         """Make room for so many agents, clients and kinds."""
         rows = self.rows
+        words = max(rows.maybe.shape[1], -(-clients // 64), 1)
         self.rows = rows._replace(
             amount=grow(rows.amount, len(rows.agent), kinds),
             of_agent=_grow_heads(rows.of_agent, agents),
             of_client=_grow_heads(rows.of_client, clients),
             per_client=grow(rows.per_client, clients),
+            maybe=grow(rows.maybe, agents, words),
+            covered=grow(rows.covered, agents, words),
+            stale=grow(rows.stale, agents),
+            shown=grow(rows.shown, agents),
         )
         self._make_rows(0)
 
@@ -190,17 +305,34 @@ class FilterTable:
         rows = self.rows
         self._spare = _drop_list(rows, rows.of_client[client], rows.next_of_client, self._spare)
 
-    def by_column(self, kind_of_column: Ints) -> Filters:
-        """Show the filters to policies, with one column for each of these kinds.
+    def forget_covered(self, clients: Ints) -> None:
+        """What these clients could be offered is not what it was."""
+        _mark_stale(self.rows, clients)
 
-        A resource without a kind (-1) cannot have been refused, and cannot be offered either.
+    def show(self, offerable: Offerable, touched: Bools) -> Filters:
+        """Show the filters to policies.
+
+        Parameters
+        ----------
+        offerable : Offerable
+        touched : (A,) bool
+            On which agents something else is free than when they were shown last; cleared.
         """
         rows = self.rows
-        if np.array_equal(kind_of_column, np.arange(rows.amount.shape[1])):
-            amount = rows.amount
-        else:
-            amount = rows.amount[:, kind_of_column] * (kind_of_column >= 0)
-        return Filters(rows.of_agent, rows.next_of_agent, rows.client, np.ascontiguousarray(amount))
+        stale = rows.stale | touched[: len(rows.stale)]
+        agents = np.flatnonzero(stale & ((rows.of_agent >= 0) | rows.shown))
+        _cover(rows, offerable, agents)
+        rows.shown[agents] = rows.of_agent[agents] >= 0
+        rows.stale[:] = False
+        touched[:] = False
+        return Filters(
+            head=rows.of_agent,
+            next=rows.next_of_agent,
+            client=rows.client,
+            amount=rows.amount,
+            plain_kind=offerable.plain_kind,
+            covered=rows.covered,
+        )
 
     def _make_rows(self, more: int) -> None:
         """Make rows until `more` are spare."""
@@ -250,7 +382,7 @@ class FilterTable:
         ).all()
 
 
-def _grow_heads(heads: Ints, owners: int) -> Ints:
+def _grow_heads(heads: Indices, owners: int) -> Indices:
     larger = grow(heads, owners)
     if len(larger) > len(heads):
         larger[len(heads) :] = -1

@@ -24,6 +24,8 @@ class Books(NamedTuple):
     agent_held : (A, K) int64
     client_held, client_offered : (C, K) int64
     agents_held : (C,) int64
+    touched : (A,) bool
+        Set whenever what is held on the agent changes.
     """
 
     held: Ints
@@ -34,6 +36,7 @@ class Books(NamedTuple):
     client_held: Ints
     client_offered: Ints
     agents_held: Ints
+    touched: Bools
 
 
 @numba.njit(cache=True)
@@ -41,6 +44,7 @@ def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> Non
     agent, client = books.agent[row], books.client[row]
     books.held[row, kind] += held
     books.agent_held[agent, kind] += held
+    books.touched[agent] = True
     books.client_held[client, kind] += held
     books.offered[row, kind] += offered
     books.client_offered[client, kind] += offered
@@ -134,6 +138,7 @@ class Ledger:
             client_held=np.zeros(narrow, np.int64),
             client_offered=np.zeros(narrow, np.int64),
             agents_held=np.zeros(0, np.int64),
+            touched=np.zeros(0, np.bool_),
         )
 
     def __len__(self) -> int:
@@ -152,6 +157,7 @@ class Ledger:
             client_held=grow(books.client_held, clients, width),
             client_offered=grow(books.client_offered, clients, width),
             agents_held=grow(books.agents_held, clients),
+            touched=grow(books.touched, agents),
         )
 
     def find(self, client: Ints, agent: Ints) -> Ints:

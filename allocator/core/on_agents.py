@@ -39,7 +39,8 @@ def add_agent(state: State, event: AddAgent) -> None:
         raise EventError("handle", "agent", message)
     capacity = state.space.vector(event.capacity, "capacity")
     state.reserve(agents=agent + 1)
-    state.agents.bind(agent, event.info, capacity, active=event.active)
+    state.agents.bind(agent, event.info, active=event.active)
+    state.set_capacity(agent, capacity)
     state.agents.unavailable_from_ms[agent] = event.unavailable_from_ms
     state.agents.unavailable_for_ms[agent] = event.unavailable_for_ms
     _refresh(state, agent)
@@ -57,7 +58,7 @@ def update_agent(state: State, event: UpdateAgent) -> None:
         capacity = state.space.vector(event.capacity, "capacity")
     new = _updated(info, event)
     if capacity is not None:
-        state.agents.set_capacity(agent, capacity)
+        state.set_capacity(agent, capacity)
     if new.attributes != info.attributes:
         state.filters.drop_agent(agent)
     state.agents.info[agent] = new

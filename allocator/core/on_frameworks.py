@@ -4,7 +4,7 @@ Each function validates the whole event before it changes anything.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from allocator.core.constraints import Clause, parse_constraint
 from allocator.core.demand import CONSTRAINT_LABEL, declared_demand
@@ -24,7 +24,9 @@ from allocator.core.events import (
     UpdateFramework,
 )
 from allocator.core.on_agents import close_client_if_idle
+from allocator.core.resources import AMOUNT_MAX
 from allocator.core.state import State
+from allocator.core.tables import REFINED, REVOCABLE, SHARED
 
 
 def define(state: State, event: Define) -> None:
@@ -218,15 +220,37 @@ def set_weights(state: State, event: SetWeights) -> None:
 
 
 def set_quota(state: State, event: SetQuota) -> None:
-    """Note a role's quota."""
+    """Note a role's quota; one without guarantees and limits is none."""
+    check_quota(event)
     if event.guarantees or event.limits:
+        state.space.quantities({**event.guarantees, **event.limits})
+        state.reserve()
         state.quotas[event.role] = event
     else:
         state.quotas.pop(event.role, None)
+    state.quota_version += 1
+
+
+def check_quota(event: SetQuota) -> None:
+    """Raise an `EventError` where a quota is not possible."""
+    if any(event.guarantees.values()) and "/" in event.role:
+        message = f"{event.role!r} is below another role; guarantee to {event.role.split('/')[0]!r}"
+        raise EventError("value", "guarantees", message)
+    for field, amounts in (("guarantees", event.guarantees), ("limits", event.limits)):
+        for name, amount in amounts.items():
+            if not 0 <= amount <= AMOUNT_MAX:
+                message = f"{amount} of {name!r} is out of range; give 0 to {AMOUNT_MAX}"
+                raise EventError("value", field, message)
+    for name, amount in event.guarantees.items():
+        if amount > event.limits.get(name, amount):
+            message = f"{amount} of {name!r} is more than the limit; guarantee at most the limit"
+            raise EventError("value", "guarantees", message)
 
 
 def begin_recovery(state: State, event: BeginRecovery) -> None:
     """Hold back, where there are quotas, until enough agents are known."""
+    for quota in event.quotas:
+        check_quota(quota)
     for quota in event.quotas:
         set_quota(state, quota)
     expected = int(event.expected_agents * state.options.agent_recovery_factor)
@@ -255,6 +279,12 @@ def refresh_client(state: State, client: int) -> None:
         )
         clients.demand[client] = clients.learned[client] if learned else 0
         clients.demand_source[client] = "learned" if learned else ""
+    clients.takes[client] = (
+        REVOCABLE * ("REVOCABLE_RESOURCES" in info.capabilities)
+        + SHARED * ("SHARED_RESOURCES" in info.capabilities)
+        + REFINED * ("RESERVATION_REFINEMENT" in info.capabilities)
+    )
+    _take_minimum(state, client, info.minimum.get(role))
     several_roles = "MULTI_ROLE" in info.capabilities
     state.eligibility.set_rule(
         client,
@@ -266,6 +296,17 @@ def refresh_client(state: State, client: int) -> None:
             nested_role="/" in path,
         ),
     )
+
+
+def _take_minimum(state: State, client: int, minimum: tuple[Mapping[str, int], ...] | None) -> None:
+    """Note what a client must be offered at least; None: what everybody must."""
+    if minimum is None:
+        state.clients.minimum.pop(client, None)
+        return
+    for row in minimum:
+        state.space.quantities(row)
+    state.reserve()
+    state.clients.minimum[client] = minimum
 
 
 def _clauses(state: State, label: str, role: str, name: str) -> tuple[Clause, ...]:

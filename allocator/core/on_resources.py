@@ -197,7 +197,7 @@ def update_allocation(state: State, event: UpdateAllocation) -> None:
         raise EventError("books", "consumed", message)
     if event.framework:
         _convert_held(state, event, consumed, converted)
-    state.agents.set_capacity(event.agent, capacity - consumed + converted)
+    state.set_capacity(event.agent, capacity - consumed + converted)
 
 
 def _convert_held(state: State, event: UpdateAllocation, consumed: Ints, converted: Ints) -> None:

@@ -49,6 +49,11 @@ class Kind:
         """True for what any framework may be given any part of."""
         return not (self.reservation or self.revocable or self.shared or self.provider or self.disk)
 
+    @property
+    def bounded(self) -> bool:
+        """True for what counts against quota when somebody holds it."""
+        return self.scalar and not (self.reservation or self.revocable or self.shared)
+
 
 def parse_amount(text: str) -> int:
     """Read a decimal amount into thousandths.

@@ -21,6 +21,8 @@ class RoleTable:
     parent, depth : (n,) int64
         The root is its own parent, at depth 0.
     weight : (n,) float64
+    version : int
+        Grows whenever a role comes or goes.
     """
 
     def __init__(self) -> None:
@@ -31,6 +33,7 @@ class RoleTable:
         self.depth = grow(np.zeros(1, np.int64), 1)
         self.weight = grow(np.ones(1), 1)
         self.children = grow(np.zeros(1, np.int64), 1)
+        self.version = 0
         self._row: dict[str, int] = {"": ROOT}
         self._weights: dict[str, float] = {}
 
@@ -78,6 +81,7 @@ class RoleTable:
         self.weight[handle] = self._weights.get(path, 1.0)
         self.children[parent] += 1
         self._row[path] = handle
+        self.version += 1
 
     def forget(self, handle: int) -> None:
         """Unbind a role without children."""
@@ -85,6 +89,7 @@ class RoleTable:
         self.bound[handle] = False
         del self._row[self.path[handle]]
         self.path[handle] = ""
+        self.version += 1
 
     def is_bound(self, handle: int) -> bool:
         """Whether the handle names a role (the root is none)."""

@@ -1,7 +1,7 @@
 """What a cycle decides on, and what it decides: arrays only.
 
 A `Snapshot` is taken by the core at the start of a cycle and handed to the policy, which answers
-with `Grants`. Its arrays are the policy's to read; `free` is the policy's own copy to write.
+with `Grants`. Its arrays are the policy's to read.
 
 Index spaces
 ------------
@@ -17,7 +17,8 @@ node
     the root is N-1.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -28,6 +29,10 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Words = NDArray[np.uint64]
+Indices = NDArray[np.int32]
+
+UNBOUNDED = 2**62
+"""An amount that is more than there ever is."""
 
 
 class Tree(NamedTuple):
@@ -62,22 +67,143 @@ class Filters(NamedTuple):
     """Refusals in force, as one linked list for each agent.
 
     A grant to ``client[f]`` on the list's agent is barred when ``amount[f]`` covers what it would
-    be offered: the demand vector where the demand is known, all that is free otherwise.
+    be offered, kind by kind.
 
     Attributes
     ----------
-    head : (A,) int64
+    head : (A,) int32
         First filter of each agent; -1 where there is none.
-    next : (X,) int64
+    next : (X,) int32
         Next filter of the same agent; -1 at the end.
-    client : (X,) int64
-    amount : (X, R) int64, thousandths
+    client : (X,) int32
+    amount : (X, K) int64, thousandths
+        By kind.
+    plain_kind : (R,) int64
+        The kind that ``free`` of the snapshot is of, in each column; -1 where there is none.
+    covered : (A, W) uint64
+        Bit ``c % 64`` of word ``c // 64``: some filter covers all that client c could be offered on
+        this agent, if nobody takes any of it before and no quota bounds it.
     """
 
-    head: Ints
-    next: Ints
-    client: Ints
+    head: Indices
+    next: Indices
+    client: Indices
     amount: Ints
+    plain_kind: Ints
+    covered: Words
+
+
+class Specials(NamedTuple):
+    """What is free but not for everybody, or not in parts: reserved, revocable, volumes, disks.
+
+    Agent a has the rows ``range(start[a], start[a + 1])``, in the order in which a task takes from
+    them; each is some amount of one special kind.
+
+    Attributes
+    ----------
+    start : (A + 1,) int64
+    row : (E,) int64
+        Which special kind, 0 to S-1.
+    free : (E,) int64, thousandths
+    kind : (S,) int64
+        Handle.
+    column : (S,) int64
+    tier : (S,) int64
+        How a task may use it, see `Tier`.
+    bounded : (S,) bool
+        Counts against quota, as what is plain does.
+    whole : (S,) bool
+        Given whole or not at all.
+    reach : (S, W) uint64
+        Bit ``c % 64`` of word ``c // 64``: client c may have it.
+    """
+
+    start: Ints
+    row: Ints
+    free: Ints
+    kind: Ints
+    column: Ints
+    tier: Ints
+    bounded: Bools
+    whole: Bools
+    reach: Words
+
+    @staticmethod
+    def none(agents: int, words: int) -> "Specials":
+        """Say that all that is free is plain."""
+        empty = np.empty(0, np.int64)
+        flags = np.empty(0, np.bool_)
+        return Specials(
+            start=np.zeros(agents + 1, np.int64),
+            row=empty,
+            free=empty,
+            kind=empty,
+            column=empty,
+            tier=empty,
+            bounded=flags,
+            whole=flags,
+            reach=np.empty((0, words), np.uint64),
+        )
+
+    def by_column(self, columns: int) -> Ints:
+        """Add everything up, (A, R), whoever may have it."""
+        result = np.zeros((len(self.start) - 1, columns), np.int64)
+        agent = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+        np.add.at(result, (agent, self.column[self.row]), self.free)
+        return result
+
+
+class Tier(IntEnum):
+    """What tasks are made of, in this order.
+
+    Plain resources come after those that are reserved. Revocable ones are taken for all of a
+    resource or for none of it, for Mesos lets no task mix them; shared volumes are no room.
+    """
+
+    RESERVED = 0
+    OPEN = 1
+    REVOCABLE = 2
+    SHARED = 3
+
+
+class Bounds(NamedTuple):
+    """What quotas leave to each role, and what they keep back from everybody.
+
+    Attributes
+    ----------
+    of_client : (C,) int64
+        The innermost bound that a client is under; -1 where it is under none.
+    above : (Q,) int64
+        The bound that this one is under; -1 where there is none.
+    left : (Q, R) int64, thousandths
+        How much more may be given below; `UNBOUNDED` where there is no limit.
+    owed : (Q, R) int64, thousandths
+        How much of the guarantee is not given yet.
+    available : (R,) int64, thousandths
+        What is free and counts against quota, on all agents.
+    required : (R,) int64, thousandths
+        How much of that has to stay free for guarantees.
+    """
+
+    of_client: Ints
+    above: Ints
+    left: Ints
+    owed: Ints
+    available: Ints
+    required: Ints
+
+    @staticmethod
+    def none(clients: int, columns: int) -> "Bounds":
+        """Say that there are no quotas."""
+        nothing = np.empty((0, columns), np.int64)
+        return Bounds(
+            of_client=np.full(clients, -1),
+            above=np.empty(0, np.int64),
+            left=nothing,
+            owed=nothing,
+            available=np.full(columns, UNBOUNDED),
+            required=np.zeros(columns, np.int64),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +231,19 @@ class Snapshot:
         Which resources count towards shares (scalars that the operator did not exclude).
     capacity : (A, R) int64, thousandths
     free : (A, R) int64, thousandths
-        What may be granted now; never more than the capacity.
+        What anybody may be granted now, in any part; from 0 to the capacity.
+    specials : Specials
+        What else is free.
     total : (R,) int64, thousandths
         Capacity of the whole cluster.
     agents : (J,) int64
         Candidate agents of this cycle, ascending.
     minimum : (M, R) int64, thousandths
-        An offer must reach one of these rows in every column; M = 0: anything that is not empty.
+        An offer must reach one of its client's rows in every column.
+    minimum_rows : (C, 2) int64
+        First row of each client, and the end; none: anything that is not empty is offered.
+    bounds : Bounds
+        Quotas.
     held : (C, R) int64, thousandths
         Offered and used, of every client.
     agents_held : (C,) int64
@@ -139,9 +271,12 @@ class Snapshot:
     counted: Bools
     capacity: Ints
     free: Ints
+    specials: Specials
     total: Ints
     agents: Ints
     minimum: Ints
+    minimum_rows: Ints
+    bounds: Bounds
     held: Ints
     agents_held: Ints
     demand: Ints
@@ -153,6 +288,11 @@ class Snapshot:
     leaf_of_client: Ints
     parent_of_client: Ints
     classes: AgentClasses
+
+    @cached_property
+    def free_by_column(self) -> Ints:
+        """What is free on each agent, whoever may have it, (A, R)."""
+        return self.free + self.specials.by_column(self.free.shape[1])
 
     @cached_property
     def tasks(self) -> Floats:
@@ -186,6 +326,10 @@ class Snapshot:
         return result
 
 
+def _nothing() -> Ints:
+    return np.empty(0, np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class Grants:
     """What a policy gives, one row a grant, in the order in which it was given.
@@ -197,12 +341,21 @@ class Grants:
     tasks : (G,) int64
         Tasks of the demand vector; 0 where all that was free was given.
     amount : (G, R) int64, thousandths
+        Of what is plain.
+    special_grant : (X,) int64
+        The grant that each special part belongs to, ascending.
+    special : (X,) int64
+        Row of `Specials`.
+    special_amount : (X,) int64, thousandths
     """
 
     client: Ints
     agent: Ints
     tasks: Ints
     amount: Ints
+    special_grant: Ints = field(default_factory=_nothing)
+    special: Ints = field(default_factory=_nothing)
+    special_amount: Ints = field(default_factory=_nothing)
 
     def __len__(self) -> int:
         return len(self.client)

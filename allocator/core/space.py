@@ -12,8 +12,18 @@ from allocator.core.snapshot import Bools, Ints
 class ResourceSpace:
     """Kinds by handle, columns by name.
 
-    A name gets its column when it is first mentioned, by a kind, a demand or a minimum; then it
-    keeps it.
+    A name gets its column when it is first mentioned, by a kind, a demand, a minimum or a quota;
+    then it keeps it.
+
+    Attributes
+    ----------
+    kinds : list of Kind or None
+    names : list of str
+    column_of_kind : (K,) int64
+    scalar_kind, bounded_kind, shared_kind : (K,) bool
+        What each kind is; zeros where the handle is not bound.
+    version : int
+        Grows whenever a kind is bound.
     """
 
     def __init__(self, limit: int, excluded: frozenset[str]) -> None:
@@ -24,6 +34,11 @@ class ResourceSpace:
         self.names: list[str] = []
         self._column: dict[str, int] = {}
         self._not_scalar: set[str] = set()
+        self.version = 0
+        self.column_of_kind: Ints = np.empty(0, np.int64)
+        self.scalar_kind: Bools = np.empty(0, np.bool_)
+        self.bounded_kind: Bools = np.empty(0, np.bool_)
+        self.shared_kind: Bools = np.empty(0, np.bool_)
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -47,9 +62,19 @@ class ResourceSpace:
 
     def bind(self, handle: int, kind: Kind) -> None:
         """Bind a kind."""
-        self.kinds.extend([None] * (handle + 1 - len(self.kinds)))
+        more = handle + 1 - len(self.kinds)
+        if more > 0:
+            self.kinds.extend([None] * more)
+            self.column_of_kind = np.append(self.column_of_kind, np.zeros(more, np.int64))
+            self.scalar_kind = np.append(self.scalar_kind, np.zeros(more, np.bool_))
+            self.bounded_kind = np.append(self.bounded_kind, np.zeros(more, np.bool_))
+            self.shared_kind = np.append(self.shared_kind, np.zeros(more, np.bool_))
         self.kinds[handle] = kind
-        self.column(kind.name)
+        self.version += 1
+        self.column_of_kind[handle] = self.column(kind.name)
+        self.scalar_kind[handle] = kind.scalar
+        self.bounded_kind[handle] = kind.bounded
+        self.shared_kind[handle] = kind.shared
         if not kind.scalar:
             self._not_scalar.add(kind.name)
 
@@ -95,6 +120,11 @@ class ResourceSpace:
         return np.array([name not in skipped for name in self.names], np.bool_)
 
     @property
+    def scalar(self) -> Bools:
+        """Which columns are scalars, (R,)."""
+        return np.array([name not in self._not_scalar for name in self.names], np.bool_)
+
+    @property
     def plain_kind(self) -> Ints:
         """The kind of each column that can be granted, (R,); -1 where there is none."""
         plain = np.full(len(self.names), -1, np.int64)
@@ -106,7 +136,6 @@ class ResourceSpace:
     def by_column(self, amounts: Ints) -> Ints:
         """Add amounts (n, K) of all kinds up by name: (n, R)."""
         columns = np.zeros((len(amounts), len(self.names)), np.int64)
-        for handle, kind in enumerate(self.kinds):
-            if kind is not None:
-                columns[:, self._column[kind.name]] += amounts[:, handle]
+        for handle in np.flatnonzero(amounts.any(axis=0)).tolist():
+            columns[:, self.column_of_kind[handle]] += amounts[:, handle]
         return columns

@@ -53,6 +53,7 @@ class State:
         self.recovery_until: tuple[int, int] | None = None
         self.whitelist: frozenset[str] | None = None
         self.quotas: dict[str, SetQuota] = {}
+        self.quota_version = 0
         self.space = ResourceSpace(limits.kinds, self.options.fairness_excluded)
         self.agents = AgentTable()
         self.frameworks = FrameworkTable()
@@ -63,7 +64,7 @@ class State:
         self.eligibility = Eligibility()
         self.tentative = Tentative()
         self._total: Ints = np.zeros(0, np.int64)
-        self._total_key = (-1, 0)
+        self._total_version = -1
         self._reserved = (-1, -1, -1, -1)
         self.set_options(self.options)
 
@@ -92,24 +93,47 @@ class State:
 
     @property
     def free(self) -> Ints:
-        """What nobody holds, (A, K); zero where more is held than there is."""
-        return np.maximum(self.agents.capacity - self.ledger.books.agent_held, 0)
+        """What may be offered, (A, K); zero where more is held than there is.
+
+        What is shared may be, whoever holds it.
+        """
+        held = self.ledger.books.agent_held
+        if self.space.shared_kind.any():
+            held = np.where(self.space.shared_kind, 0, held)
+        return np.maximum(self.agents.capacity - held, 0)
+
+    def total_by_kind(self) -> Ints:
+        """Capacity of the cluster by kind, (K,)."""
+        kinds = self.agents.capacity.shape[1]
+        if self._total_version != self.agents.version or len(self._total) != kinds:
+            self._total = self.agents.capacity.sum(axis=0)
+            self._total_version = self.agents.version
+        return self._total
 
     def total_by_column(self) -> Ints:
         """Capacity of the cluster by name, (R,)."""
-        key = (self.agents.version, len(self.space.names))
-        if self._total_key != key:
-            self._total = self.space.by_column(self.agents.capacity.sum(axis=0, keepdims=True))[0]
-            self._total_key = key
-        return self._total
+        return self.space.by_column(self.total_by_kind()[None])[0]
 
     def held_by_column(self) -> Ints:
-        """What each client holds, by name, (C, R)."""
-        return self.space.by_column(self.ledger.books.client_held)
+        """What each client holds, by name, (C, R); each shared volume counts once."""
+        books = self.ledger.books
+        held = books.client_held
+        for kind in np.flatnonzero(self.space.shared_kind).tolist():
+            rows = np.flatnonzero(books.held[:, kind])
+            once = np.minimum(books.held[rows, kind], self.agents.capacity[books.agent[rows], kind])
+            held = held.copy()
+            held[:, kind] = 0
+            np.add.at(held[:, kind], books.client[rows], once)
+        return self.space.by_column(held)
 
     def offered_by_column(self) -> Ints:
         """What is offered to each client and not in use, by name, (C, R)."""
         return self.space.by_column(self.ledger.books.client_offered)
+
+    def set_capacity(self, agent: int, capacity: Ints) -> None:
+        """Replace an agent's capacity (K,)."""
+        self.agents.set_capacity(agent, capacity)
+        self.ledger.books.touched[agent] = True
 
     def live_clients(self) -> np.ndarray:
         """Which clients may be offered something, (C,) bool."""
@@ -128,7 +152,9 @@ class State:
         self.eligibility.check()
         held, capacity = self.ledger.books.agent_held, self.agents.capacity
         over = held > capacity
-        assert (np.where(over, held, held + self.free) == np.where(over, held, capacity)).all()
+        kept = np.where(over, held, held + self.free) == np.where(over, held, capacity)
+        kept[:, : len(self.space)] |= self.space.shared_kind
+        assert kept.all()
         assert not held[~self.agents.bound].any()
         clients = self.clients
         rows = np.flatnonzero(clients.framework)

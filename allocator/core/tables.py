@@ -8,6 +8,9 @@ from allocator.core.arrays import FreeRows, grow
 from allocator.core.events import AgentInfo, FrameworkInfo
 from allocator.core.snapshot import Bools, Ints
 
+REVOCABLE, SHARED, REFINED = 1, 2, 4
+"""What a framework can be capable of taking, beside what is plain."""
+
 
 class AgentTable:
     """Agents by handle; row 0 is none.
@@ -50,14 +53,13 @@ class AgentTable:
         """Whether the handle names an agent."""
         return 0 < agent < len(self.bound) and bool(self.bound[agent])
 
-    def bind(self, agent: int, info: AgentInfo, capacity: Ints, *, active: bool) -> None:
-        """Put an agent into its row."""
+    def bind(self, agent: int, info: AgentInfo, *, active: bool) -> None:
+        """Put an agent into its row, with no capacity yet."""
         self.info[agent] = info
         self.bound[agent] = True
         self.active[agent] = active
         self.unavailable_from_ms[agent] = -1
         self.unavailable_for_ms[agent] = 0
-        self.set_capacity(agent, capacity)
 
     def set_capacity(self, agent: int, capacity: Ints) -> None:
         """Replace an agent's capacity (K,)."""
@@ -127,6 +129,8 @@ class ClientTable:
     subscribed : (C,) bool
         False where the framework left the role, but still holds something in it.
     suppressed : (C,) bool
+    takes : (C,) int64
+        What the framework is capable of: `REVOCABLE`, `SHARED`, `REFINED`, added up.
     served : (C,) int64
         Decisions made for the client so far.
     declines : (C,) int64
@@ -135,6 +139,8 @@ class ClientTable:
         Times that it used something of an offer.
     demand, learned : (C, R) int64, thousandths
         What one task needs: as it counts now, and as acceptances tell.
+    minimum : dict of int to amounts by name
+        Clients that have a minimum of their own: any one of these; none: whatever is not empty.
     demand_source : list of str
         ``request``, ``label``, ``operator``, ``learned``, or empty where the demand is unknown.
     version : int
@@ -147,12 +153,14 @@ class ClientTable:
         self.role: Ints = np.zeros(1, np.int64)
         self.subscribed: Bools = np.zeros(1, np.bool_)
         self.suppressed: Bools = np.zeros(1, np.bool_)
+        self.takes: Ints = np.zeros(1, np.int64)
         self.served: Ints = np.zeros(1, np.int64)
         self.declines: Ints = np.zeros(1, np.int64)
         self.accepts: Ints = np.zeros(1, np.int64)
         self.demand: Ints = np.zeros((1, 0), np.int64)
         self.learned: Ints = np.zeros((1, 0), np.int64)
         self.demand_source: list[str] = [""]
+        self.minimum: dict[int, tuple[Mapping[str, int], ...]] = {}
         self.version = 0
         self._row: dict[tuple[int, int], int] = {}
         self._free = FreeRows(first=1)
@@ -164,6 +172,7 @@ class ClientTable:
         self.role = grow(self.role, clients)
         self.subscribed = grow(self.subscribed, clients)
         self.suppressed = grow(self.suppressed, clients)
+        self.takes = grow(self.takes, clients)
         self.served = grow(self.served, clients)
         self.declines = grow(self.declines, clients)
         self.accepts = grow(self.accepts, clients)
@@ -203,6 +212,7 @@ class ClientTable:
             self.role,
             self.subscribed,
             self.suppressed,
+            self.takes,
             self.served,
             self.declines,
             self.accepts,
@@ -211,6 +221,7 @@ class ClientTable:
         ):
             column[row] = 0
         self.demand_source[row] = ""
+        self.minimum.pop(row, None)
         self._free.give(row)
         self.version += 1
 

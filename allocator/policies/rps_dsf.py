@@ -35,4 +35,6 @@ def rps_dsf(snapshot: Snapshot) -> Criterion:
     [[19, 2], [2, 19]]
     """
     takes_part = snapshot.counted & (snapshot.capacity > 0)
-    return of_amounts(snapshot, np.where(takes_part, snapshot.free, np.inf), residual=True)
+    return of_amounts(
+        snapshot, np.where(takes_part, snapshot.free_by_column, np.inf), residual=True
+    )

@@ -4,19 +4,23 @@ Agent row 0 is never an agent, so the first agent of a problem is row 1; its fir
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from allocator.core.filters import FilterTable, Offerable
 from allocator.core.snapshot import (
     AgentClasses,
     Bools,
+    Bounds,
     Filters,
     Floats,
     Grants,
     Ints,
     Snapshot,
+    Specials,
     Tree,
     Words,
 )
@@ -123,7 +127,10 @@ def make_snapshot(
         "agents_held": np.zeros(count, np.int64),
         "characterised": (demand > 0).any(axis=1),
         "excluded": np.zeros((agents, count // 64 + 1), np.uint64),
-        "filters": Filters(np.full(agents, -1), none, none, np.empty((0, resources), np.int64)),
+        "filters": no_filters(agents, count, resources),
+        "specials": Specials.none(agents, count // 64 + 1),
+        "minimum_rows": np.tile([0, len(more.get("minimum", ()))], (count, 1)),
+        "bounds": Bounds.none(count, resources),
         "holder": none,
         "classes": AgentClasses(classes, multiplicity),
     }
@@ -135,6 +142,55 @@ def make_snapshot(
         parent_of_client=parent_of_client,
         **(usual | more),
     )
+
+
+def no_filters(agents: int, clients: int, resources: int) -> Filters:
+    """Say that nobody refused anything; kinds are columns."""
+    none = np.empty(0, np.int32)
+    return Filters(
+        head=np.full(agents, -1, np.int32),
+        next=none,
+        client=none,
+        amount=np.empty((0, resources), np.int64),
+        plain_kind=np.arange(resources),
+        covered=np.zeros((agents, clients // 64 + 1), np.uint64),
+    )
+
+
+def with_refusals(
+    snapshot: Snapshot, client: Numbers, agent: Numbers, refused: Numbers
+) -> Snapshot:
+    """Say who refused what.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    client, agent : (X,) int
+        Rows.
+    refused : (X, K), in whole units
+        By kind.
+    """
+    amount = thousandths(refused)
+    table = FilterTable(len(amount))
+    agents, clients = len(snapshot.free), len(snapshot.demand)
+    table.reserve(agents=agents, clients=clients, kinds=amount.shape[1])
+    rows = np.asarray(client, np.int64), np.asarray(agent, np.int64)
+    table.add(*rows, amount, np.ones(len(amount), np.int64))
+    specials = snapshot.specials
+    offerable = Offerable(
+        free=snapshot.free,
+        start=specials.start,
+        row=specials.row,
+        special_free=specials.free,
+        kind=specials.kind,
+        reach=specials.reach,
+        plain_kind=snapshot.filters.plain_kind,
+        demand=snapshot.demand,
+        known=snapshot.characterised,
+    )
+    filters = table.show(offerable, np.ones(len(table.rows.stale), np.bool_))
+    covered = filters.covered[:agents, : snapshot.excluded.shape[1]]
+    return replace(snapshot, filters=filters._replace(head=filters.head[:agents], covered=covered))
 
 
 def make_tree(

@@ -4,7 +4,7 @@ import numpy as np
 
 from allocator import policies
 from allocator.core import Allocator
-from allocator.core.cycle import Freezer
+from allocator.core.freeze import Freezer
 from allocator.core.snapshot import Floats
 from allocator.policies.filling import Criterion, Filling
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from allocator.core.policy import PolicySpec
-from allocator.core.snapshot import Filters, Snapshot
+from allocator.core.snapshot import Snapshot
 from allocator.policies import POLICIES, build, warm
-from allocator.policies.static import make_snapshot, make_tree
+from allocator.policies.static import make_snapshot, make_tree, with_refusals
 
 SHAPES = [  # cpus, mem in GB, disk in GB
     (4, 14, 100),
@@ -70,14 +70,13 @@ def synthetic(
         for agent in range(1, agents + 1):
             bits = random.random(excluded_words.shape[1] * 64) < excluded
             excluded_words[agent] = np.packbits(bits, bitorder="little").view(np.uint64)
-    return make_snapshot(
+    snapshot = make_snapshot(
         capacity=capacity,
         free=free,
         demand=demand,
         held=(shape.mean(axis=0) * random.uniform(0, 4, (clients, 3))).astype(int),
         agents_held=random.integers(0, 20, clients),
         excluded=excluded_words,
-        filters=_filters(agents, clients, round(filters * agents * clients), random),
         minimum=np.array([[10, 0, 0], [0, 32, 0]]),
         **make_tree(
             role=np.zeros(clients, int) if flat else random.integers(1, ROLES + 1, clients),
@@ -85,18 +84,18 @@ def synthetic(
             weight=random.choice([1.0, 2.0], clients),
         ),
     )
+    return _refuse(snapshot, round(filters * agents * clients), random)
 
 
-def _filters(agents: int, clients: int, count: int, random: np.random.Generator) -> Filters:
+def _refuse(snapshot: Snapshot, count: int, random: np.random.Generator) -> Snapshot:
     """Refusals of random pairs, large enough to bar them."""
-    agent = random.integers(1, agents + 1, count)
-    order = np.argsort(agent, kind="stable")
-    following = np.full(count, -1)
-    same = agent[order][1:] == agent[order][:-1]
-    following[order[:-1][same]] = order[1:][same]
-    head = np.full(agents + 1, -1)
-    head[agent[order[::-1]]] = order[::-1]
-    return Filters(head, following, random.integers(0, clients, count), np.full((count, 3), 10**9))
+    agents, clients = len(snapshot.free) - 1, len(snapshot.demand)
+    return with_refusals(
+        snapshot,
+        client=random.integers(0, clients, count),
+        agent=random.integers(1, agents + 1, count),
+        refused=np.full((count, 3), 10**6),
+    )
 
 
 def measure(label: str, snapshot: Snapshot, spec: PolicySpec, repeats: int) -> None:

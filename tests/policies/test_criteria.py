@@ -9,14 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core.policy import PolicySpec
-from allocator.core.snapshot import Filters, Snapshot
+from allocator.core.snapshot import UNBOUNDED, Snapshot
 from allocator.policies import SELECTIONS, build
 from allocator.policies.choosy import choosy
 from allocator.policies.drf import drf
 from allocator.policies.proportional_fairness import prices, proportional_fairness
 from allocator.policies.ps_dsf import ps_dsf
 from allocator.policies.rps_dsf import rps_dsf
-from allocator.policies.static import amounts_granted, placement, static_snapshot
+from allocator.policies.static import (
+    amounts_granted,
+    placement,
+    static_snapshot,
+    with_refusals,
+)
 from allocator.policies.tsf import tasks_alone, tsf
 from tests.strategies import snapshots
 
@@ -115,9 +120,7 @@ def test_the_minimum_holds_for_all_that_is_free_but_not_task_by_task():
 def test_a_filter_bars_what_it_covers(refused, served):
     """A's task needs <1, 4>: to have refused as much bars it, to have refused less does not."""
     cluster = static_snapshot(capacity=[[4, 5]], demand=[[1, 4], [2, 1]])
-    amount = np.array([refused]) * 1000
-    filters = Filters(np.array([-1, 0]), np.array([-1]), np.array([0]), amount)
-    assert order(replace(cluster, filters=filters)) == served
+    assert order(with_refusals(cluster, client=[0], agent=[1], refused=[refused])) == served
 
 
 def test_constraints_keep_a_client_to_its_agents():
@@ -308,8 +311,13 @@ def test_the_order_and_the_units_of_resources_do_not_matter(name, selection, sna
     scale = scale[: len(columns)]
 
     def same(amounts):
-        return (amounts * scale)[..., columns]
+        scaled = np.where(amounts < UNBOUNDED, amounts * scale, UNBOUNDED)
+        return scaled[..., columns]
 
+    specials, bounds, refused = snapshot.specials, snapshot.bounds, snapshot.filters.amount
+    refused = refused.copy()
+    refused[:, : len(columns)] = same(refused[:, : len(columns)])
+    refused[:, len(columns) :] *= scale[specials.column]
     other = replace(
         snapshot,
         counted=snapshot.counted[list(columns)],
@@ -317,7 +325,17 @@ def test_the_order_and_the_units_of_resources_do_not_matter(name, selection, sna
             name: same(getattr(snapshot, name))
             for name in ("capacity", "free", "total", "minimum", "held", "demand")
         },
-        filters=snapshot.filters._replace(amount=same(snapshot.filters.amount)),
+        filters=snapshot.filters._replace(amount=refused),
+        specials=specials._replace(
+            free=specials.free * scale[specials.column[specials.row]],
+            column=np.argsort(columns)[specials.column],
+        ),
+        bounds=bounds._replace(
+            **{
+                name: same(getattr(bounds, name))
+                for name in ("left", "owed", "available", "required")
+            }
+        ),
         classes=replace(snapshot.classes, capacity=same(snapshot.classes.capacity)),
     )
     before = build(PolicySpec(name, selection)).allocate(snapshot, 1)

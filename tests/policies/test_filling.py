@@ -12,9 +12,10 @@ from allocator.core.snapshot import Snapshot
 from allocator.policies import POLICIES, SELECTIONS, build
 from allocator.policies.filling import Filling
 from allocator.policies.filling.arrays import Effort
-from allocator.policies.static import static_snapshot
+from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, USUAL
+from allocator.policies.static import static_snapshot, with_refusals
 from tests import oracles
-from tests.strategies import after_grants, snapshots
+from tests.strategies import snapshots
 
 CRITERIA: list[tuple[str, str]] = [
     *((name, "") for name in POLICIES if name not in {"choosy", "bf-drf", "ceei"}),
@@ -36,11 +37,18 @@ def policy(name: str, unit: str, selection: str) -> Filling:
 
 
 def rows(grants) -> list[oracles.Grant]:
+    parts: list[list[tuple[int, int]]] = [[] for _ in range(len(grants))]
+    for grant, kind, amount in zip(
+        grants.special_grant, grants.special, grants.special_amount, strict=True
+    ):
+        parts[grant].append((int(kind), int(amount)))
+    special = [tuple(sorted(part)) for part in parts]
     columns = zip(
         grants.client.tolist(),
         grants.agent.tolist(),
         grants.tasks.tolist(),
         map(tuple, grants.amount.tolist()),
+        special,
         strict=True,
     )
     return [oracles.Grant(*row) for row in columns]
@@ -91,31 +99,44 @@ def test_a_filling_keeps_within_bounds_and_ends_when_nothing_more_fits(
     before = snapshot.free.copy()
     grants = policy(*criterion, selection).allocate(snapshot, seed)
     assert (snapshot.free == before).all()
-
-    after = after_grants(snapshot, grants)
-    assert (after.free >= 0).all()
+    given = np.zeros_like(before)
+    np.add.at(given, grants.agent, grants.amount)
     assert (grants.amount >= 0).all()
-    assert grants.amount.any(axis=1).all()
+    assert (given <= before).all()
     assert np.isin(grants.agent, snapshot.agents).all()
     assert (snapshot.leaf_of_client[grants.client] >= 0).all()
+    columns = grants.amount.copy()
+    np.add.at(
+        columns,
+        (grants.special_grant, snapshot.specials.column[grants.special]),
+        grants.special_amount,
+    )
+    assert columns.any(axis=1).all()
     whole = grants.tasks > 0
-    assert (grants.amount[whole] == snapshot.demand[grants.client[whole]]).all()
+    assert (columns[whole] >= snapshot.demand[grants.client[whole]]).all()
 
-    cluster = oracles.Cluster(after)
+    slow = oracles.Filling(snapshot, criterion[0], selection, seed, criterion[1])
+    assert slow.run() == rows(grants)
+    slow.cluster.stage = USUAL
     for client in snapshot.tree.client.tolist():
         for agent in snapshot.agents.tolist():
-            assert not cluster.can_serve_client(client, agent)
+            assert not slow.cluster.can_serve_client(client, agent)
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 @given(snapshot=snapshots(), seed=SEEDS)
 def test_every_grant_was_allowed_when_it_was_given(selection, snapshot, seed):
-    grants = policy("drf", "", selection).allocate(snapshot, seed)
+    """Stage after stage, each grant is what the client was to be offered there and then."""
+    grants = rows(policy("drf", "", selection).allocate(snapshot, seed))
     cluster = oracles.Cluster(snapshot)
-    for client, agent, _, amount in rows(grants):
-        assert cluster.can_serve_client(client, agent)
-        assert list(amount) == cluster.would_get(client, agent)
-        cluster.free[agent] = [f - a for f, a in zip(cluster.free[agent], amount, strict=True)]
+    stages = iter((GUARANTEED, USUAL, LEFT_OVER))
+    cluster.stage = next(stages)
+    for client, agent, _, amount, special in grants:
+        offer = cluster.offer(client, agent)
+        while offer is None or offer != (amount, dict(special)):
+            cluster.stage = next(stages)
+            offer = cluster.offer(client, agent)
+        cluster.supply.take(client, agent, offer, cluster.stage)
 
 
 @given(snapshot=snapshots(), seed=SEEDS, criterion=st.sampled_from(CRITERIA))
@@ -150,3 +171,25 @@ def test_a_draw_is_uniform():
     state = np.array([7], np.uint64)
     count = np.bincount([steps.draw(state, 10) for _ in range(60_000)], minlength=10)
     assert ((count - 6000) ** 2 / 6000).sum() < 27.9
+
+
+@given(snapshot=snapshots())
+def test_the_bits_of_filters_say_which_pairs_are_barred(snapshot):
+    """Those that the table of filters works out, against the definition."""
+    filters = snapshot.filters
+    rows = [
+        (int(filters.client[row]), agent, filters.amount[row] / 1000)
+        for agent in range(len(filters.head))
+        for row in linked(filters, agent)
+    ]
+    if rows:
+        client, agent, refused = zip(*rows, strict=True)
+        shown = with_refusals(snapshot, client, agent, np.array(refused)).filters
+        assert (shown.covered == filters.covered).all()
+
+
+def linked(filters, agent):
+    row = int(filters.head[agent])
+    while row >= 0:
+        yield row
+        row = int(filters.next[row])

@@ -12,8 +12,8 @@ import numba
 import numpy as np
 
 from allocator.core.snapshot import Bools, Floats, Ints, Words
-from allocator.policies.filling import arrays, steps, tournament
-from allocator.policies.filling.arrays import Agents, Effort, Log, Places, Rule, Standing
+from allocator.policies.filling import arrays, grants, offers, stages, steps, tournament
+from allocator.policies.filling.arrays import Agents, Effort, Log, Places, Rule, Scene, Standing
 from allocator.policies.filling.compiled import allocating, compiled, fingerprint
 
 RANDOM, ROUND_ROBIN, LISTED = range(3)
@@ -31,15 +31,13 @@ class Visit(NamedTuple):
     score : (P,) float64
         Scores on this agent, for criteria with a denominator for each.
     alive : (P,) bool
-        Places below which there is a leaf at all.
+        Places below which there is a leaf that takes part in this stage.
     able : (P,) bool
         Places below which there is a leaf that the agent can serve.
     client : (W,) uint64
         Bits of the clients that have a leaf.
-    refused : (W,) uint64
-        Bits of the clients whose filters bar them from the agent.
     offerable : (1,) bool
-        All that is free makes an offer.
+        All that is plain and free makes an offer.
     passed_over : (P,) int64
         Places taken out of their tournaments for the time of the visit.
     demand : (R, P) int64, thousandths
@@ -49,31 +47,30 @@ class Visit(NamedTuple):
     alive: Bools
     able: Bools
     client: Words
-    refused: Words
     offerable: Bools
     passed_over: Ints
     demand: Ints
 
 
 @allocating
-def _begin(places: Places, standing: Standing, agents: Agents, rule: Rule) -> Visit:
+def _begin(scene: Scene) -> Visit:
     """Prepare scores, tournaments and the room for the visits' findings."""
+    places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
-    words = agents.excluded.shape[1]
+    words = agents.barred.shape[1]
     visit = Visit(
         np.zeros(count),
         np.ones(count, np.bool_),
         np.zeros(count, np.bool_),
         np.zeros(words, np.uint64),
-        np.zeros(words, np.uint64),
         np.zeros(1, np.bool_),
         np.zeros(count, np.int64),
         places.demand.T.copy(),
     )
-    steps.mark_alive(places, visit.alive)
+    offers.mark_taking_part(places, scene.bounds, rule.stage, visit.alive)
     for place in range(count):
         client = places.client[place]
-        if client >= 0:
+        if client >= 0 and visit.alive[place]:
             visit.client[client >> 6] |= np.uint64(1) << np.uint64(client & 63)
         standing.out[place] = not visit.alive[place]
         if rule.shared:
@@ -86,46 +83,33 @@ def _begin(places: Places, standing: Standing, agents: Agents, rule: Rule) -> Vi
 
 
 @compiled
-def _look_at(places: Places, agents: Agents, visit: Visit, agent: int) -> None:
-    """Find out what depends on the agent alone."""
-    visit.offerable[0] = steps.is_offerable(agents, agent)
-    for word in range(len(visit.refused)):
-        visit.refused[word] = np.uint64(0)
-    refusal = agents.head[agent]
-    while refusal >= 0:
-        client = agents.client[refusal]
-        place = places.of_client[client]
-        if place >= 0 and steps.is_refused(agents, places, agent, place, refusal):
-            visit.refused[client >> 6] |= np.uint64(1) << np.uint64(client & 63)
-        refusal = agents.next[refusal]
-
-
-@compiled
-def _can_serve(places: Places, agents: Agents, visit: Visit, agent: int, place: int) -> bool:
-    """Say whether the agent can serve a leaf."""
-    if places.known[place]:
-        if not steps.fits(places, agents, place, agent):
-            return False
-    elif not visit.offerable[0]:
-        return False
-    client = places.client[place]
-    if (visit.refused[client >> 6] >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0):
-        return False
-    return not steps.is_excluded(agents, agent, client)
-
-
-@compiled
 def _is_barred_to_all(agents: Agents, visit: Visit, agent: int) -> bool:
     """Say whether exclusions and filters leave nobody."""
     for word in range(len(visit.client)):
-        if visit.client[word] & ~agents.excluded[agent, word] & ~visit.refused[word]:
+        if visit.client[word] & ~agents.barred[agent, word]:
             return False
     return True
 
 
 @compiled
-def _find_able(places: Places, agents: Agents, visit: Visit, agent: int) -> None:
+def _find_able(scene: Scene, visit: Visit, agent: int) -> None:
     """Mark all places below which the agent can serve somebody."""
+    places, agents, able = scene.places, scene.agents, visit.able
+    if scene.rule.simple:
+        _find_able_simply(places, agents, visit, agent)
+    else:
+        for place in range(len(able)):
+            able[place] = (
+                places.client[place] >= 0
+                and visit.alive[place]
+                and offers.can_serve(scene, visit.offerable[0], place, agent)
+            )
+    steps.mark_alive(places, able)
+
+
+@compiled
+def _find_able_simply(places: Places, agents: Agents, visit: Visit, agent: int) -> None:
+    """Mark the leaves that the agent can serve, in loops that the compiler vectorises."""
     able = visit.able
     for place in range(len(able)):
         able[place] = places.known[place] or visit.offerable[0]
@@ -136,10 +120,7 @@ def _find_able(places: Places, agents: Agents, visit: Visit, agent: int) -> None
     for place in range(len(able)):
         if able[place]:
             client = places.client[place]
-            if client >= 0:
-                word = agents.excluded[agent, client >> 6] | visit.refused[client >> 6]
-                able[place] = (word >> np.uint64(client & 63)) & np.uint64(1) == np.uint64(0)
-    steps.mark_alive(places, able)
+            able[place] = client >= 0 and not offers.is_barred(agents, agent, client)
 
 
 @compiled
@@ -186,13 +167,12 @@ def _descend(
 
 
 @compiled
-def _try_in_order(
-    places: Places, standing: Standing, agents: Agents, visit: Visit, agent: int, tries: int
-) -> int:
+def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
     """Try the leaves in their order, by taking those that cannot be served out of the tournaments.
 
     Returns the leaf, or that there is none, or that it is undecided after so many tries.
     """
+    places, standing = scene.places, scene.standing
     root = len(places.parent) - 1
     result = _UNDECIDED
     place = root
@@ -207,10 +187,10 @@ def _try_in_order(
         elif places.client[child] < 0:
             place = child
             continue
-        elif _can_serve(places, agents, visit, agent, child):
+        elif offers.can_serve(scene, visit.offerable[0], child, agent):
             result = child
             break
-        elif passed == 0 and _is_barred_to_all(agents, visit, agent):
+        elif passed == 0 and _is_barred_to_all(scene.agents, visit, agent):
             result = _NOBODY
             break
         standing.out[child] = True
@@ -225,50 +205,34 @@ def _try_in_order(
 
 
 @compiled
-def _choose(
-    places: Places,
-    standing: Standing,
-    agents: Agents,
-    rule: Rule,
-    effort: Effort,
-    visit: Visit,
-    agent: int,
-) -> int:
+def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
     """Return the leaf that the agent serves next; -1 where it can serve nobody."""
-    _look_at(places, agents, visit, agent)
+    places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
+    visit.offerable[0] = offers.is_offerable(places, agents, agent)
     if rule.shared:
         tries = effort.tries + len(places.parent) // 128  # takes about as long as the look at all
-        leaf = _try_in_order(places, standing, agents, visit, agent, tries)
+        leaf = _try_in_order(scene, visit, agent, tries)
         if leaf != _UNDECIDED:
             return leaf
     else:
         leaf = _descend(places, standing, rule, visit, visit.alive, agent)
-        if leaf >= 0 and _can_serve(places, agents, visit, agent, leaf):
+        if leaf >= 0 and offers.can_serve(scene, visit.offerable[0], leaf, agent):
             return leaf
-        if _is_barred_to_all(agents, visit, agent):
+        if leaf < 0 or _is_barred_to_all(agents, visit, agent):
             return _NOBODY
-    _find_able(places, agents, visit, agent)
+    _find_able(scene, visit, agent)
     return _descend(places, standing, rule, visit, visit.able, agent)
 
 
 @compiled
-def _serve(
-    places: Places,
-    standing: Standing,
-    agents: Agents,
-    rule: Rule,
-    effort: Effort,
-    visit: Visit,
-    log: Log,
-    agent: int,
-) -> bool:
+def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> bool:
     """Give one grant on an agent; returns whether it may have something left to give."""
-    leaf = _choose(places, standing, agents, rule, effort, visit, agent)
+    leaf = _choose(scene, effort, visit, agent)
     if leaf < 0:
         return False
-    more = steps.grant(places, standing, agents, rule, log, leaf, agent)
-    if rule.shared:
-        steps.replay_upwards(places, standing, rule, leaf)
+    more = grants.grant(scene, log, leaf, agent)
+    if scene.rule.shared:
+        steps.replay_upwards(scene.places, scene.standing, scene.rule, leaf)
     return more
 
 
@@ -276,31 +240,22 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
     """Make the loop; it captures the fingerprint of its sources."""
 
     @numba.njit(cache=True, error_model="numpy")
-    def fill(
-        places: Places,
-        standing: Standing,
-        agents: Agents,
-        rule: Rule,
-        effort: Effort,
-        log: Log,
-        order: int,
-        state: Words,
-    ) -> tuple[Log, int]:
-        visit = _begin(places, standing, agents, rule)
-        live = agents.row.copy()
+    def fill(scene: Scene, effort: Effort, log: Log, order: int, state: Words) -> tuple[Log, int]:
+        visit = _begin(scene)
+        live = scene.agents.row.copy()
         count = len(live)
         kept = 0  # how many of this round's agents, the first ones, go on to the next
         at = 0
         while count > 0:
-            if log.length[0] == len(log.place):
-                log = steps.doubled(log)
+            if not grants.has_room(log, scene.offer):
+                log = grants.doubled(log, scene.offer)
             if order == RANDOM:
                 at = steps.draw(state, count)
             elif order == ROUND_ROBIN and at == 0:
                 for i in range(count - 1, 0, -1):
                     j = steps.draw(state, i + 1)
                     live[i], live[j] = live[j], live[i]
-            more = _serve(places, standing, agents, rule, effort, visit, log, live[at])
+            more = _serve(scene, effort, visit, log, live[at])
             if order == RANDOM:
                 if not more:
                     count -= 1
@@ -321,4 +276,4 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
     return fill
 
 
-fill = _compile(fingerprint(arrays, steps, tournament))
+fill = _compile(fingerprint(arrays, stages, steps, tournament, offers, grants))

@@ -13,11 +13,11 @@ import numba
 import numpy as np
 
 from allocator.core.snapshot import Ints
-from allocator.policies.filling import arrays, search, steps, tournament
+from allocator.policies.filling import arrays, grants, offers, search, stages, steps, tournament
 from allocator.policies.filling import field as fields
-from allocator.policies.filling.arrays import Agents, Effort, Log, Places, Rule, Standing
+from allocator.policies.filling.arrays import Effort, Log, Scene
 from allocator.policies.filling.compiled import allocating, compiled, fingerprint
-from allocator.policies.filling.field import Field
+from allocator.policies.filling.field import Field, can_serve
 
 
 class Findings(NamedTuple):
@@ -42,18 +42,17 @@ class Findings(NamedTuple):
 
 
 @allocating
-def _begin(places: Places, standing: Standing, agents: Agents, rule: Rule) -> Findings:
+def _begin(scene: Scene, field: Field) -> Findings:
     """Give every place the score that it would have on an agent with the most of everything."""
+    places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
     most = np.zeros((1, standing.denominator.shape[1]))
     for agent in agents.row:
         row = 0 if rule.shared else agent
         for k in range(most.shape[1]):
             most[0, k] = max(most[0, k], standing.denominator[row, k])
-    alive = np.ones(count, np.bool_)
-    steps.mark_alive(places, alive)
     for place in range(count):
-        standing.out[place] = not alive[place]
+        standing.out[place] = not field.alive[place]
         standing.score[place] = steps.score(
             standing, places.weight[place], place, most, 0, rule.additive
         )
@@ -67,48 +66,36 @@ def _begin(places: Places, standing: Standing, agents: Agents, rule: Rule) -> Fi
 
 
 @compiled
-def _is_current(findings: Findings, place: int) -> bool:
+def _is_current(scene: Scene, field: Field, findings: Findings, place: int) -> bool:
     """Say whether nothing has changed what was found about a place.
 
-    Grants to others, on other agents, only made its score there grow.
+    Grants to others, on other agents, only made its score there grow; or, where quotas bound what
+    may be given, took the last that it could have.
     """
-    found = findings.found[place]
-    return findings.grown[place] <= found and findings.changed[findings.slot[place]] <= found
+    found, slot = findings.found[place], findings.slot[place]
+    if findings.grown[place] > found or findings.changed[slot] > found:
+        return False
+    return not scene.rule.bounded or can_serve(scene, field, place, slot)
 
 
 @compiled
-def _examine(
-    places: Places,
-    standing: Standing,
-    agents: Agents,
-    rule: Rule,
-    field: Field,
-    findings: Findings,
-    log: Log,
-    place: int,
-) -> None:
+def _examine(scene: Scene, field: Field, findings: Findings, log: Log, place: int) -> None:
     """Find the smallest score of a place anew, and where; out it goes when it has none."""
-    slot, score = search.smallest(places, standing, agents, rule, field, place)
+    standing = scene.standing
+    slot, score = search.smallest(scene, field, place)
     if slot < 0:
         standing.out[place] = True
     else:
         standing.score[place] = score
         findings.slot[place] = slot
         findings.found[place] = log.length[0]
-    tournament.replay(places, standing, place)
+    tournament.replay(scene.places, standing, place)
 
 
 @compiled
-def _choose(
-    places: Places,
-    standing: Standing,
-    agents: Agents,
-    rule: Rule,
-    field: Field,
-    findings: Findings,
-    log: Log,
-) -> int:
+def _choose(scene: Scene, field: Field, findings: Findings, log: Log) -> int:
     """Return the leaf that is served next; -1 where nobody can be."""
+    places, standing = scene.places, scene.standing
     root = len(places.parent) - 1
     place = root
     while places.client[place] < 0:
@@ -119,65 +106,46 @@ def _choose(
             standing.out[place] = True
             tournament.replay(places, standing, place)
             place = places.parent[place]
-        elif _is_current(findings, child):
+        elif _is_current(scene, field, findings, child):
             place = child
         else:
-            _examine(places, standing, agents, rule, field, findings, log, child)
+            _examine(scene, field, findings, log, child)
     return place
 
 
 @compiled
-def _serve(
-    places: Places,
-    standing: Standing,
-    agents: Agents,
-    rule: Rule,
-    field: Field,
-    findings: Findings,
-    log: Log,
-    leaf: int,
-    slot: int,
-) -> None:
+def _serve(scene: Scene, field: Field, findings: Findings, log: Log, leaf: int, slot: int) -> None:
     """Give one grant and note what it changed."""
-    more = steps.grant(places, standing, agents, rule, log, leaf, agents.row[slot])
-    fields.note_grant(places, standing, agents, field, log, leaf, slot, more)
+    more = grants.grant(scene, log, leaf, scene.agents.row[slot])
+    fields.note_grant(scene, field, leaf, slot, more)
     now = log.length[0]
     findings.changed[slot] = now
     place = leaf
     while place >= 0:
         findings.grown[place] = now
-        tournament.replay(places, standing, place)
-        place = places.parent[place]
+        tournament.replay(scene.places, scene.standing, place)
+        place = scene.places.parent[place]
 
 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
     """Make the loop; it captures the fingerprint of its sources."""
 
     @numba.njit(cache=True, error_model="numpy")
-    def fill(
-        places: Places,
-        standing: Standing,
-        agents: Agents,
-        rule: Rule,
-        effort: Effort,
-        log: Log,
-        held: Ints,
-        best_fit: bool,
-    ) -> tuple[Log, int]:
-        findings = _begin(places, standing, agents, rule)
-        field = fields.begin(places, standing, agents, rule, held, effort, best_fit)
+    def fill(scene: Scene, effort: Effort, log: Log, held: Ints, best_fit: bool) -> tuple[Log, int]:
+        field = fields.begin(scene, held, effort, best_fit)
+        findings = _begin(scene, field)
         while True:
-            if log.length[0] == len(log.place):
-                log = steps.doubled(log)
-            leaf = _choose(places, standing, agents, rule, field, findings, log)
+            if not grants.has_room(log, scene.offer):
+                log = grants.doubled(log, scene.offer)
+            leaf = _choose(scene, field, findings, log)
             if leaf < 0:
                 return log, sources
             slot = findings.slot[leaf]
             if best_fit:
-                slot = search.nearest(places, agents, field, leaf)
-            _serve(places, standing, agents, rule, field, findings, log, leaf, slot)
+                slot = search.nearest(scene, field, leaf)
+            _serve(scene, field, findings, log, leaf, slot)
 
     return fill
 
 
-fill = _compile(fingerprint(arrays, steps, tournament, fields, search))
+fill = _compile(fingerprint(arrays, stages, steps, tournament, offers, grants, fields, search))

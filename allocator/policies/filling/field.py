@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.snapshot import Bools, Floats, Ints, Words
-from allocator.policies.filling import steps
-from allocator.policies.filling.arrays import Agents, Effort, Log, Places, Rule, Standing
+from allocator.policies.filling import offers
+from allocator.policies.filling.arrays import Agents, Effort, Places, Rule, Scene, Standing
 from allocator.policies.filling.compiled import allocating, compiled
 
 
@@ -42,12 +42,16 @@ class Field(NamedTuple):
         Measure of the place at that time.
     free : (R, J) float64, thousandths
         For the best fit.
+    held : (C, R) int64, thousandths
+        For the best fit: what everybody holds; changes with every grant.
     direction : (P, R) int64, thousandths
         For the best fit: the demand, or what is held where it is unknown.
     offerable : (J,) bool
-        All that is free makes an offer.
+        All that is plain and free makes an offer.
     empty : (J,) bool
         Nothing is free.
+    alive : (P,) bool
+        Places below which there is a leaf that takes part in this stage.
     unable : (P, ceil(J / 64)) uint64
         Bit of each slot that can serve nobody below the place; not all are known.
     below : (L,) int64
@@ -69,9 +73,11 @@ class Field(NamedTuple):
     few_last: Floats
     few_measure: Floats
     free: Floats
+    held: Ints
     direction: Ints
     offerable: Bools
     empty: Bools
+    alive: Bools
     unable: Words
     below: Ints
     low: Ints
@@ -80,16 +86,9 @@ class Field(NamedTuple):
 
 
 @allocating
-def begin(
-    places: Places,
-    standing: Standing,
-    agents: Agents,
-    rule: Rule,
-    held: Ints,
-    effort: Effort,
-    best_fit: bool,
-) -> Field:
+def begin(scene: Scene, held: Ints, effort: Effort, best_fit: bool) -> Field:
     """Prepare the search."""
+    places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count, slots, resources = len(places.parent), len(agents.row), agents.free.shape[1]
     start, member = _groups(standing, agents, rule, effort.groups)
     groups = len(start) - 1
@@ -111,15 +110,18 @@ def begin(
         np.zeros(0 if groups else count),
         np.zeros((columns, 0 if groups else count)),
         np.empty((resources, slots if best_fit else 0)),
+        held,
         places.demand.copy(),
         np.empty(slots, np.bool_),
         np.zeros(slots, np.bool_),
+        np.ones(count, np.bool_),
         np.zeros((count, (slots + 63) // 64), np.uint64),
         below,
         low,
         high,
         least,
     )
+    offers.mark_taking_part(places, scene.bounds, rule.stage, field.alive)
     for place in range(count):
         if places.client[place] >= 0 and not places.known[place]:
             for r in range(resources):
@@ -203,38 +205,25 @@ def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
 def _look_at(places: Places, standing: Standing, agents: Agents, field: Field, slot: int) -> None:
     """Find out about an agent after its free amounts changed."""
     agent = agents.row[slot]
-    field.offerable[slot] = steps.is_offerable(agents, agent)
+    field.offerable[slot] = offers.is_offerable(places, agents, agent)
     if field.free.shape[1]:
         for r in range(len(field.free)):
             field.free[r, slot] = agents.free[agent, r]
     if field.against.shape[1]:
         for k in range(len(field.against)):
             field.against[k, slot] = standing.denominator[agent, k]
-    refusal = agents.head[agent]
-    while refusal >= 0:
-        place = places.of_client[agents.client[refusal]]
-        if place >= 0 and steps.is_refused(agents, places, agent, place, refusal):
-            _set_unable(field, place, slot)
-        refusal = agents.next[refusal]
 
 
 @compiled
-def note_grant(
-    places: Places,
-    standing: Standing,
-    agents: Agents,
-    field: Field,
-    log: Log,
-    leaf: int,
-    slot: int,
-    more: bool,
-) -> None:
+def note_grant(scene: Scene, field: Field, leaf: int, slot: int, more: bool) -> None:
     """Note what the latest grant changed."""
-    if not places.known[leaf]:
-        for r in range(field.direction.shape[1]):
-            field.direction[leaf, r] += log.amount[log.length[0] - 1, r]
+    offer, client = scene.offer, scene.places.client[leaf]
+    for r in range(field.direction.shape[1]):
+        field.held[client, r] += offer.whole[r]
+        if not scene.places.known[leaf]:
+            field.direction[leaf, r] = field.held[client, r]
     field.empty[slot] = not more
-    _look_at(places, standing, agents, field, slot)
+    _look_at(scene.places, scene.standing, scene.agents, field, slot)
 
 
 @compiled
@@ -249,30 +238,26 @@ def _is_unable(field: Field, place: int, slot: int) -> bool:
 
 
 @compiled
-def _can_serve_leaf(places: Places, agents: Agents, field: Field, place: int, slot: int) -> bool:
-    if _is_unable(field, place, slot):
+def _can_serve_leaf(scene: Scene, field: Field, place: int, slot: int) -> bool:
+    if not field.alive[place] or _is_unable(field, place, slot):
         return False
-    agent = agents.row[slot]
-    if places.known[place]:
-        if not steps.fits(places, agents, place, agent):
-            return False
-    elif not field.offerable[slot]:
-        return False
-    return not steps.is_excluded(agents, agent, places.client[place])
+    return offers.can_serve(scene, field.offerable[slot], place, scene.agents.row[slot])
 
 
 @compiled
-def can_serve(places: Places, agents: Agents, field: Field, place: int, slot: int) -> bool:
+def can_serve(scene: Scene, field: Field, place: int, slot: int) -> bool:
     """Say whether an agent can serve somebody below a place, and remember where it cannot."""
-    if field.empty[slot] or _is_unable(field, place, slot):
+    if field.empty[slot] or not field.alive[place] or _is_unable(field, place, slot):
         return False
+    agents = scene.agents
     agent = agents.row[slot]
     enough = True
-    for r in range(agents.free.shape[1]):
-        enough &= agents.free[agent, r] >= field.least[place, r]
+    if agents.start[agent] == agents.start[agent + 1]:
+        for r in range(agents.free.shape[1]):
+            enough &= agents.free[agent, r] >= field.least[place, r]
     if enough:
         for i in range(field.low[place], field.high[place]):
-            if _can_serve_leaf(places, agents, field, field.below[i], slot):
+            if _can_serve_leaf(scene, field, field.below[i], slot):
                 return True
     _set_unable(field, place, slot)
     return False

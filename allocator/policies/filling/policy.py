@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core.snapshot import Grants, Snapshot
-from allocator.policies.filling import arrays
-from allocator.policies.filling.arrays import Effort
+from allocator.core.snapshot import Grants, Ints, Snapshot, Words
+from allocator.policies.filling import making
+from allocator.policies.filling.arrays import Effort, Log, Scene
 from allocator.policies.filling.criterion import CriterionFunction
+from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, USUAL
 
 SELECTIONS = ("random", "round_robin", "listed", "joint", "best_fit")
 """How the agent is chosen, see `Filling`."""
@@ -53,23 +54,31 @@ class Filling:
         """Fill until nothing more fits; the same seed gives the same grants."""
         if not len(snapshot.agents) or not len(snapshot.tree.client):
             return Grants.none(len(snapshot.resources))
+        scene = making.scene_of(snapshot, self.criterion(snapshot))
+        log = making.empty_log(snapshot)
+        state = np.array([seed], np.uint64)
+        held = making.own(snapshot.held, np.int64)
+        for stage in _stages(snapshot):
+            staged = scene._replace(rule=scene.rule._replace(stage=stage))
+            log = self._fill(staged, log, held, state)
+        return making.grants_of(log, scene)
+
+    def _fill(self, scene: Scene, log: Log, held: Ints, state: Words) -> Log:
+        """Run one stage; all that it is given goes on from the one before."""
         # The compiled loops are loaded when they are first used: see `warm`.
         from allocator.policies.filling import by_agent, by_client
 
-        criterion = self.criterion(snapshot)
-        places, node = arrays.places_of(snapshot, criterion)
-        standing = arrays.standing_of(snapshot, criterion, node)
-        agents = arrays.agents_of(snapshot)
-        rule = arrays.rule_of(criterion)
-        log = arrays.empty_log(snapshot)
         if self.selection in _AGENT_FIRST:
-            state = np.array([seed], np.uint64)
             order = _AGENT_FIRST.index(self.selection)
-            log, _ = by_agent.fill(places, standing, agents, rule, self.effort, log, order, state)
-        else:
-            held = arrays.read_only(snapshot.held, np.int64)
-            best_fit = self.selection == "best_fit"
-            log, _ = by_client.fill(
-                places, standing, agents, rule, self.effort, log, held, best_fit
-            )
-        return arrays.grants_of(log, places)
+            return by_agent.fill(scene, self.effort, log, order, state)[0]
+        return by_client.fill(scene, self.effort, log, held, self.selection == "best_fit")[0]
+
+
+def _stages(snapshot: Snapshot) -> list[int]:
+    """Which stages this cycle needs."""
+    stages = [USUAL]
+    if snapshot.bounds.owed.any():
+        stages.insert(0, GUARANTEED)
+    if len(snapshot.specials.row) and snapshot.characterised[snapshot.tree.client].any():
+        stages.append(LEFT_OVER)
+    return stages

@@ -9,7 +9,7 @@ is better than the others can have become since, it is the best of all.
 import numpy as np
 
 from allocator.policies.filling import steps
-from allocator.policies.filling.arrays import Agents, Places, Rule, Standing
+from allocator.policies.filling.arrays import Places, Rule, Scene, Standing
 from allocator.policies.filling.compiled import compiled
 from allocator.policies.filling.field import Field, can_serve
 
@@ -17,18 +17,17 @@ _ROUNDED_DOWN = 1 - 1e-12
 
 
 @compiled
-def smallest(
-    places: Places, standing: Standing, agents: Agents, rule: Rule, field: Field, place: int
-) -> tuple[int, float]:
+def smallest(scene: Scene, field: Field, place: int) -> tuple[int, float]:
     """Return the slot with the smallest score of a place, the lowest on ties, and the score.
 
     Only agents that can serve somebody below the place count; -1 where there is none.
     """
+    places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     if len(field.start) == 1:
-        slot, score = _best_of_few(places, standing, agents, rule, field, place)
+        slot, score = _best_of_few(scene, field, place)
         if slot < 0:
             _score_all(places, standing, rule, field, place)
-            slot = _keep_few(places, standing, agents, field, place)
+            slot = _keep_few(scene, field, place)
             score = field.value[slot]
         return slot, score
     weight = places.weight[place]
@@ -40,7 +39,7 @@ def smallest(
             continue
         at, end = field.cursor[place, group], field.start[group + 1]
         at = _skip_empty(field, at)
-        while at < end and not can_serve(places, agents, field, place, field.member[at]):
+        while at < end and not can_serve(scene, field, place, field.member[at]):
             at = _skip_empty(field, at + 1)
         field.cursor[place, group] = min(at, end)
         if at < end and (slot < 0 or score < best or field.member[at] < slot):
@@ -80,17 +79,18 @@ def _score_all(places: Places, standing: Standing, rule: Rule, field: Field, pla
 
 
 @compiled
-def _keep_few(places: Places, standing: Standing, agents: Agents, field: Field, place: int) -> int:
+def _keep_few(scene: Scene, field: Field, place: int) -> int:
     """Keep the slots of the smallest values that can serve below a place; returns the best, or -1.
 
     Lower slots come first on ties.
     """
+    standing = scene.standing
     few, value, size = field.few[place], field.value, field.few.shape[1]
     count, last = 0, 0.0
     for slot in range(len(value)):
         if count == size and value[slot] >= last:
             continue
-        if not can_serve(places, agents, field, place, slot):
+        if not can_serve(scene, field, place, slot):
             continue
         at = min(count, size - 1)
         while at > 0 and value[few[at - 1]] > value[slot]:
@@ -106,20 +106,19 @@ def _keep_few(places: Places, standing: Standing, agents: Agents, field: Field, 
 
 
 @compiled
-def _best_of_few(
-    places: Places, standing: Standing, agents: Agents, rule: Rule, field: Field, place: int
-) -> tuple[int, float]:
+def _best_of_few(scene: Scene, field: Field, place: int) -> tuple[int, float]:
     """Return the best of those kept, if it must be the best of all, and its score; -1 if not.
 
     The others had a score of at least `few_last`. It can only have grown, and has grown as much as
     the column of the measure that grew least, whatever column decides it.
     """
+    places, standing, rule = scene.places, scene.standing, scene.rule
     weight, count, size = places.weight[place], field.few_count[place], field.few.shape[1]
     best, slot = 0.0, -1
     for i in range(count):
         other = field.few[place, i]
-        if can_serve(places, agents, field, place, other):
-            row = agents.row[other]
+        if can_serve(scene, field, place, other):
+            row = scene.agents.row[other]
             score = steps.score(standing, weight, place, standing.denominator, row, rule.additive)
             if slot < 0 or score < best or (score == best and other < slot):
                 best, slot = score, other
@@ -139,7 +138,7 @@ def _best_of_few(
 
 
 @compiled
-def nearest(places: Places, agents: Agents, field: Field, leaf: int) -> int:
+def nearest(scene: Scene, field: Field, leaf: int) -> int:
     """Return the slot whose free amounts are nearest in proportion to what the leaf needs.
 
     Distance in L1 of the two vectors, each divided by its component in the first resource needed.
@@ -158,15 +157,15 @@ def nearest(places: Places, agents: Agents, field: Field, leaf: int) -> int:
                     value[slot] += abs(free[slot] / unit[slot] - proportion)
         for slot in range(len(value)):
             value[slot] = value[slot] if unit[slot] > 0.0 else np.inf
-    return _first_able(places, agents, field, leaf)
+    return _first_able(scene, field, leaf)
 
 
 @compiled
-def _first_able(places: Places, agents: Agents, field: Field, place: int) -> int:
+def _first_able(scene: Scene, field: Field, place: int) -> int:
     """Return the slot of the smallest value that can serve somebody below a place; -1: none."""
     best, found = 0.0, -1
     for slot in range(len(field.value)):
         value = field.value[slot]
-        if (found < 0 or value < best) and can_serve(places, agents, field, place, slot):
+        if (found < 0 or value < best) and can_serve(scene, field, place, slot):
             best, found = value, slot
     return found

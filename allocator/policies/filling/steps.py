@@ -1,4 +1,4 @@
-"""The steps that both loops are made of: chance, score, may it, grant it.
+"""The steps that both loops are made of: chance, score, who is alive.
 
 References
 ----------
@@ -10,8 +10,8 @@ import numpy as np
 
 from allocator.core.snapshot import Floats, Words
 from allocator.policies.filling import tournament
-from allocator.policies.filling.arrays import Agents, Log, Places, Rule, Standing
-from allocator.policies.filling.compiled import allocating, compiled
+from allocator.policies.filling.arrays import Places, Rule, Standing
+from allocator.policies.filling.compiled import compiled
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -50,131 +50,6 @@ def score(
             elif part > result:
                 result = part
     return result
-
-
-@compiled
-def fits(places: Places, agents: Agents, place: int, agent: int) -> bool:
-    """Say whether the demand of a place is free on an agent."""
-    for r in range(agents.free.shape[1]):
-        if agents.free[agent, r] < places.demand[place, r]:
-            return False
-    return True
-
-
-@compiled
-def is_offerable(agents: Agents, agent: int) -> bool:
-    """Say whether all that is free on an agent makes an offer: not empty, and not below minimum."""
-    resources = agents.free.shape[1]
-    for r in range(resources):
-        if agents.free[agent, r] > 0:
-            break
-    else:
-        return False
-    for row in range(len(agents.minimum)):
-        for r in range(resources):
-            if agents.free[agent, r] < agents.minimum[row, r]:
-                break
-        else:
-            return True
-    return len(agents.minimum) == 0
-
-
-@compiled
-def is_excluded(agents: Agents, agent: int, client: int) -> bool:
-    """Look up the pair's bit."""
-    word = agents.excluded[agent, client >> 6]
-    return (word >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0)
-
-
-@compiled
-def is_refused(agents: Agents, places: Places, agent: int, place: int, refusal: int) -> bool:
-    """Say whether a filter covers what the leaf would be offered on the agent."""
-    known = places.known[place]
-    for r in range(agents.free.shape[1]):
-        offered = places.demand[place, r] if known else agents.free[agent, r]
-        if agents.amount[refusal, r] < offered:
-            return False
-    return True
-
-
-@compiled
-def _holds_already(agents: Agents, log: Log, client: int, place: int, agent: int) -> bool:
-    """Say whether the client holds something on the agent, from before or from this cycle."""
-    key = (agent << 32) + client
-    at = np.searchsorted(agents.holder, key)
-    if at < len(agents.holder) and agents.holder[at] == key:
-        return True
-    grant = log.last_on_agent[agent]
-    while grant >= 0:
-        if log.place[grant] == place:
-            return True
-        grant = log.previous[grant]
-    return False
-
-
-@compiled
-def grant(
-    places: Places, standing: Standing, agents: Agents, rule: Rule, log: Log, place: int, agent: int
-) -> bool:
-    """Give a task, or all that is free; returns whether the agent may have something left.
-
-    The measures and `served` of the leaf and of all above it grow; scores and tournaments are left
-    to the caller. The log has room.
-    """
-    known = places.known[place]
-    count = places.task_gain[place] if known else 0.0
-    if rule.counts_agents and not _holds_already(agents, log, places.client[place], place, agent):
-        count += places.agent_gain[place]
-
-    number = log.length[0]
-    log.place[number] = place
-    log.agent[number] = agent
-    log.tasks[number] = 1 if known else 0
-    log.previous[number] = log.last_on_agent[agent]
-    log.last_on_agent[agent] = number
-    log.length[0] = number + 1
-
-    resources = agents.free.shape[1]
-    gain = places.amount_gain[place]
-    for r in range(resources):
-        amount = places.demand[place, r] if known else agents.free[agent, r]
-        log.amount[number, r] = amount
-        agents.free[agent, r] -= amount
-        if rule.residual:
-            standing.denominator[agent, r] -= amount
-        above = place
-        while above >= 0:
-            standing.measure[r, above] += gain * amount
-            above = places.parent[above]
-    above = place
-    while above >= 0:
-        standing.measure[resources, above] += count
-        standing.served[above] += 1
-        above = places.parent[above]
-    return known
-
-
-@allocating
-def doubled(log: Log) -> Log:
-    """Return a copy of the log with twice the room."""
-    size = len(log.place)
-    longer = Log(
-        log.length,
-        np.empty(2 * size, np.int64),
-        np.empty(2 * size, np.int64),
-        np.empty(2 * size, np.int64),
-        np.empty((2 * size, log.amount.shape[1]), np.int64),
-        log.last_on_agent,
-        np.empty(2 * size, np.int64),
-    )
-    for grant in range(size):  # assigned one by one, for that compiles in no time
-        longer.place[grant] = log.place[grant]
-        longer.agent[grant] = log.agent[grant]
-        longer.tasks[grant] = log.tasks[grant]
-        longer.previous[grant] = log.previous[grant]
-        for r in range(log.amount.shape[1]):
-            longer.amount[grant, r] = log.amount[grant, r]
-    return longer
 
 
 @compiled

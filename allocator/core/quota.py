@@ -1,0 +1,118 @@
+"""Quotas: what roles consume, how much more they may, and what is kept back for them.
+
+A role consumes what is reserved to it or below it, offered or not, and what clients in it or below
+it hold of unreserved and not revocable resources. Only scalars are bounded. A limit binds all that
+is below the role, too; guarantees are for roles at the top, as Mesos allows them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core.snapshot import UNBOUNDED, Bounds, Ints
+from allocator.core.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaTree:
+    """The roles with a quota, deepest first, and what is below each of them.
+
+    Attributes
+    ----------
+    path : list of str, Q long
+    above : (Q,) int64
+        The innermost of these roles that this one is below; -1 where there is none.
+    limit, guarantee : (Q, R) int64, thousandths
+        `UNBOUNDED` where there is no limit.
+    of_kind : (K,) int64
+        The innermost of these roles that a kind is reserved in; -1 where it is in none.
+    of_role : (n,) int64
+        The innermost of these roles that a role is in.
+    """
+
+    path: list[str]
+    above: Ints
+    limit: Ints
+    guarantee: Ints
+    of_kind: Ints
+    of_role: Ints
+
+
+def quota_tree(state: State) -> QuotaTree:
+    """Find out which quotas each kind and each role is under."""
+    space, quotas = state.space, state.quotas
+    path = sorted(quotas, key=lambda each: (-each.count("/"), each))
+    row = {each: index for index, each in enumerate(path)}
+    limit = np.full((len(path), len(space.names)), UNBOUNDED)
+    guarantee = np.zeros((len(path), len(space.names)), np.int64)
+    scalar = space.scalar
+    for index, each in enumerate(path):
+        for name, amount in quotas[each].limits.items():
+            limit[index, space.column(name)] = amount
+        for name, amount in quotas[each].guarantees.items():
+            guarantee[index, space.column(name)] = amount
+    limit[:, ~scalar] = UNBOUNDED
+    guarantee[:, ~scalar] = 0
+    return QuotaTree(
+        path=path,
+        above=np.array([_innermost(row, each.rpartition("/")[0]) for each in path], np.int64),
+        limit=limit,
+        guarantee=guarantee,
+        of_kind=np.array(
+            [_innermost(row, kind.reserved_role) if kind else -1 for kind in space.kinds], np.int64
+        ),
+        of_role=np.array([_innermost(row, each) for each in state.roles.path], np.int64),
+    )
+
+
+def _innermost(row: dict[str, int], path: str) -> int:
+    """The deepest of some roles that a path is in, itself included; -1 where there is none."""
+    while path:
+        if path in row:
+            return row[path]
+        path = path.rpartition("/")[0]
+    return -1
+
+
+def consumed(state: State, tree: QuotaTree) -> Ints:
+    """What each of the roles with a quota consumes, (Q, R), thousandths."""
+    space, clients = state.space, state.clients
+    result = np.zeros_like(tree.guarantee)
+    reserved = np.flatnonzero((tree.of_kind >= 0) & space.scalar_kind)
+    total = state.total_by_kind()
+    np.add.at(result, (tree.of_kind[reserved], space.column_of_kind[reserved]), total[reserved])
+    held = space.by_column(state.ledger.books.client_held * space.bounded_kind)
+    row = tree.of_role[clients.role]
+    inside = np.flatnonzero(row >= 0)
+    np.add.at(result, row[inside], held[inside])
+    for index in range(len(tree.path)):
+        if tree.above[index] >= 0:
+            result[tree.above[index]] += result[index]
+    return result
+
+
+def bounds_of(state: State, tree: QuotaTree, free: Ints) -> Bounds:
+    """Work out the bounds of a cycle.
+
+    Parameters
+    ----------
+    state : State
+    tree : QuotaTree
+    free : (A, K) int64, thousandths
+        What nobody holds on each agent, by kind.
+    """
+    space, clients = state.space, state.clients
+    if not tree.path:
+        return Bounds.none(len(clients.framework), len(space.names))
+    used = consumed(state, tree)
+    left = np.where(tree.limit < UNBOUNDED, tree.limit - used, UNBOUNDED)
+    owed = np.maximum(tree.guarantee - used, 0)
+    available = space.by_column((free * space.bounded_kind).sum(axis=0, keepdims=True))[0]
+    return Bounds(
+        of_client=tree.of_role[clients.role],
+        above=tree.above,
+        left=left,
+        owed=owed,
+        available=np.where(space.scalar, available, UNBOUNDED),
+        required=owed.sum(axis=0),
+    )
