@@ -11,7 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core.snapshot import Ints
+from allocator.core.snapshot import Indices, Ints
 
 _FEWEST = 8
 
@@ -164,7 +164,7 @@ class KeyMap:
 
 
 @numba.njit(cache=True)
-def push(head: Ints, following: Ints, previous: Ints, owner: int, item: int) -> None:
+def push(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
     """Put an item at the head of its owner's doubly linked list."""
     first = head[owner]
     following[item] = first
@@ -175,7 +175,7 @@ def push(head: Ints, following: Ints, previous: Ints, owner: int, item: int) -> 
 
 
 @numba.njit(cache=True)
-def unlink(head: Ints, following: Ints, previous: Ints, owner: int, item: int) -> None:
+def unlink(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
     """Take an item out of its owner's doubly linked list."""
     before, after = previous[item], following[item]
     if before >= 0:

@@ -55,7 +55,7 @@ def check_grants(state: State, snapshot: Snapshot, grants: Grants) -> None:
         raise BadGrantError("a grant on an agent that is not to be offered")
     if state.eligibility.barred(client, agent).any():
         raise BadGrantError("a grant on an agent that is excluded")
-    something = grants.amount.any(axis=1)
+    something: Bools = np.asarray(grants.amount.any(axis=1))
     something[grants.special_grant] = True
     if (grants.amount < 0).any() or not something.all():
         raise BadGrantError("an empty or negative grant")

@@ -163,7 +163,7 @@ def _replace(
 
 
 @numba.njit(cache=True)
-def _drop_list(filters: Refusals, row: int, following: Ints, spare: int) -> int:
+def _drop_list(filters: Refusals, row: int, following: Indices, spare: int) -> int:
     while row >= 0:
         after = following[row]
         spare = _remove(filters, row, spare)

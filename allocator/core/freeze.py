@@ -79,7 +79,7 @@ class Freezer:
         if kept is None or kept_key != key:
             kept = make()
             self._kept[name] = (key, kept)
-        return kept  # type: ignore[no-any-return]  # one type for each name
+        return kept
 
     def _tree_shape(self, state: State) -> Shape:
         flat = state.settings.policy.flat
@@ -110,7 +110,6 @@ class Freezer:
     ) -> Filters:
         """Show the filters; whose offers would be made otherwise than before is looked at anew."""
         clients = state.clients
-        same = (known, clients.demand, clients.takes)
         if len(self._known) == len(known) and self._demand.shape == clients.demand.shape:
             changed = self._known != known
             changed |= (self._demand != clients.demand).any(axis=1)
@@ -118,7 +117,8 @@ class Freezer:
             state.filters.forget_covered(np.flatnonzero(changed))
         else:
             state.filters.forget_covered(np.arange(len(known)))
-        self._known, self._demand, self._takes = (each.copy() for each in same)
+        self._known, self._demand = known.copy(), clients.demand.copy()
+        self._takes = clients.takes.copy()
         offerable = Offerable(
             free=free,
             start=specials.start,

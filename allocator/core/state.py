@@ -72,6 +72,7 @@ class State:
         """Begin the resource space anew, with the names that the options mention."""
         self.options = options
         self.space = ResourceSpace(self.limits.kinds, options.fairness_excluded)
+        self.clients = ClientTable()  # for its columns are those of the space
         for minimum in options.minimum:
             self.space.quantities(minimum)
         self.reserve()

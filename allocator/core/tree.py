@@ -90,12 +90,15 @@ def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) ->
 def _hierarchy(
     client: Ints, role_of_client: Ints, roles: RoleTable, inner: Ints, virtual: Ints
 ) -> Shape:
-    """Number the nodes: leaves, then roles and virtual leaves, deepest first, the root last."""
+    """Number the nodes: leaves, then roles and virtual leaves, deepest first, the root last.
+
+    A virtual leaf comes before its siblings, as Mesos's name for it, ".", does.
+    """
     leaves = len(client)
     role = np.concatenate([inner, virtual])
     depth = np.concatenate([roles.depth[inner], roles.depth[virtual] + 1])
     is_virtual = np.arange(len(role)) >= len(inner)
-    order = np.lexsort((role, is_virtual, -depth))
+    order = np.lexsort((role, ~is_virtual, -depth))
     number = np.empty(len(role), np.int64)
     number[order] = leaves + np.arange(len(role))
     root = leaves + len(role)

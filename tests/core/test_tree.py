@@ -81,6 +81,6 @@ def test_weights_stand_at_their_role_and_wait_for_it():
         roles.define(handle, path)
     made = shape(np.array([False, True, True]), np.array([0, 3, 1]), roles, flat=False)
     tree = made.tree(roles.weight, np.zeros(3, np.int64))
-    # Two leaves, then a/x and the virtual leaf of a, then a, then the root.
-    assert tree.weight.tolist() == [1.0, 1.0, 2.0, 1.0, 1.0, 1.0]
-    assert tree.parent.tolist() == [2, 3, 4, 4, 5, -1]
+    # Two leaves, then the virtual leaf of a and a/x, then a, then the root.
+    assert tree.weight.tolist() == [1.0, 1.0, 1.0, 2.0, 1.0, 1.0]
+    assert tree.parent.tolist() == [3, 2, 4, 4, 5, -1]

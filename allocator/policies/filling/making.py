@@ -160,7 +160,13 @@ def _empty_offer(snapshot: Snapshot) -> Offer:
     """Make room for an offer."""
     columns = len(snapshot.total)
     most = int(np.diff(snapshot.specials.start).max(initial=0))
-    return Offer(*(np.zeros(columns, np.int64) for _ in range(4)), np.zeros(most, np.int64))
+    return Offer(
+        plain=np.zeros(columns, np.int64),
+        whole=np.zeros(columns, np.int64),
+        bounded=np.zeros(columns, np.int64),
+        ceiling=np.zeros(columns, np.int64),
+        special=np.zeros(most, np.int64),
+    )
 
 
 def empty_log(snapshot: Snapshot) -> Log:
