@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from allocator.core.snapshot import Snapshot
-from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, USUAL
+from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.proportional_fairness import prices
 from tests.oracle_offers import Offer, Supply
 
@@ -57,6 +57,7 @@ class Cluster:
         self.resources = len(s.total)
         self.supply = Supply(s)
         self.stage = USUAL
+        self.stood_back: set[int] = set()
         self.residual = s.free_by_column.tolist()
         self.held = s.held.tolist()
         self.demand = s.demand.tolist()
@@ -96,6 +97,8 @@ class Cluster:
 
     def takes_part(self, client: int) -> bool:
         """Whether a client takes part in this stage."""
+        if self.stage == OVERDUE:
+            return bool(self.snapshot.overdue[client]) and client not in self.stood_back
         if self.stage == GUARANTEED:
             supply = self.supply
             return any(any(supply.owed[bound]) for bound in supply.chain(client))
@@ -215,31 +218,51 @@ def tasks_alone(cluster: Cluster, client: int) -> int:
 
 
 class Filling:
-    """One run of progressive filling."""
+    """One run of progressive filling; `others` decide below the nodes of scheme 1, 2, ..."""
 
-    def __init__(self, snapshot: Snapshot, name: str, selection: str, seed: int, unit: str) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        name: str,
+        selection: str,
+        seed: int,
+        unit: str,
+        others: tuple[str, ...] = (),
+    ) -> None:
         self.cluster = Cluster(snapshot)
-        self.criterion = define(self.cluster, name, unit)
+        self.criteria = [define(self.cluster, name, unit)]
+        self.criteria += [define(self.cluster, other) for other in others]
         self.selection = selection
         self.random = SplitMix64(seed)
-        tree = snapshot.tree
-        self.count = [0.0] * len(tree.parent)  # of every node, kept up as the product does
-        for client, count in enumerate(self.criterion.count):
-            self.count[int(snapshot.parent_of_client[client])] += count
+        # Of every node, kept up as the product does.
+        self.counts = [self.count_at_nodes(criterion) for criterion in self.criteria]
+
+    def count_at_nodes(self, criterion: Criterion) -> list[float]:
+        snapshot, tree = self.cluster.snapshot, self.cluster.snapshot.tree
+        result = [0.0] * len(tree.parent)
+        for client, count in enumerate(criterion.count):
+            result[int(snapshot.parent_of_client[client])] += count
         for node in range(len(tree.client), len(tree.parent) - 1):
-            self.count[int(tree.parent[node])] += self.count[node]
+            result[int(tree.parent[node])] += result[node]
         for leaf, client in enumerate(tree.client.tolist()):
-            self.count[leaf] = self.criterion.count[client]
+            result[leaf] = criterion.count[client]
+        return result
 
     def score(self, node: int, agent: int) -> float:
-        weight = float(self.cluster.snapshot.tree.weight[node])
-        measure = [*self.cluster.held_at(node, self.criterion.counts_amounts), self.count[node]]
-        against = [*self.criterion.denominator(agent), self.criterion.count_denominator]
+        tree = self.cluster.snapshot.tree
+        weight = float(tree.weight[node])
+        scheme = int(tree.scheme[tree.parent[node]])
+        criterion = self.criteria[scheme]
+        measure = [
+            *self.cluster.held_at(node, criterion.counts_amounts),
+            self.counts[scheme][node],
+        ]
+        against = [*criterion.denominator(agent), criterion.count_denominator]
         parts = [
             0.0 if not m else (math.inf if not d else m / (d * weight))
             for m, d in zip(measure, against, strict=True)
         ]
-        if not self.criterion.additive:
+        if not criterion.additive:
             return max(parts)
         result = 0.0
         for part in parts:
@@ -253,16 +276,19 @@ class Filling:
         assert offer is not None
         tasks = int(cluster.known[client] and cluster.stage != LEFT_OVER)
         new = (agent, client) not in cluster.holding
-        gain = self.criterion.gain(client, tasks, new)
+        gains = [criterion.gain(client, tasks, new) for criterion in self.criteria]
         cluster.holding.add((agent, client))
         special = tuple(sorted(offer.special.items()))
         cluster.grants.append(Grant(client, agent, tasks, offer.plain, special))
         for r, given in enumerate(cluster.supply.take(client, agent, offer, cluster.stage)):
             cluster.residual[agent][r] -= given
             cluster.held[client][r] += given
+        if cluster.stage == OVERDUE:
+            cluster.stood_back.add(client)
         for node in cluster.upwards(leaf):
             cluster.served[node] += 1
-            self.count[node] += gain
+            for count, gain in zip(self.counts, gains, strict=True):
+                count[node] += gain
 
     def serve(self, agent: int) -> bool:
         """Serve the best client for an agent; returns whether it may have something left."""
@@ -320,6 +346,8 @@ class Filling:
     def run(self) -> list[Grant]:
         cluster = self.cluster
         stages = [USUAL]
+        if cluster.snapshot.overdue[cluster.snapshot.tree.client].any():
+            stages.insert(0, OVERDUE)
         if any(map(any, cluster.supply.owed)):
             stages.insert(0, GUARANTEED)
         if any(cluster.supply.special):
@@ -352,7 +380,12 @@ class Filling:
 
 
 def fill(
-    snapshot: Snapshot, name: str, selection: str, seed: int = 0, unit: str = "agents"
+    snapshot: Snapshot,
+    name: str,
+    selection: str,
+    seed: int = 0,
+    unit: str = "agents",
+    others: tuple[str, ...] = (),
 ) -> list[Grant]:
     """Fill slowly: the grants of the policy `name` of the registry, in order."""
-    return Filling(snapshot, name, selection, seed, unit).run()
+    return Filling(snapshot, name, selection, seed, unit, others).run()

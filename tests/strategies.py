@@ -216,6 +216,10 @@ def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
         agents=np.flatnonzero(listed),
         minimum=minimum,
         minimum_rows=draw(snapshot_minimum_rows(absent + clients, len(minimum))),
+        overdue=_after(
+            absent,
+            draw(hnp.arrays(np.bool_, clients, elements=st.sampled_from([False, False, True]))),
+        ),
         excluded=excluded_words(_after(absent, barred)),
         filters=filters._replace(
             covered=covered_bits(filters, free, specials, demand, characterised)

@@ -156,6 +156,8 @@ class Allocator:
             error = f"{type(problem).__name__}: {problem}"
             snapshot = self._freezer.freeze(state, agents)
             grants = cycles.run_policy(state, snapshot, self._drf(), seed)
+        if agents is None:
+            state.clients.waited[snapshot.tree.client] += 1
         decisions = cycles.commit(state, snapshot, grants, self.cycle)
         self.last_cycle = cycles.CycleReport(
             candidates, clients, len(grants), len(decisions), error

@@ -177,6 +177,7 @@ def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Deci
     state.ledger.charge(client, agent, kind, amount, as_offer=True)
     state.tentative.append(client, agent, wide)
     np.add.at(state.clients.served, client, 1)
+    state.clients.waited[client] = 0
     return Decisions(
         cycle=cycle,
         first_decision=first,

@@ -33,6 +33,12 @@ class Settings:
     probe_after : int
         A characterised client that uses nothing and declined so often in a row is served once with
         all that is free: its demand may be more than we think.
+    patience_cycles : int
+        A client that could be served, but was not in so many full cycles, comes first in the next,
+        with one grant. 0: never.
+    outstanding_max : float
+        No client is offered more while so much of the cluster, in any resource, is offered to its
+        framework and not in use. 1: no bound.
     demands, constraints : dict of (role, framework_name) to rule
         Patterns; of several that match, the one that was set last counts for a demand, and all of
         them for constraints.
@@ -43,6 +49,8 @@ class Settings:
     learn_demand: bool = True
     learn_after: int = 3
     probe_after: int = 3
+    patience_cycles: int = 60
+    outstanding_max: float = 1.0
     demands: dict[tuple[str, str], SetDemand] = field(default_factory=dict)
     constraints: dict[tuple[str, str], SetConstraint] = field(default_factory=dict)
 

@@ -64,10 +64,11 @@ class Freezer:
             agents_held=state.ledger.books.agents_held,
             demand=clients.demand,
             characterised=known,
+            overdue=_overdue(state),
             excluded=state.eligibility.excluded,
             filters=self._filters(state, free, specials, plain, known),
             holder=state.ledger.holders(),
-            tree=tree_shape.tree(_weights(state), clients.served),
+            tree=tree_shape.tree(_weights(state), self._schemes(state), clients.served),
             leaf_of_client=tree_shape.leaf_of_client,
             parent_of_client=tree_shape.parent_of_client,
             classes=self._agent_classes(state, capacity),
@@ -88,6 +89,16 @@ class Freezer:
             (state.clients.version, flat),
             lambda: shape(state.live_clients(), state.clients.role, state.roles, flat=flat),
         )
+
+    def _schemes(self, state: State) -> Ints:
+        """Which scheme of the policy orders the children of each role, (n,)."""
+        subtrees = sorted(state.settings.policy.subtrees)
+        number = {path: index + 1 for index, path in enumerate(subtrees)}
+
+        def make() -> Ints:
+            return np.array([_innermost(number, path) for path in state.roles.path], np.int64)
+
+        return self._keep("schemes", (state.roles.version, tuple(subtrees)), make)
 
     def _agent_classes(self, state: State, capacity: Ints) -> AgentClasses:
         def make() -> AgentClasses:
@@ -131,6 +142,21 @@ class Freezer:
             known=known,
         )
         return state.filters.show(offerable, state.ledger.books.touched)
+
+
+def _overdue(state: State) -> Bools:
+    """Who waited so many full cycles that it comes first."""
+    patience = state.settings.patience_cycles
+    if not patience:
+        return np.zeros(len(state.clients.framework), np.bool_)
+    return state.clients.waited >= patience
+
+
+def _innermost(number: dict[str, int], path: str) -> int:
+    """The number of the deepest of some roles that a path is in; 0 where it is in none."""
+    while path and path not in number:
+        path = path.rpartition("/")[0]
+    return number.get(path, 0)
 
 
 def _weights(state: State) -> np.ndarray:

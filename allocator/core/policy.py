@@ -23,6 +23,8 @@ class PolicySpec:
         True: all clients compete directly. False: roles compete, then their frameworks.
     parameters : dict of str to str
         What else the policy takes; unknown keys are an error.
+    subtrees : dict of str to str
+        Below these roles (paths), whoever is next is decided by another policy of the registry.
     """
 
     name: str = "drf"
@@ -30,6 +32,7 @@ class PolicySpec:
     mode: str = "oblivious"
     flat: bool = False
     parameters: dict[str, str] = field(default_factory=dict)
+    subtrees: dict[str, str] = field(default_factory=dict)
 
 
 class Policy(Protocol):

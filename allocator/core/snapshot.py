@@ -53,6 +53,8 @@ class Tree(NamedTuple):
     served : (N,) int64
         Grants made so far to the clients below the node: of two siblings with equal scores the one
         that was served less often comes first, then the one with the lower number.
+    scheme : (N,) int64
+        Which criterion of the policy orders the children: 0, or that of the subtree.
     """
 
     client: Ints
@@ -61,6 +63,7 @@ class Tree(NamedTuple):
     child: Ints
     weight: Floats
     served: Ints
+    scheme: Ints
 
 
 class Filters(NamedTuple):
@@ -252,6 +255,8 @@ class Snapshot:
         One task's needs; zeros where unknown.
     characterised : (C,) bool
         True: the client is served in whole tasks of its demand. False: with all that is free.
+    overdue : (C,) bool
+        Who has waited for an offer too long: it is given one before the others.
     excluded : (A, W) uint64
         Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
     filters : Filters
@@ -281,6 +286,7 @@ class Snapshot:
     agents_held: Ints
     demand: Ints
     characterised: Bools
+    overdue: Bools
     excluded: Words
     filters: Filters
     holder: Ints

@@ -133,6 +133,8 @@ class ClientTable:
         What the framework is capable of: `REVOCABLE`, `SHARED`, `REFINED`, added up.
     served : (C,) int64
         Decisions made for the client so far.
+    waited : (C,) int64
+        Full cycles in a row in which it could have been served, and was not.
     declines : (C,) int64
         Offers in a row that it gave back whole.
     accepts : (C,) int64
@@ -155,6 +157,7 @@ class ClientTable:
         self.suppressed: Bools = np.zeros(1, np.bool_)
         self.takes: Ints = np.zeros(1, np.int64)
         self.served: Ints = np.zeros(1, np.int64)
+        self.waited: Ints = np.zeros(1, np.int64)
         self.declines: Ints = np.zeros(1, np.int64)
         self.accepts: Ints = np.zeros(1, np.int64)
         self.demand: Ints = np.zeros((1, 0), np.int64)
@@ -174,6 +177,7 @@ class ClientTable:
         self.suppressed = grow(self.suppressed, clients)
         self.takes = grow(self.takes, clients)
         self.served = grow(self.served, clients)
+        self.waited = grow(self.waited, clients)
         self.declines = grow(self.declines, clients)
         self.accepts = grow(self.accepts, clients)
         self.demand = grow(self.demand, clients, columns)
@@ -214,6 +218,7 @@ class ClientTable:
             self.suppressed,
             self.takes,
             self.served,
+            self.waited,
             self.declines,
             self.accepts,
             self.demand,

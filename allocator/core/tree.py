@@ -19,6 +19,8 @@ class Shape:
     child_start, child : (N + 1,), (N - 1,) int64
     role : (N,) int64
         The role whose weight a node bears; the root's, 1, where it bears none.
+    below : (N,) int64
+        The role that the children of an inner node are in.
     leaf_of_client, parent_of_client : (C,) int64
     """
 
@@ -27,11 +29,12 @@ class Shape:
     child_start: Ints
     child: Ints
     role: Ints
+    below: Ints
     leaf_of_client: Ints
     parent_of_client: Ints
 
-    def tree(self, weight_of_role: np.ndarray, served: Ints) -> Tree:
-        """Fill in weights, and how often the clients (C,) were served."""
+    def tree(self, weight_of_role: np.ndarray, scheme_of_role: Ints, served: Ints) -> Tree:
+        """Fill in weights and schemes, and how often the clients (C,) were served."""
         count = np.zeros(len(self.parent), np.int64)
         np.add.at(count, self.parent_of_client, served)
         leaves = len(self.client)
@@ -45,6 +48,7 @@ class Shape:
             self.child,
             weight_of_role[self.role],
             count,
+            scheme_of_role[self.below],
         )
 
 
@@ -70,7 +74,8 @@ def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) ->
         root = len(client)
         parent = np.append(np.full(root, root), -1)
         bears = np.append(role_of_client[client], ROOT)
-        return _link(client, parent, bears, np.full(len(live), root))
+        nowhere = np.full(root + 1, ROOT)
+        return _link(client, parent, bears, nowhere, np.full(len(live), root))
     own = role_of_client[client]
     kept = np.zeros(len(roles.path), np.bool_)
     kept[own] = True
@@ -120,14 +125,15 @@ def _hierarchy(
     bears = np.concatenate(
         [np.zeros(leaves, np.int64), np.where(is_virtual, ROOT, role)[order], [ROOT]]
     )
-    return _link(client, parent, bears, parent_of_client)
+    below = np.concatenate([np.zeros(leaves, np.int64), role[order], [ROOT]])
+    return _link(client, parent, bears, below, parent_of_client)
 
 
-def _link(client: Ints, parent: Ints, role: Ints, parent_of_client: Ints) -> Shape:
+def _link(client: Ints, parent: Ints, role: Ints, below: Ints, parent_of_client: Ints) -> Shape:
     """Add the lists of children."""
     child = np.argsort(parent[:-1], kind="stable")
     child_start = np.zeros(len(parent) + 1, np.int64)
     np.cumsum(np.bincount(parent[:-1], minlength=len(parent)), out=child_start[1:])
     leaf_of_client = np.full(len(parent_of_client), -1, np.int64)
     leaf_of_client[client] = np.arange(len(client))
-    return Shape(client, parent, child_start, child, role, leaf_of_client, parent_of_client)
+    return Shape(client, parent, child_start, child, role, below, leaf_of_client, parent_of_client)

@@ -98,7 +98,23 @@ def build(spec: PolicySpec) -> Policy:
                 f"parameters.{key}: {value!r} is not possible; "
                 f"{_choose_from(entry.parameters[key])}"
             )
-    return Filling(entry.criterion(**spec.parameters), spec.selection or entry.selection)
+    return Filling(
+        entry.criterion(**spec.parameters),
+        spec.selection or entry.selection,
+        others=tuple(_criterion_below(spec, role) for role in sorted(spec.subtrees)),
+    )
+
+
+def _criterion_below(spec: PolicySpec, role: str) -> CriterionFunction:
+    """Find the criterion for the roles below one."""
+    name = spec.subtrees[role]
+    if not role or not all(role.split("/")):
+        raise ValueError(f"subtrees: {role!r} is not a role; write it as 'eng' or 'eng/ads'")
+    if spec.flat:
+        raise ValueError(f"subtrees: {role!r} has no place in a flat competition; leave flat out")
+    if name not in POLICIES:
+        raise ValueError(f"subtrees.{role}: there is no policy {name!r}; {_choose_from(POLICIES)}")
+    return POLICIES[name].criterion()
 
 
 def _choose_from(names: Mapping[str, object] | tuple[str, ...]) -> str:

@@ -126,6 +126,7 @@ def make_snapshot(
         "held": np.zeros((count, resources), np.int64),
         "agents_held": np.zeros(count, np.int64),
         "characterised": (demand > 0).any(axis=1),
+        "overdue": np.zeros(count, np.bool_),
         "excluded": np.zeros((agents, count // 64 + 1), np.uint64),
         "filters": no_filters(agents, count, resources),
         "specials": Specials.none(agents, count // 64 + 1),
@@ -241,7 +242,7 @@ def make_tree(
     inner_weight = np.ones(roles) if role_weight is None else np.asarray(role_weight, np.float64)
     weights = np.append(leaf_weight[client], inner_weight[::-1])
     return {
-        "tree": Tree(client, parent, start, child, weights, often),
+        "tree": Tree(client, parent, start, child, weights, often, np.zeros_like(parent)),
         "leaf_of_client": leaf_of_client,
         "parent_of_client": root - of_role,
     }

@@ -34,7 +34,7 @@ def test_leaves_hang_below_their_roles_and_counts_add_up(clients: list[tuple[int
     served = np.arange(len(role)) ** 2
     served[0] = 0
     made = shape(live, role, roles, flat=False)
-    tree = made.tree(roles.weight, served)
+    tree = made.tree(roles.weight, np.zeros(len(roles.path), np.int64), served)
     assert tree.client.tolist() == np.flatnonzero(live).tolist()
     root = len(tree.parent) - 1
     assert tree.parent[root] == -1
@@ -67,7 +67,9 @@ def test_flat_all_clients_compete_with_the_weights_of_their_roles(
     role = np.array([0] + [r for r, _ in clients])
     live = np.array([False] + [alive for _, alive in clients])
     made = shape(live, role, roles, flat=True)
-    tree = made.tree(roles.weight, np.zeros(len(role), np.int64))
+    tree = made.tree(
+        roles.weight, np.zeros(len(roles.path), np.int64), np.zeros(len(role), np.int64)
+    )
     root = len(tree.client)
     assert tree.parent.tolist() == [root] * root + [-1]
     expected = [{3: 3.0, 6: 0.5}.get(int(role[c]), 1.0) for c in tree.client]
@@ -80,7 +82,7 @@ def test_weights_stand_at_their_role_and_wait_for_it():
     for handle, path in enumerate(PATHS, start=1):
         roles.define(handle, path)
     made = shape(np.array([False, True, True]), np.array([0, 3, 1]), roles, flat=False)
-    tree = made.tree(roles.weight, np.zeros(3, np.int64))
+    tree = made.tree(roles.weight, np.zeros(len(roles.path), np.int64), np.zeros(3, np.int64))
     # Two leaves, then the virtual leaf of a and a/x, then a, then the root.
     assert tree.weight.tolist() == [1.0, 1.0, 1.0, 2.0, 1.0, 1.0]
     assert tree.parent.tolist() == [3, 2, 4, 4, 5, -1]

@@ -12,7 +12,7 @@ from allocator.core.snapshot import Snapshot
 from allocator.policies import POLICIES, SELECTIONS, build
 from allocator.policies.filling import Filling
 from allocator.policies.filling.arrays import Effort
-from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, USUAL
+from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.static import static_snapshot, with_refusals
 from tests import oracles
 from tests.strategies import snapshots
@@ -72,6 +72,25 @@ def test_so_it_does_on_larger_snapshots(name, selection, snapshot, seed):
     assert rows(fast) == oracles.fill(snapshot, name, selection, seed)
 
 
+@pytest.mark.parametrize("selection", SELECTIONS)
+@settings(max_examples=30)
+@given(
+    snapshot=snapshots(),
+    seed=SEEDS,
+    outer=st.sampled_from(["drf", "tsf", "asset"]),
+    inner=st.sampled_from(["ps-dsf", "rps-dsf", "choosy", "drf"]),
+    data=st.data(),
+)
+def test_another_policy_may_decide_below_a_role(selection, snapshot, seed, outer, inner, data):
+    tree = snapshot.tree
+    flags = st.lists(st.integers(0, 1), min_size=len(tree.parent), max_size=len(tree.parent))
+    snapshot = replace(snapshot, tree=tree._replace(scheme=np.array(data.draw(flags))))
+    both = build(PolicySpec(outer, selection, subtrees={"dept": inner}))
+    assert rows(both.allocate(snapshot, seed)) == oracles.fill(
+        snapshot, outer, selection, seed, others=(inner,)
+    )
+
+
 def test_of_the_few_that_are_kept_one_may_have_become_as_bad_as_one_that_is_not():
     """Client 0 keeps agents 3 (5/6) and 1 (5/4); agent 2 (5/4 too) is not kept.
 
@@ -129,7 +148,7 @@ def test_every_grant_was_allowed_when_it_was_given(selection, snapshot, seed):
     """Stage after stage, each grant is what the client was to be offered there and then."""
     grants = rows(policy("drf", "", selection).allocate(snapshot, seed))
     cluster = oracles.Cluster(snapshot)
-    stages = iter((GUARANTEED, USUAL, LEFT_OVER))
+    stages = iter((GUARANTEED, OVERDUE, USUAL, LEFT_OVER))
     cluster.stage = next(stages)
     for client, agent, _, amount, special in grants:
         offer = cluster.offer(client, agent)

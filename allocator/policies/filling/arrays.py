@@ -29,8 +29,16 @@ class Places(NamedTuple):
         Which rows of the minimum are the leaf's.
     usual : (P,) bool
         A leaf with the rows that most have.
-    amount_gain, task_gain, agent_gain : (P,) float64
-        As in `Criterion`.
+    first_column, end_column : (P,) int64
+        The columns that a place and its siblings are scored by: those of one criterion.
+    additive : (P,) bool
+        As in that `Criterion`.
+    amount_gain, task_gain, agent_gain : (G, P) float64
+        As in each `Criterion`.
+    residual : (K,) bool
+        Columns whose denominators are what is free now.
+    overdue : (P,) bool
+        A leaf that waited too long, and is served before the others.
     of_client : (C,) int64
         Place of each client's leaf; -1 where it has none.
     """
@@ -45,9 +53,14 @@ class Places(NamedTuple):
     least_row: Ints
     end_row: Ints
     usual: Bools
+    first_column: Ints
+    end_column: Ints
+    additive: Bools
     amount_gain: Floats
     task_gain: Floats
     agent_gain: Floats
+    residual: Bools
+    overdue: Bools
     of_client: Ints
 
 
@@ -57,6 +70,7 @@ class Standing(NamedTuple):
     Attributes
     ----------
     measure : (K, P) float64
+        Criterion after criterion: a column for each resource, and one that counts.
     denominator : (1, K) or (A, K) float64
     served : (P,) int64
     score : (P,) float64
@@ -132,8 +146,8 @@ class Rule(NamedTuple):
     ----------
     shared : bool
         One denominator for all agents.
-    residual, additive : bool
-        As in `Criterion`.
+    residual : bool
+        Some denominators are what is free now.
     counts_agents : bool
         Somebody gains by the agent.
     bounded : bool
@@ -146,7 +160,6 @@ class Rule(NamedTuple):
 
     shared: bool
     residual: bool
-    additive: bool
     counts_agents: bool
     bounded: bool
     simple: bool

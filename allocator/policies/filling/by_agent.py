@@ -15,6 +15,7 @@ from allocator.core.snapshot import Bools, Floats, Ints, Words
 from allocator.policies.filling import arrays, grants, offers, stages, steps, tournament
 from allocator.policies.filling.arrays import Agents, Effort, Log, Places, Rule, Scene, Standing
 from allocator.policies.filling.compiled import allocating, compiled, fingerprint
+from allocator.policies.filling.stages import OVERDUE
 
 RANDOM, ROUND_ROBIN, LISTED = range(3)
 
@@ -74,9 +75,7 @@ def _begin(scene: Scene) -> Visit:
             visit.client[client >> 6] |= np.uint64(1) << np.uint64(client & 63)
         standing.out[place] = not visit.alive[place]
         if rule.shared:
-            standing.score[place] = steps.score(
-                standing, places.weight[place], place, standing.denominator, 0, rule.additive
-            )
+            standing.score[place] = steps.score(places, standing, place, standing.denominator, 0)
     if rule.shared:
         tournament.begin(places, standing)
     return visit
@@ -112,7 +111,7 @@ def _find_able_simply(places: Places, agents: Agents, visit: Visit, agent: int) 
     """Mark the leaves that the agent can serve, in loops that the compiler vectorises."""
     able = visit.able
     for place in range(len(able)):
-        able[place] = places.known[place] or visit.offerable[0]
+        able[place] = visit.alive[place] and (places.known[place] or visit.offerable[0])
     for r in range(len(visit.demand)):
         free = agents.free[agent, r]
         for place in range(len(able)):
@@ -161,7 +160,7 @@ def _descend(
         if rule.shared:
             place = _best_child(places, standing, standing.score, among, place)
         else:
-            steps.score_siblings(places, standing, place, agent, rule.additive, visit.score)
+            steps.score_siblings(places, standing, place, agent, visit.score)
             place = _best_child(places, standing, visit.score, among, place)
     return place
 
@@ -232,8 +231,25 @@ def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> 
         return False
     more = grants.grant(scene, log, leaf, agent)
     if scene.rule.shared:
-        steps.replay_upwards(scene.places, scene.standing, scene.rule, leaf)
+        steps.replay_upwards(scene.places, scene.standing, leaf)
+    if scene.rule.stage == OVERDUE:
+        _stand_back(scene, visit, leaf)
     return more
+
+
+@compiled
+def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
+    """Take a leaf out of this stage."""
+    places, client = scene.places, scene.places.client[leaf]
+    visit.alive[leaf] = False
+    visit.client[client >> 6] &= ~(np.uint64(1) << np.uint64(client & 63))
+    steps.mark_alive(places, visit.alive)
+    place = leaf
+    while place >= 0:
+        scene.standing.out[place] = not visit.alive[place]
+        if scene.rule.shared:
+            tournament.replay(places, scene.standing, place)
+        place = places.parent[place]
 
 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:

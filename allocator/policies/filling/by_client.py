@@ -18,6 +18,7 @@ from allocator.policies.filling import field as fields
 from allocator.policies.filling.arrays import Effort, Log, Scene
 from allocator.policies.filling.compiled import allocating, compiled, fingerprint
 from allocator.policies.filling.field import Field, can_serve
+from allocator.policies.filling.stages import OVERDUE
 
 
 class Findings(NamedTuple):
@@ -53,9 +54,7 @@ def _begin(scene: Scene, field: Field) -> Findings:
             most[0, k] = max(most[0, k], standing.denominator[row, k])
     for place in range(count):
         standing.out[place] = not field.alive[place]
-        standing.score[place] = steps.score(
-            standing, places.weight[place], place, most, 0, rule.additive
-        )
+        standing.score[place] = steps.score(places, standing, place, most, 0)
     tournament.begin(places, standing)
     return Findings(
         np.zeros(count, np.int64),
@@ -125,6 +124,10 @@ def _serve(scene: Scene, field: Field, findings: Findings, log: Log, leaf: int, 
         findings.grown[place] = now
         tournament.replay(scene.places, scene.standing, place)
         place = scene.places.parent[place]
+    if scene.rule.stage == OVERDUE:
+        field.alive[leaf] = False
+        scene.standing.out[leaf] = True
+        tournament.replay(scene.places, scene.standing, leaf)
 
 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:

@@ -89,23 +89,39 @@ def _take_away(agents: Agents, offer: Offer, simple: bool, agent: int) -> bool:
 
 
 @compiled
-def _add_up(scene: Scene, count: float, place: int, agent: int) -> None:
+def _add_up(scene: Scene, known: bool, new: bool, place: int, agent: int) -> None:
     """Add the offer to what the leaf and all above it have."""
-    places, standing, rule, offer = scene.places, scene.standing, scene.rule, scene.offer
+    places, standing = scene.places, scene.standing
+    columns = len(scene.offer.whole) + 1
+    for g in range(len(places.amount_gain)):
+        count = places.task_gain[g, place] if known else 0.0
+        if new:
+            count += places.agent_gain[g, place]
+        _add_up_one(scene, g * columns, places.amount_gain[g, place], count, place, agent)
+    above = place
+    while above >= 0:
+        standing.served[above] += 1
+        above = places.parent[above]
+
+
+@compiled
+def _add_up_one(
+    scene: Scene, first: int, gain: float, count: float, place: int, agent: int
+) -> None:
+    """Add the offer to the measures of one criterion."""
+    places, standing, offer = scene.places, scene.standing, scene.offer
     resources = len(offer.whole)
-    gain = places.amount_gain[place]
     for r in range(resources):
         amount = offer.whole[r]
-        if rule.residual:
-            standing.denominator[agent, r] -= amount
+        if places.residual[first + r]:
+            standing.denominator[agent, first + r] -= amount
         above = place
         while above >= 0:
-            standing.measure[r, above] += gain * amount
+            standing.measure[first + r, above] += gain * amount
             above = places.parent[above]
     above = place
     while above >= 0:
-        standing.measure[resources, above] += count
-        standing.served[above] += 1
+        standing.measure[first + resources, above] += count
         above = places.parent[above]
 
 
@@ -118,19 +134,18 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     """
     places, agents, rule, offer = scene.places, scene.agents, scene.rule, scene.offer
     known = places.known[place] and rule.stage != LEFT_OVER
-    count = places.task_gain[place] if known else 0.0
-    if rule.counts_agents and not _holds_already(agents, log, places.client[place], place, agent):
-        count += places.agent_gain[place]
+    client = places.client[place]
+    new = rule.counts_agents and not _holds_already(agents, log, client, place, agent)
     simple = offers.is_simple(places, agents, rule, place, agent)
     if simple:
         _offer_simply(places, agents, offer, place, agent)
     else:
         offers.work_out(scene, place, agent)
         if rule.bounded:
-            _charge_bounds(scene.bounds, offer, rule.stage, places.client[place])
+            _charge_bounds(scene.bounds, offer, rule.stage, client)
     _note(agents, offer, log, 1 if known else 0, place, agent)
     left = _take_away(agents, offer, simple, agent)
-    _add_up(scene, count, place, agent)
+    _add_up(scene, known, new, place, agent)
     if left:
         offers.bar_refused(scene, agent)
     return known or left

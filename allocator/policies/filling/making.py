@@ -4,6 +4,8 @@ Numba compiles a function once for each combination of argument types. So every 
 one type, whatever the caller's flags: read-only where it is only read, the loop's own where not.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from allocator.core.snapshot import Bounds, Floats, Grants, Ints, Snapshot
@@ -21,21 +23,28 @@ from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.stages import USUAL
 
 
-def scene_of(snapshot: Snapshot, criterion: Criterion) -> Scene:
-    """Put together all that the loops work on."""
-    places, node = _places_of(snapshot, criterion)
+def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Scene:
+    """Put together all that the loops work on.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    criteria : sequence of Criterion
+        One for each scheme of the tree.
+    """
+    places, node = _places_of(snapshot, criteria)
     return Scene(
         places=places,
-        standing=_standing_of(snapshot, criterion, node),
+        standing=_standing_of(snapshot, criteria, node),
         agents=_agents_of(snapshot),
         kinds=_kinds_of(snapshot),
         bounds=_bounds_of(snapshot),
-        rule=_rule_of(snapshot, criterion),
+        rule=_rule_of(snapshot, criteria),
         offer=_empty_offer(snapshot),
     )
 
 
-def _places_of(snapshot: Snapshot, criterion: Criterion) -> tuple[Places, Ints]:
+def _places_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> tuple[Places, Ints]:
     """Renumber the tree; returns the places and the node of each place, (P,)."""
     tree = snapshot.tree
     leaves = len(tree.client)
@@ -54,12 +63,17 @@ def _places_of(snapshot: Snapshot, criterion: Criterion) -> tuple[Places, Ints]:
     minimum = np.tile(_usual_minimum(snapshot), (len(node), 1))
     minimum[is_leaf] = snapshot.minimum_rows[client[is_leaf]]
 
-    def of_leaf(values: Floats) -> Floats:
-        result = np.zeros(len(node))
-        result[is_leaf] = values[client[is_leaf]]
+    overdue = np.zeros(len(node), np.bool_)
+    overdue[is_leaf] = snapshot.overdue[client[is_leaf]]
+
+    def of_leaf(values: Sequence[Floats]) -> Floats:
+        result = np.zeros((len(values), len(node)))
+        result[:, is_leaf] = np.stack(values)[:, client[is_leaf]]
         return read_only(result, np.float64)
 
     parent = tree.parent[node]
+    scheme = tree.scheme[parent]  # that of the root's own parent, which is none, is never asked
+    columns = len(snapshot.total) + 1
     return Places(
         client=read_only(client, np.int64),
         parent=read_only(np.where(parent < 0, -1, place[parent]), np.int64),
@@ -71,18 +85,27 @@ def _places_of(snapshot: Snapshot, criterion: Criterion) -> tuple[Places, Ints]:
         least_row=read_only(minimum[:, 0], np.int64),
         end_row=read_only(minimum[:, 1], np.int64),
         usual=read_only((minimum == _usual_minimum(snapshot)).all(axis=1), np.bool_),
-        amount_gain=of_leaf(criterion.amount_gain),
-        task_gain=of_leaf(criterion.task_gain),
-        agent_gain=of_leaf(criterion.agent_gain),
+        first_column=read_only(scheme * columns, np.int64),
+        end_column=read_only((scheme + 1) * columns, np.int64),
+        additive=read_only(np.array([each.additive for each in criteria])[scheme], np.bool_),
+        amount_gain=of_leaf([each.amount_gain for each in criteria]),
+        task_gain=of_leaf([each.task_gain for each in criteria]),
+        agent_gain=of_leaf([each.agent_gain for each in criteria]),
+        residual=read_only(np.repeat([each.residual for each in criteria], columns), np.bool_),
+        overdue=read_only(overdue, np.bool_),
         of_client=read_only(of_client, np.int64),
     ), node
 
 
-def _standing_of(snapshot: Snapshot, criterion: Criterion, node: Ints) -> Standing:
+def _standing_of(snapshot: Snapshot, criteria: Sequence[Criterion], node: Ints) -> Standing:
     """Say where everybody stands at the start of the cycle."""
+    rows = max(len(each.denominator) for each in criteria)
+    denominators = [
+        np.broadcast_to(each.denominator, (rows, each.denominator.shape[1])) for each in criteria
+    ]
     return Standing(
-        measure=own(criterion.measure[node].T, np.float64),
-        denominator=own(criterion.denominator, np.float64),
+        measure=own(np.hstack([each.measure[node] for each in criteria]).T, np.float64),
+        denominator=own(np.hstack(denominators), np.float64),
         served=own(snapshot.tree.served[node], np.int64),
         score=np.zeros(len(node)),
         out=np.zeros(len(node), np.bool_),
@@ -136,15 +159,14 @@ def _bounds_of(snapshot: Snapshot) -> Bounds:
     )
 
 
-def _rule_of(snapshot: Snapshot, criterion: Criterion) -> Rule:
-    """Sum up what kind of criterion it is, and what stands in the way."""
+def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
+    """Sum up what kind of criteria these are, and what stands in the way."""
     bounded = bool(len(snapshot.bounds.above)) or bool(snapshot.bounds.required.any())
     unusual = snapshot.minimum_rows[snapshot.tree.client] != _usual_minimum(snapshot)
     return Rule(
-        shared=len(criterion.denominator) == 1,
-        residual=bool(criterion.residual),
-        additive=bool(criterion.additive),
-        counts_agents=bool((criterion.agent_gain > 0).any()),
+        shared=all(len(each.denominator) == 1 for each in criteria),
+        residual=any(each.residual for each in criteria),
+        counts_agents=any(bool((each.agent_gain > 0).any()) for each in criteria),
         bounded=bounded,
         simple=not (bounded or len(snapshot.specials.row) or unusual.any()),
         stage=USUAL,

@@ -10,7 +10,7 @@ from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Ints, Tier
 from allocator.policies.filling import steps
 from allocator.policies.filling.arrays import Agents, Kinds, Offer, Places, Rule, Scene
 from allocator.policies.filling.compiled import compiled
-from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, USUAL
+from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 
 _RESERVED, _OPEN, _REVOCABLE = int(Tier.RESERVED), int(Tier.OPEN), int(Tier.REVOCABLE)
 
@@ -262,7 +262,7 @@ def is_simple(places: Places, agents: Agents, rule: Rule, place: int, agent: int
     """Say whether an offer is just all that is free, or a task of it."""
     if rule.simple:
         return True
-    if rule.bounded or rule.stage != USUAL or not places.usual[place]:
+    if rule.bounded or rule.stage == LEFT_OVER or not places.usual[place]:
         return False
     return agents.start[agent] == agents.start[agent + 1]
 
@@ -307,6 +307,8 @@ def mark_taking_part(places: Places, bounds: Bounds, stage: int, alive: Bools) -
         client = places.client[place]
         if client >= 0 and stage == GUARANTEED:
             alive[place] = _is_owed(bounds, client)
+        elif client >= 0 and stage == OVERDUE:
+            alive[place] = places.overdue[place]
         elif client >= 0:
             alive[place] = stage == USUAL or places.known[place]
     steps.mark_alive(places, alive)

@@ -18,7 +18,7 @@ from allocator.core.snapshot import Grants, Ints, Snapshot, Words
 from allocator.policies.filling import making
 from allocator.policies.filling.arrays import Effort, Log, Scene
 from allocator.policies.filling.criterion import CriterionFunction
-from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, USUAL
+from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 
 SELECTIONS = ("random", "round_robin", "listed", "joint", "best_fit")
 """How the agent is chosen, see `Filling`."""
@@ -44,17 +44,21 @@ class Filling:
         proportion to its demand.
     effort : Effort
         Matters for speed only.
+    others : tuple of functions from Snapshot to Criterion
+        Who comes next below the nodes of scheme 1, 2, ... of the tree; `criterion` is scheme 0.
     """
 
     criterion: CriterionFunction
     selection: str
     effort: Effort = _USUAL
+    others: tuple[CriterionFunction, ...] = ()
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Fill until nothing more fits; the same seed gives the same grants."""
         if not len(snapshot.agents) or not len(snapshot.tree.client):
             return Grants.none(len(snapshot.resources))
-        scene = making.scene_of(snapshot, self.criterion(snapshot))
+        criteria = [criterion(snapshot) for criterion in (self.criterion, *self.others)]
+        scene = making.scene_of(snapshot, criteria)
         log = making.empty_log(snapshot)
         state = np.array([seed], np.uint64)
         held = making.own(snapshot.held, np.int64)
@@ -77,6 +81,8 @@ class Filling:
 def _stages(snapshot: Snapshot) -> list[int]:
     """Which stages this cycle needs."""
     stages = [USUAL]
+    if snapshot.overdue[snapshot.tree.client].any():
+        stages.insert(0, OVERDUE)
     if snapshot.bounds.owed.any():
         stages.insert(0, GUARANTEED)
     if len(snapshot.specials.row) and snapshot.characterised[snapshot.tree.client].any():

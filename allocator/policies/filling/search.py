@@ -9,7 +9,7 @@ is better than the others can have become since, it is the best of all.
 import numpy as np
 
 from allocator.policies.filling import steps
-from allocator.policies.filling.arrays import Places, Rule, Scene, Standing
+from allocator.policies.filling.arrays import Places, Scene, Standing
 from allocator.policies.filling.compiled import compiled
 from allocator.policies.filling.field import Field, can_serve
 
@@ -26,15 +26,14 @@ def smallest(scene: Scene, field: Field, place: int) -> tuple[int, float]:
     if len(field.start) == 1:
         slot, score = _best_of_few(scene, field, place)
         if slot < 0:
-            _score_all(places, standing, rule, field, place)
+            _score_all(places, standing, field, place)
             slot = _keep_few(scene, field, place)
             score = field.value[slot]
         return slot, score
-    weight = places.weight[place]
     best, slot = 0.0, -1
     for group in range(len(field.start) - 1):
         row = 0 if rule.shared else agents.row[field.member[field.start[group]]]
-        score = steps.score(standing, weight, place, standing.denominator, row, rule.additive)
+        score = steps.score(places, standing, place, standing.denominator, row)
         if slot >= 0 and score > best:
             continue
         at, end = field.cursor[place, group], field.start[group + 1]
@@ -61,15 +60,15 @@ def _skip_empty(field: Field, at: int) -> int:
 
 
 @compiled
-def _score_all(places: Places, standing: Standing, rule: Rule, field: Field, place: int) -> None:
+def _score_all(places: Places, standing: Standing, field: Field, place: int) -> None:
     """Score a place on every agent; gives what `steps.score` gives."""
     value, weight = field.value, places.weight[place]
     value[:] = 0.0
-    for k in range(len(field.against)):
+    for k in range(places.first_column[place], places.end_column[place]):
         measure, against = standing.measure[k, place], field.against[k]
         if measure == 0.0:
             continue
-        if rule.additive:
+        if places.additive[place]:
             for slot in range(len(value)):
                 value[slot] += measure / (against[slot] * weight)
         else:
@@ -112,20 +111,20 @@ def _best_of_few(scene: Scene, field: Field, place: int) -> tuple[int, float]:
     The others had a score of at least `few_last`. It can only have grown, and has grown as much as
     the column of the measure that grew least, whatever column decides it.
     """
-    places, standing, rule = scene.places, scene.standing, scene.rule
-    weight, count, size = places.weight[place], field.few_count[place], field.few.shape[1]
+    places, standing = scene.places, scene.standing
+    count, size = field.few_count[place], field.few.shape[1]
     best, slot = 0.0, -1
     for i in range(count):
         other = field.few[place, i]
         if can_serve(scene, field, place, other):
             row = scene.agents.row[other]
-            score = steps.score(standing, weight, place, standing.denominator, row, rule.additive)
+            score = steps.score(places, standing, place, standing.denominator, row)
             if slot < 0 or score < best or (score == best and other < slot):
                 best, slot = score, other
     if slot < 0 or count < size:
         return slot, best
     growth = np.inf
-    for k in range(len(standing.measure)):
+    for k in range(places.first_column[place], places.end_column[place]):
         if field.few_measure[k, place] > 0.0:
             growth = min(growth, standing.measure[k, place] / field.few_measure[k, place])
     last = field.few_last[place]

@@ -10,7 +10,7 @@ import numpy as np
 
 from allocator.core.snapshot import Floats, Words
 from allocator.policies.filling import tournament
-from allocator.policies.filling.arrays import Places, Rule, Standing
+from allocator.policies.filling.arrays import Places, Standing
 from allocator.policies.filling.compiled import compiled
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
@@ -36,12 +36,11 @@ def draw(state: Words, bound: int) -> int:
 
 
 @compiled
-def score(
-    standing: Standing, weight: float, place: int, denominator: Floats, row: int, additive: bool
-) -> float:
+def score(places: Places, standing: Standing, place: int, denominator: Floats, row: int) -> float:
     """Score of a place against one row of denominators (any, K)."""
+    weight, additive = places.weight[place], places.additive[place]
     result = 0.0
-    for k in range(denominator.shape[1]):
+    for k in range(places.first_column[place], places.end_column[place]):
         measure = standing.measure[k, place]
         if measure > 0.0:
             part = measure / (denominator[row, k] * weight)
@@ -65,7 +64,7 @@ def mark_alive(places: Places, alive: np.ndarray) -> None:
 
 @compiled
 def score_siblings(
-    places: Places, standing: Standing, parent: int, row: int, additive: bool, scores: Floats
+    places: Places, standing: Standing, parent: int, row: int, scores: Floats
 ) -> None:
     """Score all children of a place against one row of the denominators.
 
@@ -74,7 +73,8 @@ def score_siblings(
     first, last = places.first[parent], places.last[parent]
     result, weight = scores[first:last], places.weight[first:last]
     result[:] = 0.0
-    for k in range(len(standing.measure)):
+    additive = places.additive[first]
+    for k in range(places.first_column[first], places.end_column[first]):
         against = standing.denominator[row, k]
         if against < np.inf:
             add_parts(standing.measure[k, first:last], weight, against, additive, result)
@@ -96,11 +96,9 @@ def add_parts(
 
 
 @compiled
-def replay_upwards(places: Places, standing: Standing, rule: Rule, place: int) -> None:
+def replay_upwards(places: Places, standing: Standing, place: int) -> None:
     """Score a place and all above it anew, for criteria with one denominator for all agents."""
     while places.parent[place] >= 0:
-        standing.score[place] = score(
-            standing, places.weight[place], place, standing.denominator, 0, rule.additive
-        )
+        standing.score[place] = score(places, standing, place, standing.denominator, 0)
         tournament.replay(places, standing, place)
         place = places.parent[place]
