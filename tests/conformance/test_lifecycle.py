@@ -2,7 +2,7 @@
 
 import pytest
 
-from allocator.core import EventError, Request
+from allocator.core import Define, EventError, Request
 from tests.conformance.amounts import resources
 from tests.conformance.mesos import mesos
 from tests.conformance.world import DAY_S, World
@@ -296,3 +296,22 @@ def test_a_role_that_is_left_keeps_what_is_used_in_it(world):
     assert world.cycle() == [framework.gets(agent, "cpus:3;mem:512", role="b")]
     world.finish(offer, HALF)
     assert world.cycle() == [framework.gets(agent, HALF, role="b")]
+
+
+@mesos("RoleTreeTest.RolesTracking")
+def test_a_role_is_kept_while_something_names_it(world):
+    world.weights(**{"a/b/c": 2.0})
+    world.agent("cpus:4;mem:1024")
+    framework = world.framework("a/b/c")
+    roles, handles = world.allocator.state.roles, world.roles("a", "a/b", "a/b/c")
+    assert [roles.weight[handle] for handle in handles] == [1.0, 1.0, 2.0]
+    (offer,) = world.cycle()
+    world.update_framework(framework, [])
+    for handle in handles:
+        with pytest.raises(EventError):
+            world.tell(Define(forgotten_roles=(handle,)))
+    world.decline(offer)
+    for handle in reversed(handles):
+        world.tell(Define(forgotten_roles=(handle,)))
+        assert not roles.is_bound(handle)
+    world.allocator.check()
