@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# A small master around the C++ client, made by `client`; the tests play it against real sidecars.
+export MESOS_ALLOCATOR_DRIVER ?= $(CURDIR)/.cache/module/address/tests/client_driver
+
 # The stamp carries the hash of what it was made from, so that a switch of branches is noticed
 # whatever the time stamps of the files say.
 STAMP := $(VENV)/.installed-$(shell cat requirements-dev.lock pyproject.toml | sha256sum | cut -c1-16)
@@ -55,9 +58,14 @@ lint: $(STAMP) ## style, import contracts, rules about the code itself
 types: $(STAMP) ## mypy
 	mypy
 
+# Which tests to run, given in ARGS, are tests in Python: the client stays as it was built before.
 .PHONY: test
-test: $(STAMP) tools ## every test
+test: $(STAMP) tools $(if $(ARGS),,client) ## every test
 	pytest --numprocesses auto --dist worksteal $(ARGS)
+
+.PHONY: client
+client: $(STAMP)
+	.ci/client
 
 .PHONY: doctest
 doctest: $(STAMP) ## the examples in docstrings
@@ -97,25 +105,15 @@ proto-check: $(STAMP) ## allocator/v1 is what proto/ says
 	$(call generate,.cache/proto)
 	diff -r --exclude __init__.py --exclude __pycache__ .cache/proto/allocator/v1 allocator/v1
 
-MODULE_PACKAGES := cmake g++ ninja-build pkg-config libgrpc++-dev libgtest-dev libprotobuf-dev \
-  openssl protobuf-compiler protobuf-compiler-grpc
-
-define test_client
-	cmake -S mesos-module -B .cache/module/$(1) -G Ninja --log-level=STATUS \
-	  -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS='$(2)' -DSANITIZE=$(3)
-	cmake --build .cache/module/$(1)
-	ctest --test-dir .cache/module/$(1) --output-on-failure
-endef
-
-# The driver that plays a master against real sidecars does so under the address sanitizer.
+# The client without Mesos; with MESOS_ROOT the module for that Mesos, too.
 .PHONY: module
-module: $(STAMP) ## the module's client in C++: build it, test it, also under sanitizers
-	.ci/debian-packages $(MODULE_PACKAGES)
-	$(call test_client,plain,-O1 -g1,)
-	$(call test_client,thread,-O0 -g1,thread)
-	$(call test_client,address,-O0 -g1,address)
-	MESOS_ALLOCATOR_DRIVER=$(CURDIR)/.cache/module/address/tests/client_driver \
-	  pytest --numprocesses 2 --dist worksteal tests/integration/test_cpp_client.py $(ARGS)
+module: tools client ## the C++ client with its tests; MESOS_ROOT=... builds the module, too
+	pytest --numprocesses 2 --dist worksteal tests/integration/test_cpp_client.py $(ARGS)
+ifneq ($(MESOS_ROOT),)
+	cmake -S mesos-module -B .cache/module/mesos -G Ninja -DMESOS_ROOT=$(MESOS_ROOT)
+	cmake --build .cache/module/mesos
+	ctest --test-dir .cache/module/mesos --output-on-failure
+endif
 
 .PHONY: image
 image: ## container image of the sidecar
