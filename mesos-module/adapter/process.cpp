@@ -218,6 +218,7 @@ void AllocatorProcess::allocate(const vector<SlaveID>& agents, bool all)
     }
 
     client->cycle(handles);
+    watch();
   } else if (parameters.fallback) {
     ++fallbackCycles;
     allocateHere(agents, Scope::ALL);
@@ -228,6 +229,41 @@ void AllocatorProcess::allocate(const vector<SlaveID>& agents, bool all)
 
   for (const auto& entry : inverse) {
     inverseOfferCallback(entry.first, entry.second);
+  }
+}
+
+
+// A sidecar that falls silent must not cost a whole interval more than it
+// is given.
+void AllocatorProcess::watch()
+{
+  if (!parameters.fallback || watching) {
+    return;
+  }
+
+  watching = true;
+  const client::Duration left = std::max(
+      client::Duration(1), parameters.fallbackAfter - client->waiting());
+  process::delay(
+      Milliseconds(left.count()), self(), &AllocatorProcess::noticeSilence);
+}
+
+
+void AllocatorProcess::noticeSilence()
+{
+  watching = false;
+
+  // Where the session ended the fallback has taken over already.
+  if (client == nullptr || !client->connected() ||
+      client->waiting() == client::Duration(0)) {
+    return;
+  }
+
+  if (served()) {
+    watch();
+  } else if (!state.held()) {
+    ++fallbackCycles;
+    allocateHere(allAgents(), Scope::ALL);
   }
 }
 

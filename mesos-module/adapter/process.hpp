@@ -165,6 +165,8 @@ private:
   void allocateHere(const std::vector<SlaveID>& candidates, Scope scope);
   void send(const hashmap<FrameworkID, Offers>& offers);
   bool served() const;
+  void watch();
+  void noticeSilence();
   void endRecovery();
   std::vector<SlaveID> allAgents() const;
   int64_t nowMs() const;
@@ -229,6 +231,7 @@ private:
   hashset<SlaveID> candidates;
   bool candidatesAll = false;
   bool triggered = false;
+  bool watching = false; // Whether a timer looks for the sidecar's silence.
 
   size_t expectedAgents = 0;
 

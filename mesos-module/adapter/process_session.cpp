@@ -139,6 +139,11 @@ void AllocatorProcess::ended(const client::Client::End& end)
                << "; trying again in " << end.retryIn.count() << " ms, "
                << (parameters.fallback ? "offering by DRF meanwhile"
                                        : "without offers meanwhile");
+
+  // What it was asked last will not come.
+  if (end.wasConnected) {
+    triggerAll();
+  }
 }
 
 

@@ -90,7 +90,7 @@ def try_policies(mesos: Mesos, seconds: float = 6.0) -> list[PolicyFigures]:
             world.framework("second", "ads", manner=manner),
         ]
         for name, mode in itertools.product(POLICIES, MODES):
-            figures.append(_try_policy(world, frameworks, name, mode, seconds))  # noqa: PERF401
+            figures.append(_try_policy(world, frameworks, name, mode, seconds))
         world.check_master()
         assert not sampler.found, sampler.found[:5]
         assert not lost_tasks(frameworks)

@@ -21,6 +21,9 @@ Outcome = dict[str, object]
 """What was observed, by what it is called."""
 
 INTERVAL_S = 0.5
+RESCINDED_S = 5.0
+"""For so long what was taken out of offers for an operator is kept from the same frameworks."""
+
 ALLOCATORS = ("built-in", "sidecar", "fallback")
 """Mesos's own; ours with a sidecar; ours without one."""
 
@@ -115,16 +118,18 @@ def out(frameworks: Iterable[Framework], agent_id: str | None = None) -> Amounts
     return sums
 
 
-def all_out(frameworks: Iterable[Framework], agent_id: str | None = None) -> Amounts:
-    """What is out to frameworks that keep their offers, once nothing more comes."""
+def all_out(
+    frameworks: Iterable[Framework], agent_id: str | None = None, steady_s: float = 2.0
+) -> Amounts:
+    """What is out to frameworks that keep their offers, once nothing more has come for a while."""
     settle(2)
-    last = out(frameworks, agent_id)
-    for _ in range(20):
-        settle(3)
+    last, since_s = out(frameworks, agent_id), time.monotonic()
+    until_s = since_s + 40
+    while time.monotonic() < min(since_s + steady_s, until_s):
+        time.sleep(INTERVAL_S / 5)
         now = out(frameworks, agent_id)
-        if now == last:
-            break
-        last = now
+        if now != last:
+            last, since_s = now, time.monotonic()
     return last
 
 

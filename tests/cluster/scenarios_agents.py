@@ -92,6 +92,8 @@ def an_agent_is_drained(world: World) -> Outcome:
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng", manner=refuse())
     task = run_on(framework, agent_id)
+    framework.call("SUPPRESS")
+    framework.decline_all()
     keeper = world.framework("two", "ads")
     until(lambda: out([keeper], agent_id), 20, "the other is offered what is left")
     kept = set(keeper.offers)
@@ -104,18 +106,18 @@ def an_agent_is_drained(world: World) -> Outcome:
         "the agent is drained",
     )
     rescinded = bool(kept & set(keeper.rescinded))
-    forget(framework, keeper)
+    forget(keeper)
     settle()
-    while_drained = seen(framework, agent_id) + seen(keeper, agent_id)
+    while_drained = seen(keeper, agent_id), seen(keeper) > 0
     again = world.operator.try_call("REACTIVATE_AGENT", agent_id={"value": agent_id})
-    forget(framework, keeper)
-    until(lambda: seen(framework, agent_id) + seen(keeper, agent_id), 20, "it is offered again")
+    forget(keeper)
+    until(lambda: seen(keeper, agent_id), 20, "it is offered again")
     return {
         "drained": (status, drained, again),
         "offers of it were rescinded": rescinded,
         "last state of the task": framework.tasks[task][-1],
         "offers while it was drained": while_drained,
-        "all that is offered": all_out([framework, keeper], agent_id),
+        "all that is offered": all_out([keeper], agent_id),
     }
 
 

@@ -9,6 +9,7 @@ from tests.cluster.framework import Framework
 from tests.cluster.manners import refuse, work
 from tests.cluster.processes import until
 from tests.cluster.scenario import (
+    RESCINDED_S,
     Outcome,
     all_out,
     forget,
@@ -112,7 +113,7 @@ def an_operator_reserves_and_unreserves(world: World) -> Outcome:
     status = _reserve(world, agent_id, *rows)
     reserved_kinds = {"cpus(eng)", "mem(eng)"}
     until(lambda: reserved_kinds <= set(out([engineer], agent_id)), 30, "it is offered")
-    offered = all_out([engineer], agent_id)
+    offered = all_out([engineer], agent_id, RESCINDED_S + 1)
     too_much = _reserve(world, agent_id, reserved(scalar("cpus", 100), "eng"))
     engineer.call("SUPPRESS")
     engineer.decline_all()
@@ -140,7 +141,8 @@ def an_operator_cannot_reserve_what_is_in_use(world: World) -> Outcome:
     fits = _reserve(world, agent_id, reserved(scalar("cpus", 0.5), "eng"))
     framework.manner = lambda *_: None
     until(lambda: out([framework], agent_id)["cpus(eng)"] == 500, 30, "it is offered")
-    return {"answers": (refused, fits), "offered": all_out([framework], agent_id)}
+    offered = all_out([framework], agent_id, RESCINDED_S + 1)
+    return {"answers": (refused, fits), "offered": offered}
 
 
 def _volume(disk_mib: float, role: str = "eng", name: str = "data") -> dict[str, Any]:
@@ -162,7 +164,7 @@ def an_operator_makes_grows_shrinks_and_destroys_a_volume(world: World) -> Outco
 
     def offered(kind: str, amount: int) -> Amounts:
         until(lambda: out([framework], agent_id)[kind] == amount, 30, f"{amount} of {kind}")
-        return all_out([framework], agent_id)
+        return all_out([framework], agent_id, RESCINDED_S + 1)
 
     steps = [offered("disk(eng)[data]", 400_000)]
     more = reserved(scalar("disk", 100), "eng")
