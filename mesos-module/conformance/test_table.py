@@ -1,0 +1,102 @@
+"""The table can say only what the results say."""  # noqa: INP001 - found by path
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import run
+import table
+
+HERE = Path(table.__file__).resolve().parent
+REASON = table.Reason(("A.x",), "because", applicable=True, subjects=())
+
+
+def test_the_committed_page_is_what_the_committed_results_give() -> None:
+    """Nobody edits the page by hand, and no result is left out of it."""
+    subjects = ("sidecar", "fallback", "built-in")
+    page = table.render(
+        [table.read_run(HERE / "results" / f"{each}.json") for each in subjects],
+        table.read_reasons(HERE / "reasons.toml"),
+        (HERE / "preface.md").read_text(encoding="utf-8"),
+    )
+    assert page == (HERE.parent / "CONFORMANCE.md").read_text(encoding="utf-8")
+
+
+def test_a_failure_needs_a_reason() -> None:
+    """Without one there is no table."""
+    with pytest.raises(table.TableError, match=re.escape("A.x, s: aborted, and no reason")):
+        table.render([table.Run("s", {"A.x": "aborted"})], [], "")
+
+
+def test_a_reason_needs_a_failure() -> None:
+    """A reason that is out of date is found out."""
+    with pytest.raises(table.TableError, match=re.escape("A.x: it failed nowhere")):
+        table.render([table.Run("s", {"A.x": "passed"})], [REASON], "")
+
+
+def test_a_reason_for_one_subject_says_nothing_of_another() -> None:
+    """What the sidecar may do the fallback may not."""
+    reason = table.Reason(("A.x",), "because", applicable=True, subjects=("s",))
+    with pytest.raises(table.TableError, match=re.escape("A.x, t: failed, and no reason")):
+        table.render([table.Run(each, {"A.x": "failed"}) for each in ("s", "t")], [reason], "")
+
+
+def test_two_reasons_for_one_failure_are_one_too_many() -> None:
+    """The table has room for what is the case, not for guesses."""
+    with pytest.raises(table.TableError, match="two reasons"):
+        table.render([table.Run("s", {"A.x": "failed"})], [REASON, REASON], "")
+
+
+def test_outcomes_stand_in_their_columns_and_are_counted() -> None:
+    """A failure shows as what it is, with its reason; a test not run is no pass."""
+    runs = [
+        table.Run("s", {"A.x": "hung", "A.y": "passed", "I/A.z/0": "failed"}),
+        table.Run("t", {"A.x": "passed", "A.y": "passed"}),
+    ]
+    reasons = [
+        table.Reason(("A.x",), "because", applicable=True, subjects=("s",)),
+        table.Reason(("I/A.z/0",), "names", applicable=False, subjects=()),
+    ]
+    page = table.render(runs, reasons, "head")
+    assert "| x | **hung** | passed | because |" in page
+    assert "| y | passed | passed |  |" in page
+    assert "| z [I/0] | not applicable | - | names |" in page
+    assert "| s | 1 | 1 | 1 |" in page
+    assert "| t | 2 | 0 | 0 |" in page
+
+
+FAKE_BINARY = r"""#!/bin/sh
+for argument; do
+  case $argument in
+    --gtest_list_tests) printf 'A.\n  good\n  bad\n  crash\n  sleep\n  DISABLED_old\n'; exit ;;
+    --gtest_filter=*) test=${argument#*=} ;;
+    --gtest_output=xml:*) report=${argument#*xml:} ;;
+  esac
+done
+case $test in
+  A.good) body='<testcase name="good" status="run"/>' ;;
+  A.bad) body='<testcase name="bad" status="run"><failure message="no"/></testcase>' ;;
+  A.crash) kill -ABRT $$ ;;
+  A.sleep) exec sleep 60 ;;
+esac
+echo "<testsuites><testsuite name=\"A\">$body</testsuite></testsuites>" > "$report"
+"""
+
+
+def test_an_abort_and_a_hang_are_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One test that takes its process down takes no other with it."""
+    binary = tmp_path / "tests"
+    binary.write_text(FAKE_BINARY, encoding="utf-8")
+    binary.chmod(0o755)
+    out = tmp_path / "results.json"
+    arguments = [str(binary), str(out), "--subject", "s", "--timeout", "2"]
+    monkeypatch.setattr("sys.argv", ["run.py", *arguments, "--logs", str(tmp_path / "logs")])
+    assert run.main() == 0
+    tests = json.loads(out.read_text(encoding="utf-8"))["tests"]
+    assert {name: test["outcome"] for name, test in tests.items()} == {
+        "A.good": "passed",
+        "A.bad": "failed",
+        "A.crash": "aborted",
+        "A.sleep": "hung",
+    }
