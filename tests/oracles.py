@@ -152,7 +152,7 @@ def define(cluster: Cluster, name: str, unit: str = "agents") -> Criterion:
     """Spell out a criterion of the registry."""
     s = cluster.snapshot
     counted = s.counted.tolist()
-    total = [float(t) if c else math.inf for t, c in zip(s.total, counted, strict=True)]
+    total = [float(t) if c and t else math.inf for t, c in zip(s.total, counted, strict=True)]
     nothing = [0.0] * len(cluster.held)
     everybody = lambda client: True  # noqa: E731
     nobody = lambda client: False  # noqa: E731

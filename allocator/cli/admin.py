@@ -115,6 +115,14 @@ def policy_set(
     parameter: Annotated[
         list[str] | None, typer.Option("-p", "--parameter", metavar="KEY=VALUE")
     ] = None,
+    subtree: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--subtree",
+            metavar="ROLE=POLICY",
+            help="Decide otherwise below a role; ROLE= takes that back.",
+        ),
+    ] = None,
 ) -> "Message":
     """Decide by another policy from the next cycle on.
 
@@ -140,6 +148,13 @@ def policy_set(
         if not equals:
             raise typer.BadParameter(f"{text!r} is not of the form key=value")
         policy.parameters[key] = value
+    for text in subtree or ():
+        role, equals, other = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r} is not of the form role=policy")
+        policy.subtrees.pop(role, None)
+        if other:
+            policy.subtrees[role] = other
     request = admin_pb2.SetPolicyRequest(policy=policy)
     return sidecar.stub.SetPolicy(request, timeout=sidecar.timeout_s)
 

@@ -46,7 +46,8 @@ def _policy(policy: dict[str, Any]) -> str:
     selection = policy["selection"] or "its own selection"
     competition = "flat" if policy["flat"] else "hierarchical"
     parameters = "".join(f", {key}={value}" for key, value in policy["parameters"].items())
-    return f"{policy['name']} ({selection}, {policy['mode']}, {competition}{parameters})"
+    subtrees = "".join(f"; {name} below {role}" for role, name in policy["subtrees"].items())
+    return f"{policy['name']} ({selection}, {policy['mode']}, {competition}{parameters}){subtrees}"
 
 
 def status(data: dict[str, Any]) -> None:

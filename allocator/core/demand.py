@@ -39,6 +39,8 @@ class Settings:
     outstanding_max : float
         No client is offered more while so much of the cluster, in any resource, is offered to its
         framework and not in use. 1: no bound.
+    limits : dict of role path to amounts by name
+        What is granted in a role and below it at most, beside the limits of the master's quotas.
     demands, constraints : dict of (role, framework_name) to rule
         Patterns; of several that match, the one that was set last counts for a demand, and all of
         them for constraints.
@@ -51,6 +53,7 @@ class Settings:
     probe_after: int = 3
     patience_cycles: int = 60
     outstanding_max: float = 1.0
+    limits: dict[str, Mapping[str, int]] = field(default_factory=dict)
     demands: dict[tuple[str, str], SetDemand] = field(default_factory=dict)
     constraints: dict[tuple[str, str], SetConstraint] = field(default_factory=dict)
 

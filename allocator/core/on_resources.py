@@ -109,7 +109,7 @@ def _known_rows(state: State, holdings: Holdings) -> tuple[Ints, Ints]:
 
 
 def _refuse(state: State, client: Ints, agent: Ints, holdings: Holdings, event: Release) -> None:
-    """Keep filters; each lives at least one allocation interval (MESOS-4302)."""
+    """Keep filters; each is in force at the next batch, however short it is (MESOS-4302)."""
     framework = state.clients.framework[client]
     kept = (
         (client > 0)
@@ -121,7 +121,7 @@ def _refuse(state: State, client: Ints, agent: Ints, holdings: Holdings, event: 
         return
     amount = np.zeros((int(kept.sum()), state.filters.rows.amount.shape[1]), np.int64)
     amount[:, holdings.kind] = holdings.amount[kept]
-    life_ms = np.maximum(event.refuse_ms[kept], state.options.allocation_interval_ms)
+    life_ms = np.maximum(event.refuse_ms[kept] - 1, state.options.allocation_interval_ms)
     state.filters.add(client[kept], agent[kept], amount, state.now_ms + life_ms)
 
 

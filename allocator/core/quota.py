@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from allocator.core.events import SetQuota
 from allocator.core.snapshot import UNBOUNDED, Bounds, Ints
 from allocator.core.state import State
 
@@ -40,16 +41,18 @@ class QuotaTree:
 
 def quota_tree(state: State) -> QuotaTree:
     """Find out which quotas each kind and each role is under."""
-    space, quotas = state.space, state.quotas
-    path = sorted(quotas, key=lambda each: (-each.count("/"), each))
+    space, quotas, limits = state.space, state.quotas, state.settings.limits
+    path = sorted({*quotas, *limits}, key=lambda each: (-each.count("/"), each))
     row = {each: index for index, each in enumerate(path)}
     limit = np.full((len(path), len(space.names)), UNBOUNDED)
     guarantee = np.zeros((len(path), len(space.names)), np.int64)
     scalar = space.scalar
     for index, each in enumerate(path):
-        for name, amount in quotas[each].limits.items():
-            limit[index, space.column(name)] = amount
-        for name, amount in quotas[each].guarantees.items():
+        quota = quotas.get(each, SetQuota(each, {}, {}))
+        for name, amount in (*quota.limits.items(), *limits.get(each, {}).items()):
+            column = space.column(name)
+            limit[index, column] = min(limit[index, column], amount)
+        for name, amount in quota.guarantees.items():
             guarantee[index, space.column(name)] = amount
     limit[:, ~scalar] = UNBOUNDED
     guarantee[:, ~scalar] = 0
@@ -101,6 +104,11 @@ def bounds_of(state: State, tree: QuotaTree, free: Ints) -> Bounds:
     free : (A, K) int64, thousandths
         What nobody holds on each agent, by kind.
     """
+    bounds = _of_quotas(state, tree, free)
+    return bounds if state.settings.outstanding_max >= 1 else _with_caps(state, bounds)
+
+
+def _of_quotas(state: State, tree: QuotaTree, free: Ints) -> Bounds:
     space, clients = state.space, state.clients
     if not tree.path:
         return Bounds.none(len(clients.framework), len(space.names))
@@ -115,4 +123,21 @@ def bounds_of(state: State, tree: QuotaTree, free: Ints) -> Bounds:
         owed=owed,
         available=np.where(space.scalar, available, UNBOUNDED),
         required=owed.sum(axis=0),
+    )
+
+
+def _with_caps(state: State, bounds: Bounds) -> Bounds:
+    """Add a bound for each client: what its framework may have on offer and not in use."""
+    clients, frameworks = state.clients, len(state.frameworks.bound)
+    offered = np.zeros((frameworks, len(state.space.names)), np.int64)
+    np.add.at(offered, clients.framework, state.offered_by_column())
+    most = np.floor(state.total_by_column() * state.settings.outstanding_max).astype(np.int64)
+    left = np.where(state.space.scalar, most - offered[clients.framework], UNBOUNDED)
+    return Bounds(
+        of_client=len(bounds.above) + np.arange(len(clients.framework)),
+        above=np.concatenate([bounds.above, bounds.of_client]),
+        left=np.concatenate([bounds.left, left]),
+        owed=np.concatenate([bounds.owed, np.zeros_like(left)]),
+        available=bounds.available,
+        required=bounds.required,
     )

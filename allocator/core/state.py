@@ -73,8 +73,8 @@ class State:
         self.options = options
         self.space = ResourceSpace(self.limits.kinds, options.fairness_excluded)
         self.clients = ClientTable()  # for its columns are those of the space
-        for minimum in options.minimum:
-            self.space.quantities(minimum)
+        for amounts in (*options.minimum, *self.settings.limits.values()):
+            self.space.quantities(amounts)
         self.reserve()
 
     def reserve(self, *, agents: int = 0, clients: int = 0) -> None:

@@ -174,7 +174,7 @@ def with_refusals(
     amount = thousandths(refused)
     table = FilterTable(len(amount))
     agents, clients = len(snapshot.free), len(snapshot.demand)
-    table.reserve(agents=agents, clients=clients, kinds=amount.shape[1])
+    table.reserve(agents=agents, clients=clients + 1, kinds=amount.shape[1])
     rows = np.asarray(client, np.int64), np.asarray(agent, np.int64)
     table.add(*rows, amount, np.ones(len(amount), np.int64))
     specials = snapshot.specials

@@ -143,6 +143,7 @@ def set_policy(target: str, spec: PolicySpec) -> None:
         mode=spec.mode,
         flat=spec.flat,
         parameters=spec.parameters,
+        subtrees=spec.subtrees,
     )
     request = admin_pb2.SetPolicyRequest(policy=policy)
     with channel(target) as to_sidecar:

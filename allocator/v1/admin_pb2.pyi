@@ -294,11 +294,32 @@ class Policy(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class SubtreesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAME_FIELD_NUMBER: _builtins.int
     SELECTION_FIELD_NUMBER: _builtins.int
     MODE_FIELD_NUMBER: _builtins.int
     FLAT_FIELD_NUMBER: _builtins.int
     PARAMETERS_FIELD_NUMBER: _builtins.int
+    SUBTREES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """A name of the registry, such as "drf"."""
     selection: _builtins.str
@@ -311,6 +332,10 @@ class Policy(_message.Message):
     """
     @_builtins.property
     def parameters(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def subtrees(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Below these roles (paths) another policy decides who is next."""
+
     def __init__(
         self,
         *,
@@ -319,10 +344,11 @@ class Policy(_message.Message):
         mode: _builtins.str = ...,
         flat: _builtins.bool = ...,
         parameters: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        subtrees: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["flat", b"flat", "mode", b"mode", "name", b"name", "parameters", b"parameters", "selection", b"selection"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["flat", b"flat", "mode", b"mode", "name", b"name", "parameters", b"parameters", "selection", b"selection", "subtrees", b"subtrees"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

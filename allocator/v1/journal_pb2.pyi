@@ -7,6 +7,7 @@ Replayed from the start, it gives the same answers.
 
 from allocator.v1 import admin_pb2 as _admin_pb2
 from allocator.v1 import session_pb2 as _session_pb2
+from allocator.v1 import types_pb2 as _types_pb2
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -95,6 +96,9 @@ class JournalStart(_message.Message):
     CONSTRAINTS_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     SESSIONS_BEFORE_FIELD_NUMBER: _builtins.int
+    PATIENCE_CYCLES_FIELD_NUMBER: _builtins.int
+    OUTSTANDING_MAX_FIELD_NUMBER: _builtins.int
+    LIMITS_OF_ROLES_FIELD_NUMBER: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
     seed: _builtins.int
@@ -103,6 +107,8 @@ class JournalStart(_message.Message):
     probe_after: _builtins.int
     sessions_before: _builtins.int
     """How many sessions began before this file: those can be replayed only from the files before."""
+    patience_cycles: _builtins.int
+    outstanding_max: _builtins.float
     @_builtins.property
     def policy(self) -> _admin_pb2.Policy: ...
     @_builtins.property
@@ -111,6 +117,10 @@ class JournalStart(_message.Message):
     def constraints(self) -> _containers.RepeatedCompositeFieldContainer[_admin_pb2.Constraint]: ...
     @_builtins.property
     def limits(self) -> Global___JournalLimits: ...
+    @_builtins.property
+    def limits_of_roles(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Quota]:
+        """Limits that operators set on roles, beside those of the master's quotas."""
+
     def __init__(
         self,
         *,
@@ -125,10 +135,13 @@ class JournalStart(_message.Message):
         constraints: _abc.Iterable[_admin_pb2.Constraint] | None = ...,
         limits: Global___JournalLimits | None = ...,
         sessions_before: _builtins.int = ...,
+        patience_cycles: _builtins.int = ...,
+        outstanding_max: _builtins.float = ...,
+        limits_of_roles: _abc.Iterable[_types_pb2.Quota] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraints", b"constraints", "demands", b"demands", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "limits", b"limits", "policy", b"policy", "probe_after", b"probe_after", "seed", b"seed", "sessions_before", b"sessions_before", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraints", b"constraints", "demands", b"demands", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "limits", b"limits", "limits_of_roles", b"limits_of_roles", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "policy", b"policy", "probe_after", b"probe_after", "seed", b"seed", "sessions_before", b"sessions_before", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

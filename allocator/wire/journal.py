@@ -18,8 +18,9 @@ from typing import BinaryIO
 from google.protobuf.message import DecodeError
 
 from allocator.core import Limits, SetConstraint, SetDemand, SetPolicy, Settings
-from allocator.v1 import admin_pb2, journal_pb2
+from allocator.v1 import admin_pb2, journal_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
+from allocator.wire import nouns
 from allocator.wire.operators import (
     OperatorEvent,
     read_constraint,
@@ -110,6 +111,12 @@ def start_record(
             learn_demand=settings.learn_demand,
             learn_after=settings.learn_after,
             probe_after=settings.probe_after,
+            patience_cycles=settings.patience_cycles,
+            outstanding_max=settings.outstanding_max,
+            limits_of_roles=(
+                types_pb2.Quota(role=role, limits=nouns.write_quantities(limits))
+                for role, limits in settings.limits.items()
+            ),
             demands=demands,
             constraints=constraints,
             limits=journal_pb2.JournalLimits(
@@ -133,6 +140,9 @@ def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
         learn_demand=start.learn_demand,
         learn_after=start.learn_after,
         probe_after=start.probe_after,
+        patience_cycles=start.patience_cycles,
+        outstanding_max=start.outstanding_max,
+        limits={limit.role: nouns.read_quantities(limit.limits) for limit in start.limits_of_roles},
     )
     for demand in start.demands:
         rule = read_demand(admin_pb2.SetDemandRequest(demand=demand))

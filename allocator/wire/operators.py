@@ -17,14 +17,19 @@ def write_policy(spec: PolicySpec) -> admin_pb2.Policy:
         mode=spec.mode,
         flat=spec.flat,
         parameters=spec.parameters,
+        subtrees=spec.subtrees,
     )
 
 
 def read_policy(message: admin_pb2.Policy) -> PolicySpec:
     """Read a policy's specification."""
-    parameters = dict(sorted(message.parameters.items()))
     return PolicySpec(
-        message.name, message.selection, message.mode or "oblivious", message.flat, parameters
+        message.name,
+        message.selection,
+        message.mode or "oblivious",
+        message.flat,
+        dict(sorted(message.parameters.items())),
+        dict(sorted(message.subtrees.items())),
     )
 
 

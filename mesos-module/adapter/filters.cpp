@@ -37,7 +37,7 @@ void Filters::add(
   }
 
   vector<Refusal>& refusals = filters[frameworkId][role][agentId];
-  const int64_t expiresMs = nowMs + std::max(refuseMs, intervalMs);
+  const int64_t expiresMs = nowMs + std::max(refuseMs - 1, intervalMs);
 
   // One that another contains and outlives says nothing: so a framework
   // that declines the same for ever does not make the list grow.

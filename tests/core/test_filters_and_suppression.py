@@ -30,8 +30,8 @@ def declined(refuse_ms: int) -> Session:
 def test_a_filter_hides_the_agent_until_it_expires():
     session = declined(5000)
     assert session.cycle(2000) == []
-    assert session.cycle(6000) == []
-    assert session.cycle(6001) == [(1, 1, 1, WHOLE)]
+    assert session.cycle(5999) == []
+    assert session.cycle(6000) == [(1, 1, 1, WHOLE)]
     assert len(session.state.filters) == 0
 
 

@@ -80,11 +80,16 @@ def test_a_checksum_of_nonsense_does_not_make_it_a_record():
 
 
 SETTINGS = Settings(
-    policy=PolicySpec("choosy", "joint", "characterised", flat=True, parameters={"unit": "slots"}),
+    policy=PolicySpec(
+        "choosy", "joint", "characterised", parameters={"unit": "slots"}, subtrees={"a/b": "drf"}
+    ),
     seed=2**63,
     learn_demand=False,
     learn_after=7,
     probe_after=9,
+    patience_cycles=11,
+    outstanding_max=0.25,
+    limits={"a/b": {"cpus": 3000, "mem": 4000}},
     demands={
         ("b", ""): SetDemand("b", "", {"cpus": 1000}),
         ("a", "x*"): SetDemand("a", "x*", {}),

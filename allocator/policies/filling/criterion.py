@@ -113,8 +113,12 @@ def mixed(
 
 
 def cluster_total(snapshot: Snapshot) -> Floats:
-    """Return the whole cluster's amounts as a denominator (1, R): infinite where not counted."""
-    return np.where(snapshot.counted, snapshot.total, np.inf)[None, :]
+    """Return the whole cluster's amounts as a denominator (1, R).
+
+    Infinite for what does not count, and for what there is none of any more.
+    """
+    takes_part = snapshot.counted & (snapshot.total > 0)
+    return np.where(takes_part, snapshot.total, np.inf)[None, :]
 
 
 def characterised(snapshot: Snapshot) -> Bools:

@@ -51,6 +51,13 @@ def non_empty(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
+def role_path(text: str) -> str:
+    """Check the path of a role."""
+    if not text or not all(text.split("/")):
+        raise ValueError("is not a role; write it as 'eng' or 'eng/ads'")
+    return text
+
+
 def target(text: str) -> str:
     """Check an address that gRPC can listen on."""
     if text.startswith("unix:"):

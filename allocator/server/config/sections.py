@@ -15,6 +15,7 @@ from allocator.server.config.checks import (
     policy_name,
     readable_file,
     refuse_at,
+    role_path,
     selection_name,
     spec_that_builds,
     target,
@@ -118,9 +119,21 @@ class PolicySection(Section):
         default_factory=dict, description="What else the policy takes, as text."
     )
 
+    subtrees: dict[str, str] = Field(
+        default_factory=dict,
+        description="Roles below which another policy decides who is next, and which.",
+    )
+
     def spec(self) -> PolicySpec:
         """The policy as the core takes it."""
-        return PolicySpec(self.name, self.selection, self.mode, self.flat, dict(self.parameters))
+        return PolicySpec(
+            self.name,
+            self.selection,
+            self.mode,
+            self.flat,
+            dict(self.parameters),
+            dict(self.subtrees),
+        )
 
     @model_validator(mode="after")
     def check_spec(self) -> "PolicySection":
@@ -220,6 +233,36 @@ class LearnSection(Section):
     )
 
 
+class StarvationSection(Section):
+    """Bounds on how long a framework waits, and on what it may leave lying."""
+
+    patience_cycles: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        60,
+        description=(
+            "A framework that was offered nothing in so many full cycles comes first in the next,"
+            " with one offer; 0: never."
+        ),
+    )
+    outstanding_max: Annotated[float, Field(gt=0, le=1)] = Field(
+        1.0,
+        description=(
+            "Part of the cluster that a framework may have on offer without using it; then it is"
+            " offered no more. 1: no bound."
+        ),
+    )
+
+
+class LimitRule(Section):
+    """What is granted in a role and below it at most, beside the limits of the master's quotas."""
+
+    role: Annotated[str, AfterValidator(role_path)] = Field(
+        description='Path of the role, such as "eng/ads".'
+    )
+    resources: Annotated[str, AfterValidator(non_empty_quantities)] = Field(
+        description="The limit.", examples=["cpus:20;mem:65536"]
+    )
+
+
 class DemandRule(Section):
     """The demand vector (one task's needs) of the frameworks that both patterns match."""
 
@@ -265,6 +308,16 @@ def distinct_patterns(rules: Rules) -> Rules:
     return rules
 
 
+def distinct_roles(rules: tuple[LimitRule, ...]) -> tuple[LimitRule, ...]:
+    """Refuse two limits of one role: one would be lost."""
+    seen: set[str] = set()
+    for index, rule in enumerate(rules):
+        if rule.role in seen:
+            refuse_at(index, "has the role of an earlier limit; keep one of the two")
+        seen.add(rule.role)
+    return rules
+
+
 class Config(Section):
     """Everything that can be set about a sidecar."""
 
@@ -276,6 +329,10 @@ class Config(Section):
     log: LogSection = Field(default_factory=LogSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     learn: LearnSection = Field(default_factory=LearnSection)
+    starvation: StarvationSection = Field(default_factory=StarvationSection)
+    limit: Annotated[
+        tuple[LimitRule, ...], Field(strict=False), AfterValidator(distinct_roles)
+    ] = ()
     demand: Annotated[
         tuple[DemandRule, ...], Field(strict=False), AfterValidator(distinct_patterns)
     ] = ()
@@ -291,6 +348,9 @@ class Config(Section):
             learn_demand=self.learn.enabled,
             learn_after=self.learn.acceptances,
             probe_after=self.learn.probe_after,
+            patience_cycles=self.starvation.patience_cycles,
+            outstanding_max=self.starvation.outstanding_max,
+            limits={rule.role: parse_quantities(rule.resources) for rule in self.limit},
             demands={(rule.role, rule.framework_name): rule.event() for rule in self.demand},
             constraints={
                 (rule.role, rule.framework_name): rule.event() for rule in self.constraint
