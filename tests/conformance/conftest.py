@@ -2,17 +2,25 @@
 
 import pytest
 
+from allocator.core import PolicySpec
 from allocator.policies import POLICIES
 from tests.conformance.world import World
 
+# Where no demand is known, a policy of whole tasks offers all that is free, too.
+SPECS = {
+    **{name: PolicySpec(name) for name in POLICIES},
+    "drf in tasks": PolicySpec("drf", mode="characterised"),
+    "tsf in tasks": PolicySpec("tsf", mode="characterised"),
+}
 
-@pytest.fixture(params=list(POLICIES))
-def policy(request) -> str:
-    """Name a policy: what is tested with it holds whichever decides."""
-    return str(request.param)
+
+@pytest.fixture(params=list(SPECS))
+def policy(request) -> PolicySpec:
+    """Choose a policy: what is tested with it holds whichever decides."""
+    return SPECS[request.param]
 
 
 @pytest.fixture
-def world(policy: str) -> World:
+def world(policy: PolicySpec) -> World:
     """Make a world in which some policy decides."""
     return World(policy)

@@ -1,5 +1,7 @@
 """What is too little to be offered."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.conformance.amounts import resources
@@ -68,7 +70,7 @@ def test_cpus_alone_are_not_offered_where_the_minimum_asks_for_memory(policy):
 @mesos("MESOS-9324", "MESOS-3765")
 def test_nobody_is_left_without_ports_on_a_shared_agent(policy):
     """In whole tasks: oblivious, the first to come would take all the ports of the agent."""
-    world = World(policy, mode="characterised")
+    world = World(replace(policy, mode="characterised"))
     task = resources("cpus:1;mem:512;ports:10")
     takers = []
     for n in range(4):

@@ -66,10 +66,8 @@ class World:
     now_ms : int
     """
 
-    def __init__(
-        self, policy: str = "drf", *, mode: str = "oblivious", interval_s: int = 1, **options
-    ) -> None:
-        self.allocator = Allocator(build, Settings(policy=PolicySpec(policy, mode=mode)))
+    def __init__(self, policy: PolicySpec | None = None, *, interval_s: int = 1, **options) -> None:
+        self.allocator = Allocator(build, Settings(policy=policy or PolicySpec("drf")))
         self.interval_ms = interval_s * SECOND_MS
         self.allocator.step(Options(allocation_interval_ms=self.interval_ms, **options))
         self.now_ms = 0
