@@ -3,6 +3,7 @@
 All that the sidecar knows comes from the module: after a snapshot its books are the module's.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -35,14 +36,20 @@ class Books:
     offered: dict[Place, Amounts] = field(default_factory=dict)
 
     def differences(self, other: "Books") -> list[str]:
-        """Say where the two differ."""
+        """Say where the two differ.
+
+        A snapshot does not tell what of the holdings is offered, so `other` may know of less.
+        """
         found = []
-        for name in ("total", "held", "offered"):
+        for name in ("total", "held"):
             mine, theirs = getattr(self, name), getattr(other, name)
             for key in sorted(mine.keys() | theirs.keys(), key=str):
                 one, two = mine.get(key, Counter()), theirs.get(key, Counter())
                 if one != two:
                     found.append(f"{name} {key}: {dict(one)} here, {dict(two)} there")
+        for place, offered in other.offered.items():
+            if more := offered - self.offered.get(place, Counter()):
+                found.append(f"offered {place}: {dict(more)} there only")
         return found
 
     def by_role(self) -> dict[str, Amounts]:
@@ -191,13 +198,18 @@ def all_differences(operator: Operator, sidecar: Sidecar) -> list[str]:
     return found
 
 
+def _of_name(amounts: Amounts, name: str) -> int:
+    """All kinds of a name, reserved ones and volumes among them."""
+    return sum(each for kind, each in amounts.items() if re.split(r"[(\[ ]", kind)[0] == name)
+
+
 def _old_state_differences(books: Books, old: Any) -> list[str]:
     """`/state` adds the amounts in use up by agent, by name of scalars."""
     found = []
     for agent in old[OLD_AGENTS]:
         held = books.by_agent().get(agent["id"], Counter())
         for name in ("cpus", "mem", "disk"):
-            mine = sum(each for kind, each in held.items() if kind.partition("(")[0] == name)
+            mine = _of_name(held, name)
             theirs = agent["used_resources"].get(name, 0) + agent["offered_resources"].get(name, 0)
             if mine != round(theirs * 1000):
                 found.append(f"/state, agent {agent['id']}: {mine} of {name} here, {theirs} there")
@@ -220,10 +232,9 @@ def _metric_differences(books: Books, state: Any, metrics: Any, dump: Any) -> li
         ),
     }
     for name in ("cpus", "mem", "disk"):
-        total = sum(each[name] for each in books.total.values())
-        used = sum(each for kind, each in in_use.items() if kind.partition("(")[0] == name)
-        expected[f"master/{name}_total"] = total / 1000
-        expected[f"master/{name}_used"] = used / 1000
+        there = sum((each for each in books.total.values()), Counter())
+        expected[f"master/{name}_total"] = _of_name(there, name) / 1000
+        expected[f"master/{name}_used"] = _of_name(in_use, name) / 1000
     found = [
         f"metric {name}: {metrics.get(name)} there, {value} here"
         for name, value in expected.items()

@@ -124,7 +124,8 @@ class Steward:
             yield "DESTROY", {"volumes": [volume]}
             for addition in space:
                 yield "GROW_VOLUME", {"volume": volume, "addition": self._part(addition, 0.5)}
-            if volume["scalar"]["value"] > 2:
+            # Beside free space of its reservation Mesos itself loses what a volume is shrunk by.
+            if volume["scalar"]["value"] > 2 and not space:
                 yield "SHRINK_VOLUME", {"volume": volume, "subtract": {"value": 1}}
             task = task_resources(offer, 0.1, 32)
             if task is not None:

@@ -1,0 +1,104 @@
+"""What the cluster tests look with can see: it is tried on states made by hand, without a Mesos."""
+
+from typing import Any
+
+import pytest
+
+from tests.cluster import books
+from tests.cluster.amounts import amounts_of, reserved, scalar
+from tests.cluster.experiments import longest_gap
+from tests.cluster.mesos import NotFoundError, find
+
+
+def ports(first: int, last: int) -> dict[str, Any]:
+    ranges = {"range": [{"begin": first, "end": last}]}
+    return {"name": "ports", "type": "RANGES", "ranges": ranges}
+
+
+def state(total, offered=(), used=()) -> Any:
+    """One agent; `offered` and `used` by framework "f"."""
+    agent = {"agent_info": {"id": {"value": "a"}}, "total_resources": total}
+    agent |= {"offered_resources": list(offered), "allocated_resources": list(used)}
+    offers = [{"agent_id": {"value": "a"}, "resources": list(offered)}]
+    framework = {"framework_info": {"id": {"value": "f"}}, "offers": offers}
+    task = {
+        "framework_id": {"value": "f"},
+        "agent_id": {"value": "a"},
+        "state": "TASK_RUNNING",
+        "resources": list(used),
+    }
+    return {
+        "get_agents": {"agents": [agent]},
+        "get_frameworks": {"frameworks": [framework]},
+        "get_tasks": {"tasks": [task, {**task, "state": "TASK_FINISHED"}]},
+        "get_executors": {},
+    }
+
+
+def test_amounts_are_in_thousandths_and_by_kind():
+    disk = scalar("disk", 0.5, disk={"persistence": {"id": "v"}})
+    rows = [scalar("cpus", 1.5), scalar("cpus", 1), reserved(scalar("cpus", 2), "eng"), ports(1, 3)]
+    assert amounts_of([*rows, reserved(reserved(disk, "eng"), "eng/ads")]) == {
+        "cpus": 2500,
+        "cpus(eng)": 2000,
+        "ports": 3000,
+        "disk(eng, eng/ads)[v]": 500,
+    }
+
+
+@pytest.mark.parametrize(
+    ("offered", "used", "found"),
+    [
+        ([scalar("cpus", 1)], [scalar("cpus", 1)], False),
+        ([scalar("cpus", 1.001)], [scalar("cpus", 1)], True),
+        ([reserved(scalar("cpus", 1), "eng")], [], True),
+        ([ports(1, 5)], [ports(6, 10)], False),
+        ([ports(1, 5)], [ports(5, 8)], True),
+        ([ports(9, 11)], [], True),
+    ],
+)
+def test_an_over_committed_agent_is_seen(offered, used, found):
+    total = [scalar("cpus", 2), ports(1, 10)]
+    assert bool(books.over_committed(state(total, offered, used))) == found
+
+
+def dump(held: int, offered: int) -> Any:
+    """A sidecar's, of the same agent and framework."""
+    kind = {"name": "cpus", "reservation": [], "disk": "", "revocable": False, "shared": False}
+    place = {"framework": 1, "role": 1, "agent": 1}
+    return {
+        "kinds": [kind],
+        "roles": [{"role": 1, "path": "eng"}],
+        "agents": [{"agent": 1, "agent_id": "a", "capacity": {"0": 4000}}],
+        "clients": [{"framework": 1, "info": {"framework_id": "f"}}],
+        "holdings": [{**place, "held": {"0": held}, "offered": {"0": offered}}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("held", "offered", "same"),
+    [(3000, 2000, True), (3000, 0, True), (3001, 2000, False), (3000, 2001, False)],
+)
+def test_books_that_differ_are_told(held, offered, same):
+    master = state([scalar("cpus", 4)], [scalar("cpus", 2, "eng")], [scalar("cpus", 1, "eng")])
+    found = books.of_master(master).differences(books.of_sidecar(dump(held, offered)))
+    assert (not found) == same
+
+
+def test_the_longest_gap_reaches_to_both_ends():
+    assert longest_gap([1.0, 2.0, 5.0], 0.0, 6.0) == 3.0
+    assert longest_gap([], 0.0, 6.0) == 6.0
+    assert longest_gap([7.0], 0.0, 6.0) == 6.0
+
+
+def test_a_mesos_that_is_not_there_is_told(tmp_path, monkeypatch):
+    monkeypatch.delenv("MESOS_ROOT", raising=False)
+    monkeypatch.delenv("MESOS_ALLOCATOR_MODULE", raising=False)
+    with pytest.raises(NotFoundError, match="MESOS_ROOT"):
+        find()
+    module = tmp_path / "module.so"
+    with pytest.raises(NotFoundError, match="there is no file"):
+        find(str(tmp_path), str(module))
+    module.touch()
+    with pytest.raises(NotFoundError, match="no mesos-master"):
+        find(str(tmp_path), str(module))
