@@ -148,3 +148,32 @@ def test_a_shared_volume_serves_two_frameworks_until_both_gave_it_back(world):
     assert not world.held(one)
     assert not world.held(two)
     assert [offer.resources for offer in world.cycle()] == [agent.resources]
+
+
+@mesos("AllocateSharedResources")
+def test_a_shared_volume_alone_is_offered_once_a_cycle_for_ever(world):
+    """Both frameworks take anything, and what is shared never runs out."""
+    shared = volume("50", role="role1", shared=True)
+    agent = world.agent(shared)
+    takers = {
+        world.framework("role1", capabilities=SHARED, minimum={"role1": []}) for _ in range(2)
+    }
+    offers = []
+    for _ in range(4):
+        (offer,) = world.cycle()
+        assert offer == offer.framework.gets(agent)
+        offers.append(offer)
+    assert {offer.framework for offer in offers} <= takers
+    for offer in offers:
+        world.decline(offer)
+    assert not any(world.held(framework) for framework in takers)
+
+
+@mesos("SharedResourcesCapability")
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_shared_volume_that_was_refused_is_not_offered(world, refused):
+    agent = world.agent(volume("50", role="role1", shared=True))
+    framework = world.framework("role1", capabilities=SHARED, minimum={"role1": []})
+    (offer,) = world.cycle()
+    world.decline(offer, refuse_s=60 if refused else -1)
+    assert world.cycle() == ([] if refused else [framework.gets(agent)])

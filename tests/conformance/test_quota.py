@@ -311,3 +311,41 @@ def test_revocable_resources_do_not_count_against_a_quota(world):
     expected = resources(HALF) + revocable("cpus:4")
     assert world.cycle() == [framework.gets(agent, expected)]
     assert world.cycle() == []
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_mount_disk_is_laid_aside_whole_for_a_guarantee(world, whole):
+    world.quota("quota-role", "disk:50")
+    framework = world.framework("no-quota-role")
+    disk = mount_disk("100") if whole else resources("disk:100")
+    agent = world.agent(resources(HALF) + disk)
+    rest = "" if whole else ";disk:50"
+    assert world.cycle() == [framework.gets(agent, HALF + rest)]
+
+
+def test_a_role_at_its_limit_gets_what_is_reserved_to_it(world):
+    """The reservation fills the limit, and what else is free stays free."""
+    world.quota("role", "", "cpus:1;mem:512")
+    framework = world.framework("role")
+    own = reserved(HALF, "role")
+    agent = world.agent(resources(FULL) + own)
+    assert world.cycle() == [framework.gets(agent, own)]
+
+
+def test_reservations_beyond_a_limit_are_offered_all_the_same(world):
+    world.quota("role", "", "cpus:0;mem:0")
+    framework = world.framework("role")
+    agent = world.agent(reserved(FULL, "role"))
+    assert world.cycle() == [framework.gets(agent)]
+
+
+def test_a_guarantee_is_met_below_the_role_by_share(world):
+    """Three agents for two children of the role, before anybody else gets one."""
+    world.quota("eng", "cpus:3;mem:1536")
+    children = {world.framework("eng/a"), world.framework("eng/b")}
+    world.framework("ops")
+    for _ in range(3):
+        world.agent(HALF)
+    offers = world.cycle()
+    assert len(offers) == 3
+    assert {offer.framework for offer in offers} == children
