@@ -60,12 +60,20 @@ def snapshot_filters(draw, agents: int, clients: int, resources: int, kinds: int
         following[row] = head[agent]
         head[agent] = row
     client = draw(amounts((count,), st.integers(0, clients - 1)))
+    amount = draw(amounts((count, kinds)))
+    largest = np.zeros((agents, kinds), np.int64)
+    for agent in range(agents):
+        row = head[agent]
+        while row >= 0:
+            largest[agent] = np.maximum(largest[agent], amount[row])
+            row = following[row]
     return Filters(
         head=head,
         next=following,
         client=client.astype(np.int32),
-        amount=draw(amounts((count, kinds))),
+        amount=amount,
         plain_kind=np.arange(resources),
+        largest=largest,
         covered=np.zeros((agents, clients // 64 + 1), np.uint64),
     )
 
@@ -150,7 +158,8 @@ def covered_bits(
         while row >= 0:
             client, refused = int(filters.client[row]), filters.amount[row]
             plain = demand[client] if characterised[client] else free[agent]
-            covers = bool((refused[: len(plain)] >= plain).all())
+            kinds = filters.plain_kind
+            covers = bool((np.where(kinds >= 0, refused[kinds], 0) >= plain).all())
             if characterised[client]:
                 covers = covers and not rows
             for e in rows:

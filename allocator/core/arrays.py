@@ -11,7 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core.snapshot import Indices, Ints
+from allocator.core.snapshot import Bools, Indices, Ints, Words
 
 _FEWEST = 8
 
@@ -43,6 +43,14 @@ def _doubled(size: int, wanted: int) -> int:
 def pair(high: Ints | int, low: Ints | int) -> Any:  # noqa: ANN401
     """One key of two row numbers."""
     return (np.asarray(high, np.int64) << np.int64(32)) | np.asarray(low, np.int64)
+
+
+def pack(flags: Bools, words: int) -> Words:
+    """Pack flags into words, lowest bit first."""
+    padded = np.zeros(words * 64, np.bool_)
+    padded[: len(flags)] = flags
+    packed: Words = np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)
+    return packed
 
 
 class FreeRows:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from allocator.core.filters import Offerable
+from allocator.core.covering import Offerable
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
 from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials
 from allocator.core.special import Reach, reach_of, specials_of

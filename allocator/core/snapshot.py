@@ -83,6 +83,8 @@ class Filters(NamedTuple):
         By kind.
     plain_kind : (R,) int64
         The kind that ``free`` of the snapshot is of, in each column; -1 where there is none.
+    largest : (A, K) int64, thousandths
+        No filter on the agent has more of any kind.
     covered : (A, W) uint64
         Bit ``c % 64`` of word ``c // 64``: some filter covers all that client c could be offered on
         this agent, if nobody takes any of it before and no quota bounds it.
@@ -93,6 +95,7 @@ class Filters(NamedTuple):
     client: Indices
     amount: Ints
     plain_kind: Ints
+    largest: Ints
     covered: Words
 
 

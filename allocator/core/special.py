@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from allocator.core.arrays import pack
 from allocator.core.resources import Kind
 from allocator.core.roles import RoleTable
 from allocator.core.snapshot import Bools, Ints, Specials, Tier, Words
@@ -48,7 +49,7 @@ def reach_of(state: State) -> Reach:
     for row, kind in enumerate(kinds):
         key = (kind.reserved_role, _needs(kind))
         if key not in takers:
-            takers[key] = _pack(_takers(state, *key), words)
+            takers[key] = pack(_takers(state, *key), words)
         reach[row] = takers[key]
     return Reach(
         kind=np.array([handle for handle, _ in chosen], np.int64),
@@ -114,11 +115,3 @@ def _inside(roles: RoleTable, path: str) -> Bools:
         for level in roles.by_depth():
             inside[level] |= inside[roles.parent[level]]
     return inside
-
-
-def _pack(flags: Bools, words: int) -> Words:
-    """Pack flags into words, lowest bit first."""
-    padded = np.zeros(words * 64, np.bool_)
-    padded[: len(flags)] = flags
-    packed: Words = np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)
-    return packed

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from allocator.core.filters import FilterTable, Offerable
+from allocator.core.covering import Offerable
+from allocator.core.filters import FilterTable
 from allocator.core.snapshot import (
     AgentClasses,
     Bools,
@@ -154,6 +155,7 @@ def no_filters(agents: int, clients: int, resources: int) -> Filters:
         client=none,
         amount=np.empty((0, resources), np.int64),
         plain_kind=np.arange(resources),
+        largest=np.zeros((agents, resources), np.int64),
         covered=np.zeros((agents, clients // 64 + 1), np.uint64),
     )
 
@@ -191,7 +193,10 @@ def with_refusals(
     )
     filters = table.show(offerable, np.ones(len(table.rows.stale), np.bool_))
     covered = filters.covered[:agents, : snapshot.excluded.shape[1]]
-    return replace(snapshot, filters=filters._replace(head=filters.head[:agents], covered=covered))
+    shown = filters._replace(
+        head=filters.head[:agents], largest=filters.largest[:agents], covered=covered
+    )
+    return replace(snapshot, filters=shown)
 
 
 def make_tree(

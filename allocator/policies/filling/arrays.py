@@ -105,6 +105,7 @@ class Agents(NamedTuple):
     next, client : (X,) int32
     amount : (X, K) int64, thousandths
     plain_kind : (R,) int64
+    largest : (A, K) int64, thousandths
         The filters: `Filters` of the snapshot.
     start : (A + 1,) int64
     special, special_free : (E,) int64
@@ -122,6 +123,7 @@ class Agents(NamedTuple):
     client: Indices
     amount: Ints
     plain_kind: Ints
+    largest: Ints
     start: Ints
     special: Ints
     special_free: Ints

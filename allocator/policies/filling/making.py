@@ -126,6 +126,7 @@ def _agents_of(snapshot: Snapshot) -> Agents:
         client=read_only(filters.client, np.int32),
         amount=read_only(filters.amount, np.int64),
         plain_kind=read_only(filters.plain_kind, np.int64),
+        largest=read_only(filters.largest, np.int64),
         start=read_only(specials.start, np.int64),
         special=read_only(specials.row, np.int64),
         special_free=own(specials.free, np.int64),

@@ -233,6 +233,10 @@ def _covers(agents: Agents, kinds: Kinds, offer: Offer, agent: int, refusal: int
 @compiled
 def is_refused(agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: int) -> bool:
     """Say whether one of the client's filters covers the offer."""
+    for r in range(len(offer.plain)):
+        kind = agents.plain_kind[r]
+        if kind >= 0 and offer.plain[r] > agents.largest[agent, kind]:
+            return False
     refusal = agents.head[agent]
     while refusal >= 0:
         if agents.client[refusal] == client and _covers(agents, kinds, offer, agent, refusal):
