@@ -24,6 +24,8 @@ class Offerable(NamedTuple):
     plain_kind : (R,) int64
     demand : (C, R) int64, thousandths
     known : (C,) bool
+    takes : (C,) int64
+        What they are capable of, see `ClientTable`.
     """
 
     free: Ints
@@ -35,6 +37,7 @@ class Offerable(NamedTuple):
     plain_kind: Ints
     demand: Ints
     known: Bools
+    takes: Ints
 
 
 @numba.njit(cache=True)
@@ -139,6 +142,16 @@ def refresh(
         if row >= 0 and filters.agent[row] > 0 and _covers_all(filters, offerable, row):
             client = filters.client[row]
             filters.covered[filters.agent[row], client >> 6] |= bit_of(client)
+
+
+def changed_clients(before: Offerable | None, now: Offerable) -> Ints:
+    """Rows of the clients that are offered things in another way than before."""
+    if before is None or before.demand.shape != now.demand.shape:
+        return np.arange(len(now.known))
+    changed = before.known != now.known
+    changed |= (before.demand != now.demand).any(axis=1)
+    changed |= before.takes != now.takes
+    return np.flatnonzero(changed)
 
 
 @numba.njit(cache=True)

@@ -44,6 +44,7 @@ class FilterTable:
         self.forgotten = 0
         self._seen: Ints = np.empty((0, 0), np.int64)
         self._fresh: list[Indices] = []
+        self._shown: Offerable | None = None
         self._limit = limit
         self._spare = 0
         self._next_expiry_ms = NEVER
@@ -103,10 +104,6 @@ class FilterTable:
             rows, rows.of_client[client], rows.next_of_client, self._spare
         )
 
-    def forget_covered(self, clients: Ints) -> None:
-        """What these clients could be offered is not what it was."""
-        covering.mark_stale(self.rows, clients)
-
     def show(self, offerable: Offerable, touched: Bools) -> Filters:
         """Show the filters to policies.
 
@@ -120,6 +117,12 @@ class FilterTable:
         if self._seen.shape != (len(rows.stale), offerable.free.shape[1]):
             self._seen = np.zeros((len(rows.stale), offerable.free.shape[1]), np.int64)
             rows.stale[:] = True
+        covering.mark_stale(rows, covering.changed_clients(self._shown, offerable))
+        self._shown = offerable._replace(
+            demand=offerable.demand.copy(),
+            known=offerable.known.copy(),
+            takes=offerable.takes.copy(),
+        )
         fresh = np.concatenate([np.empty(0, np.int32), *self._fresh])
         known = pack(offerable.known, rows.covered.shape[1])
         covering.refresh(rows, offerable, touched, self._seen, known, fresh)

@@ -23,9 +23,6 @@ class Freezer:
     def __init__(self) -> None:
         """Begin with nothing kept."""
         self._kept: dict[str, tuple[Hashable, Any]] = {}
-        self._known: Bools = np.zeros(0, np.bool_)
-        self._demand: Ints = np.zeros((0, 0), np.int64)
-        self._takes: Ints = np.zeros(0, np.int64)
 
     def freeze(self, state: State, wanted: Ints | None) -> Snapshot:
         """Take a snapshot for a cycle.
@@ -116,20 +113,11 @@ class Freezer:
         key = (state.quota_version, state.roles.version, state.space.version, names)
         return self._keep("quotas", key, lambda: quota_tree(state))
 
+    @staticmethod
     def _filters(
-        self, state: State, free: Ints, specials: Specials, plain: Ints, known: Bools
+        state: State, free: Ints, specials: Specials, plain: Ints, known: Bools
     ) -> Filters:
-        """Show the filters; whose offers would be made otherwise than before is looked at anew."""
-        clients = state.clients
-        if len(self._known) == len(known) and self._demand.shape == clients.demand.shape:
-            changed = self._known != known
-            changed |= (self._demand != clients.demand).any(axis=1)
-            changed |= self._takes != clients.takes
-            state.filters.forget_covered(np.flatnonzero(changed))
-        else:
-            state.filters.forget_covered(np.arange(len(known)))
-        self._known, self._demand = known.copy(), clients.demand.copy()
-        self._takes = clients.takes.copy()
+        """Show the filters; what they cover depends on all that clients could be offered."""
         offerable = Offerable(
             free=free,
             start=specials.start,
@@ -138,8 +126,9 @@ class Freezer:
             kind=specials.kind,
             reach=specials.reach,
             plain_kind=plain,
-            demand=clients.demand,
+            demand=state.clients.demand,
             known=known,
+            takes=state.clients.takes,
         )
         return state.filters.show(offerable, state.ledger.books.touched)
 

@@ -190,6 +190,7 @@ def with_refusals(
         plain_kind=snapshot.filters.plain_kind,
         demand=snapshot.demand,
         known=snapshot.characterised,
+        takes=np.zeros(clients, np.int64),
     )
     filters = table.show(offerable, np.ones(len(table.rows.stale), np.bool_))
     covered = filters.covered[:agents, : snapshot.excluded.shape[1]]

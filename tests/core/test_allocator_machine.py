@@ -39,8 +39,10 @@ from allocator.core import (
     UpdateAgent,
     UpdateFramework,
 )
+from allocator.core.freeze import Freezer
 from allocator.policies import build
 from tests.core.model import Model, Vector
+from tests.strategies import covered_bits
 
 KINDS = 2
 ROLES = {1: "a", 2: "b", 3: "b/x"}
@@ -69,6 +71,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.model = Model(KINDS)
         spec = PolicySpec(name, selection=selection, flat=flat)
         self.allocator = Allocator(build, Settings(policy=spec, learn_demand=False))
+        self.freezer = Freezer()
         self.allocator.step(Options(allocation_interval_ms=INTERVAL_MS, minimum=()))
         self.allocator.step(
             Define(kinds={0: Kind("cpus"), 1: Kind("mem")}, roles=ROLES),
@@ -293,6 +296,17 @@ class AllocatorMachine(RuleBasedStateMachine):
         }
         for agent in self.model.capacity:
             assert tuple(state.free[agent].tolist()) == self.model.free(agent)
+
+    @invariant()
+    def the_bits_of_filters_are_right(self) -> None:
+        """However they were brought up to date."""
+        if not hasattr(self, "allocator") or not len(self.allocator.state.clients):
+            return
+        shot = self.freezer.freeze(self.allocator.state, None)
+        shown, agents = shot.filters, len(shot.free)
+        covered = covered_bits(shown, shot.free, shot.specials, shot.demand, shot.characterised)
+        words = covered.shape[1]
+        assert (shown.covered[:agents, :words] == covered[:, : shown.covered.shape[1]]).all()
 
 
 def decisions(made: Decisions) -> list[tuple[tuple[int, int, int], Vector]]:

@@ -79,6 +79,8 @@ class Standing(NamedTuple):
         Takes no part in its tournament.
     winner : (2 * P,) int64
         The tournaments, see `tournament`.
+    spent : (P,) bool
+        A leaf that quotas leave nothing more to in this stage, where nothing is special.
     """
 
     measure: Floats
@@ -87,6 +89,7 @@ class Standing(NamedTuple):
     score: Floats
     out: Bools
     winner: Ints
+    spent: Bools
 
 
 class Agents(NamedTuple):

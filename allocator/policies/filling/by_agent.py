@@ -70,6 +70,7 @@ def _begin(scene: Scene) -> Visit:
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, visit.alive)
     for place in range(count):
+        standing.spent[place] = False
         client = places.client[place]
         if client >= 0 and visit.alive[place]:
             visit.client[client >> 6] |= np.uint64(1) << np.uint64(client & 63)
@@ -166,6 +167,21 @@ def _descend(
 
 
 @compiled
+def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
+    """Take a leaf out of this stage."""
+    places, client = scene.places, scene.places.client[leaf]
+    visit.alive[leaf] = False
+    visit.client[client >> 6] &= ~(np.uint64(1) << np.uint64(client & 63))
+    steps.mark_alive(places, visit.alive)
+    place = leaf
+    while place >= 0:
+        scene.standing.out[place] = not visit.alive[place]
+        if scene.rule.shared:
+            tournament.replay(places, scene.standing, place)
+        place = places.parent[place]
+
+
+@compiled
 def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
     """Try the leaves in their order, by taking those that cannot be served out of the tournaments.
 
@@ -189,6 +205,10 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
         elif offers.can_serve(scene, visit.offerable[0], child, agent):
             result = child
             break
+        elif standing.spent[child] and not len(scene.agents.special):
+            _stand_back(scene, visit, child)
+            place = root
+            continue
         elif passed == 0 and _is_barred_to_all(scene.agents, visit, agent):
             result = _NOBODY
             break
@@ -235,21 +255,6 @@ def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> 
     if scene.rule.stage == OVERDUE:
         _stand_back(scene, visit, leaf)
     return more
-
-
-@compiled
-def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
-    """Take a leaf out of this stage."""
-    places, client = scene.places, scene.places.client[leaf]
-    visit.alive[leaf] = False
-    visit.client[client >> 6] &= ~(np.uint64(1) << np.uint64(client & 63))
-    steps.mark_alive(places, visit.alive)
-    place = leaf
-    while place >= 0:
-        scene.standing.out[place] = not visit.alive[place]
-        if scene.rule.shared:
-            tournament.replay(places, scene.standing, place)
-        place = places.parent[place]
 
 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:

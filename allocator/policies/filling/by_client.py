@@ -53,6 +53,7 @@ def _begin(scene: Scene, field: Field) -> Findings:
         for k in range(most.shape[1]):
             most[0, k] = max(most[0, k], standing.denominator[row, k])
     for place in range(count):
+        standing.spent[place] = False
         standing.out[place] = not field.alive[place]
         standing.score[place] = steps.score(places, standing, place, most, 0)
     tournament.begin(places, standing)

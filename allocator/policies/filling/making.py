@@ -110,6 +110,7 @@ def _standing_of(snapshot: Snapshot, criteria: Sequence[Criterion], node: Ints) 
         score=np.zeros(len(node)),
         out=np.zeros(len(node), np.bool_),
         winner=np.zeros(2 * len(node), np.int64),
+        spent=np.zeros(len(node), np.bool_),
     )
 
 

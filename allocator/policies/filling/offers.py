@@ -274,12 +274,32 @@ def is_simple(places: Places, agents: Agents, rule: Rule, place: int, agent: int
 @compiled
 def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
     """Say whether the agent can serve a leaf; `offerable`: all that is plain makes an offer."""
-    places, agents = scene.places, scene.agents
+    places, agents, spent = scene.places, scene.agents, scene.standing.spent
+    if spent[place] and agents.start[agent] == agents.start[agent + 1]:
+        return False
     if is_barred(agents, agent, places.client[place]):
         return False
     if is_simple(places, agents, scene.rule, place, agent):
         return fits(places, agents, place, agent) if places.known[place] else offerable
-    return work_out(scene, place, agent)
+    if work_out(scene, place, agent):
+        return True
+    if scene.rule.bounded:
+        spent[place] = _is_spent(scene, place)
+    return False
+
+
+@compiled
+def _is_spent(scene: Scene, place: int) -> bool:
+    """Say whether quotas leave a leaf too little for any offer, after `work_out` for it."""
+    places, ceiling = scene.places, scene.offer.ceiling
+    if scene.rule.stage == GUARANTEED and not _is_owed(scene.bounds, places.client[place]):
+        return True
+    if not places.known[place]:
+        return not reaches(places, scene.agents, place, ceiling)
+    for r in range(len(ceiling)):
+        if places.demand[place, r] > ceiling[r]:
+            return True
+    return False
 
 
 @compiled

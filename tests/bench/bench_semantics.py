@@ -1,0 +1,99 @@
+"""What Mesos's rules cost a cycle: quotas of thousands of roles, and millions of filters in force.
+
+Each row is `Allocator.allocate` on a cluster with the rule beside the same cluster without it, in
+the same run. Prints a table in Markdown, in milliseconds.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from allocator.core import Allocator, Holdings, PolicySpec, Refuse, SetQuota
+from tests.bench.cluster import cluster, decline, settle
+
+FAR_MS = 2**50
+
+
+def measure(allocator: Allocator, repeats: int) -> tuple[float, float, int]:
+    """Smallest and median time of a cycle, and its decisions; all is declined in between."""
+    took_ms = []
+    now_ms = allocator.state.now_ms + 1000
+    made = allocator.allocate(now_ms)
+    for cycle in range(repeats):
+        settle(allocator, made)
+        decline(allocator, made)
+        begin = time.perf_counter()
+        made = allocator.allocate(now_ms + 1000 * (1 + cycle))
+        took_ms.append((time.perf_counter() - begin) * 1000)
+    assert not allocator.last_cycle.policy_error, allocator.last_cycle.policy_error
+    settle(allocator, made)
+    decline(allocator, made)
+    return min(took_ms), statistics.median(took_ms), len(made)
+
+
+def quotas(spec: PolicySpec, size: int) -> Allocator:
+    """As many roles, frameworks and agents, each role with a guarantee and a limit."""
+    allocator = cluster(size, size, spec, roles=size)
+    for role in range(1, size + 1):
+        guarantee = {"cpus": 2000, "mem": 4096_000}
+        limit = {"cpus": 8000, "mem": 16_384_000}
+        allocator.step(SetQuota(f"role-{role}", guarantee, limit))
+    return allocator
+
+
+def refuse(allocator: Allocator, part: float) -> None:
+    """Every framework refuses so much of every agent, for ever."""
+    clients = np.flatnonzero(allocator.state.clients.framework)
+    agents = np.flatnonzero(allocator.state.agents.bound)
+    kind = np.arange(len(allocator.state.space))
+    amount = np.ceil(allocator.state.agents.capacity[agents] * part).astype(np.int64)
+    for client in clients.tolist():
+        framework = np.full(len(agents), allocator.state.clients.framework[client])
+        role = np.full(len(agents), allocator.state.clients.role[client])
+        refused = Holdings(framework, role, agents, kind, amount)
+        allocator.step(Refuse(refused, np.full(len(agents), FAR_MS)))
+
+
+def row(label: str, made: Callable[[], Allocator], repeats: int) -> str:
+    """One row of the table."""
+    least_ms, median_ms, decisions = measure(made(), repeats)
+    return f"| {label} | {decisions:,} | {least_ms:.1f} | {median_ms:.1f} |"
+
+
+def main() -> None:
+    """Measure all of it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--size", type=int, default=3000, help="roles, frameworks and agents")
+    parser.add_argument("--agents", type=int, default=10_000)
+    parser.add_argument("--frameworks", type=int, default=1_000)
+    arguments = parser.parse_args()
+    print("| cluster | decisions | least ms | median ms |")
+    print("|---|---|---|---|")
+    size, repeats = arguments.size, arguments.repeats
+    for name, selection, mode in (
+        ("drf", "random", "oblivious"),
+        ("drf", "joint", "oblivious"),
+        ("ps-dsf", "random", "oblivious"),
+        ("drf", "random", "characterised"),
+    ):
+        spec = PolicySpec(name, selection, mode)
+        label = f"{size:,} roles, frameworks, agents; {name} {selection} {mode}"
+        without = lambda spec=spec: cluster(size, size, spec, roles=size)  # noqa: E731
+        print(row(f"{label}; no quota", without, repeats), flush=True)
+        print(row(f"{label}; quotas", lambda spec=spec: quotas(spec, size), repeats), flush=True)
+    agents, frameworks = arguments.agents, arguments.frameworks
+    spec = PolicySpec("drf", "random")
+    for part, said in ((0.0, "no filters"), (0.5, "filters on half of it"), (1.0, "all refused")):
+        allocator = cluster(agents, frameworks, spec)
+        if part:
+            refuse(allocator, part)
+        label = f"{agents:,} x {frameworks:,}; {said} ({len(allocator.state.filters):,} in force)"
+        print(row(label, lambda allocator=allocator: allocator, repeats), flush=True)
+
+
+if __name__ == "__main__":
+    main()
