@@ -44,6 +44,8 @@ void AllocatorProcess::initialize_(
   LOG(INFO) << "Allocator initialized; its sidecar is at "
             << parameters.transport.channel.target;
 
+  batchDueMs =
+    nowMs() + static_cast<int64_t>(options.allocationInterval.ms());
   process::delay(
       options.allocationInterval, self(), &AllocatorProcess::batch);
 }
@@ -133,10 +135,24 @@ vector<SlaveID> AllocatorProcess::allAgents() const
 }
 
 
+// A refusal outlives the next batch (MESOS-4302), however late that runs;
+// so it runs as of when it was due.
+int64_t AllocatorProcess::allocationMs() const
+{
+  return batchMs.isSome() ? batchMs.get() : nowMs();
+}
+
+
 void AllocatorProcess::batch()
 {
-  state.filters.expire(nowMs());
+  const int64_t now = nowMs();
+  batchMs = std::min(now, batchDueMs);
+  state.filters.expire(batchMs.get());
   allocate(allAgents(), true);
+  batchMs = None();
+
+  batchDueMs =
+    now + static_cast<int64_t>(state.options.allocationInterval.ms());
   process::delay(
       state.options.allocationInterval, self(), &AllocatorProcess::batch);
 }
@@ -274,7 +290,8 @@ void AllocatorProcess::allocateHere(
 {
   QuotaBook quotas(state);
   hashmap<FrameworkID, Offers> offers;
-  fallback.allocate(&state, agents, scope, &quotas, nowMs(), &offers);
+  fallback.allocate(
+      &state, agents, scope, &quotas, allocationMs(), &offers);
 
   // The sidecar did not decide on these, so it is told as of any use.
   for (const auto& framework : offers) {

@@ -170,6 +170,7 @@ private:
   void endRecovery();
   std::vector<SlaveID> allAgents() const;
   int64_t nowMs() const;
+  int64_t allocationMs() const;
 
   // process_session.cpp: the sidecar.
 
@@ -227,6 +228,11 @@ private:
 
   std::unique_ptr<client::Client> client;
   bool following = false; // A session has a snapshot, or is getting one.
+
+  // When the next batch is due; and the time that the one under way
+  // counts as run at.
+  int64_t batchDueMs = 0;
+  Option<int64_t> batchMs;
 
   hashset<SlaveID> candidates;
   bool candidatesAll = false;

@@ -61,7 +61,7 @@ void AllocatorProcess::startClient()
       static_cast<int64_t>(process::Clock::now().duration().us()));
   *options.hello.mutable_options() = toOptions(state.options);
   options.hello.set_module_version(MODULE_VERSION);
-  options.clockMs = [this]() { return nowMs(); };
+  options.clockMs = [this]() { return allocationMs(); };
   options.deadlines = parameters.deadlines;
   options.seed = std::hash<string>()(options.hello.instance_id());
 
