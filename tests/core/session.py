@@ -20,6 +20,7 @@ from allocator.core import (
     Release,
     Settings,
     Settle,
+    Transition,
 )
 from allocator.policies import build
 
@@ -56,9 +57,9 @@ class Session:
         known = FrameworkInfo(f"framework-{framework}", **info)
         self.allocator.step(AddFramework(framework, known, roles or (1,)))
 
-    def cycle(self, now_ms: int) -> list[Offer]:
+    def cycle(self, now_ms: int, agents: list[int] | None = None) -> list[Offer]:
         """Run a cycle in which every decision becomes an offer: (framework, role, agent, units)."""
-        made = self.allocator.allocate(now_ms)
+        made = self.allocator.allocate(now_ms, None if agents is None else np.array(agents))
         self.settle(made)
         return [self._offer(made, row) for row in range(len(made))]
 
@@ -83,6 +84,12 @@ class Session:
         who, what, where = np.array([[framework], [role], [agent]])
         amount = np.array([[cpus * 1000, mem * 1000]])
         return Holdings(who, what, where, np.array([CPUS, MEM]), amount)
+
+    def use(self, offer: Offer) -> None:
+        """All of an offer comes into use."""
+        framework, role, agent, units = offer
+        used = self.holdings(framework, role, agent, units.get("cpus", 0), units.get("mem", 0))
+        self.allocator.step(Transition(used))
 
     def give_back(
         self, offer: Offer, refuse_ms: int = -1, cpus: int | None = None, mem: int | None = None

@@ -1,0 +1,93 @@
+"""Nobody waits for ever: who could be served gets an offer within a bounded number of cycles.
+
+The bound is `patience_cycles`, and then as many cycles more as there are clients that wait as long,
+over how many of them a cycle can serve. It holds for every policy, for the wait is counted outside.
+"""
+
+import pytest
+
+from allocator.core import DEMAND_LABEL, PolicySpec
+from allocator.policies import POLICIES, SELECTIONS
+from tests.core.session import Session
+
+PATIENCE = 5
+TASK = {DEMAND_LABEL: "cpus:1;mem:2"}
+GREEDY = 4
+"""Frameworks that hold nothing, and decline whatever they are offered, without a filter."""
+
+
+def crowded(spec: PolicySpec, *, patience: int, agents: int = 1) -> Session:
+    """Framework 1 holds much already; the greedy ones nothing, so every criterion prefers them."""
+    session = Session(spec, patience_cycles=patience)
+    session.agent(90, 64, 64)
+    for agent in range(1, agents + 1):
+        session.agent(agent, 4, 8)
+    session.framework(1, labels=TASK)
+    for offer in session.cycle(1000):
+        if offer[2] == 90:
+            session.use(offer)
+        else:
+            session.give_back(offer)
+    for framework in range(2, 2 + GREEDY):
+        session.framework(framework, labels=TASK)
+    return session
+
+
+def decline_all(session: Session, now_ms: int, keep: int) -> set[int]:
+    """Run a cycle; everybody declines but framework `keep`. Returns who was offered something."""
+    offers = session.cycle(now_ms)
+    for offer in offers:
+        if offer[0] != keep:
+            session.give_back(offer)
+    return {offer[0] for offer in offers}
+
+
+@pytest.mark.parametrize("mode", ["oblivious", "characterised"])
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_one_that_holds_most_is_offered_something_in_time(name, selection, mode):
+    session = crowded(PolicySpec(name, selection, mode), patience=PATIENCE)
+    waited = 0
+    while 1 not in decline_all(session, 2000 + 1000 * waited, keep=1):
+        waited += 1
+        assert waited <= PATIENCE + GREEDY
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_without_patience_it_starves(selection):
+    """What Mesos's own allocator does, too: so it is patience that helps."""
+    session = crowded(PolicySpec("drf", selection), patience=0)
+    for cycle in range(3 * (PATIENCE + GREEDY)):
+        assert 1 not in decline_all(session, 2000 + 1000 * cycle, keep=1)
+
+
+def test_one_grant_each_and_no_more():
+    """Of three agents one goes to the client that waited; the others to whom the policy prefers."""
+    session = crowded(PolicySpec("drf", "listed"), patience=PATIENCE, agents=3)
+    for cycle in range(PATIENCE):
+        assert 1 not in decline_all(session, 2000 + 1000 * cycle, keep=1)
+    offers = session.cycle(9000)
+    assert sorted(offer[0] for offer in offers).count(1) == 1
+    assert len(offers) == 3
+
+
+def test_cycles_for_some_agents_do_not_count():
+    session = crowded(PolicySpec("drf", "listed"), patience=PATIENCE)
+    for cycle in range(3 * PATIENCE):
+        offers = session.cycle(2000 + cycle, agents=[1])
+        for offer in offers:
+            session.give_back(offer)
+        assert [offer[0] for offer in offers] != [1]
+
+
+def test_a_framework_that_hoards_offers_is_offered_no_more():
+    """With a quarter of 16 CPUs and 32 GiB out on offer, the rest is for others."""
+    session = Session(PolicySpec("drf", "listed"), outstanding_max=0.25)
+    for agent in range(1, 5):
+        session.agent(agent, 4, 8)
+    session.framework(1)
+    offers = session.cycle(1000)
+    assert [offer[2] for offer in offers] == [1]
+    assert session.cycle(2000) == []
+    session.use(offers[0])
+    assert [offer[2] for offer in session.cycle(3000)] == [2]
