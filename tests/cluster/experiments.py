@@ -274,12 +274,12 @@ def be_hostile(mesos: Mesos, seconds: float, seed: int = 1) -> HostileFigures:
     """
     figures = HostileFigures()
     parameters = {
-        "fallback_after_ms": "500",
+        "fallback_after_ms": "300",
         "answer_deadline_ms": "1500",
         "bad_decisions_max": "20000",
         "breaker_pause_ms": "3000",
     }
-    with World(mesos, agents=3, sidecar=False, parameters=parameters) as world:
+    with World(mesos, agents=3, interval="300ms", sidecar=False, parameters=parameters) as world:
         stewards = [Steward(seed + number) for number in range(3)]
         roles = (("eng",), ("ads",), ("eng/web", "ads"))
         frameworks = [

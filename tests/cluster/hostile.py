@@ -98,7 +98,7 @@ class HostileSidecar:
     streams : int
     """
 
-    def __init__(self, target: str, seed: int, ended: float = 0.02) -> None:
+    def __init__(self, target: str, seed: int, ended: float = 0.01) -> None:
         self._random = random.Random(seed)
         self._ended = ended
         self.said: Counter[str] = Counter()
@@ -193,11 +193,11 @@ class HostileSidecar:
         elif manner == "reserved":
             amounts = [self._random.choice((0, 1, 1000, 100_000, 10**9)) for _ in kinds]
         elif manner == "nobody":
-            framework = self._random.choice((framework, 0, 999, UINT32_MAX))
-            role = self._random.choice((role, 0, 999, UINT32_MAX))
-            agent = self._random.choice((agent, 0, 999, UINT32_MAX))
+            framework = self._random.choice((framework, 999, UINT32_MAX))
+            role = self._random.choice((role, 999, UINT32_MAX))
+            agent = self._random.choice((agent, 999, UINT32_MAX))
         elif manner == "crossed":
-            role = self._random.choice(sorted(world.roles | {0}))
+            role = self._random.choice(sorted(world.roles))
         elif manner == "vast":
             amounts = [self._random.choice((2**53, 2**50, each)) for each in amounts]
         elif manner == "nothing":
@@ -211,6 +211,14 @@ class HostileSidecar:
         if amounts:
             number = self._random.choice((-1, -(2**63), INT64_MAX))
             amounts[self._random.randrange(len(amounts))] = number
+        yield answer.SerializeToString()
+
+    def _nobody_at_all(self, answer, honest, last):
+        """The number that is nobody's."""
+        grants = answer.decisions.grants
+        if grants.agent:
+            column = self._random.choice((grants.agent, grants.role, grants.framework))
+            column[self._random.randrange(len(column))] = 0
         yield answer.SerializeToString()
 
     def _uneven(self, answer, honest, last):
@@ -286,6 +294,7 @@ BELIEVED = (
 )
 ENDING = (
     "negative",
+    "nobody_at_all",
     "uneven",
     "noise",
     "not_a_number",
