@@ -17,6 +17,7 @@ from allocator.core.demand import Settings
 from allocator.core.events import EventError
 from allocator.core.freeze import Freezer
 from allocator.core.policy import Policy, PolicySpec
+from allocator.core.quota import QuotaTree
 from allocator.core.snapshot import Grants, Ints
 from allocator.core.state import Limits, State
 
@@ -172,6 +173,10 @@ class Allocator:
         AssertionError
         """
         self.state.check()
+
+    def quota_tree(self) -> QuotaTree:
+        """The roles with a quota, to read; what cycles decide by."""
+        return self._freezer.quota_tree(self.state)
 
     def _holds_back(self) -> bool:
         state = self.state

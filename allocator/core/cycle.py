@@ -174,7 +174,8 @@ def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Deci
     kind = np.flatnonzero(wide.any(axis=0))
     amount = wide[:, kind]
     first = state.tentative.next
-    state.ledger.charge(client, agent, kind, amount, as_offer=True)
+    now_ms = state.now_ms
+    state.ledger.charge(client, agent, kind, amount, as_offer=True, now_ms=now_ms)
     state.tentative.append(client, agent, wide)
     np.add.at(state.clients.served, client, 1)
     state.clients.waited[client] = 0

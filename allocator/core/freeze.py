@@ -56,7 +56,7 @@ class Freezer:
             agents=_candidates(state, free, specials, minimum, minimum_rows, wanted),
             minimum=minimum,
             minimum_rows=minimum_rows,
-            bounds=bounds_of(state, self._quota_tree(state), by_kind),
+            bounds=bounds_of(state, self.quota_tree(state), by_kind),
             held=state.held_by_column(),
             agents_held=state.ledger.books.agents_held,
             demand=clients.demand,
@@ -108,7 +108,8 @@ class Freezer:
         key = (state.clients.version, state.roles.version, state.space.version)
         return self._keep("reach", key, lambda: reach_of(state))
 
-    def _quota_tree(self, state: State) -> QuotaTree:
+    def quota_tree(self, state: State) -> QuotaTree:
+        """The quotas that each kind and each role is under."""
         names = len(state.space.names)
         key = (state.quota_version, state.roles.version, state.space.version, names)
         return self._keep("quotas", key, lambda: quota_tree(state))

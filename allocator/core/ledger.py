@@ -20,6 +20,9 @@ class Books(NamedTuple):
     ----------
     held, offered : (H, K) int64
         Of each holding; `offered` is the part that is not in use yet.
+    since_ms : (H,) int64
+        Since when something of the holding has been on offer without a break; means nothing where
+        nothing is.
     agent, client : (H,) int64
     agent_held : (A, K) int64
     client_held, client_offered : (C, K) int64
@@ -30,6 +33,7 @@ class Books(NamedTuple):
 
     held: Ints
     offered: Ints
+    since_ms: Ints
     agent: Ints
     client: Ints
     agent_held: Ints
@@ -51,8 +55,20 @@ def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> Non
 
 
 @numba.njit(cache=True)
-def _charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool) -> None:
+def _on_offer(books: Books, row: int) -> bool:
+    for k in range(books.offered.shape[1]):
+        if books.offered[row, k] != 0:
+            return True
+    return False
+
+
+@numba.njit(cache=True)
+def _charge(
+    books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, now_ms: int
+) -> None:
     for i in range(len(rows)):
+        if as_offer and not _on_offer(books, rows[i]):
+            books.since_ms[rows[i]] = now_ms
         for k in range(len(kind)):
             if amount[i, k] != 0:
                 _add_cell(books, rows[i], kind[k], amount[i, k], amount[i, k] if as_offer else 0)
@@ -120,6 +136,18 @@ def _empty(held: Ints, rows: Ints) -> Bools:
     return empty
 
 
+@numba.njit(cache=True)
+def _oldest_offer(books: Books, end: int) -> Ints:
+    oldest = np.full(len(books.agents_held), -1, np.int64)
+    for row in range(end):
+        client = books.client[row]
+        if client == 0 or not _on_offer(books, row):
+            continue
+        if oldest[client] < 0 or books.since_ms[row] < oldest[client]:
+            oldest[client] = books.since_ms[row]
+    return oldest
+
+
 class Ledger:
     """The holdings, with their sums by agent and by client."""
 
@@ -132,6 +160,7 @@ class Ledger:
         self.books = Books(
             held=np.zeros(narrow, np.int64),
             offered=np.zeros(narrow, np.int64),
+            since_ms=np.zeros(0, np.int64),
             agent=np.zeros(0, np.int64),
             client=np.zeros(0, np.int64),
             agent_held=np.zeros(narrow, np.int64),
@@ -151,6 +180,7 @@ class Ledger:
         self.books = books._replace(
             held=grow(books.held, 0, width),
             offered=grow(books.offered, 0, width),
+            since_ms=grow(books.since_ms, 0),
             agent=grow(books.agent, 0),
             client=grow(books.client, 0),
             agent_held=grow(books.agent_held, agents, width),
@@ -165,7 +195,7 @@ class Ledger:
         return self._rows.get(pair(agent, client))
 
     def charge(
-        self, client: Ints, agent: Ints, kind: Ints, amount: Ints, *, as_offer: bool
+        self, client: Ints, agent: Ints, kind: Ints, amount: Ints, *, as_offer: bool, now_ms: int
     ) -> None:
         """Book amounts (N, K), all >= 0, to clients on agents."""
         something = amount.any(axis=1)
@@ -173,7 +203,7 @@ class Ledger:
             client, agent, amount = client[something], agent[something], amount[something]
         if len(client):
             rows = self._open(client, agent)
-            _charge(self.books, rows, kind, amount, as_offer)
+            _charge(self.books, rows, kind, amount, as_offer, now_ms)
 
     def release(self, client: Ints, agent: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
         """Give amounts (N, K) back; rows with a client or agent below 1 are passed over.
@@ -216,6 +246,10 @@ class Ledger:
         """Rows of all holdings, ascending."""
         return np.flatnonzero(self.books.agent[: self._end] > 0)
 
+    def oldest_offer_ms(self) -> Ints:
+        """Since when each client has had something on offer, (C,); -1 where it has nothing."""
+        return cast("Ints", _oldest_offer(self.books, self._end))
+
     def holders(self) -> Ints:
         """Sorted keys ``agent * 2**32 + client`` of all holdings."""
         return cast("Ints", np.sort(self._rows.keys()))
@@ -247,6 +281,7 @@ class Ledger:
         self.books = books._replace(
             held=grow(books.held, self._end),
             offered=grow(books.offered, self._end),
+            since_ms=grow(books.since_ms, self._end),
             agent=grow(books.agent, self._end),
             client=grow(books.client, self._end),
         )
@@ -265,7 +300,7 @@ class Ledger:
         books.client[emptied] = 0
         self._spare.extend(emptied.tolist())
 
-    def check(self) -> None:
+    def check(self, now_ms: int) -> None:
         """Verify that the sums are the sums of the rows, and that no row is empty or lost."""
         books = self.books
         rows = self.rows()
@@ -274,6 +309,10 @@ class Ledger:
         assert (books.offered >= 0).all()
         assert (books.held >= books.offered).all()
         assert books.held[rows].any(axis=1).all()
+        since_ms = books.since_ms[books.offered.any(axis=1)]
+        assert ((since_ms >= 0) & (since_ms <= now_ms)).all()
+        offering = books.client_offered.any(axis=1)
+        assert ((self.oldest_offer_ms() >= 0) == offering).all()
         for owner, held, total in (
             (books.agent, books.held, books.agent_held),
             (books.client, books.held, books.client_held),

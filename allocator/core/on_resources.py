@@ -65,7 +65,9 @@ def hold(state: State, event: Hold) -> None:
     check_client_limit(state, len(holdings.framework), "holdings.framework")
     pairs = zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True)
     client = np.array([open_client(state, framework, role) for framework, role in pairs], np.int64)
-    state.ledger.charge(client, holdings.agent, holdings.kind, holdings.amount, as_offer=False)
+    state.ledger.charge(
+        client, holdings.agent, holdings.kind, holdings.amount, as_offer=False, now_ms=state.now_ms
+    )
     _close_idle(state, client)
 
 
@@ -209,7 +211,7 @@ def _convert_held(state: State, event: UpdateAllocation, consumed: Ints, convert
         message = f"framework {event.framework} does not hold {_named(event.consumed)} there"
         raise EventError("books", "consumed", message)
     as_offer = bool((state.ledger.books.offered[found, kind] >= consumed).all())
-    state.ledger.charge(*rows, kind, converted[None], as_offer=as_offer)
+    state.ledger.charge(*rows, kind, converted[None], as_offer=as_offer, now_ms=state.now_ms)
     state.ledger.release(*rows, kind, consumed[None], np.array([not as_offer]))
 
 
@@ -258,7 +260,14 @@ def settle(state: State, event: Settle) -> None:
     if known.any():
         at = partial[known]
         _give_back(state, client[at], agent[at], amount[at], np.ones(len(at), np.bool_))
-        state.ledger.charge(client[at], agent[at], event.kind, event.amount[known], as_offer=True)
+        state.ledger.charge(
+            client[at],
+            agent[at],
+            event.kind,
+            event.amount[known],
+            as_offer=True,
+            now_ms=state.now_ms,
+        )
     touched = client[refused | event.partial].copy()
     queue.drop(count)
     _close_idle(state, touched)

@@ -113,17 +113,26 @@ def _of_quotas(state: State, tree: QuotaTree, free: Ints) -> Bounds:
     if not tree.path:
         return Bounds.none(len(clients.framework), len(space.names))
     used = consumed(state, tree)
-    left = np.where(tree.limit < UNBOUNDED, tree.limit - used, UNBOUNDED)
     owed = np.maximum(tree.guarantee - used, 0)
-    available = space.by_column((free * space.bounded_kind).sum(axis=0, keepdims=True))[0]
     return Bounds(
         of_client=tree.of_role[clients.role],
         above=tree.above,
-        left=left,
+        left=left_of(tree, used),
         owed=owed,
-        available=np.where(space.scalar, available, UNBOUNDED),
+        available=np.where(space.scalar, available(state, free), UNBOUNDED),
         required=owed.sum(axis=0),
     )
+
+
+def left_of(tree: QuotaTree, used: Ints) -> Ints:
+    """How much more each role may be given, (Q, R); `UNBOUNDED` where there is no limit."""
+    return np.where(tree.limit < UNBOUNDED, tree.limit - used, UNBOUNDED)
+
+
+def available(state: State, free: Ints) -> Ints:
+    """What of the free amounts (A, K) counts against quota, on all agents by name, (R,)."""
+    space = state.space
+    return space.by_column((free * space.bounded_kind).sum(axis=0, keepdims=True))[0]
 
 
 def _with_caps(state: State, bounds: Bounds) -> Bounds:

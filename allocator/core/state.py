@@ -148,7 +148,7 @@ class State:
         ------
         AssertionError
         """
-        self.ledger.check()
+        self.ledger.check(self.now_ms)
         self.filters.check()
         self.eligibility.check()
         held, capacity = self.ledger.books.agent_held, self.agents.capacity

@@ -40,5 +40,6 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
         offered = Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
         allocator.step(Transition(offered))
         allocator.step(Release(offered, np.full(len(made), 5000), yes))
+    allocator.state.ledger.oldest_offer_ms()
     allocator.step(Revive(1))
     allocator.step(RemoveAgent(1))
