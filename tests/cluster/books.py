@@ -5,7 +5,7 @@ All that the sidecar knows comes from the module: after a snapshot its books are
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,17 +38,18 @@ class Books:
     def differences(self, other: "Books") -> list[str]:
         """Say where the two differ.
 
-        A snapshot does not tell what of the holdings is offered, so `other` may know of less.
+        A snapshot does not tell what of the holdings is offered, so `other` may know of less. Nor
+        need it know volumes of one reservation from each other.
         """
         found = []
         for name in ("total", "held"):
             mine, theirs = getattr(self, name), getattr(other, name)
             for key in sorted(mine.keys() | theirs.keys(), key=str):
-                one, two = mine.get(key, Counter()), theirs.get(key, Counter())
+                one, two = _coarse(mine.get(key, {})), _coarse(theirs.get(key, {}))
                 if one != two:
                     found.append(f"{name} {key}: {dict(one)} here, {dict(two)} there")
         for place, offered in other.offered.items():
-            if more := offered - self.offered.get(place, Counter()):
+            if more := _coarse(offered) - _coarse(self.offered.get(place, {})):
                 found.append(f"offered {place}: {dict(more)} there only")
         return found
 
@@ -65,6 +66,14 @@ class Books:
         for (_, _, agent_id), amounts in self.held.items():
             agents.setdefault(agent_id, Counter()).update(amounts)
         return agents
+
+
+def _coarse(amounts: Mapping[str, int]) -> Amounts:
+    """Volumes of a reservation added up."""
+    sums: Amounts = Counter()
+    for kind, amount in amounts.items():
+        sums[re.sub(r"\[.*\]", "[volume]", kind)] += amount
+    return sums
 
 
 def _by_role(resources: Iterable[Any]) -> dict[str, list[Any]]:
@@ -115,8 +124,8 @@ def _kind_text(kind: Any) -> str:
     if kind["reservation"]:
         roles = [each.partition(":")[2].partition("?")[0] for each in kind["reservation"]]
         text += "(" + ", ".join(roles) + ")"
-    if "persistence=" in kind["disk"]:
-        text += f"[{kind['disk'].partition('persistence=')[2].partition('&')[0]}]"
+    if kind["atomic"]:
+        text += "[volume]"
     for flag in ("revocable", "shared"):
         if kind[flag]:
             text += f" {flag}"

@@ -64,7 +64,7 @@ def test_an_over_committed_agent_is_seen(offered, used, found):
 
 def dump(held: int, offered: int) -> Any:
     """A sidecar's, of the same agent and framework."""
-    kind = {"name": "cpus", "reservation": [], "disk": "", "revocable": False, "shared": False}
+    kind = {"name": "cpus", "reservation": [], "revocable": False, "shared": False, "atomic": False}
     place = {"framework": 1, "role": 1, "agent": 1}
     return {
         "kinds": [kind],
