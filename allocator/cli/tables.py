@@ -88,7 +88,7 @@ def _cycle_time(data: dict[str, Any]) -> str:
 
 def shares(data: dict[str, Any]) -> None:
     """Print shares, the largest first."""
-    head = ["role", ">weight", ">share", ">weighted", "dominant", "held"]
+    head = ["role", ">weight", ">share", ">weighted", "dominant", "held", ">offered"]
     _print(head, (_share(each) for each in data["roles"]), "no roles")
     _console().print()
     rows = (
@@ -100,11 +100,13 @@ def shares(data: dict[str, Any]) -> None:
             each["demand_source"],
             each["agents"],
             each["filters"],
+            f"{each['offer_age_s']:.0f} s" if each["offer_age_s"] else "",
+            each["waited_cycles"],
             _state(each),
         )
         for each in data["clients"]
     )
-    more = [">score", "demand", "from", ">agents", ">filters", "state"]
+    more = [">score", "demand", "from", ">agents", ">filters", ">offered for", ">waited", "state"]
     _print(["framework", *head, *more], rows, "no frameworks")
     envy = data["envy_max"]
     envy_text = "too much to compare" if envy is None else f"{envy:.3g} tasks"
@@ -119,6 +121,7 @@ def _share(share: dict[str, Any]) -> tuple[object, ...]:
         f"{share['weighted_share']:.4f}",
         share["dominant_resource"],
         _quantities(share["held"]),
+        f"{share['offered_share']:.4f}",
     )
 
 

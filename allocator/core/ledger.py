@@ -203,6 +203,7 @@ class Ledger:
             client, agent, amount = client[something], agent[something], amount[something]
         if len(client):
             rows = self._open(client, agent)
+            amount = np.ascontiguousarray(amount)  # one layout: loops are compiled for each
             _charge(self.books, rows, kind, amount, as_offer, now_ms)
 
     def release(self, client: Ints, agent: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
@@ -217,14 +218,14 @@ class Ledger:
         nothing_held = (rows < 0) & (client > 0) & (agent > 0) & amount.any(axis=1)
         if nothing_held.any():
             return int(np.argmax(nothing_held))
-        failed = int(_release(self.books, rows, kind, amount, used))
+        failed = int(_release(self.books, rows, kind, np.ascontiguousarray(amount), used))
         if failed < 0:
             self._close(rows)
         return failed
 
     def use(self, client: Ints, agent: Ints, kind: Ints, amount: Ints) -> None:
         """Move amounts (N, K) from offered to used, as far as they are offered."""
-        _use(self.books, self.find(client, agent), kind, amount)
+        _use(self.books, self.find(client, agent), kind, np.ascontiguousarray(amount))
 
     def drop(self, rows: Ints) -> None:
         """Forget holdings altogether."""
@@ -248,7 +249,7 @@ class Ledger:
 
     def oldest_offer_ms(self) -> Ints:
         """Since when each client has had something on offer, (C,); -1 where it has nothing."""
-        return cast("Ints", _oldest_offer(self.books, self._end))
+        return _oldest_offer(self.books, self._end)
 
     def holders(self) -> Ints:
         """Sorted keys ``agent * 2**32 + client`` of all holdings."""

@@ -30,8 +30,8 @@ class State:
     agent_info : list of AgentInfo or None
     active, whitelisted : (n,) bool
     capacity, agent_held : (n, K) int64, thousandths
-    holding_client, holding_agent : (H,) int64
-        Client as (framework, role) in the report; agent as a handle.
+    holding_client, holding_agent, holding_since_ms : (H,) int64
+        Client as (framework, role) in the report; agent as a handle; since when some is on offer.
     holding_held, holding_offered : (H, K) int64, thousandths
     """
 
@@ -51,6 +51,7 @@ class State:
     agent_held: Ints
     holding_client: Ints
     holding_agent: Ints
+    holding_since_ms: Ints
     holding_held: Ints
     holding_offered: Ints
 
@@ -79,6 +80,7 @@ def read(loop: CoreLoop) -> State:
         agent_held=books.agent_held[agents],
         holding_client=np.stack([state.clients.framework[client], state.clients.role[client]], 1),
         holding_agent=books.agent[holdings],
+        holding_since_ms=books.since_ms[holdings],
         holding_held=books.held[holdings],
         holding_offered=books.offered[holdings],
     )
@@ -182,6 +184,7 @@ def _clients(rows: report.Report) -> Iterator[dict[str, Any]]:
             "demand_source": clients.demand_source[row],
             "agents": int(clients.agents[row]),
             "filters": int(clients.filters[row]),
+            "waited": int(clients.waited[row]),
             "share": float(rows.share[row]),
         }
 
@@ -207,6 +210,7 @@ def _agents(state: State) -> Iterator[dict[str, Any]]:
 def _holdings(state: State) -> Iterator[dict[str, Any]]:
     client, agent = state.holding_client.tolist(), state.holding_agent.tolist()
     held, offered = state.holding_held.tolist(), state.holding_offered.tolist()
+    since_ms = state.holding_since_ms.tolist()
     for row, (framework, role) in enumerate(client):
         yield {
             "framework": framework,
@@ -214,4 +218,5 @@ def _holdings(state: State) -> Iterator[dict[str, Any]]:
             "agent": agent[row],
             "held": _sparse(held[row]),
             "offered": _sparse(offered[row]),
+            "offered_since_ms": since_ms[row] if any(offered[row]) else None,
         }

@@ -24,7 +24,7 @@ from prometheus_client.registry import Collector
 
 from allocator import __version__
 from allocator.core import MILLI
-from allocator.core.snapshot import Ints
+from allocator.core.snapshot import UNBOUNDED, Bools, Ints
 from allocator.server.report import Report
 from allocator.v1 import session_pb2
 from allocator.wire.counts import Counts
@@ -113,6 +113,7 @@ class StateCollector(Collector):
         yield from _counters(scrape)
         yield from _cluster(scrape)
         yield from _roles(scrape.report, self._roles_max)
+        yield from _quotas(scrape.report, self._roles_max)
         yield from _frameworks(scrape.report, self._frameworks_max)
 
 
@@ -213,6 +214,9 @@ def _cluster(scrape: Scrape) -> Iterator[Metric]:
     yield _gauge("filters", "Refusals in force.", report.filters)
     text = "Decisions whose outcome is not known yet."
     yield _gauge("decisions_outstanding", text, report.outstanding)
+    rows = [([why], float(count)) for why, count in vars(report.overdue).items()]
+    text = "Clients that waited for an offer for starvation.patience_cycles."
+    yield _labelled(GaugeMetricFamily, "clients_overdue", text, ["kept_by"], rows)
     for name, text, amounts in (
         ("capacity", "What all agents have.", report.total),
         ("held", "What is offered or in use.", report.held),
@@ -242,13 +246,16 @@ def _amounts(
     labels: Sequence[str],
     values: Sequence[Sequence[str]],
     amounts: Ints,
+    given: Bools | None = None,
 ) -> Metric:
-    """Amounts (n, R) of whatever the n lists of label values name."""
+    """Amounts (n, R) of whatever the n lists of label values name, or those that are given."""
     metric = GaugeMetricFamily(f"{PREFIX}{name}", text, labels=[*labels, "resource", "unit"])
     units = [(resource, *unit_of(resource)) for resource in report.resources]
-    for row, amount in zip(values, amounts.tolist(), strict=True):
-        for (resource, unit, factor), each in zip(units, amount, strict=True):
-            metric.add_metric([*row, resource, unit], each * factor / MILLI)
+    shown = np.ones(amounts.shape, np.bool_) if given is None else given
+    for row, column in np.argwhere(shown).tolist():
+        resource, unit, factor = units[column]
+        number = int(amounts[row, column]) * factor / MILLI
+        metric.add_metric([*values[row], resource, unit], number)
     return metric
 
 
@@ -279,6 +286,36 @@ def _roles(report: Report, limit: int) -> Iterator[Metric]:
     ):
         both = np.vstack([amounts[top], amounts[rest].sum(axis=0)])
         yield _amounts(report, name, text, ["role"], [*values, [OTHER]], both)
+    filters = [*report.role_filters[top].tolist(), int(report.role_filters[rest].sum())]
+    pairs = zip([*values, [OTHER]], filters, strict=True)
+    text = "Refusals in force of frameworks in the role and those below it."
+    yield _labelled(GaugeMetricFamily, "role_filters", text, ["role"], pairs)
+
+
+def _quotas(report: Report, limit: int) -> Iterator[Metric]:
+    quotas = report.quotas
+    row_of = {path: row for row, path in enumerate(report.roles.path)}
+    share = np.append(report.role_share, 0.0)  # the last one is for roles that nobody is in
+    shares = share[[row_of.get(path, -1) for path in quotas.path]]
+    named = np.flatnonzero([path != OTHER for path in quotas.path])
+    top, _ = _largest(shares, named, limit)
+    rest = np.setdiff1d(np.flatnonzero(quotas.outermost), top)
+    values = [[label(quotas.path[row])] for row in top.tolist()]
+    for name, text, amounts in (
+        ("role_quota_guarantee", "What the role is guaranteed.", quotas.guarantee),
+        ("role_quota_consumed", "What counts against the role's quota.", quotas.consumed),
+    ):
+        both = np.vstack([amounts[top], amounts[rest].sum(axis=0)])
+        used = np.broadcast_to(quotas.bounded, both.shape)
+        yield _amounts(report, name, text, ["role"], [*values, [OTHER]], both, used)
+    text = "What the role is granted at most, where it has a limit."
+    some = quotas.limit[top]
+    yield _amounts(report, "role_quota_limit", text, ["role"], values, some, some < UNBOUNDED)
+    for name, text, amount in (
+        ("headroom_required", "What has to stay free for guarantees.", quotas.required),
+        ("headroom_available", "What is free and counts against quota.", quotas.available),
+    ):
+        yield _amounts(report, name, text, [], [[]], amount[None], quotas.bounded[None])
 
 
 def _outermost(report: Report, shown: Ints) -> Ints:
@@ -300,6 +337,7 @@ def _frameworks(report: Report, limit: int) -> Iterator[Metric]:
     for name, text, numbers in (
         ("framework_dominant_share", "Largest share of any resource.", report.share[top]),
         ("framework_weighted_share", "Dominant share by weight.", report.weighted_share[top]),
+        ("framework_offered_share", "Largest share on offer, unused.", report.offered_share[top]),
         ("framework_agents", "Agents on which it holds something.", clients.agents[top]),
     ):
         pairs = zip(values, numbers.tolist(), strict=True)
@@ -309,6 +347,20 @@ def _frameworks(report: Report, limit: int) -> Iterator[Metric]:
     pairs = zip(all_values, filters, strict=True)
     text = "Refusals of the framework in force."
     yield _labelled(GaugeMetricFamily, "framework_filters", text, _CLIENT, pairs)
+    for name, text, each in (
+        (
+            "framework_offer_age_seconds",
+            "How long it has had something on offer without a break, on any one agent.",
+            clients.offer_age_s,
+        ),
+        (
+            "framework_waited_cycles",
+            "Full cycles in a row that could have served it, and did not.",
+            clients.waited,
+        ),
+    ):
+        pairs = zip(all_values, [*each[top].tolist(), each[rest].max(initial=0)], strict=True)
+        yield _labelled(GaugeMetricFamily, name, text, _CLIENT, pairs)
     for name, text, amounts in (
         ("framework_held", "What the framework is offered or uses.", clients.held),
         ("framework_offered", "The part of it that is not in use.", clients.offered),

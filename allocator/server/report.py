@@ -11,6 +11,8 @@ import numpy as np
 from allocator import measures
 from allocator.core import Allocator, FrameworkInfo, PolicySpec, State
 from allocator.core.snapshot import Bools, Floats, Ints
+from allocator.server import quotas
+from allocator.server.quotas import Overdue, QuotaRows
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,10 @@ class ClientRows:
     live : (n,) bool
         May be offered something.
     agents, filters : (n,) int64
+    offer_age_s : (n,) float64
+        How long something has been on offer to it without a break; 0 where nothing is.
+    waited : (n,) int64
+        Full cycles in a row in which it could have been served, and was not.
     """
 
     framework: Ints
@@ -43,6 +49,8 @@ class ClientRows:
     live: Bools
     agents: Ints
     filters: Ints
+    offer_age_s: Floats
+    waited: Ints
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,8 @@ class Report:
     frameworks, frameworks_active, filters, outstanding : int
     clients : ClientRows
     roles : RoleRows
+    quotas : QuotaRows
+    overdue : Overdue
     """
 
     policy: PolicySpec
@@ -108,6 +118,8 @@ class Report:
     outstanding: int
     clients: ClientRows
     roles: RoleRows
+    quotas: QuotaRows
+    overdue: Overdue
 
     @cached_property
     def weight(self) -> Floats:
@@ -127,6 +139,11 @@ class Report:
         return self.share / self.weight
 
     @cached_property
+    def offered_share(self) -> Floats:
+        """Dominant share of what each client is offered and does not use, (n,)."""
+        return measures.dominant_share(self.clients.offered, self.total, self.counted)
+
+    @cached_property
     def role_held(self) -> Ints:
         """What the clients of each role and of its descendants hold, (m, R)."""
         return self._up_the_tree(self.clients.held)
@@ -140,6 +157,16 @@ class Report:
     def role_share(self) -> Floats:
         """Dominant share of each role, (m,)."""
         return measures.dominant_share(self.role_held, self.total, self.counted)
+
+    @cached_property
+    def role_offered_share(self) -> Floats:
+        """Dominant share of what each role is offered and does not use, (m,)."""
+        return measures.dominant_share(self.role_offered, self.total, self.counted)
+
+    @cached_property
+    def role_filters(self) -> Ints:
+        """Refusals in force of the clients of each role and of its descendants, (m,)."""
+        return self._up_the_tree(self.clients.filters[:, None])[:, 0]
 
     @cached_property
     def role_live(self) -> Bools:
@@ -203,6 +230,7 @@ def read(allocator: Allocator) -> Report:
     """Copy what the core knows; on the core's thread."""
     state = allocator.state
     space = state.space
+    quota_rows, overdue = quotas.read(allocator)
     return Report(
         policy=allocator.settings.policy,
         resources=tuple(space.names),
@@ -215,6 +243,8 @@ def read(allocator: Allocator) -> Report:
         outstanding=len(state.tentative),
         clients=_clients(state),
         roles=_roles(state),
+        quotas=quota_rows,
+        overdue=overdue,
     )
 
 
@@ -234,6 +264,7 @@ def _clients(state: State) -> ClientRows:
     rows = np.flatnonzero(clients.framework)
     framework = clients.framework[rows]
     info, source = state.frameworks.info, clients.demand_source
+    since_ms = state.ledger.oldest_offer_ms()[rows]
     return ClientRows(
         framework=framework,
         role=clients.role[rows],
@@ -247,6 +278,8 @@ def _clients(state: State) -> ClientRows:
         live=state.live_clients()[rows],
         agents=books.agents_held[rows],
         filters=state.filters.rows.per_client[rows],
+        offer_age_s=np.where(since_ms >= 0, state.now_ms - since_ms, 0) / 1000,
+        waited=clients.waited[rows],
     )
 
 

@@ -44,6 +44,9 @@ def write_clients(state: Report, score: Floats, role: str) -> list[pb.Share]:
                 demand_source=clients.demand_source[row],
                 agents=int(clients.agents[row]),
                 filters=int(clients.filters[row]),
+                offered_share=float(state.offered_share[row]),
+                offer_age_s=float(clients.offer_age_s[row]),
+                waited_cycles=int(clients.waited[row]),
             )
         )
     return found
@@ -64,6 +67,8 @@ def write_roles(state: Report, role: str) -> list[pb.Share]:
             dominant_resource=dominant[row],
             score=float("nan"),
             held=_quantities(state, state.role_held[row]),
+            filters=int(state.role_filters[row]),
+            offered_share=float(state.role_offered_share[row]),
         )
         for row in sorted(rows, key=roles.path.__getitem__)
     ]

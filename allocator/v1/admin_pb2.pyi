@@ -192,6 +192,9 @@ class Share(_message.Message):
     DEMAND_SOURCE_FIELD_NUMBER: _builtins.int
     AGENTS_FIELD_NUMBER: _builtins.int
     FILTERS_FIELD_NUMBER: _builtins.int
+    OFFERED_SHARE_FIELD_NUMBER: _builtins.int
+    OFFER_AGE_S_FIELD_NUMBER: _builtins.int
+    WAITED_CYCLES_FIELD_NUMBER: _builtins.int
     role: _builtins.str
     framework_id: _builtins.str
     framework_name: _builtins.str
@@ -207,6 +210,15 @@ class Share(_message.Message):
     demand_source: _builtins.str
     agents: _builtins.int
     filters: _builtins.int
+    """Refusals in force."""
+    offered_share: _builtins.float
+    """Dominant share of what is on offer and not in use, 0 to 1."""
+    offer_age_s: _builtins.float
+    """How long something has been on offer on any one agent without a break; 0 where nothing is.
+    Of clients only.
+    """
+    waited_cycles: _builtins.int
+    """Full cycles in a row that could have served it, and did not. Of clients only."""
     @_builtins.property
     def held(self) -> _types_pb2.Quantities: ...
     @_builtins.property
@@ -231,10 +243,13 @@ class Share(_message.Message):
         demand_source: _builtins.str = ...,
         agents: _builtins.int = ...,
         filters: _builtins.int = ...,
+        offered_share: _builtins.float = ...,
+        offer_age_s: _builtins.float = ...,
+        waited_cycles: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "held", b"held"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "agents", b"agents", "demand", b"demand", "demand_source", b"demand_source", "dominant_resource", b"dominant_resource", "filters", b"filters", "framework_id", b"framework_id", "framework_name", b"framework_name", "held", b"held", "role", b"role", "score", b"score", "share", b"share", "suppressed", b"suppressed", "weight", b"weight", "weighted_share", b"weighted_share"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "agents", b"agents", "demand", b"demand", "demand_source", b"demand_source", "dominant_resource", b"dominant_resource", "filters", b"filters", "framework_id", b"framework_id", "framework_name", b"framework_name", "held", b"held", "offer_age_s", b"offer_age_s", "offered_share", b"offered_share", "role", b"role", "score", b"score", "share", b"share", "suppressed", b"suppressed", "waited_cycles", b"waited_cycles", "weight", b"weight", "weighted_share", b"weighted_share"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

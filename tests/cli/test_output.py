@@ -31,7 +31,15 @@ def share(**fields) -> pb.Share:
 
 def test_shares_are_a_table(capsys):
     clients = [
-        share(framework_name="spark", role="eng", share=0.5, demand_source="label"),
+        share(
+            framework_name="spark",
+            role="eng",
+            share=0.5,
+            demand_source="label",
+            offered_share=0.25,
+            offer_age_s=61.7,
+            waited_cycles=7,
+        ),
         share(framework_id="id-2", role="ops", suppressed=True, share=0.25),
     ]
     answer = pb.GetSharesResponse(
@@ -40,9 +48,10 @@ def test_shares_are_a_table(capsys):
     tables.shares(plain(answer))
     lines = capsys.readouterr().out.splitlines()
     (spark,) = [line for line in lines if line.startswith("spark")]
-    assert spark.split() == ["spark", "eng", "1", "0.5000", "0.0000", "label", "0", "0", "active"]
+    numbers = ["1", "0.5000", "0.0000", "0.2500", "label", "0", "0", "62", "s", "7"]
+    assert spark.split() == ["spark", "eng", *numbers, "active"]
     (nameless,) = [line for line in lines if line.startswith("id-2")]
-    assert nameless.endswith("suppressed")
+    assert nameless.split()[-4:] == ["0", "0", "0", "suppressed"]
     assert "Jain index 0.750, largest envy: too much to compare" in lines
 
 

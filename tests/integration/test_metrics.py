@@ -223,7 +223,7 @@ def test_every_alert_is_tested_and_asks_for_metrics_that_exist(sidecar):
     rules = (DEPLOY / "alerts.yaml").read_text()
     tests = (DEPLOY / "alerts_test.yaml").read_text()
     alerts = re.findall(r"alert: (\w+)", rules)
-    assert len(alerts) == 10
+    assert len(alerts) == 12
     tested = re.findall(r'alertname[:=] *"?(\w+)', tests)
     assert set(alerts) == set(tested)
     exported = {f"mesos_allocator_{name}" for name, _ in sidecar.samples()}

@@ -23,6 +23,8 @@ from allocator.core import (
     Holdings,
     Kind,
     Options,
+    Revive,
+    SetConstraint,
     SetQuota,
     SetWeights,
     Suppress,
@@ -133,6 +135,26 @@ def test_shares_are_dominant_shares(loop, stub):
     assert [role.role for role in answer.roles] == ["eng", "eng/ads", "ops"]
     eng = answer.roles[0]
     assert (eng.weight, eng.weighted_share) == (2.0, pytest.approx(1 / 3))
+
+
+def test_shares_tell_of_offers_that_lie_and_of_whoever_waits(loop, stub):
+    tell(loop, *CLUSTER, SetConstraint("", "", "zone=a"), Suppress(1))
+
+    def shares(now_ms: int) -> dict[str, pb.Share]:
+        loop.call(lambda: loop.allocator.allocate(now_ms)).result(60)
+        answer = stub.GetShares(pb.GetSharesRequest())
+        assert not any(role.offer_age_s or role.waited_cycles for role in answer.roles)
+        return {each.framework_id or each.role: each for each in (*answer.clients, *answer.roles)}
+
+    found = shares(1000)
+    # 3 of 9 CPUs and 6 of 18 GB were free.
+    assert found["id-2"].offered_share == found["ops"].offered_share == pytest.approx(1 / 3)
+    assert (found["id-1"].offered_share, found["eng"].offered_share) == (0, 0)
+    tell(loop, Revive(1), AddAgent(2, AgentInfo("a2", attributes={"zone": "b"}), {0: 4000}))
+    shares(2000)
+    found = shares(31_500)
+    assert (found["id-2"].offer_age_s, found["id-1"].offer_age_s) == (30.5, 0)
+    assert (found["id-2"].waited_cycles, found["id-1"].waited_cycles) == (2, 2)
 
 
 def test_scores_follow_the_policy(loop, stub):
@@ -266,6 +288,8 @@ def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
     (agent,) = state["agents"]
     assert (agent["hostname"], agent["attributes"]) == ("h1", {"zone": "a"})
     assert agent["capacity"] == {"0": 9000, "1": 18 * GIB}
+    since_ms = {bool(row["offered"]): row["offered_since_ms"] for row in state["holdings"]}
+    assert since_ms == {True: 1000, False: None}
     held = sum(row["held"].get("0", 0) for row in state["holdings"])
     assert held == agent["held"]["0"]
 

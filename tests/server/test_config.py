@@ -5,11 +5,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from allocator.core import Limits, PolicySpec, Settings
 from allocator.server.config import Config, Flag, example, load
-from allocator.server.config.schema import is_rules, keys, model_of
+from allocator.server.config.schema import is_rules, keys, model_of, toml_value
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "config.example.toml"
 
@@ -52,12 +52,23 @@ def test_the_rules_of_the_example_load_too_and_have_every_key(tmp_path):
     text = re.sub(r"^#(?! )", "", EXAMPLE.read_text(), flags=re.MULTILINE)
     config = load(write(tmp_path, text), {})
     assert [rule.resources for rule in config.demand] == ["cpus:2;mem:2048"]
+    assert [rule.role for rule in config.limit] == ["eng/ads"]
     assert [rule.agents for rule in config.constraint] == ["zone=a|b; gpu_model!=K80; ssd"]
     tree = tomllib.loads(text)
     for name in RULES:
         model = model_of(Config.model_fields[name])
         assert model is not None
         assert list(tree[name][0]) == list(model.model_fields)
+
+
+def test_an_option_without_default_and_example_gets_no_made_up_value():
+    class Rule(BaseModel):
+        role: str = Field(description="Which role.")
+
+    option = Rule.model_fields["role"]
+    with pytest.raises(AssertionError, match="neither a default nor an example"):
+        toml_value(option.default, option)
+    assert "Undefined" not in EXAMPLE.read_text()
 
 
 @pytest.mark.parametrize(("section", "key"), keys(Config))

@@ -6,6 +6,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 
 def is_free(option: FieldInfo) -> bool:
@@ -51,6 +52,7 @@ def toml_value(value: object, option: FieldInfo | None = None) -> str:
     >>> toml_value(("a", 1, True))
     '["a", 1, true]'
     """
+    assert value is not PydanticUndefined, "an option has neither a default nor an example"
     if isinstance(value, list | tuple):
         return f"[{', '.join(toml_value(part) for part in value)}]"
     if isinstance(value, dict):

@@ -256,7 +256,7 @@ class LimitRule(Section):
     """What is granted in a role and below it at most, beside the limits of the master's quotas."""
 
     role: Annotated[str, AfterValidator(role_path)] = Field(
-        description='Path of the role, such as "eng/ads".'
+        description="Path of the role.", examples=["eng/ads"]
     )
     resources: Annotated[str, AfterValidator(non_empty_quantities)] = Field(
         description="The limit.", examples=["cpus:20;mem:65536"]
