@@ -114,6 +114,8 @@ class FilterTable:
             On which agents something else may be free than when they were shown last; cleared.
         """
         rows = self.rows
+        # One layout, whatever it was cut from: another one would be compiled for anew.
+        offerable = Offerable._make(np.ascontiguousarray(each) for each in offerable)
         if self._seen.shape != (len(rows.stale), offerable.free.shape[1]):
             self._seen = np.zeros((len(rows.stale), offerable.free.shape[1]), np.int64)
             rows.stale[:] = True

@@ -20,6 +20,9 @@ from allocator.core.events import (
 )
 from allocator.core.state import State
 
+GPUS = "gpus"
+"""The resource whose agents only frameworks that can use it are offered."""
+
 
 def check_agent(state: State, agent: int, field: str = "agent") -> None:
     """Raise an `EventError` where the handle names no agent."""
@@ -43,7 +46,7 @@ def add_agent(state: State, event: AddAgent) -> None:
     state.set_capacity(agent, capacity)
     state.agents.unavailable_from_ms[agent] = event.unavailable_from_ms
     state.agents.unavailable_for_ms[agent] = event.unavailable_for_ms
-    _refresh(state, agent)
+    refresh_agent(state, agent)
     _end_recovery(state)
 
 
@@ -62,7 +65,7 @@ def update_agent(state: State, event: UpdateAgent) -> None:
     if new.attributes != info.attributes:
         state.filters.drop_agent(agent)
     state.agents.info[agent] = new
-    _refresh(state, agent)
+    refresh_agent(state, agent)
 
 
 def _updated(info: AgentInfo, event: UpdateAgent) -> AgentInfo:
@@ -130,7 +133,7 @@ def close_client_if_idle(state: State, client: int) -> None:
     clients.close(client)
 
 
-def _refresh(state: State, agent: int) -> None:
+def refresh_agent(state: State, agent: int) -> None:
     """Derive what depends on an agent's information."""
     state.agents.whitelisted[agent] = _whitelisted(state, agent)
     state.eligibility.set_agent(agent, _traits(state, agent))
@@ -146,7 +149,7 @@ def _traits(state: State, agent: int) -> AgentTraits:
     assert info is not None
     capacity = state.agents.capacity[agent]
     gpus = any(
-        kind is not None and kind.name == "gpus" and capacity[handle] > 0
+        kind is not None and kind.name == GPUS and capacity[handle] > 0
         for handle, kind in enumerate(state.space.kinds)
     )
     home = state.options.region

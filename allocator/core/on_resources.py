@@ -18,7 +18,7 @@ from allocator.core.events import (
     Transition,
     UpdateAllocation,
 )
-from allocator.core.on_agents import check_agent, close_client_if_idle
+from allocator.core.on_agents import GPUS, check_agent, close_client_if_idle, refresh_agent
 from allocator.core.on_frameworks import (
     check_client_limit,
     check_framework,
@@ -27,7 +27,7 @@ from allocator.core.on_frameworks import (
     open_client,
     refresh_client,
 )
-from allocator.core.resources import AMOUNT_MAX
+from allocator.core.resources import AMOUNT_MAX, Kind
 from allocator.core.snapshot import Bools, Ints
 from allocator.core.state import State
 
@@ -200,6 +200,13 @@ def update_allocation(state: State, event: UpdateAllocation) -> None:
     if event.framework:
         _convert_held(state, event, consumed, converted)
     state.set_capacity(event.agent, capacity - consumed + converted)
+    if any(kind is not None and kind.name == GPUS for kind in _changed(state, consumed, converted)):
+        refresh_agent(state, event.agent)
+
+
+def _changed(state: State, consumed: Ints, converted: Ints) -> list[Kind | None]:
+    """The kinds that an agent has more or less of than before."""
+    return [state.space.kinds[handle] for handle in np.flatnonzero(consumed != converted)]
 
 
 def _convert_held(state: State, event: UpdateAllocation, consumed: Ints, converted: Ints) -> None:

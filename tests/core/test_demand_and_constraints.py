@@ -6,6 +6,8 @@ import pytest
 from allocator.core import (
     CONSTRAINT_LABEL,
     DEMAND_LABEL,
+    AddAgent,
+    AgentInfo,
     Define,
     Exclude,
     Kind,
@@ -15,6 +17,7 @@ from allocator.core import (
     SetDemand,
     Settings,
     Transition,
+    UpdateAllocation,
     parse_constraint,
 )
 from allocator.core.events import EventError, UpdateAgent
@@ -174,3 +177,18 @@ def test_a_rule_that_is_none_is_refused_and_changes_nothing(event):
     with pytest.raises(EventError):
         session.allocator.step(event)
     assert session.allocator.settings == Settings(policy=PolicySpec("drf"))
+
+
+def test_an_agent_whose_gpus_went_is_for_everybody():
+    """An operation turns them into nothing: then nobody needs to be able to use any."""
+    session = Session()
+    session.allocator.step(Define(kinds={2: Kind("gpus")}))
+    info = AgentInfo("agent-1", hostname="host-1")
+    session.allocator.step(AddAgent(1, info, {0: 4000, 1: 8000, 2: 1000}))
+    session.framework(1, capabilities=frozenset({"GPU_RESOURCES"}))
+    session.framework(2)
+    (offer,) = session.cycle(1000)
+    assert offer[0] == 1
+    session.allocator.step(UpdateAllocation(1, 1, 1, {2: 1000}, {}))
+    session.give_back(offer, refuse_ms=60_000)
+    assert [offer[0] for offer in session.cycle(2000)] == [2]
