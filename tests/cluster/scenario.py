@@ -12,7 +12,7 @@ from typing import Any
 from tests.cluster import books
 from tests.cluster.amounts import Amounts, amounts_of
 from tests.cluster.framework import Framework
-from tests.cluster.manners import role_of, task_resources
+from tests.cluster.manners import refuse, role_of, task_resources
 from tests.cluster.mesos import Mesos
 from tests.cluster.processes import until
 from tests.cluster.world import World
@@ -78,6 +78,13 @@ def forget(*frameworks: Framework) -> None:
     for framework in frameworks:
         framework.decline_all()
         framework.seen.clear()
+
+
+def retire(framework: Framework) -> None:
+    """Have a framework want nothing any more, not even what is on its way to it."""
+    framework.manner = refuse()
+    framework.call("SUPPRESS")
+    framework.decline_all()
 
 
 def seen(framework: Framework, agent_id: str | None = None, role: str | None = None) -> int:

@@ -13,6 +13,7 @@ from tests.cluster.scenario import (
     forget,
     out,
     reaches,
+    retire,
     run_on,
     scenario,
     seen,
@@ -92,8 +93,7 @@ def an_agent_is_drained(world: World) -> Outcome:
     agent_id = world.agents[0].id()
     framework = world.framework("one", "eng", manner=refuse())
     task = run_on(framework, agent_id)
-    framework.call("SUPPRESS")
-    framework.decline_all()
+    retire(framework)
     keeper = world.framework("two", "ads")
     until(lambda: out([keeper], agent_id), 20, "the other is offered what is left")
     kept = set(keeper.offers)

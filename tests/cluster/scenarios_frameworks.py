@@ -12,6 +12,7 @@ from tests.cluster.scenario import (
     comes,
     forget,
     out,
+    retire,
     run_on,
     scenario,
     seen,
@@ -141,8 +142,7 @@ def a_role_is_left_with_a_task_in_it_that_ends(world: World) -> Outcome:
     task = run_on(framework, agent_id, seconds=6)
     framework.update(["ads"])
     until(lambda: "FINISHED" in framework.tasks[task], 40, "the task ends")
-    framework.call("SUPPRESS")
-    framework.decline_all()
+    retire(framework)
     other.call("REVIVE")
     until(lambda: out([other])["cpus"] == 8000, 20, "all is free again")
     return {"offered": all_out([other])}
@@ -185,8 +185,7 @@ def refusals_are_kept(world: World) -> Outcome:
     quiet = seen(framework)
     other = world.framework("two", "ads")
     others = all_out([other])
-    other.call("SUPPRESS")
-    other.decline_all()
+    retire(other)
     settle()
     still_quiet = seen(framework)
     framework.call("REVIVE")

@@ -15,6 +15,7 @@ from tests.cluster.scenario import (
     forget,
     out,
     reaches,
+    retire,
     run_on,
     scenario,
     seen,
@@ -83,8 +84,7 @@ def weights_divide_the_cluster(world: World) -> Outcome:
     status = world.operator.try_call("UPDATE_WEIGHTS", weight_infos=weights)
     until(lambda: held <= set(waiting.rescinded), 20, "its offers are rescinded")
     known = world.operator.call("GET_WEIGHTS")["weight_infos"]
-    waiting.call("SUPPRESS")
-    waiting.decline_all()
+    retire(waiting)
     manner = work(0.5, MIB_PER_TASK, 600, at_once=99)
     a = world.framework("a", "a", manner=manner)
     b = world.framework("b", "b", manner=manner)
@@ -115,8 +115,7 @@ def an_operator_reserves_and_unreserves(world: World) -> Outcome:
     until(lambda: reserved_kinds <= set(out([engineer], agent_id)), 30, "it is offered")
     offered = all_out([engineer], agent_id, RESCINDED_S + 1)
     too_much = _reserve(world, agent_id, reserved(scalar("cpus", 100), "eng"))
-    engineer.call("SUPPRESS")
-    engineer.decline_all()
+    retire(engineer)
     other.call("REVIVE")
     others = all_out([other], agent_id)
     undone = _reserve(world, agent_id, *rows, undo=True)
@@ -242,8 +241,7 @@ def static_reservations_are_kept(world: World) -> Outcome:
     others = all_out([other], agent_id)
     engineer = world.framework("engineer", "eng")
     theirs = all_out([engineer], agent_id)
-    engineer.call("SUPPRESS")
-    engineer.decline_all()
+    retire(engineer)
     below = world.framework("below", "eng/web")
     return {"other": others, "the role": theirs, "below it": all_out([below], agent_id)}
 
