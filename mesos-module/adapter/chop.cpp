@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-using std::map;
+using std::vector;
 
 namespace allocator {
 namespace adapter {
@@ -97,26 +97,45 @@ Option<Resource> take(const Resource& resource, int64_t amount)
 
 Resources chop(
     const Resources& pool,
-    const map<uint32_t, int64_t>& wanted,
-    const KindTable& kinds)
+    const KindTable& kinds,
+    Amounts* wanted)
 {
-  map<uint32_t, int64_t> left = wanted;
-  Resources result;
+  vector<const Resource*> toSplit;
 
-  for (const Resource& resource : pool) {
+  auto amountOfKind = [&](const Resource& resource) -> int64_t* {
     const Option<uint32_t> kind = kinds.find(resource);
-    if (kind.isNone()) {
-      continue;
+    if (kind.isSome()) {
+      for (auto& entry : *wanted) {
+        if (entry.first == kind.get()) {
+          return &entry.second;
+        }
+      }
+    }
+    return nullptr;
+  };
+
+  // Mostly whole objects are wanted, and those need not be copied.
+  Resources result = pool.filter([&](const Resource& resource) {
+    int64_t* left = amountOfKind(resource);
+    if (left == nullptr || *left <= 0) {
+      return false;
     }
 
-    auto amount = left.find(kind.get());
-    if (amount == left.end()) {
-      continue;
+    const int64_t amount = amountOf(resource);
+    if (amount > *left) {
+      toSplit.push_back(&resource);
+      return false;
     }
 
-    const Option<Resource> taken = take(resource, amount->second);
+    *left -= amount;
+    return true;
+  });
+
+  for (const Resource* resource : toSplit) {
+    int64_t* left = amountOfKind(*resource);
+    const Option<Resource> taken = take(*resource, *left);
     if (taken.isSome()) {
-      amount->second -= amountOf(taken.get());
+      *left -= amountOf(taken.get());
       result += taken.get();
     }
   }

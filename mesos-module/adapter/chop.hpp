@@ -15,11 +15,11 @@ Option<Resource> take(const Resource& resource, int64_t amount);
 // Takes amounts by kind out of `pool`, whose own objects are shrunk; no
 // object is made of anything else. A kind that is not in the pool, or is
 // not known at all, gives nothing. At most one copy of a shared volume
-// is taken.
+// is taken. What could not be taken is left in `wanted`.
 Resources chop(
     const Resources& pool,
-    const std::map<uint32_t, int64_t>& wanted,
-    const KindTable& kinds);
+    const KindTable& kinds,
+    Amounts* wanted);
 
 // Takes unreserved, non-revocable scalars down to at most these amounts
 // by name; other resources, and names that have no bound, stay whole.

@@ -1,8 +1,15 @@
 #include "adapter/convert.hpp"
 
+#include <algorithm>
+
 #include <mesos/values.hpp>
 
 #include <stout/stringify.hpp>
+
+#include "adapter/holdings.hpp"
+#include "adapter/text.hpp"
+
+#include "client/decisions.hpp"
 
 using std::map;
 using std::string;
@@ -12,12 +19,19 @@ namespace allocator {
 namespace adapter {
 namespace {
 
+// What is believed of a framework's labels and requests: a message must
+// not become too large for the sidecar.
+constexpr size_t LABEL_BYTES_MAX = 256 << 10;
+constexpr int REQUESTS_MAX = 64;
+constexpr int REQUEST_RESOURCES_MAX = 64;
+
+
 void add(
     const string& name,
     const mesos::Value::Scalar& scalar,
     wire::Quantities* quantities)
 {
-  quantities->add_name(name);
+  quantities->add_name(toText(name));
   quantities->add_amount(thousandths(scalar));
 }
 
@@ -25,24 +39,24 @@ void add(
 wire::Attribute toAttribute(const mesos::Attribute& attribute)
 {
   wire::Attribute result;
-  result.set_name(attribute.name());
+  result.set_name(toText(attribute.name()));
 
   switch (attribute.type()) {
     case mesos::Value::SCALAR:
       result.set_type(wire::VALUE_TYPE_SCALAR);
-      result.set_value(stringify(attribute.scalar()));
+      result.set_value(toText(stringify(attribute.scalar())));
       break;
     case mesos::Value::RANGES:
       result.set_type(wire::VALUE_TYPE_RANGES);
-      result.set_value(stringify(attribute.ranges()));
+      result.set_value(toText(stringify(attribute.ranges())));
       break;
     case mesos::Value::SET:
       result.set_type(wire::VALUE_TYPE_SET);
-      result.set_value(stringify(attribute.set()));
+      result.set_value(toText(stringify(attribute.set())));
       break;
     case mesos::Value::TEXT:
       result.set_type(wire::VALUE_TYPE_TEXT);
-      result.set_value(attribute.text().value());
+      result.set_value(toText(attribute.text().value()));
       break;
   }
 
@@ -53,8 +67,8 @@ wire::Attribute toAttribute(const mesos::Attribute& attribute)
 wire::Domain toDomain(const mesos::DomainInfo& domain)
 {
   wire::Domain result;
-  result.set_region(domain.fault_domain().region().name());
-  result.set_zone(domain.fault_domain().zone().name());
+  result.set_region(toText(domain.fault_domain().region().name()));
+  result.set_zone(toText(domain.fault_domain().zone().name()));
   return result;
 }
 
@@ -80,7 +94,7 @@ wire::AgentCapability toCapability(const SlaveInfo::Capability& capability)
 template <typename Message>
 void describe(const Agent& agent, Message* message)
 {
-  message->set_hostname(agent.info.hostname());
+  message->set_hostname(toText(agent.info.hostname()));
 
   for (const mesos::Attribute& attribute : agent.info.attributes()) {
     *message->add_attributes() = toAttribute(attribute);
@@ -133,7 +147,7 @@ wire::Agent toAgent(
 {
   wire::Agent result;
   result.set_agent(handles->agents.bind(agentId));
-  result.set_agent_id(agentId.value());
+  result.set_agent_id(toText(agentId.value()));
   describe(agent, &result);
   *result.mutable_capacity() = toSparse(total, &handles->kinds);
   result.set_deactivated(!agent.active);
@@ -170,10 +184,10 @@ wire::Framework toFramework(
 {
   wire::Framework result;
   result.set_framework(handles->frameworks.bind(frameworkId));
-  result.set_framework_id(frameworkId.value());
-  result.set_name(framework.info.name());
-  result.set_user(framework.info.user());
-  result.set_principal(framework.info.principal());
+  result.set_framework_id(toText(frameworkId.value()));
+  result.set_name(toText(framework.info.name()));
+  result.set_user(toText(framework.info.user()));
+  result.set_principal(toText(framework.info.principal()));
   result.set_inactive(!framework.active);
   addCapabilities(framework, &result);
 
@@ -187,8 +201,14 @@ wire::Framework toFramework(
     }
   }
 
+  size_t labelBytes = 0;
   for (const mesos::Label& label : framework.info.labels().labels()) {
-    (*result.mutable_labels())[label.key()] = label.value();
+    const string key = toText(label.key());
+    const string value = toText(label.value());
+    labelBytes += key.size() + value.size();
+    if (labelBytes <= LABEL_BYTES_MAX) {
+      (*result.mutable_labels())[key] = value;
+    }
   }
 
   for (const auto& entry : framework.minimum) {
@@ -206,7 +226,7 @@ wire::Framework toFramework(
 wire::Quota toQuota(const string& role, const mesos::Quota& quota)
 {
   wire::Quota result;
-  result.set_role(role);
+  result.set_role(toText(role));
   *result.mutable_guarantees() = toQuantities(quota.guarantees);
 
   for (const auto& limit : quota.limits) {
@@ -280,6 +300,11 @@ wire::ResourceRequest toRequest(
   result.set_framework(framework);
 
   for (const mesos::Request& request : requests) {
+    if (result.requests_size() >= REQUESTS_MAX ||
+        request.resources_size() > REQUEST_RESOURCES_MAX) {
+      continue;
+    }
+
     map<string, int64_t> amounts;
     for (const Resource& resource : request.resources()) {
       const int64_t amount = amountOf(resource);
@@ -290,104 +315,12 @@ wire::ResourceRequest toRequest(
 
     wire::Quantities* quantities = result.add_requests();
     for (const auto& entry : amounts) {
-      quantities->add_name(entry.first);
-      quantities->add_amount(entry.second);
+      quantities->add_name(toText(entry.first));
+      quantities->add_amount(std::min(entry.second, client::AMOUNT_MAX));
     }
   }
 
   return result;
-}
-
-
-map<uint32_t, int64_t> toAmounts(const Resources& resources, KindTable* kinds)
-{
-  map<uint32_t, int64_t> result;
-
-  for (const Resource& resource : resources) {
-    const int64_t copies = resource.has_shared()
-      ? static_cast<int64_t>(resources.count(resource)) : 1;
-    result[kinds->intern(resource)] += amountOf(resource) * copies;
-  }
-
-  return result;
-}
-
-
-wire::Amounts toSparse(const Resources& resources, KindTable* kinds)
-{
-  wire::Amounts result;
-  for (const auto& entry : toAmounts(resources, kinds)) {
-    result.add_kind(entry.first);
-    result.add_amount(entry.second);
-  }
-  return result;
-}
-
-
-map<string, Resources> byRole(const Resources& resources)
-{
-  map<string, Resources> result;
-
-  for (const Resource& resource : resources) {
-    if (resource.has_allocation_info()) {
-      const string& role = resource.allocation_info().role();
-      if (result.count(role) == 0) {
-        result[role] = resources.filter([&](const Resource& each) {
-          return each.allocation_info().role() == role;
-        });
-      }
-    }
-  }
-
-  return result;
-}
-
-
-size_t HoldingsWriter::add(
-    const FrameworkID& frameworkId,
-    const SlaveID& agentId,
-    const Resources& resources)
-{
-  const map<string, Resources> roles = byRole(resources);
-
-  for (const auto& entry : roles) {
-    add(handles->frameworks.bind(frameworkId),
-        handles->roles.bind(entry.first),
-        handles->agents.find(agentId),
-        entry.second);
-  }
-
-  return roles.size();
-}
-
-
-void HoldingsWriter::add(
-    uint32_t framework,
-    uint32_t role,
-    uint32_t agent,
-    const Resources& resources)
-{
-  const map<uint32_t, int64_t> amounts =
-    toAmounts(resources, &handles->kinds);
-
-  vector<uint32_t> columns;
-  for (const auto& entry : amounts) {
-    columns.push_back(entry.first);
-  }
-
-  wire::Holdings& group = rows[columns];
-  if (group.kind_size() == 0) {
-    for (uint32_t kind : columns) {
-      group.add_kind(kind);
-    }
-  }
-
-  group.add_framework(framework);
-  group.add_role(role);
-  group.add_agent(agent);
-  for (const auto& entry : amounts) {
-    group.add_amount(entry.second);
-  }
 }
 
 } // namespace adapter {

@@ -40,46 +40,6 @@ wire::ResourceRequest toRequest(
     uint32_t framework,
     const std::vector<mesos::Request>& requests);
 
-// Amounts by kind, in thousandths. Copies of a shared volume count each.
-std::map<uint32_t, int64_t> toAmounts(
-    const Resources& resources,
-    KindTable* kinds);
-
-wire::Amounts toSparse(const Resources& resources, KindTable* kinds);
-
-// Resources by the role they are allocated to; what is not is left out.
-std::map<std::string, Resources> byRole(const Resources& resources);
-
-
-// Collects rows of holdings; rows of the same kinds share columns, since
-// columns are dense and kinds may be many (one for each volume).
-class HoldingsWriter
-{
-public:
-  explicit HoldingsWriter(Handles* _handles) : handles(_handles) {}
-
-  // A row for each role. Gives how many there are.
-  size_t add(
-      const FrameworkID& frameworkId,
-      const SlaveID& agentId,
-      const Resources& resources);
-
-  // One row, of resources that need no allocation.
-  void add(
-      uint32_t framework,
-      uint32_t role,
-      uint32_t agent,
-      const Resources& resources);
-
-  using Groups = std::map<std::vector<uint32_t>, wire::Holdings>;
-
-  const Groups& groups() const { return rows; }
-
-private:
-  Handles* handles;
-  Groups rows;
-};
-
 } // namespace adapter {
 } // namespace allocator {
 

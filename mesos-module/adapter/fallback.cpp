@@ -1,7 +1,9 @@
 #include "adapter/fallback.hpp"
 
 #include <algorithm>
+#include <map>
 #include <random>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -127,37 +129,126 @@ double weightOf(const Cluster& state, const string& role)
 }
 
 
-// What orders clients: shares from the top-level role down, each with
-// the path that breaks ties, so that siblings compete at every level.
-using Rank = vector<std::tuple<double, uint64_t, string>>;
+// What orders siblings: the share, how often they were served, a role's
+// own frameworks before the roles below it, and the path.
+using Rank = std::tuple<double, uint64_t, bool, string>;
 
 
-Rank rankOf(
-    const Cluster& state,
-    const Shares& shares,
-    const hashmap<string, uint64_t>& served,
-    const Client& client)
+// The roles that compete, with their frameworks as leaves. Who wins moves
+// with its ancestors only; all others keep their places.
+class Tree
 {
-  Rank rank;
-  const string& role = client.role;
-
-  auto timesServed = [&](const string& key) -> uint64_t {
-    auto found = served.find(key);
-    return found == served.end() ? 0 : found->second;
+public:
+  struct Node
+  {
+    string key;
+    const Client* client = nullptr;
+    Node* parent = nullptr;
+    Rank rank;
+    std::set<std::pair<Rank, Node*>> children;
   };
 
-  for (size_t end = role.find('/');; end = role.find('/', end + 1)) {
-    const string path = role.substr(0, end);
-    rank.emplace_back(
-        shares.ofRole(path) / weightOf(state, path), timesServed(path), path);
-    if (end == string::npos) {
-      break;
+  Tree(
+      const Cluster& state,
+      const Shares& shares,
+      const hashmap<string, uint64_t>& served,
+      const vector<Client>& clients);
+
+  // Clients in their order, until the visitor has enough (false).
+  template <typename Visitor>
+  bool visit(const Visitor& visitor) const { return visit(root, visitor); }
+
+  // To be called when what it holds has changed.
+  void update(Node* node);
+
+private:
+  Node* place(const string& key, Node* parent, const Client* client);
+  Rank rankOf(const Node& node) const;
+
+  template <typename Visitor>
+  bool visit(const Node& node, const Visitor& visitor) const
+  {
+    for (const auto& child : node.children) {
+      const bool more = child.second->client != nullptr
+        ? visitor(child.second) : visit(*child.second, visitor);
+      if (!more) {
+        return false;
+      }
     }
+
+    return true;
   }
 
-  const string key = keyOf(role, client.frameworkId);
-  rank.emplace_back(shares.ofClient(key), timesServed(key), key);
-  return rank;
+  const Cluster& state;
+  const Shares& shares;
+  const hashmap<string, uint64_t>& served;
+  Node root;
+  std::map<string, Node> nodes;
+};
+
+
+Tree::Tree(
+    const Cluster& _state,
+    const Shares& _shares,
+    const hashmap<string, uint64_t>& _served,
+    const vector<Client>& clients)
+  : state(_state), shares(_shares), served(_served)
+{
+  for (const Client& client : clients) {
+    Node* parent = &root;
+    const string& role = client.role;
+
+    for (size_t end = role.find('/');; end = role.find('/', end + 1)) {
+      parent = place(role.substr(0, end), parent, nullptr);
+      if (end == string::npos) {
+        break;
+      }
+    }
+
+    place(keyOf(role, client.frameworkId), parent, &client);
+  }
+}
+
+
+Tree::Node* Tree::place(
+    const string& key,
+    Node* parent,
+    const Client* client)
+{
+  Node& node = nodes[key];
+
+  if (node.parent == nullptr) {
+    node.key = key;
+    node.client = client;
+    node.parent = parent;
+    node.rank = rankOf(node);
+    parent->children.emplace(node.rank, &node);
+  }
+
+  return &node;
+}
+
+
+Rank Tree::rankOf(const Node& node) const
+{
+  auto found = served.find(node.key);
+  const uint64_t times = found == served.end() ? 0 : found->second;
+  const bool isRole = node.client == nullptr;
+  const double share = isRole
+    ? shares.ofRole(node.key) / weightOf(state, node.key)
+    : shares.ofClient(node.key);
+
+  return Rank(share, times, isRole, node.key);
+}
+
+
+void Tree::update(Node* node)
+{
+  for (; node->parent != nullptr; node = node->parent) {
+    node->parent->children.erase({node->rank, node});
+    node->rank = rankOf(*node);
+    node->parent->children.emplace(node->rank, node);
+  }
 }
 
 
@@ -178,33 +269,10 @@ vector<Client> clientsOf(const Cluster& state)
 }
 
 
-Resources wanted(const Cluster& state, const Pair& pair, Scope scope)
-{
-  const Resources free = pool(state, pair);
-
-  if (scope == Scope::ALL) {
-    return free;
-  }
-
-  return free.filter([](const Resource& each) { return !isPlain(each); });
-}
-
-
-bool hasAnything(const Cluster& state, const SlaveID& agentId, Scope scope)
+bool hasAnything(const Cluster& state, const SlaveID& agentId)
 {
   const Ledger::Agent* books = state.ledger.find(agentId);
-
-  if (books == nullptr) {
-    return false;
-  }
-
-  for (const Resource& resource : books->available()) {
-    if (scope == Scope::ALL || !isPlain(resource)) {
-      return true;
-    }
-  }
-
-  return false;
+  return books != nullptr && !books->available().empty();
 }
 
 
@@ -220,13 +288,58 @@ Resources withoutOffered(const Resources& resources, const Resources& offered)
   });
 }
 
+// Offers an agent to everybody in turn, until nothing is left there. Gives
+// the winners.
+vector<Tree::Node*> offerAgent(
+    const SlaveID& agentId,
+    const Tree& tree,
+    int64_t nowMs,
+    Cluster* state,
+    Shares* shares,
+    QuotaBook* quotas,
+    hashmap<FrameworkID, Offers>* offers)
+{
+  Resources sharedOffered;
+  vector<Tree::Node*> winners;
+
+  tree.visit([&](Tree::Node* node) {
+    const Client& client = *node->client;
+    const Pair pair{client.frameworkId, client.role, agentId};
+
+    if (admitPair(*state, pair) != wire::OUTCOME_REASON_UNSPECIFIED) {
+      return true;
+    }
+
+    const Verdict verdict = finish(
+        *state,
+        pair,
+        withoutOffered(pool(*state, pair), sharedOffered),
+        *quotas,
+        nowMs);
+
+    if (verdict.reason != wire::OUTCOME_REASON_OFFERED) {
+      return true;
+    }
+
+    sharedOffered += verdict.given.shared();
+    quotas->charge(client.role, verdict.given);
+    const Resources given = state->ledger.offer(
+        client.frameworkId, agentId, client.role, verdict.given, verdict.all);
+    shares->charge(client.frameworkId, given);
+    (*offers)[client.frameworkId][client.role][agentId] += given;
+    winners.push_back(node);
+    return hasAnything(*state, agentId);
+  });
+
+  return winners;
+}
+
 } // namespace {
 
 
 void Fallback::allocate(
     Cluster* state,
     const vector<SlaveID>& candidates,
-    Scope scope,
     QuotaBook* quotas,
     int64_t nowMs,
     hashmap<FrameworkID, Offers>* offers)
@@ -234,7 +347,7 @@ void Fallback::allocate(
   vector<SlaveID> agents;
   for (const SlaveID& agentId : candidates) {
     if (admitAgent(*state, agentId) == wire::OUTCOME_REASON_UNSPECIFIED &&
-        hasAnything(*state, agentId, scope)) {
+        hasAnything(*state, agentId)) {
       agents.push_back(agentId);
     }
   }
@@ -249,62 +362,17 @@ void Fallback::allocate(
   std::shuffle(agents.begin(), agents.end(), engine);
 
   Shares shares(*state);
-  vector<std::pair<Rank, const Client*>> order;
-  for (const Client& client : clients) {
-    order.emplace_back(rankOf(*state, shares, served, client), &client);
-  }
-  std::sort(order.begin(), order.end());
+  Tree tree(*state, shares, served, clients);
 
   for (const SlaveID& agentId : agents) {
-    Resources sharedOffered;
-    vector<const Client*> winners;
+    const vector<Tree::Node*> winners = offerAgent(
+        agentId, tree, nowMs, state, &shares, quotas, offers);
 
-    for (const auto& entry : order) {
-      const Client& client = *entry.second;
-      const Pair pair{client.frameworkId, client.role, agentId};
-
-      if (admitPair(*state, pair) != wire::OUTCOME_REASON_UNSPECIFIED) {
-        continue;
-      }
-
-      const Verdict verdict = finish(
-          *state,
-          pair,
-          withoutOffered(wanted(*state, pair, scope), sharedOffered),
-          *quotas,
-          nowMs);
-
-      if (verdict.reason != wire::OUTCOME_REASON_OFFERED) {
-        continue;
-      }
-
-      Resources given = verdict.given;
-      sharedOffered += given.shared();
-      quotas->charge(client.role, given);
-      given.allocate(client.role);
-      state->ledger.hold(client.frameworkId, agentId, given);
-      shares.charge(client.frameworkId, given);
-      (*offers)[client.frameworkId][client.role][agentId] += given;
-      winners.push_back(&client);
-
-      if (!hasAnything(*state, agentId, scope)) {
-        break;
-      }
+    for (Tree::Node* node : winners) {
+      ++served[node->client->role];
+      ++served[node->key];
+      tree.update(node);
     }
-
-    if (winners.empty()) {
-      continue;
-    }
-
-    for (const Client* client : winners) {
-      ++served[client->role];
-      ++served[keyOf(client->role, client->frameworkId)];
-    }
-
-    for (auto& entry : order) {
-      entry.first = rankOf(*state, shares, served, *entry.second);
-    }
-    std::sort(order.begin(), order.end());
   }
 }
 

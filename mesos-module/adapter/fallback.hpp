@@ -7,18 +7,6 @@
 namespace allocator {
 namespace adapter {
 
-// What a cycle of the module's own hands out.
-enum class Scope
-{
-  // Everything: there is no sidecar to decide.
-  ALL,
-
-  // Only what sidecars do not decide on: reserved and revocable
-  // resources, volumes, those of resource providers.
-  SPECIAL,
-};
-
-
 // Weighted dominant resource fairness over the same books and gates as
 // for a sidecar's decisions. As Mesos's own allocator it goes over the
 // agents in random order and gives each as a whole to whoever comes
@@ -35,7 +23,6 @@ public:
   void allocate(
       Cluster* state,
       const std::vector<SlaveID>& candidates,
-      Scope scope,
       QuotaBook* quotas,
       int64_t nowMs,
       hashmap<FrameworkID, Offers>* offers);

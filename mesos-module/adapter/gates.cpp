@@ -4,7 +4,6 @@
 
 #include "adapter/chop.hpp"
 
-using std::map;
 using std::string;
 using std::vector;
 
@@ -37,6 +36,35 @@ bool isRemote(const Cluster& state, const SlaveInfo& info)
 
   return info.domain().fault_domain().region().name() !=
     state.options.domain->fault_domain().region().name();
+}
+
+
+// `given` consists of what was free on the agent, perhaps made smaller.
+bool isAll(
+    const Cluster& state,
+    const SlaveID& agentId,
+    const Resources& given)
+{
+  const Ledger::Agent* books = state.ledger.find(agentId);
+
+  if (books == nullptr || given.size() != books->available().size()) {
+    return false;
+  }
+
+  int64_t difference = 0;
+  for (const Resource& resource : books->available()) {
+    // However often it is offered, a shared volume stays free.
+    if (resource.has_shared()) {
+      return false;
+    }
+    difference += amountOf(resource);
+  }
+
+  for (const Resource& resource : given) {
+    difference -= amountOf(resource);
+  }
+
+  return difference == 0;
 }
 
 
@@ -188,6 +216,7 @@ Verdict finish(
 
   Verdict verdict;
   verdict.given = quotas.bounded(pair.role, wanted, &byLimit, &byHeadroom);
+  verdict.bounded = byLimit || byHeadroom;
 
   if (!reachesMinimum(
           state,
@@ -205,6 +234,7 @@ Verdict finish(
     return refuse(wire::OUTCOME_REASON_FILTERED);
   }
 
+  verdict.all = isAll(state, pair.agentId, verdict.given);
   verdict.reason = wire::OUTCOME_REASON_OFFERED;
   return verdict;
 }
@@ -213,7 +243,7 @@ Verdict finish(
 Verdict judge(
     const Cluster& state,
     const Pair& pair,
-    const map<uint32_t, int64_t>& wanted,
+    const Amounts& wanted,
     const QuotaBook& quotas,
     int64_t nowMs)
 {
@@ -244,8 +274,9 @@ Verdict judge(
     return refuse(wire::OUTCOME_REASON_MALFORMED);
   }
 
+  Amounts left = wanted;
   const Resources taken =
-    chop(pool(state, pair), wanted, state.handles.kinds);
+    chop(pool(state, pair), state.handles.kinds, &left);
 
   if (taken.empty()) {
     return refuse(wire::OUTCOME_REASON_NOTHING_AVAILABLE);
@@ -254,15 +285,13 @@ Verdict judge(
   Verdict verdict = finish(state, pair, taken, quotas, nowMs);
 
   if (verdict.reason == wire::OUTCOME_REASON_OFFERED) {
-    map<uint32_t, int64_t> missing = wanted;
-    for (const Resource& resource : verdict.given) {
-      missing[state.handles.kinds.find(resource).get()] -= amountOf(resource);
-    }
+    const bool missing = std::any_of(
+        left.begin(), left.end(), [](const Amounts::value_type& entry) {
+          return entry.second != 0;
+        });
 
-    for (const auto& entry : missing) {
-      if (entry.second != 0) {
-        verdict.reason = wire::OUTCOME_REASON_PARTIAL;
-      }
+    if (missing || verdict.bounded) {
+      verdict.reason = wire::OUTCOME_REASON_PARTIAL;
     }
   }
 

@@ -23,6 +23,12 @@ struct Verdict
 
   // What is to be offered, not allocated yet; empty where nothing is.
   Resources given;
+
+  // Whether that is all that is free on the agent.
+  bool all = false;
+
+  // Whether quotas made it smaller.
+  bool bounded = false;
 };
 
 
@@ -69,7 +75,7 @@ Verdict finish(
 Verdict judge(
     const Cluster& state,
     const Pair& pair,
-    const std::map<uint32_t, int64_t>& wanted,
+    const Amounts& wanted,
     const QuotaBook& quotas,
     int64_t nowMs);
 

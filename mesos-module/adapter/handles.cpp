@@ -1,7 +1,12 @@
 #include "adapter/handles.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
+
+#include "adapter/text.hpp"
+
+#include "client/decisions.hpp"
 
 using std::string;
 using std::vector;
@@ -30,11 +35,12 @@ void describeReservations(const Resource& resource, wire::Kind* kind)
         info.type() == Resource::ReservationInfo::STATIC
           ? wire::Reservation::TYPE_STATIC
           : wire::Reservation::TYPE_DYNAMIC);
-    reservation->set_role(info.role());
-    reservation->set_principal(info.principal());
+    reservation->set_role(toText(info.role()));
+    reservation->set_principal(toText(info.principal()));
 
     for (const mesos::Label& label : info.labels().labels()) {
-      (*reservation->mutable_labels())[label.key()] = label.value();
+      (*reservation->mutable_labels())[toText(label.key())] =
+        toText(label.value());
     }
   }
 }
@@ -66,16 +72,18 @@ void describeDisk(const Resource& resource, wire::Kind* kind)
 {
   const Resource::DiskInfo& info = resource.disk();
   wire::Disk* disk = kind->mutable_disk();
-  disk->set_persistence_id(info.persistence().id());
+  disk->set_persistence_id(toText(info.persistence().id()));
   disk->set_atomic(isAtomic(resource));
 
   if (info.has_source()) {
     const Resource::DiskInfo::Source& source = info.source();
     disk->set_source(sourceOf(source));
-    disk->set_profile(source.profile());
+    disk->set_profile(toText(source.profile()));
     disk->set_source_id(
-        source.has_id() ? source.id()
-          : source.has_mount() ? source.mount().root() : source.path().root());
+        toText(
+            source.has_id() ? source.id()
+              : source.has_mount() ? source.mount().root()
+              : source.path().root()));
   }
 }
 
@@ -83,14 +91,14 @@ void describeDisk(const Resource& resource, wire::Kind* kind)
 wire::Kind describe(const Resource& resource)
 {
   wire::Kind kind;
-  kind.set_name(resource.name());
+  kind.set_name(toText(resource.name()));
   kind.set_type(
       resource.type() == mesos::Value::RANGES ? wire::VALUE_TYPE_RANGES
         : resource.type() == mesos::Value::SET ? wire::VALUE_TYPE_SET
         : wire::VALUE_TYPE_SCALAR);
   kind.set_revocable(resource.has_revocable());
   kind.set_shared(resource.has_shared());
-  kind.set_provider_id(resource.provider_id().value());
+  kind.set_provider_id(toText(resource.provider_id().value()));
   describeReservations(resource, &kind);
 
   if (resource.has_disk()) {
@@ -113,7 +121,14 @@ bool isPlain(const Resource& resource)
 
 int64_t thousandths(const mesos::Value::Scalar& scalar)
 {
-  return std::llround(scalar.value() * 1000);
+  const double value = scalar.value() * 1000;
+
+  if (!(value > 0)) {
+    return 0;
+  }
+
+  constexpr double MOST = static_cast<double>(client::AMOUNT_MAX);
+  return value < MOST ? std::llround(value) : client::AMOUNT_MAX;
 }
 
 
@@ -123,11 +138,13 @@ int64_t amountOf(const Resource& resource)
     case mesos::Value::SCALAR:
       return thousandths(resource.scalar());
     case mesos::Value::RANGES: {
-      int64_t count = 0;
+      constexpr uint64_t MOST = client::AMOUNT_MAX / 1000;
+      uint64_t count = 0;
       for (const mesos::Value::Range& range : resource.ranges().range()) {
-        count += static_cast<int64_t>(range.end() - range.begin()) + 1;
+        const uint64_t more = range.end() - range.begin();
+        count = more < MOST ? std::min(MOST, count + more + 1) : MOST;
       }
-      return count * 1000;
+      return static_cast<int64_t>(count * 1000);
     }
     case mesos::Value::SET:
       return int64_t(1000) * resource.set().item_size();
@@ -201,7 +218,7 @@ uint32_t RoleTable::bind(const string& path)
 
   wire::Role role;
   role.set_role(table.bind(path));
-  role.set_path(path);
+  role.set_path(toText(path));
   fresh.push_back(role);
   return role.role();
 }

@@ -38,11 +38,13 @@ public:
     return handle;
   }
 
-  void release(const Id& id)
+  // `batch` is the one that tells of the end.
+  void release(const Id& id, uint64_t batch = 0)
   {
     auto found = handles.find(id);
     if (found != handles.end()) {
       rows[found->second - 1] = Row();
+      rows[found->second - 1].batch = batch;
       free.push(found->second);
       handles.erase(found);
     }
@@ -72,6 +74,14 @@ public:
   uint64_t batch(uint32_t handle) const
   {
     return id(handle) == nullptr ? 0 : rows[handle - 1].batch;
+  }
+
+  // Whether the number was bound as far as somebody knew who was told all
+  // batches up to `known`, and none after.
+  bool excused(uint32_t handle, uint64_t known) const
+  {
+    return handle != NONE && handle <= rows.size() &&
+      rows[handle - 1].batch > known;
   }
 
   void clear()
@@ -161,6 +171,7 @@ struct Handles
 // Neither reserved, revocable, shared, a special disk nor of a provider.
 bool isPlain(const Resource& resource);
 
+// From 0 to the largest amount of the protocol, whatever the value is.
 int64_t thousandths(const mesos::Value::Scalar& scalar);
 
 

@@ -1,11 +1,62 @@
 #include "adapter/ledger.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include "adapter/handles.hpp"
 
 using std::vector;
 
 namespace allocator {
 namespace adapter {
+
+namespace {
+
+// Whether two objects are plain and the same; cheap, and not sure where it
+// says no.
+bool isSame(const Resource& one, const Resource& other)
+{
+  if (!isPlain(one) || !isPlain(other) || one.type() != other.type() ||
+      one.name() != other.name() ||
+      one.allocation_info().role() != other.allocation_info().role()) {
+    return false;
+  }
+
+  if (one.type() == mesos::Value::SCALAR) {
+    return thousandths(one.scalar()) == thousandths(other.scalar());
+  }
+
+  if (one.type() != mesos::Value::RANGES ||
+      one.ranges().range_size() != other.ranges().range_size()) {
+    return false;
+  }
+
+  for (int i = 0; i < one.ranges().range_size(); ++i) {
+    const mesos::Value::Range& range = one.ranges().range(i);
+    if (range.begin() != other.ranges().range(i).begin() ||
+        range.end() != other.ranges().range(i).end()) {
+      return false;
+    }
+  }
+
+  return true;
+}
+
+
+bool isSame(const Resources& one, const Resources& other)
+{
+  return one.size() == other.size() &&
+    std::equal(
+        one.begin(),
+        one.end(),
+        other.begin(),
+        [](const Resource& mine, const Resource& yours) {
+          return isSame(mine, yours);
+        });
+}
+
+} // namespace {
+
 
 const Resources& Ledger::Agent::available() const
 {
@@ -48,6 +99,7 @@ void Ledger::setTotal(const SlaveID& agentId, const Resources& total)
   if (row != rows.end()) {
     row->second.total = total;
     row->second.stale = true;
+    row->second.wholeRole.clear();
   }
 }
 
@@ -74,6 +126,47 @@ void Ledger::hold(
 }
 
 
+Resources Ledger::offer(
+    const FrameworkID& frameworkId,
+    const SlaveID& agentId,
+    const std::string& role,
+    const Resources& given,
+    bool all)
+{
+  auto row = rows.find(agentId);
+
+  if (row == rows.end()) {
+    return Resources();
+  }
+
+  Agent& agent = row->second;
+
+  if (!all || !agent.held.empty()) {
+    Resources allocated = given;
+    allocated.allocate(role);
+    agent.held[frameworkId] += allocated;
+
+    if (all) {
+      agent.cached = Resources();
+    } else if (!agent.stale) {
+      agent.cached -= given.nonShared();
+    }
+
+    return allocated;
+  }
+
+  if (agent.wholeRole != role) {
+    agent.whole = agent.total;
+    agent.whole.allocate(role);
+    agent.wholeRole = role;
+  }
+
+  agent.held[frameworkId] = agent.whole;
+  agent.cached = Resources();
+  return agent.whole;
+}
+
+
 Resources Ledger::release(
     const FrameworkID& frameworkId,
     const SlaveID& agentId,
@@ -92,16 +185,26 @@ Resources Ledger::release(
     return Resources();
   }
 
-  const Resources left = held->second - resources;
-  const Resources released = held->second - left;
-
-  if (left.empty()) {
-    agent.held.erase(held);
-  } else {
-    held->second = left;
+  // Mostly all of it comes back.
+  Resources left;
+  if (!isSame(held->second, resources)) {
+    left = held->second - resources;
   }
 
-  agent.stale = true;
+  if (!left.empty()) {
+    const Resources released = held->second - left;
+    held->second = left;
+    agent.stale = true;
+    return released;
+  }
+
+  const Resources released = std::move(held->second);
+  agent.held.erase(held);
+  agent.stale = !agent.held.empty();
+  if (!agent.stale) {
+    agent.cached = agent.total;
+  }
+
   return released;
 }
 
@@ -157,6 +260,7 @@ Try<Nothing> Ledger::convertHeld(
   }
 
   agent.total = total.get();
+  agent.wholeRole.clear();
   held->second -= offered;
   held->second += converted.get();
 
@@ -201,6 +305,7 @@ Try<Nothing> Ledger::convertFree(
   }
 
   agent.total = total.get();
+  agent.wholeRole.clear();
   agent.stale = true;
   return Nothing();
 }

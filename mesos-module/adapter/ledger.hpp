@@ -26,6 +26,11 @@ public:
 
     mutable Resources cached;
     mutable bool stale = true;
+
+    // The total as allocated to the role that last had all of it: to
+    // allocate costs a copy of every object, and idle agents go round.
+    std::string wholeRole;
+    Resources whole;
   };
 
   void addAgent(const SlaveID& agentId, const Resources& total);
@@ -37,6 +42,15 @@ public:
       const FrameworkID& frameworkId,
       const SlaveID& agentId,
       const Resources& resources);
+
+  // Allocates `given`, which is free there, to the role and holds it.
+  // `all` says that nothing else is free. Gives what is held now.
+  Resources offer(
+      const FrameworkID& frameworkId,
+      const SlaveID& agentId,
+      const std::string& role,
+      const Resources& given,
+      bool all);
 
   // Gives what was really held of `resources`.
   Resources release(

@@ -21,6 +21,8 @@ public:
       FrameworkID, hashmap<SlaveID, mesos::UnavailableResources>>;
 
   // Begins or ends a schedule; answers and filters of before are void.
+  bool empty() const { return schedules.empty(); }
+
   void set(
       const SlaveID& agentId,
       const Option<Unavailability>& unavailability);

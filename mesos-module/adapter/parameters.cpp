@@ -83,7 +83,6 @@ map<string, Reader> readers(Parameters* p)
      number(&p->transport.queueBytesMax, 1 << 20, int64_t(1) << 34)},
     {"fallback", boolean(&p->fallback)},
     {"fallback_after_ms", number(&p->fallbackAfter, 10, HOUR_MS)},
-    {"offer_special", boolean(&p->offerSpecial)},
     {"bad_decisions_max", number(&p->badDecisionsMax, 1, 1 << 30)},
     {"breaker_pause_ms", number(&p->breakerPause, 100, HOUR_MS)},
   };

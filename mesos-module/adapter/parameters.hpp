@@ -25,10 +25,6 @@ struct Parameters
   bool fallback = true;
   client::Duration fallbackAfter{1000};
 
-  // Resources that sidecars do not decide on (reserved, revocable,
-  // volumes, providers) are offered by the module.
-  bool offerSpecial = true;
-
   // So many bad decisions within ten seconds end the session; the next
   // one begins after the pause.
   size_t badDecisionsMax = 1000;

@@ -77,6 +77,7 @@ void AllocatorProcess::recover(
 
   if (!quotas.empty() && expectedAgents > state.agents.size()) {
     state.recovering = true;
+    tellPause();
     process::delay(
         state.options.recoveryTimeout, self(), &AllocatorProcess::endRecovery);
 
@@ -102,18 +103,19 @@ void AllocatorProcess::endRecovery()
 
 void AllocatorProcess::pause()
 {
-  if (!state.paused) {
-    state.paused = true;
-    tellPause();
-  }
+  // Sidecars need not know: no cycle is asked for within a bracket.
+  state.paused = true;
 }
 
 
 void AllocatorProcess::resume()
 {
-  if (state.paused) {
-    state.paused = false;
-    tellPause();
+  state.paused = false;
+
+  while (!unjudged.empty()) {
+    const client::Decisions decisions = std::move(unjudged.front());
+    unjudged.pop_front();
+    decided(decisions);
   }
 }
 
@@ -148,7 +150,7 @@ void AllocatorProcess::batch()
   const int64_t now = nowMs();
   batchMs = std::min(now, batchDueMs);
   state.filters.expire(batchMs.get());
-  allocate(allAgents(), true);
+  allocate({}, true);
   batchMs = None();
 
   batchDueMs =
@@ -187,9 +189,7 @@ void AllocatorProcess::runTriggered()
   const bool all = candidatesAll;
   vector<SlaveID> agents;
 
-  if (all) {
-    agents = allAgents();
-  } else {
+  if (!all) {
     for (const SlaveID& agentId : candidates) {
       if (state.agents.contains(agentId)) {
         agents.push_back(agentId);
@@ -200,7 +200,7 @@ void AllocatorProcess::runTriggered()
   candidates.clear();
   candidatesAll = false;
 
-  if (!agents.empty()) {
+  if (all || !agents.empty()) {
     allocate(agents, all);
   }
 }
@@ -213,7 +213,7 @@ bool AllocatorProcess::served() const
 }
 
 
-void AllocatorProcess::allocate(const vector<SlaveID>& agents, bool all)
+void AllocatorProcess::allocate(const vector<SlaveID>& some, bool all)
 {
   if (state.held()) {
     return;
@@ -221,10 +221,12 @@ void AllocatorProcess::allocate(const vector<SlaveID>& agents, bool all)
 
   ++cycles;
 
+  // Tens of thousands of ids are listed only where somebody reads them.
+  const bool listed = all && !(served() && maintenance.empty());
+  const vector<SlaveID> agents = listed ? allAgents() : some;
+
   if (served()) {
-    if (parameters.offerSpecial) {
-      allocateHere(agents, Scope::SPECIAL);
-    }
+    tellRows();
 
     vector<uint32_t> handles;
     if (!all) {
@@ -237,7 +239,7 @@ void AllocatorProcess::allocate(const vector<SlaveID>& agents, bool all)
     watch();
   } else if (parameters.fallback) {
     ++fallbackCycles;
-    allocateHere(agents, Scope::ALL);
+    allocateHere(agents);
   }
 
   const Maintenance::InverseOffers inverse =
@@ -279,19 +281,16 @@ void AllocatorProcess::noticeSilence()
     watch();
   } else if (!state.held()) {
     ++fallbackCycles;
-    allocateHere(allAgents(), Scope::ALL);
+    allocateHere(allAgents());
   }
 }
 
 
-void AllocatorProcess::allocateHere(
-    const vector<SlaveID>& agents,
-    Scope scope)
+void AllocatorProcess::allocateHere(const vector<SlaveID>& agents)
 {
   QuotaBook quotas(state);
   hashmap<FrameworkID, Offers> offers;
-  fallback.allocate(
-      &state, agents, scope, &quotas, allocationMs(), &offers);
+  fallback.allocate(&state, agents, &quotas, allocationMs(), &offers);
 
   // The sidecar did not decide on these, so it is told as of any use.
   for (const auto& framework : offers) {

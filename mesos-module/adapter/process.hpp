@@ -9,6 +9,7 @@
 #include <process/process.hpp>
 
 #include "adapter/fallback.hpp"
+#include "adapter/holdings.hpp"
 #include "adapter/maintenance.hpp"
 #include "adapter/parameters.hpp"
 #include "adapter/state.hpp"
@@ -162,7 +163,7 @@ private:
   void trigger(const SlaveID& agentId);
   void runTriggered();
   void allocate(const std::vector<SlaveID>& candidates, bool all);
-  void allocateHere(const std::vector<SlaveID>& candidates, Scope scope);
+  void allocateHere(const std::vector<SlaveID>& candidates);
   void send(const hashmap<FrameworkID, Offers>& offers);
   bool served() const;
   void watch();
@@ -184,7 +185,15 @@ private:
       const client::Decisions& decisions,
       size_t row,
       const QuotaBook& quotas,
+      int64_t clockMs,
       Pair* pair) const;
+  bool isBad(
+      const client::Decisions& decisions,
+      size_t row,
+      wire::OutcomeReason reason) const;
+  std::vector<int64_t> amountsOf(
+      const Resources& given,
+      const client::Decisions& decisions);
   void countBad(size_t bad);
   void closeBreaker();
 
@@ -198,6 +207,14 @@ private:
   // Tells the sidecar, with the handles that are new. Gives the number of
   // the batch, or 0 where nobody listens.
   uint64_t tell(wire::Event&& event);
+
+  // Tells of new kinds and roles.
+  void define();
+
+  // Tells what waits in `untold`: soon, or now.
+  void tellSoon();
+  void tellRowsNow();
+  void tellRows();
 
   void tellHold(
       const FrameworkID& frameworkId,
@@ -228,6 +245,13 @@ private:
 
   std::unique_ptr<client::Client> client;
   bool following = false; // A session has a snapshot, or is getting one.
+  uint64_t failures = 0;  // Attempts since there was a session.
+
+  Untold untold;
+  bool tellingSoon = false;
+
+  // Decisions that came while the master's calls had the books.
+  std::deque<client::Decisions> unjudged;
 
   // When the next batch is due; and the time that the one under way
   // counts as run at.
@@ -249,6 +273,7 @@ private:
   uint64_t breakerTrips = 0;
   uint64_t fallbackCycles = 0;
   uint64_t cycles = 0;
+  uint64_t misfits = 0; // Operations that did not fit the books.
 
   std::unique_ptr<Metrics> metrics;
 };

@@ -7,6 +7,7 @@
 #include <mesos/attributes.hpp>
 
 #include "adapter/convert.hpp"
+#include "adapter/text.hpp"
 
 using std::string;
 using std::vector;
@@ -73,8 +74,8 @@ void AllocatorProcess::removeSlave(const SlaveID& agentId)
 
   wire::Event event;
   event.mutable_remove_agent()->set_agent(state.handles.agents.bind(agentId));
-  tell(std::move(event));
-  state.handles.agents.release(agentId);
+  const uint64_t batch = tell(std::move(event));
+  state.handles.agents.release(agentId, batch);
 }
 
 
@@ -194,7 +195,7 @@ void AllocatorProcess::updateWhitelist(
   event.mutable_whitelist()->set_restricted(whitelist.isSome());
   if (whitelist.isSome()) {
     for (const string& hostname : whitelist.get()) {
-      event.mutable_whitelist()->add_hostnames(hostname);
+      event.mutable_whitelist()->add_hostnames(toText(hostname));
     }
   }
   tell(std::move(event));

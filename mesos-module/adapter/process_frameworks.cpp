@@ -6,6 +6,7 @@
 #include <glog/logging.h>
 
 #include "adapter/convert.hpp"
+#include "adapter/text.hpp"
 
 using std::set;
 using std::string;
@@ -59,8 +60,8 @@ void AllocatorProcess::removeFramework(const FrameworkID& frameworkId)
   wire::Event event;
   event.mutable_remove_framework()->set_framework(
       state.handles.frameworks.bind(frameworkId));
-  tell(std::move(event));
-  state.handles.frameworks.release(frameworkId);
+  const uint64_t batch = tell(std::move(event));
+  state.handles.frameworks.release(frameworkId, batch);
 }
 
 
@@ -239,7 +240,7 @@ void AllocatorProcess::updateWeights(const vector<mesos::WeightInfo>& weights)
   for (const mesos::WeightInfo& info : weights) {
     state.weights[info.role()] = info.weight();
     wire::Weight* weight = event.mutable_weights()->add_weights();
-    weight->set_role(info.role());
+    weight->set_role(toText(info.role()));
     weight->set_weight(info.weight());
   }
 
@@ -258,6 +259,10 @@ void AllocatorProcess::evaluate(
 {
   for (const string& role : framework->roles) {
     const bool now = framework->constraints.isAgentExcluded(role, agent.info);
+    if (!now && framework->excluded.empty()) {
+      continue;
+    }
+
     auto excluded = framework->excluded.find(role);
     const bool before = excluded != framework->excluded.end() &&
       excluded->second.contains(agentId);
@@ -292,6 +297,12 @@ void AllocatorProcess::updateExclusions(const FrameworkID& frameworkId)
         entry.first,
         entry.second,
         event.mutable_exclusions());
+
+    // A message must not become too large for the sidecar.
+    if (event.exclusions().framework_size() >= Untold::ROWS_MAX) {
+      tell(std::move(event));
+      event = wire::Event();
+    }
   }
 
   if (event.exclusions().framework_size() > 0) {

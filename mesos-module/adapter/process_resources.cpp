@@ -6,6 +6,7 @@
 #include <glog/logging.h>
 
 #include "adapter/convert.hpp"
+#include "adapter/holdings.hpp"
 
 using std::map;
 using std::string;
@@ -18,12 +19,13 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-using Amounts = map<uint32_t, int64_t>;
+// Changes of amounts by kind.
+using Changes = map<uint32_t, int64_t>;
 
 // `after` less `before`, where they differ.
-Amounts difference(const Amounts& before, const Amounts& after)
+Changes difference(const Changes& before, const Changes& after)
 {
-  Amounts result = after;
+  Changes result = after;
   for (const auto& entry : before) {
     result[entry.first] -= entry.second;
   }
@@ -36,7 +38,14 @@ Amounts difference(const Amounts& before, const Amounts& after)
 }
 
 
-void describe(const Amounts& change, wire::UpdateAllocation* update)
+Changes toChanges(const Resources& resources, KindTable* kinds)
+{
+  const Amounts amounts = toAmounts(resources, kinds);
+  return Changes(amounts.begin(), amounts.end());
+}
+
+
+void describe(const Changes& change, wire::UpdateAllocation* update)
 {
   for (const auto& entry : change) {
     wire::Amounts* side = entry.second < 0 ? update->mutable_consumed()
@@ -52,7 +61,7 @@ wire::Holdings row(
     uint32_t framework,
     uint32_t role,
     uint32_t agent,
-    const Amounts& amounts,
+    const Changes& amounts,
     int64_t sign)
 {
   wire::Holdings result;
@@ -92,27 +101,28 @@ void AllocatorProcess::updateAllocation(
   KindTable* kinds = &state.handles.kinds;
   auto amountsHeld = [&]() {
     auto held = books->held.find(frameworkId);
-    return held == books->held.end() ? Amounts()
-                                     : toAmounts(held->second, kinds);
+    return held == books->held.end() ? Changes()
+                                     : toChanges(held->second, kinds);
   };
 
-  const Amounts totalBefore = toAmounts(books->total, kinds);
-  const Amounts heldBefore = amountsHeld();
+  const Changes totalBefore = toChanges(books->total, kinds);
+  const Changes heldBefore = amountsHeld();
   const Try<Nothing> converted =
     state.ledger.convertHeld(frameworkId, agentId, offered, conversions);
 
   if (converted.isError()) {
     LOG(ERROR) << "Operations of framework " << frameworkId << " on agent "
                << agentId << " do not fit the books: " << converted.error();
+    ++misfits;
     return;
   }
 
-  const Amounts ofTotal =
-    difference(totalBefore, toAmounts(books->total, kinds));
-  const Amounts ofHeld = difference(heldBefore, amountsHeld());
+  const Changes ofTotal =
+    difference(totalBefore, toChanges(books->total, kinds));
+  const Changes ofHeld = difference(heldBefore, amountsHeld());
 
   // More, or fewer, copies of a shared volume change what is held only.
-  const Amounts copies = difference(ofTotal, ofHeld);
+  const Changes copies = difference(ofTotal, ofHeld);
   const uint32_t framework = state.handles.frameworks.bind(frameworkId);
   const uint32_t role = state.handles.roles.bind(roles.begin()->first);
   const uint32_t agent = state.handles.agents.bind(agentId);
@@ -155,7 +165,7 @@ Future<Nothing> AllocatorProcess::updateAvailable(
   }
 
   KindTable* kinds = &state.handles.kinds;
-  const Amounts before = toAmounts(books->total, kinds);
+  const Changes before = toChanges(books->total, kinds);
   const Try<Nothing> converted =
     state.ledger.convertFree(agentId, operations);
 
@@ -167,7 +177,7 @@ Future<Nothing> AllocatorProcess::updateAvailable(
   event.mutable_update_allocation()->set_agent(
       state.handles.agents.bind(agentId));
   describe(
-      difference(before, toAmounts(books->total, kinds)),
+      difference(before, toChanges(books->total, kinds)),
       event.mutable_update_allocation());
   tell(std::move(event));
 
@@ -192,26 +202,21 @@ void AllocatorProcess::transitionOfferedToAllocated(
   uint32_t framework = 0;
   size_t holders = 0;
   for (const auto& held : books->held) {
-    if (held.second.contains(resources)) {
+    if (books->held.size() == 1 || held.second.contains(resources)) {
       ++holders;
       framework = state.handles.frameworks.bind(held.first);
     }
   }
 
-  HoldingsWriter writer(&state.handles);
   for (const auto& entry : byRole(resources)) {
-    writer.add(
+    untold.transition(
         holders == 1 ? framework : 0,
         state.handles.roles.bind(entry.first),
         state.handles.agents.bind(agentId),
-        entry.second);
+        toAmounts(entry.second, &state.handles.kinds));
   }
 
-  for (const auto& group : writer.groups()) {
-    wire::Event event;
-    *event.mutable_transition() = group.second;
-    tell(std::move(event));
-  }
+  tellSoon();
 }
 
 
@@ -222,18 +227,18 @@ void AllocatorProcess::recoverResources(
     const Option<mesos::Filters>& filters,
     bool isAllocated)
 {
-  if (resources.empty() || !state.agents.contains(agentId)) {
+  if (resources.empty() || state.ledger.find(agentId) == nullptr) {
     return; // What was on the agent went with it.
   }
 
   const Resources released =
     state.ledger.release(frameworkId, agentId, resources);
 
-  auto framework = state.frameworks.find(frameworkId);
   const int64_t refuseMs = filters.isSome() ? refusalMs(filters.get()) : -1;
+  auto framework =
+    refuseMs > 0 ? state.frameworks.find(frameworkId) : state.frameworks.end();
 
-  if (refuseMs > 0 && framework != state.frameworks.end() &&
-      framework->second.active) {
+  if (framework != state.frameworks.end() && framework->second.active) {
     for (const auto& entry : byRole(resources)) {
       if (framework->second.roles.count(entry.first) > 0) {
         Resources refused = entry.second;
@@ -248,18 +253,17 @@ void AllocatorProcess::recoverResources(
     return;
   }
 
-  HoldingsWriter writer(&state.handles);
-  writer.add(frameworkId, agentId, released);
-
-  for (const auto& group : writer.groups()) {
-    wire::Event event;
-    *event.mutable_release()->mutable_released() = group.second;
-    for (int i = 0; i < group.second.framework_size(); ++i) {
-      event.mutable_release()->add_refuse_ms(refuseMs);
-      event.mutable_release()->add_allocated(isAllocated);
-    }
-    tell(std::move(event));
+  for (const auto& entry : byRole(released)) {
+    untold.release(
+        state.handles.frameworks.bind(frameworkId),
+        state.handles.roles.bind(entry.first),
+        state.handles.agents.find(agentId),
+        toAmounts(entry.second, &state.handles.kinds),
+        refuseMs,
+        isAllocated);
   }
+
+  tellSoon();
 }
 
 } // namespace adapter {

@@ -17,10 +17,10 @@
 #include <stout/uuid.hpp>
 
 #include "adapter/convert.hpp"
+#include "adapter/holdings.hpp"
 
 #include "client/transport.hpp"
 
-using std::map;
 using std::string;
 using std::unique_ptr;
 using std::vector;
@@ -29,8 +29,6 @@ namespace allocator {
 namespace adapter {
 
 constexpr int64_t BREAKER_WINDOW_MS = 10000;
-
-constexpr char MODULE_VERSION[] = "0.1.0";
 
 
 void AllocatorProcess::startClient()
@@ -76,21 +74,76 @@ uint64_t AllocatorProcess::tell(wire::Event&& event)
     return 0;
   }
 
+  tellRows();
+  define();
+  return client->submit(std::move(event));
+}
+
+
+void AllocatorProcess::define()
+{
+  // A message must not become too large for the sidecar.
+  constexpr size_t BYTES = 64 << 10;
+
   vector<wire::Kind> kinds = state.handles.kinds.takeNew();
   vector<wire::Role> roles = state.handles.roles.takeNew();
+  wire::Event event;
+  size_t bytes = 0;
 
-  if (!kinds.empty() || !roles.empty()) {
-    wire::Event define;
-    for (wire::Kind& kind : kinds) {
-      define.mutable_define()->add_kinds()->Swap(&kind);
+  auto submit = [&](size_t more) {
+    if (bytes > 0 && bytes + more > BYTES) {
+      client->submit(std::move(event));
+      event = wire::Event();
+      bytes = 0;
     }
-    for (wire::Role& role : roles) {
-      define.mutable_define()->add_roles()->Swap(&role);
-    }
-    client->submit(std::move(define));
+    bytes += more;
+  };
+
+  for (wire::Kind& kind : kinds) {
+    submit(kind.ByteSizeLong());
+    event.mutable_define()->add_kinds()->Swap(&kind);
   }
 
-  return client->submit(std::move(event));
+  for (wire::Role& role : roles) {
+    submit(role.ByteSizeLong());
+    event.mutable_define()->add_roles()->Swap(&role);
+  }
+
+  if (bytes > 0) {
+    client->submit(std::move(event));
+  }
+}
+
+
+void AllocatorProcess::tellSoon()
+{
+  if (untold.size() >= static_cast<size_t>(Untold::ROWS_MAX)) {
+    tellRows();
+  } else if (!tellingSoon) {
+    // Behind what the master has said by then.
+    tellingSoon = true;
+    process::dispatch(self(), &AllocatorProcess::tellRowsNow);
+  }
+}
+
+
+void AllocatorProcess::tellRowsNow()
+{
+  tellingSoon = false;
+  tellRows();
+}
+
+
+void AllocatorProcess::tellRows()
+{
+  if (!following || untold.size() == 0) {
+    return;
+  }
+
+  define();
+  for (wire::Event& event : untold.take()) {
+    client->submit(std::move(event));
+  }
 }
 
 
@@ -117,13 +170,14 @@ void AllocatorProcess::tellHold(
 void AllocatorProcess::tellPause()
 {
   wire::Event event;
-  event.mutable_pause()->set_paused(state.held());
+  event.mutable_pause()->set_paused(state.recovering);
   tell(std::move(event));
 }
 
 
 void AllocatorProcess::connected(const wire::Welcome& welcome)
 {
+  failures = 0;
   LOG(INFO) << "Sidecar " << welcome.sidecar_id() << " (version "
             << welcome.sidecar_version() << ") decides on offers from now on";
 }
@@ -132,8 +186,14 @@ void AllocatorProcess::connected(const wire::Welcome& welcome)
 void AllocatorProcess::ended(const client::Client::End& end)
 {
   following = false;
+  untold.clear();
+  unjudged.clear();
 
-  LOG(WARNING) << (end.wasConnected ? "The session with the sidecar ended"
+  // Where nobody comes for hours, not every attempt is worth a line.
+  const bool worth = failures < 4 || (failures & (failures - 1)) == 0;
+  ++failures;
+
+  LOG_IF(WARNING, worth) << (end.wasConnected ? "The session with the sidecar ended"
                                     : "There is no session with a sidecar")
                << " (" << client::causeName(end.cause) << "): " << end.reason
                << "; trying again in " << end.retryIn.count() << " ms, "
@@ -151,6 +211,7 @@ Verdict AllocatorProcess::decide(
     const client::Decisions& decisions,
     size_t row,
     const QuotaBook& quotas,
+    int64_t clockMs,
     Pair* pair) const
 {
   const Handles& handles = state.handles;
@@ -178,70 +239,110 @@ Verdict AllocatorProcess::decide(
     return verdict;
   }
 
-  *pair = Pair{*frameworkId, *role, *agentId};
+  pair->frameworkId = *frameworkId;
+  pair->role = *role;
+  pair->agentId = *agentId;
 
-  map<uint32_t, int64_t> wanted;
+  Amounts wanted;
+  wanted.reserve(decisions.kinds());
   for (size_t column = 0; column < decisions.kinds(); ++column) {
     const int64_t amount = decisions.amount(row, column);
     if (amount != 0) {
-      wanted[decisions.kind(column)] = amount;
+      wanted.emplace_back(decisions.kind(column), amount);
     }
   }
 
-  return judge(state, *pair, wanted, quotas, nowMs());
+  return judge(state, *pair, wanted, quotas, clockMs);
+}
+
+
+// Whether a sidecar that knows what it was told cannot have decided this.
+bool AllocatorProcess::isBad(
+    const client::Decisions& decisions,
+    size_t row,
+    wire::OutcomeReason reason) const
+{
+  switch (reason) {
+    case wire::OUTCOME_REASON_MALFORMED:
+      return true;
+    case wire::OUTCOME_REASON_BAD_ROLE:
+      return state.handles.roles.path(decisions.role(row)) == nullptr;
+    case wire::OUTCOME_REASON_UNKNOWN_AGENT:
+      return !state.handles.agents.excused(
+          decisions.agent(row), decisions.sequence);
+    case wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK:
+      return !state.handles.frameworks.excused(
+          decisions.framework(row), decisions.sequence);
+    default:
+      return false;
+  }
 }
 
 
 void AllocatorProcess::decided(const client::Decisions& decisions)
 {
+  // A bracket of the master's calls lasts for microseconds; what comes
+  // within one is judged after it.
+  if (state.paused) {
+    unjudged.push_back(decisions);
+    return;
+  }
+
   QuotaBook quotas(state);
   hashmap<FrameworkID, Offers> offers;
   client::Outcomes outcomes(decisions);
+  const int64_t clockMs = nowMs();
   size_t bad = 0;
+  Pair pair;
 
   for (size_t row = 0; row < decisions.size(); ++row) {
-    Pair pair;
-    const Verdict verdict = decide(decisions, row, quotas, &pair);
+    const Verdict verdict = decide(decisions, row, quotas, clockMs, &pair);
 
-    switch (verdict.reason) {
-      case wire::OUTCOME_REASON_OFFERED:
-        outcomes.offered();
-        break;
-      case wire::OUTCOME_REASON_PARTIAL: {
-        map<uint32_t, int64_t> given =
-          toAmounts(verdict.given, &state.handles.kinds);
-        vector<int64_t> amounts;
-        for (size_t column = 0; column < decisions.kinds(); ++column) {
-          amounts.push_back(given[decisions.kind(column)]);
-        }
-        outcomes.partial(amounts);
-        break;
-      }
-      case wire::OUTCOME_REASON_MALFORMED:
-      case wire::OUTCOME_REASON_BAD_ROLE:
-      case wire::OUTCOME_REASON_UNKNOWN_AGENT:
-      case wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK:
-        ++bad;
-        outcomes.refused(verdict.reason);
-        continue;
-      default:
-        outcomes.refused(verdict.reason);
-        continue;
+    if (verdict.reason == wire::OUTCOME_REASON_OFFERED) {
+      outcomes.offered();
+    } else if (verdict.reason == wire::OUTCOME_REASON_PARTIAL) {
+      outcomes.partial(amountsOf(verdict.given, decisions));
+    } else {
+      outcomes.refused(verdict.reason);
+      bad += isBad(decisions, row, verdict.reason) ? 1 : 0;
+      continue;
     }
 
-    Resources given = verdict.given;
-    quotas.charge(pair.role, given);
-    given.allocate(pair.role);
-    state.ledger.hold(pair.frameworkId, pair.agentId, given);
-    offers[pair.frameworkId][pair.role][pair.agentId] += given;
+    quotas.charge(pair.role, verdict.given);
+    offers[pair.frameworkId][pair.role][pair.agentId] += state.ledger.offer(
+        pair.frameworkId,
+        pair.agentId,
+        pair.role,
+        verdict.given,
+        verdict.all);
   }
 
   if (decisions.size() > 0) {
+    tellRows();
     client->report(outcomes);
   }
 
   send(offers);
   countBad(bad);
+}
+
+
+vector<int64_t> AllocatorProcess::amountsOf(
+    const Resources& given,
+    const client::Decisions& decisions)
+{
+  const Amounts amounts = toAmounts(given, &state.handles.kinds);
+  vector<int64_t> result(decisions.kinds(), 0);
+
+  for (size_t column = 0; column < decisions.kinds(); ++column) {
+    for (const auto& entry : amounts) {
+      if (entry.first == decisions.kind(column)) {
+        result[column] = entry.second;
+      }
+    }
+  }
+
+  return result;
 }
 
 

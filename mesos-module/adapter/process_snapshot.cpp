@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "adapter/convert.hpp"
+#include "adapter/holdings.hpp"
+#include "adapter/text.hpp"
 
 using std::string;
 using std::vector;
@@ -28,6 +30,7 @@ void AllocatorProcess::rebindHandles()
 void AllocatorProcess::snapshot(client::SnapshotWriter* writer)
 {
   following = true;
+  untold.clear();
   rebindHandles();
 
   // Nouns are made before handles are told, for that binds them.
@@ -63,7 +66,7 @@ void AllocatorProcess::snapshot(client::SnapshotWriter* writer)
 
   for (const auto& entry : state.weights) {
     wire::Weight weight;
-    weight.set_role(entry.first);
+    weight.set_role(toText(entry.first));
     weight.set_weight(entry.second);
     writer->add(std::move(weight));
   }
@@ -88,12 +91,12 @@ void AllocatorProcess::snapshot(client::SnapshotWriter* writer)
     wire::Whitelist whitelist;
     whitelist.set_restricted(true);
     for (const string& hostname : state.whitelist.get()) {
-      whitelist.add_hostnames(hostname);
+      whitelist.add_hostnames(toText(hostname));
     }
     writer->add(std::move(whitelist));
   }
 
-  writer->setPaused(state.held());
+  writer->setPaused(state.recovering);
 }
 
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <mesos/mesos.hpp>
@@ -44,6 +45,9 @@ using AgentInfo = SlaveInfo;
 
 // Amounts by resource name, in thousandths.
 using Quantities = std::map<std::string, int64_t>;
+
+// Amounts by the number of the kind, in thousandths; each kind once.
+using Amounts = std::vector<std::pair<uint32_t, int64_t>>;
 
 // What one cycle offers to one framework: role, agent, resources.
 using Offers = hashmap<std::string, hashmap<SlaveID, Resources>>;

@@ -6,6 +6,12 @@ namespace allocator {
 namespace adapter {
 namespace {
 
+Resources chop(const Resources& pool, Amounts wanted, const KindTable& kinds)
+{
+  return adapter::chop(pool, kinds, &wanted);
+}
+
+
 class ChopTest : public ::testing::Test
 {
 protected:

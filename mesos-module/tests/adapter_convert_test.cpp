@@ -1,4 +1,5 @@
 #include "adapter/convert.hpp"
+#include "adapter/holdings.hpp"
 
 #include "adapter_world.hpp"
 

@@ -18,11 +18,11 @@ TEST(FiltersTest, ARefusalCoversTheSameAndLess)
   filters.add(ONE, "a", AGENT, parse("cpus:2;mem:100"), 5000, 0);
 
   EXPECT_TRUE(filters.covers(ONE, "a", AGENT, parse("cpus:2;mem:100"), 0));
-  EXPECT_TRUE(filters.covers(ONE, "a", AGENT, parse("cpus:1"), 5000));
+  EXPECT_TRUE(filters.covers(ONE, "a", AGENT, parse("cpus:1"), 4999));
   EXPECT_FALSE(filters.covers(ONE, "a", AGENT, parse("cpus:3"), 0));
   EXPECT_FALSE(filters.covers(ONE, "b", AGENT, parse("cpus:1"), 0));
   EXPECT_FALSE(filters.covers(ONE, "a", agentId("x"), parse("cpus:1"), 0));
-  EXPECT_FALSE(filters.covers(ONE, "a", AGENT, parse("cpus:1"), 5001));
+  EXPECT_FALSE(filters.covers(ONE, "a", AGENT, parse("cpus:1"), 5000));
 }
 
 

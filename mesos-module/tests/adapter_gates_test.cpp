@@ -2,7 +2,6 @@
 
 #include "adapter_world.hpp"
 
-using std::map;
 using std::string;
 using std::vector;
 
@@ -48,7 +47,7 @@ protected:
     state.ledger.addAgent(AGENT, parse(total));
   }
 
-  Verdict ask(const map<uint32_t, int64_t>& wanted)
+  Verdict ask(const Amounts& wanted)
   {
     const QuotaBook quotas(state);
     return judge(state, Pair{ONE, "eng", AGENT}, wanted, quotas, 0);
