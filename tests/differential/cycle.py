@@ -1,0 +1,208 @@
+"""One cycle of the model: two stages over agents, then roles, then their frameworks."""
+
+from collections.abc import Iterable
+
+from tests.differential.model import Agent, Client, Framework, Key, Model, Offers
+from tests.differential.resources import (
+    Bag,
+    Quantities,
+    Resource,
+    is_below,
+    minus,
+    path_of,
+    plus,
+    quantities,
+    scalars,
+    shrink,
+)
+from tests.differential.sorter import Sorter
+
+GUARANTEED, USUAL = 1, 2
+
+
+class Cycle:
+    """What is known, and changes, while a cycle runs."""
+
+    def __init__(self, model: Model, candidates: Iterable[int]) -> None:
+        self.model = model
+        self.agents = [number for number in sorted(candidates) if self._is_ready(number)]
+        self.offers: Offers = {}
+        self.shared_given: set[tuple[int, Resource]] = set()
+        self.consumed = {role: self._consumed(role) for role in model.quotas}
+        self.required: Quantities = {}
+        for role in model.quotas:
+            self.required = add(self.required, self._owed(role))
+        self.available: Quantities = {}
+        for number in model.agents:
+            self.available = add(self.available, scalars(charged_part(model.free(number))))
+
+    def run(self) -> Offers:
+        """Serve guarantees first, then everybody."""
+        served = dict(self.model.served)
+        for stage in (GUARANTEED, USUAL):
+            for agent in self.agents:
+                self._visit(stage, agent)
+        self.model.served = served
+        for key in self.offers:  # what both stages gave of an agent is one offer
+            self.model.served[key[:2]] += 1
+        return self.offers
+
+    def _visit(self, stage: int, agent: int) -> None:
+        """Give each framework what it may have of an agent, in order of shares."""
+        served = set()
+        in_order = self._in_order(stage)
+        while True:
+            for client in in_order:
+                if client not in served and self._try(stage, (*client, agent)):
+                    break
+            else:
+                return
+            served.add(client)
+            if self.model.sorts_after_each_offer:
+                in_order = self._in_order(stage)
+
+    def _in_order(self, stage: int) -> list[Client]:
+        sorter = Sorter(self.model)
+        return [
+            (framework, role)
+            for role in sorter.roles()
+            if stage == USUAL or self._owed_on_path(role)
+            for framework in sorter.frameworks(role)
+        ]
+
+    def _is_ready(self, number: int) -> bool:
+        agent, whitelist = self.model.agents.get(number), self.model.whitelist
+        return (
+            agent is not None
+            and agent.active
+            and (whitelist is None or agent.hostname in whitelist)
+        )
+
+    def _may_meet(self, key: Key) -> bool:
+        """Constraints and capabilities, which do not depend on what is free."""
+        agent, framework = self.model.agents[key[2]], self.model.frameworks[key[0]]
+        return (
+            key not in self.model.excluded
+            and not self._lacks_capability(framework, agent)
+            and ("MULTI_ROLE" not in framework.capabilities or "MULTI_ROLE" in agent.capabilities)
+            and ("/" not in key[1] or "HIERARCHICAL_ROLE" in agent.capabilities)
+        )
+
+    def _lacks_capability(self, framework: Framework, agent: Agent) -> bool:
+        model, has = self.model, framework.capabilities
+        remote = bool(model.region and agent.region and agent.region != model.region)
+        gpus = model.filter_gpus and agent.has_gpus and "GPU_RESOURCES" not in has
+        return gpus or (remote and "REGION_AWARE" not in has)
+
+    def _reachable(self, key: Key) -> Bag:
+        """What is free and may be offered to this framework in this role."""
+        framework, role, agent = key
+        has = self.model.frameworks[framework].capabilities
+
+        def may_have(resource: Resource) -> bool:
+            to = resource.reserved_to
+            return (
+                (not to or role == to or is_below(role, to))
+                and (not resource.shared or "SHARED_RESOURCES" in has)
+                and (not resource.shared or (agent, resource) not in self.shared_given)
+                and (not resource.revocable or "REVOCABLE_RESOURCES" in has)
+                and (len(resource.reservations) < 2 or "RESERVATION_REFINEMENT" in has)
+            )
+
+        free = self.model.free(agent)
+        return {resource: amount for resource, amount in free.items() if may_have(resource)}
+
+    def _try(self, stage: int, key: Key) -> bool:
+        """Offer what the stage allows, unless it is too little or was refused."""
+        if not self._may_meet(key):
+            return False
+        reachable = self._reachable(key)
+        charged = charged_part(reachable)
+        guaranteed: Bag = {}
+        limits = self._limits_left(key[1], charged)
+        if stage == GUARANTEED:
+            guaranteed = shrink(shrink(charged, self._owed_on_path(key[1])), limits)
+            if not guaranteed:
+                return False
+        more = shrink(minus(charged, guaranteed), subtract(limits, scalars(guaranteed)))
+        if self.required:
+            more = shrink(more, subtract(self.available, self.required))
+        offer = plus(plus(minus(reachable, charged), guaranteed), more)
+        if not self._is_enough(key, offer) or self.model.is_filtered(key, offer):
+            return False
+        self._give(key, offer, scalars(guaranteed), scalars(plus(guaranteed, more)))
+        return True
+
+    def _give(self, key: Key, offer: Bag, guaranteed: Quantities, charged: Quantities) -> None:
+        self.offers[key] = plus(self.offers.get(key, {}), offer)
+        self.model.held[key] = plus(self.model.held.get(key, {}), offer)
+        self.model.served[key[:2]] += 1
+        self.shared_given |= {(key[2], resource) for resource in offer if resource.shared}
+        for role in path_of(key[1]):
+            if role in self.consumed:
+                self.consumed[role] = add(self.consumed[role], charged)
+        self.required = subtract(self.required, guaranteed)
+        self.available = subtract(self.available, charged)
+
+    def _is_enough(self, key: Key, offer: Bag) -> bool:
+        """Whether an offer reaches the minimum: of this framework in this role, or of all."""
+        minimum = self.model.frameworks[key[0]].minimum.get(key[1], self.model.minimum)
+        has = quantities(offer)
+        return bool(offer) and (
+            not minimum
+            or any(all(has.get(name, 0) >= n for name, n in row.items()) for row in minimum)
+        )
+
+    def _consumed(self, role: str) -> Quantities:
+        """What counts against a role's quota: reservations below it, and what is held besides."""
+        result: Quantities = {}
+        for agent in self.model.agents.values():
+            for resource, amount in agent.total.items():
+                to = resource.reserved_to
+                if resource.scalar and to and (to == role or is_below(to, role)):
+                    result = add(result, {resource.name: amount})
+        for key, bag in self.model.held.items():
+            if key[1] == role or is_below(key[1], role):
+                charged = {
+                    each: amount for each, amount in bag.items() if each.counts_against_quota
+                }
+                result = add(result, scalars(charged))
+        return result
+
+    def _owed(self, role: str) -> Quantities:
+        return subtract(self.model.quotas[role].guarantees, self.consumed[role])
+
+    def _owed_on_path(self, role: str) -> Quantities:
+        """What guarantees of the role and of those above it still lack."""
+        result: Quantities = {}
+        for above in path_of(role):
+            if above in self.model.quotas:
+                for name, amount in self._owed(above).items():
+                    result[name] = max(result.get(name, 0), amount)
+        return result
+
+    def _limits_left(self, role: str, charged: Bag) -> Quantities:
+        """What limits of the role and of those above it leave of a bag's amounts."""
+        result = scalars(charged)
+        for above in path_of(role):
+            if above in self.model.quotas:
+                for name, limit in self.model.quotas[above].limits.items():
+                    left = max(limit - self.consumed[above].get(name, 0), 0)
+                    result[name] = min(result.get(name, 0), left)
+        return result
+
+
+def charged_part(bag: Bag) -> Bag:
+    """The part of an offer, or of what is held, that counts against quotas."""
+    return {resource: amount for resource, amount in bag.items() if resource.counts_against_quota}
+
+
+def add(left: Quantities, right: Quantities) -> Quantities:
+    names = left.keys() | right.keys()
+    return {name: left.get(name, 0) + right.get(name, 0) for name in sorted(names)}
+
+
+def subtract(left: Quantities, right: Quantities) -> Quantities:
+    """Subtract, and keep what is above zero."""
+    rest = {name: amount - right.get(name, 0) for name, amount in left.items()}
+    return {name: amount for name, amount in rest.items() if amount > 0}

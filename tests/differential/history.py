@@ -1,0 +1,387 @@
+"""Random histories: each event is a verb and a number, which all its choices come from.
+
+So a history is a short list, and any part of it is a history, too. Few roles, agents and amounts,
+so that ties, exact fits, refusals and exhausted agents are common.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from random import Random
+from typing import Any, TypeVar
+
+from allocator.core import Options
+from tests.differential.model import Agent, Framework, Key, Quota
+from tests.differential.pair import Pair
+from tests.differential.resources import Bag, Resource
+
+ROLES = ("*", "a", "a/x", "a/x/y", "a/z", "b", "b/x", "c/x")
+PATHS = (*ROLES, "c")
+FRAMEWORKS, AGENTS = 5, 4
+USUAL = (
+    (Resource("cpus"), (0, 1, 2, 2, 4, 4, 8)),
+    (Resource("mem"), (0, 1, 2, 4, 4, 8, 16)),
+    (Resource("gpus"), (0, 0, 0, 0, 1, 2)),
+    (Resource("ports", scalar=False), (0, 0, 1, 3)),
+)
+SPECIAL = (
+    Resource("cpus", ("a",)),
+    Resource("cpus", ("a",), label="other"),
+    Resource("cpus", ("a/x",)),
+    Resource("cpus", ("b",)),
+    Resource("mem", ("a", "a/x")),
+    Resource("mem", ("b", "b/x")),
+    Resource("mem", ("c",)),
+    Resource("ports", ("a",), scalar=False),
+    Resource("cpus", revocable=True),
+    Resource("mem", revocable=True),
+    Resource("disk"),
+    Resource("disk", disk="mount", whole=True),
+    Resource("disk", ("a",), disk="volume", whole=True),
+    Resource("disk", ("a",), disk="shared-a", whole=True, shared=True),
+    Resource("disk", ("b/x",), disk="shared-b", whole=True, shared=True),
+)
+VOLUME = 4000
+CAPABILITIES = (
+    "GPU_RESOURCES",
+    "REGION_AWARE",
+    "REVOCABLE_RESOURCES",
+    "SHARED_RESOURCES",
+    "RESERVATION_REFINEMENT",
+)
+AGENT_CAPABILITIES = (
+    ("MULTI_ROLE", "HIERARCHICAL_ROLE"),
+    ("MULTI_ROLE", "HIERARCHICAL_ROLE"),
+    ("MULTI_ROLE", "HIERARCHICAL_ROLE"),
+    ("MULTI_ROLE",),
+    ("HIERARCHICAL_ROLE",),
+    (),
+)
+MINIMUMS: tuple[tuple[dict[str, int], ...], ...] = (
+    (),
+    ({"cpus": 1000}, {"mem": 2000}),
+    ({"cpus": 10, "mem": 32},),
+)
+LATER_MS = (0, 1, 999, 1000, 1000, 5000)
+REFUSE_MS = (None, 0, 1, 1000, 5000, 60_000)
+
+Item = TypeVar("Item")
+
+
+class History:
+    """A small cluster that things happen to; `told` says what, an event a line.
+
+    Attributes
+    ----------
+    pair : Pair
+    told : list of str
+    offers : int
+        Made so far.
+    """
+
+    def __init__(self, seed: int, *, special: bool) -> None:
+        """Begin with a cluster drawn from a seed, with plain resources only, or with all kinds."""
+        self.random = Random(seed)
+        self.special = special
+        options = Options(
+            fairness_excluded=self.one(frozenset(), frozenset(), frozenset({"mem"})),
+            filter_gpus=self.chance(0.5),
+            region=self.one("", "near"),
+            minimum=self.one(*MINIMUMS),
+            recovery_timeout_ms=2000,
+        )
+        self.pair = Pair(PATHS, options)
+        self.model = self.pair.model
+        self.told = [f"{options}"]
+        self.offers = 0
+        if special and self.chance(0.3):
+            quotas = dict(self.a_quota() for _ in range(2))
+            self.tell("recover", self.random.randint(0, 5), quotas)
+        for number in range(1, self.random.randint(2, FRAMEWORKS) + 1):
+            self.tell("add_framework", number, self.a_framework(active=True))
+        for number in range(1, self.random.randint(1, AGENTS) + 1):
+            usual = frozenset(AGENT_CAPABILITIES[0])
+            self.tell("add_agent", number, Agent(self.a_capacity(), "host-1", capabilities=usual))
+
+    def play(self, verb: str, seed: int) -> None:
+        """Let something happen, if it is possible now."""
+        self.random = Random(seed)
+        getattr(self, verb)()
+
+    # Chance.
+
+    def one(self, *items: Item) -> Item:
+        return self.random.choice(items)
+
+    def some(self, items: Sequence[Item], most: int) -> list[Item]:
+        return self.random.sample(items, self.random.randint(0, min(most, len(items))))
+
+    def chance(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    def an_agent(self) -> int:
+        return self.random.randint(1, AGENTS)
+
+    def a_framework_number(self) -> int:
+        return self.random.randint(1, FRAMEWORKS)
+
+    def a_capacity(self) -> Bag:
+        units = {resource: self.one(*amounts) for resource, amounts in USUAL}
+        bag = {resource: 1000 * amount for resource, amount in units.items() if amount}
+        if self.special and self.chance(0.6):
+            for resource in self.some(SPECIAL, 4):
+                bag[resource] = VOLUME if resource.whole else 1000 * self.random.randint(1, 3)
+        return bag
+
+    def a_minimum(self) -> tuple[dict[str, int], ...]:
+        return self.one(*MINIMUMS)
+
+    def a_framework(self, *, active: bool) -> Framework:
+        roles = sorted(self.random.sample(ROLES, self.random.randint(1, 3)))
+        has = set(self.some(CAPABILITIES if self.special else CAPABILITIES[:2], len(CAPABILITIES)))
+        if len(roles) > 1 or self.chance(0.5):
+            has.add("MULTI_ROLE")
+        own = {role: self.a_minimum() for role in self.some(roles, 1)} if self.special else {}
+        return Framework(
+            roles=set(roles),
+            suppressed=set(self.some(roles, 1)) if self.chance(0.3) else set(),
+            capabilities=frozenset(has),
+            minimum=own,
+            active=active,
+        )
+
+    def a_quota(self) -> tuple[str, Quota]:
+        """Guarantees for roles at the top only, and for what can be divided."""
+        role = self.one(*PATHS)
+        limits = {name: self.random.randint(0, 8) for name in self.some(("cpus", "mem", "disk"), 3)}
+        guarantees = {name: self.random.randint(0, 6) for name in self.some(("cpus", "mem"), 2)}
+        if "/" in role:
+            guarantees = {}
+        return role, Quota(
+            {name: 1000 * min(n, limits.get(name, n)) for name, n in guarantees.items()},
+            {name: 1000 * n for name, n in limits.items()},
+        )
+
+    def a_key(self) -> Key | None:
+        """A framework in one of its roles, and an agent."""
+        clients = [(f, r) for f, each in self.model.frameworks.items() for r in sorted(each.roles)]
+        if not clients or not self.model.agents:
+            return None
+        return (*self.one(*clients), self.one(*self.model.agents))
+
+    def a_held_key(self) -> Key | None:
+        return self.one(*sorted(self.model.held)) if self.model.held else None
+
+    def tell(self, verb: str, *arguments: Any) -> None:
+        """Tell both, and note what it was."""
+        self.told.append(f"{verb}{arguments}")
+        getattr(self.pair, verb)(*arguments)
+
+    # Agents.
+
+    def add_or_update_agent(self) -> None:
+        number = self.an_agent()
+        agent = Agent(
+            self.a_capacity(),
+            self.one("host-1", "host-2"),
+            self.one({}, {}, {"rack": "r1"}),
+            self.one("", "", "near", "far"),
+            frozenset(self.one(*AGENT_CAPABILITIES)),
+            self.chance(0.8),
+        )
+        before = self.model.agents.get(number)
+        if before is None:
+            self.tell("add_agent", number, agent)
+            return
+        held = self.model.held_on(number)
+        kept = {each: n for each, n in before.total.items() if each.whole and each in held}
+        agent.active = before.active
+        agent.total = {**agent.total, **kept} if self.chance(0.5) else before.total
+        self.tell("update_agent", number, agent)
+
+    def remove_agent(self) -> None:
+        number = self.an_agent()
+        if number in self.model.agents:
+            self.tell("remove_agent", number)
+
+    def activate_agent(self) -> None:
+        number = self.an_agent()
+        if number in self.model.agents:
+            self.tell("activate_agent", number, self.chance(0.7))
+
+    def set_whitelist(self) -> None:
+        self.tell("set_whitelist", self.one(None, None, frozenset({"host-1"})))
+
+    # Frameworks.
+
+    def add_or_update_framework(self) -> None:
+        number = self.a_framework_number()
+        verb = "update_framework" if number in self.model.frameworks else "add_framework"
+        self.tell(verb, number, self.a_framework(active=self.chance(0.8)))
+
+    def remove_framework(self) -> None:
+        number = self.a_framework_number()
+        if number in self.model.frameworks:
+            self.tell("remove_framework", number)
+
+    def activate_framework(self) -> None:
+        number = self.a_framework_number()
+        if number in self.model.frameworks:
+            self.tell("activate_framework", number, self.chance(0.7))
+
+    def suppress_or_revive(self) -> None:
+        number = self.a_framework_number()
+        if number in self.model.frameworks:
+            own = sorted(self.model.frameworks[number].roles)
+            self.tell(self.one("suppress", "revive", "revive"), number, set(self.some(own, 2)))
+
+    def exclude(self) -> None:
+        key = self.a_key()
+        if key:
+            self.tell("exclude", key, self.chance(0.6))
+
+    def set_weight(self) -> None:
+        weight = Fraction(self.one("1", "2", "3", "1/2", "3/2"))
+        self.tell("set_weights", {self.one(*PATHS): weight})
+
+    def set_quota(self) -> None:
+        self.tell("set_quota", *self.a_quota())
+
+    # Resources.
+
+    def hold(self) -> None:
+        """Book resources in use, maybe of a framework that is not known yet."""
+        key = self.a_framework_number(), self.one(*ROLES), self.an_agent()
+        if key[2] in self.model.agents:
+            free = self.model.free(key[2])
+            wanted = self.a_capacity().items()
+            taken = {each: n for each, n in wanted if each in free or not each.whole}
+            if taken:
+                self.tell("hold", key, taken)
+
+    def use(self) -> None:
+        key = self.a_held_key()
+        if key:
+            self.tell("use", key, self.model.held[key])
+
+    def give_back(self) -> None:
+        key = self.a_held_key()
+        if key:
+            self._give_back(key, self.one(1, 1, 2), self.one(*REFUSE_MS))
+
+    def _give_back(self, key: Key, part: int, refuse_ms: int | None) -> None:
+        """Decline an offer or end a task: all of it, or a half."""
+        framework = self.model.frameworks.get(key[0])
+        may_refuse = framework and framework.active and key[1] in framework.roles
+        held = self.model.held[key].items()
+        back = {each: n if each.whole else -(-n // part) for each, n in held}
+        self.tell("release", key, back, refuse_ms if may_refuse else None, self.chance(0.3))
+
+    def convert_held(self) -> None:
+        """Reserve or unreserve part of what a framework holds, or let it vanish."""
+        key = self.a_held_key()
+        if not key or key[1] == "*":
+            return
+        held, total = self.model.held[key], self.model.agents[key[2]].total
+        parts = [each for each in held if self._may_convert(each) and each in total]
+        if parts:
+            before = self.one(*parts)
+            amount = min(held[before], total[before])
+            kept = before.name == "gpus" or self.chance(0.8)
+            after = {self._converted(before, key[1]): amount} if kept else {}
+            self.tell("convert", key[2], {before: amount}, after, key)
+
+    def convert_free(self) -> None:
+        """An operator reserves or unreserves what is free."""
+        agent, role = self.an_agent(), self.one(*PATHS[1:])
+        free = self.model.free(agent) if agent in self.model.agents else {}
+        parts = [each for each in free if self._may_convert(each)]
+        if parts:
+            before = self.one(*parts)
+            after = {self._converted(before, role): free[before]}
+            self.tell("convert", agent, {before: free[before]}, after)
+
+    def _may_convert(self, resource: Resource) -> bool:
+        return self.special and not resource.whole and not resource.revocable
+
+    def _converted(self, resource: Resource, role: str) -> Resource:
+        reservations = () if resource.reservations else (role,)
+        return resource._replace(reservations=reservations, label="")
+
+    # Cycles.
+
+    def cycle(self) -> None:
+        """Run a cycle, on all agents or, as an event causes it, on some."""
+        self._advance()
+        if self.chance(0.1):
+            self.tell("set_paused", True)
+            self._cycle()
+            self.tell("set_paused", False)
+        self._cycle()
+
+    def answer_and_cycle(self) -> None:
+        """Whoever holds something declines it, ends it or keeps it; then there is a cycle."""
+        for key in sorted(self.model.held):
+            part = self.one(1, 1, 2, 0)
+            if part:
+                self._give_back(key, part, self.one(*REFUSE_MS))
+        self._advance()
+        self._cycle()
+
+    def decline_and_cycle(self) -> None:
+        """Whoever holds something declines all of it; then there is a cycle."""
+        refuse_ms = self.one(*REFUSE_MS)
+        for key in sorted(self.model.held):
+            self._give_back(key, 1, refuse_ms)
+        self._advance()
+        self._cycle()
+
+    def _advance(self) -> None:
+        self.tell("advance", self.one(*LATER_MS))
+
+    def _return_shared(self) -> None:
+        """Take shared volumes back from those who could be offered them once more.
+
+        In a share a second copy counts in our cycle that offers it, and then no more; by the rules
+        it never does.
+        """
+        live = set(self.model.live_clients())
+        for key, bag in sorted(self.model.held.items()):
+            copies = {resource: amount for resource, amount in bag.items() if resource.shared}
+            if copies and key[:2] in live:
+                self.tell("release", key, copies, None, False)
+
+    def _cycle(self) -> None:
+        wanted = None
+        if self.chance(0.2):
+            wanted = frozenset(self.some(range(1, AGENTS + 1), 3))
+        self._return_shared()
+        self.told.append(f"cycle({wanted})")
+        self.offers += len(self.pair.cycle(wanted))
+
+
+VERBS: Mapping[str, int] = {
+    "cycle": 3,
+    "answer_and_cycle": 6,
+    "decline_and_cycle": 4,
+    "add_or_update_agent": 2,
+    "remove_agent": 1,
+    "activate_agent": 1,
+    "set_whitelist": 1,
+    "add_or_update_framework": 3,
+    "remove_framework": 1,
+    "activate_framework": 1,
+    "suppress_or_revive": 2,
+    "exclude": 2,
+    "set_weight": 2,
+    "hold": 1,
+    "use": 1,
+    "give_back": 2,
+}
+"""How often each event happens, plain resources only."""
+
+SPECIAL_VERBS: Mapping[str, int] = {
+    **VERBS,
+    "set_quota": 3,
+    "convert_held": 2,
+    "convert_free": 2,
+}

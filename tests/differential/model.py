@@ -1,0 +1,282 @@
+"""The built-in allocator of Mesos, from its documented rules: slow, obvious, and independent.
+
+Dictionaries, whole numbers and fractions, nothing of the core's: one verb an event, and `cycle`,
+which says what is offered to whom. Agents are visited in the order of their numbers, where the
+built-in shuffles them; equals are served in the order of `tie_name`, where it compares identifiers.
+
+Where our allocator deliberately decides otherwise the model takes our rule:
+
+- A quota binds along the whole path of a role: a limit bounds all descendants, and a guarantee is
+  served in the first stage to frameworks of descendants, too. The built-in looks at the role alone.
+- How often a role was served is the sum over its clients, each of which counts its offers, one for
+  each agent in a cycle. The built-in counts at every node of the tree, resources in use that it
+  learns of among them, and forgets nothing when a framework leaves.
+- What is held counts towards its role's share from when it is known. The built-in waits for the
+  framework to be added.
+- After each offer the order is worked out anew. The built-in goes on, for the rest of an agent, in
+  the order of before its first offer (`sorts_after_each_offer` is False then).
+- What is free for guarantees is what is free, agent by agent. The built-in subtracts what is held
+  from the total, so that an agent of which more is held than it has lessens the others.
+- A shared volume counts once in the share of each client that holds it. The built-in counts it
+  once at every node of the tree, so that two holders in a role count once for the role.
+- A weight is in force at once. The built-in keeps the old one of a role that has no frameworks of
+  its own for as long as there are some below it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
+
+from tests.differential.resources import Bag, Quantities, covers, minus, plus
+
+Client: TypeAlias = tuple[int, str]
+Key: TypeAlias = tuple[int, str, int]
+Offers: TypeAlias = dict[Key, Bag]
+Minimum: TypeAlias = Sequence[Mapping[str, int]]
+
+
+@dataclass
+class Agent:
+    """An agent; all of it is free but for what `Model.held` says."""
+
+    total: Bag
+    hostname: str = ""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    region: str = ""
+    capabilities: frozenset[str] = frozenset()
+    active: bool = True
+
+    @property
+    def has_gpus(self) -> bool:
+        return any(resource.name == "gpus" for resource in self.total)
+
+
+@dataclass
+class Framework:
+    """A framework; `minimum` replaces the cluster's for the roles that it names."""
+
+    roles: set[str]
+    suppressed: set[str] = field(default_factory=set)
+    capabilities: frozenset[str] = frozenset()
+    minimum: Mapping[str, Minimum] = field(default_factory=dict)
+    active: bool = True
+
+
+@dataclass
+class Quota:
+    """What a role is sure to get, and what it never exceeds."""
+
+    guarantees: Quantities = field(default_factory=dict)
+    limits: Quantities = field(default_factory=dict)
+
+
+@dataclass
+class Filter:
+    """What a framework refused, when, and for how long."""
+
+    key: Key
+    refused: Bag
+    since_ms: int
+    refuse_ms: int
+
+    def is_in_force(self, now_ms: int, interval_ms: int) -> bool:
+        """Until its time is up, and in the next batch in any case (MESOS-4302)."""
+        age_ms = now_ms - self.since_ms
+        return age_ms < self.refuse_ms or age_ms <= interval_ms
+
+
+@dataclass
+class Model:
+    """Everything that the rules look at."""
+
+    interval_ms: int = 1000
+    fairness_excluded: frozenset[str] = frozenset()
+    filter_gpus: bool = True
+    region: str = ""
+    minimum: Minimum = field(default_factory=list)
+    recovery_timeout_ms: int = 600_000
+    agent_recovery_factor: Fraction = Fraction(4, 5)
+    sorts_after_each_offer: bool = True
+    tie_name: Callable[[int, str], str | int] = lambda framework, role: framework
+
+    now_ms: int = 0
+    paused: bool = False
+    recovering: tuple[int, int] | None = None
+    whitelist: frozenset[str] | None = None
+    agents: dict[int, Agent] = field(default_factory=dict)
+    frameworks: dict[int, Framework] = field(default_factory=dict)
+    weights: dict[str, Fraction] = field(default_factory=dict)
+    quotas: dict[str, Quota] = field(default_factory=dict)
+    held: Offers = field(default_factory=dict)
+    served: dict[Client, int] = field(default_factory=dict)
+    filters: list[Filter] = field(default_factory=list)
+    excluded: set[Key] = field(default_factory=set)
+
+    # What can be asked.
+
+    def tracked_clients(self) -> list[Client]:
+        """Frameworks in the roles to which they subscribe, or in which they hold something."""
+        return list(self.served)
+
+    def live_clients(self) -> list[Client]:
+        """Who may be offered something."""
+        return [
+            (number, role)
+            for number, framework in self.frameworks.items()
+            for role in sorted(framework.roles - framework.suppressed)
+            if framework.active
+        ]
+
+    def held_on(self, agent: int) -> Bag:
+        result: Bag = {}
+        for key, bag in self.held.items():
+            if key[2] == agent:
+                result = plus(result, bag)
+        return result
+
+    def free(self, agent: int) -> Bag:
+        """What nobody holds; of shared resources there is always all."""
+        total = self.agents[agent].total
+        shared = {resource: amount for resource, amount in total.items() if resource.shared}
+        return plus(minus(minus(total, shared), self.held_on(agent)), shared)
+
+    # Agents.
+
+    def add_agent(self, number: int, agent: Agent) -> None:
+        self.agents[number] = agent
+        if self.recovering and len(self.agents) >= self.recovering[0]:
+            self.recovering = None
+
+    def update_agent(self, number: int, agent: Agent) -> None:
+        """Replace what is known of an agent; other attributes make all filters on it void."""
+        if agent.attributes != self.agents[number].attributes:
+            self._drop_filters(lambda key: key[2] == number)
+        self.agents[number] = agent
+
+    def remove_agent(self, number: int) -> None:
+        del self.agents[number]
+        self._drop_filters(lambda key: key[2] == number)
+        self.excluded = {key for key in self.excluded if key[2] != number}
+        self._drop_held(lambda key: key[2] == number)
+
+    # Frameworks.
+
+    def add_framework(self, number: int, framework: Framework) -> None:
+        self.frameworks[number] = framework
+        for role in framework.roles:
+            self.served.setdefault((number, role), 0)
+
+    def update_framework(
+        self,
+        number: int,
+        roles: Iterable[str],
+        suppressed: Iterable[str],
+        capabilities: frozenset[str],
+        minimum: Mapping[str, Minimum],
+    ) -> None:
+        """Subscribe anew; a role that leaves, or is not suppressed any more, loses its filters."""
+        framework = self.frameworks[number]
+        left = framework.roles - set(roles)
+        revived = framework.suppressed - set(suppressed)
+        self._drop_filters(lambda key: key[0] == number and key[1] in left | revived)
+        self.excluded = {key for key in self.excluded if key[0] != number or key[1] not in left}
+        framework.roles, framework.suppressed = set(roles), set(suppressed)
+        framework.capabilities, framework.minimum = capabilities, minimum
+        for role in framework.roles:
+            self.served.setdefault((number, role), 0)
+        self._forget_idle()
+
+    def remove_framework(self, number: int) -> None:
+        del self.frameworks[number]
+        self._drop_filters(lambda key: key[0] == number)
+        self.excluded = {key for key in self.excluded if key[0] != number}
+        self._drop_held(lambda key: key[0] == number)
+
+    def activate_framework(self, number: int, active: bool) -> None:
+        self.frameworks[number].active = active
+        if not active:
+            self._drop_filters(lambda key: key[0] == number)
+
+    def suppress(self, number: int, roles: Iterable[str]) -> None:
+        """Stop offers in these roles, or in all where none is named; filters stay."""
+        framework = self.frameworks[number]
+        framework.suppressed |= set(roles) or framework.roles
+
+    def revive(self, number: int, roles: Iterable[str]) -> None:
+        framework = self.frameworks[number]
+        named = set(roles) or framework.roles
+        framework.suppressed -= named
+        self._drop_filters(lambda key: key[0] == number and key[1] in named)
+
+    # Resources.
+
+    def hold(self, key: Key, bag: Bag) -> None:
+        """Book what is in use."""
+        self.served.setdefault(key[:2], 0)
+        self.held[key] = plus(self.held.get(key, {}), bag)
+        self._forget_idle()
+
+    def release(self, key: Key, bag: Bag, refuse_ms: int | None = None) -> None:
+        """Take back what was held, and keep what the framework refused."""
+        self.held[key] = minus(self.held[key], bag)
+        if refuse_ms:
+            self.filters.append(Filter(key, dict(bag), self.now_ms, refuse_ms))
+        self._forget_idle()
+
+    def convert(self, agent: int, consumed: Bag, converted: Bag, key: Key | None = None) -> None:
+        """Turn resources of an agent into others: held by a client, or free ones."""
+        if key is not None:
+            self.held[key] = plus(minus(self.held[key], consumed), converted)
+        self.agents[agent].total = plus(minus(self.agents[agent].total, consumed), converted)
+        self._forget_idle()
+
+    # The cluster.
+
+    def set_quota(self, role: str, quota: Quota) -> None:
+        """Set a role's quota; one without numbers is none."""
+        self.quotas[role] = quota
+        if not quota.guarantees and not quota.limits:
+            del self.quotas[role]
+
+    def recover(self, expected_agents: int, quotas: Mapping[str, Quota]) -> None:
+        """Hold back after a failover until most agents are here, if there are quotas at all."""
+        for role, quota in quotas.items():
+            self.set_quota(role, quota)
+        expected = int(expected_agents * self.agent_recovery_factor)
+        if self.quotas and expected > len(self.agents):
+            self.recovering = expected, self.now_ms + self.recovery_timeout_ms
+
+    def cycle(self, candidates: Iterable[int] | None = None) -> Offers:
+        """Offer what is free on these agents, or on all, and book it."""
+        from tests.differential.cycle import Cycle
+
+        if self.recovering and self.now_ms >= self.recovering[1]:
+            self.recovering = None
+        now_ms, interval_ms = self.now_ms, self.interval_ms
+        self.filters = [each for each in self.filters if each.is_in_force(now_ms, interval_ms)]
+        if self.paused or self.recovering:
+            return {}
+        return Cycle(self, self.agents if candidates is None else candidates).run()
+
+    def is_filtered(self, key: Key, offer: Bag) -> bool:
+        """Whether a filter in force covers all of an offer."""
+        return any(each.key == key and covers(each.refused, offer) for each in self.filters)
+
+    def _drop_filters(self, which: Callable[[Key], bool]) -> None:
+        self.filters = [each for each in self.filters if not which(each.key)]
+
+    def _drop_held(self, which: Callable[[Key], bool]) -> None:
+        self.held = {key: bag for key, bag in self.held.items() if not which(key)}
+        self._forget_idle()
+
+    def _forget_idle(self) -> None:
+        """Forget clients that are not subscribed and hold nothing."""
+        self.held = {key: bag for key, bag in self.held.items() if bag}
+        holding = {key[:2] for key in self.held}
+        self.served = {
+            client: count
+            for client, count in self.served.items()
+            if client in holding
+            or (client[0] in self.frameworks and client[1] in self.frameworks[client[0]].roles)
+        }

@@ -1,0 +1,105 @@
+"""Resources of the model: objects with metadata, and how much of each.
+
+A *bag* maps each resource to an amount in thousandths; it holds no zeros.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+
+class Resource(NamedTuple):
+    """What must be equal for two amounts to be one.
+
+    Attributes
+    ----------
+    name : str
+    reservations : tuple of str
+        Roles, each below the one before; the last is who may have it. Empty where unreserved.
+    label : str
+        Tells reservations for the same role apart.
+    scalar : bool
+        False: ports and the like, of which the amount is a count.
+    revocable, shared : bool
+    disk : str
+        Which volume or disk it is; empty where it is any.
+    whole : bool
+        It cannot be split.
+    """
+
+    name: str
+    reservations: tuple[str, ...] = ()
+    label: str = ""
+    scalar: bool = True
+    revocable: bool = False
+    shared: bool = False
+    disk: str = ""
+    whole: bool = False
+
+    @property
+    def reserved_to(self) -> str:
+        """The role that may have it; empty where any may."""
+        return self.reservations[-1] if self.reservations else ""
+
+    @property
+    def counts_against_quota(self) -> bool:
+        """Whether an offer of it is charged to quotas: reservations are charged before."""
+        return self.scalar and not self.reservations and not self.revocable
+
+
+Bag: TypeAlias = dict[Resource, int]
+Quantities: TypeAlias = dict[str, int]
+
+
+def plus(left: Bag, right: Bag) -> Bag:
+    result = dict(left)
+    for resource, amount in right.items():
+        result[resource] = result.get(resource, 0) + amount
+    return {resource: amount for resource, amount in result.items() if amount}
+
+
+def minus(left: Bag, right: Bag) -> Bag:
+    """Subtract what is there; more than that is not missed."""
+    rest = {resource: amount - right.get(resource, 0) for resource, amount in left.items()}
+    return {resource: amount for resource, amount in rest.items() if amount > 0}
+
+
+def covers(larger: Bag, smaller: Bag) -> bool:
+    return all(larger.get(resource, 0) >= amount for resource, amount in smaller.items())
+
+
+def quantities(bag: Bag) -> Quantities:
+    """Amounts by name, whatever the metadata."""
+    result: Quantities = {}
+    for resource, amount in bag.items():
+        result[resource.name] = result.get(resource.name, 0) + amount
+    return result
+
+
+def scalars(bag: Bag) -> Quantities:
+    return quantities({resource: amount for resource, amount in bag.items() if resource.scalar})
+
+
+def shrink(bag: Bag, target: Quantities) -> Bag:
+    """Cut a bag down to amounts by name; what the target does not name is dropped.
+
+    Where a name has several objects the result depends on their order, which the built-in
+    allocator draws by lot; here, as in ours, what can be split comes first.
+    """
+    left, result = dict(target), {}
+    for resource, amount in sorted(bag.items(), key=lambda each: each[0].whole):
+        room = left.get(resource.name, 0)
+        taken = amount if amount <= room else (0 if resource.whole else room)
+        if taken > 0:
+            result[resource] = taken
+            left[resource.name] = room - taken
+    return result
+
+
+def is_below(role: str, ancestor: str) -> bool:
+    """Whether a role is strictly below another one."""
+    return role.startswith(ancestor + "/")
+
+
+def path_of(role: str) -> list[str]:
+    """The role and all above it, innermost first."""
+    parts = role.split("/")
+    return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
