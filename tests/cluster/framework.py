@@ -122,6 +122,9 @@ class Framework:
                 self._socket.shutdown(socket.SHUT_RDWR)
         if self._reader.is_alive() and self._reader is not threading.current_thread():
             self._reader.join(30)
+        with self.lock:
+            if self._calls is not None:
+                self._calls.close()
 
     def _read(self) -> None:
         try:
@@ -143,14 +146,14 @@ class Framework:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         stream.request("POST", "/api/v1/scheduler", json.dumps(body), headers)
         self._socket = stream.sock
-        response = stream.getresponse()
-        if response.status != 200:
-            raise ValueError(response.read().decode())
-        self._stream_id = response.getheader("Mesos-Stream-Id") or ""
-        # RecordIO: the length of a record as text, a line feed, the record.
-        while (line := response.readline()) and not self._closing:
-            record = response.read(int(line))
-            self._handle(json.loads(record))
+        with contextlib.closing(self._socket), stream.getresponse() as response:
+            if response.status != 200:
+                raise ValueError(response.read().decode())
+            self._stream_id = response.getheader("Mesos-Stream-Id") or ""
+            # RecordIO: the length of a record as text, a line feed, the record.
+            while (line := response.readline()) and not self._closing:
+                record = response.read(int(line))
+                self._handle(json.loads(record))
 
     def call(self, kind: str, **fields: object) -> None:
         """Make a call such as ``call("REVIVE", roles=["eng"])``."""
