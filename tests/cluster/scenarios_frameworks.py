@@ -139,6 +139,7 @@ def a_role_is_left_with_a_task_in_it_that_ends(world: World) -> Outcome:
     framework = world.framework("one", "eng", "ads", manner=refuse())
     other = world.framework("other", "web", suppressed=["web"])
     framework.update(["eng"])
+    settle()
     task = run_on(framework, agent_id, seconds=6)
     framework.update(["ads"])
     until(lambda: "FINISHED" in framework.tasks[task], 40, "the task ends")

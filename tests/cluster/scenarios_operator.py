@@ -157,6 +157,7 @@ def an_operator_makes_grows_shrinks_and_destroys_a_volume(world: World) -> Outco
     framework = world.framework("one", "eng")
     operator: Operator = world.operator
     agent = {"value": agent_id}
+    all_out([framework])
     disk = reserved(scalar("disk", 1000), "eng")
     answers = [_reserve(world, agent_id, disk)]
     answers.append(operator.try_call("CREATE_VOLUMES", agent_id=agent, volumes=[_volume(400)]))
