@@ -99,6 +99,7 @@ def main() -> int:
     parser.add_argument("--filter", default="*", help="GoogleTest's pattern of tests")
     parser.add_argument("--logs", type=Path, help="folder for each test's output")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one test")
+    parser.add_argument("--tries", type=int, default=1, help="tries that a test has to pass")
     arguments = parser.parse_args()
 
     binary = arguments.binary.resolve()
@@ -111,7 +112,13 @@ def main() -> int:
 
     for name in list_tests(binary, arguments.filter):
         log = logs / (name.replace("/", "_") + ".log")
+        tries = 1
         result = run_test(binary, name, log, arguments.timeout)
+        while result["outcome"] != PASSED and tries < arguments.tries:
+            tries += 1
+            result = run_test(binary, name, log, arguments.timeout)
+        if tries > 1:
+            result["tries"] = tries
         results[name.replace(OLD_NAME_OF_AGENT, "Agent")] = result
         sys.stdout.write(f"{result['outcome']:8} {result['seconds']:6} s  {name}\n")
         sys.stdout.flush()

@@ -26,33 +26,33 @@ def test_the_committed_page_is_what_the_committed_results_give() -> None:
 def test_a_failure_needs_a_reason() -> None:
     """Without one there is no table."""
     with pytest.raises(table.TableError, match=re.escape("A.x, s: aborted, and no reason")):
-        table.render([table.Run("s", {"A.x": "aborted"})], [], "")
+        table.render([table.Run("s", {"A.x": "aborted"}, {})], [], "")
 
 
 def test_a_reason_needs_a_failure() -> None:
     """A reason that is out of date is found out."""
     with pytest.raises(table.TableError, match=re.escape("A.x: it failed nowhere")):
-        table.render([table.Run("s", {"A.x": "passed"})], [REASON], "")
+        table.render([table.Run("s", {"A.x": "passed"}, {})], [REASON], "")
 
 
 def test_a_reason_for_one_subject_says_nothing_of_another() -> None:
     """What the sidecar may do the fallback may not."""
     reason = table.Reason(("A.x",), "because", applicable=True, subjects=("s",))
     with pytest.raises(table.TableError, match=re.escape("A.x, t: failed, and no reason")):
-        table.render([table.Run(each, {"A.x": "failed"}) for each in ("s", "t")], [reason], "")
+        table.render([table.Run(each, {"A.x": "failed"}, {}) for each in ("s", "t")], [reason], "")
 
 
 def test_two_reasons_for_one_failure_are_one_too_many() -> None:
     """The table has room for what is the case, not for guesses."""
     with pytest.raises(table.TableError, match="two reasons"):
-        table.render([table.Run("s", {"A.x": "failed"})], [REASON, REASON], "")
+        table.render([table.Run("s", {"A.x": "failed"}, {})], [REASON, REASON], "")
 
 
 def test_outcomes_stand_in_their_columns_and_are_counted() -> None:
     """A failure shows as what it is, with its reason; a test not run is no pass."""
     runs = [
-        table.Run("s", {"A.x": "hung", "A.y": "passed", "I/A.z/0": "failed"}),
-        table.Run("t", {"A.x": "passed", "A.y": "passed"}),
+        table.Run("s", {"A.x": "hung", "A.y": "passed", "I/A.z/0": "failed"}, {}),
+        table.Run("t", {"A.x": "passed", "A.y": "passed"}, {"A.y": 2}),
     ]
     reasons = [
         table.Reason(("A.x",), "because", applicable=True, subjects=("s",)),
@@ -60,7 +60,7 @@ def test_outcomes_stand_in_their_columns_and_are_counted() -> None:
     ]
     page = table.render(runs, reasons, "head")
     assert "| x | **hung** | passed | because |" in page
-    assert "| y | passed | passed |  |" in page
+    assert "| y | passed | passed (try 2) |  |" in page
     assert "| z [I/0] | not applicable | - | names |" in page
     assert "| s | 1 | 1 | 1 |" in page
     assert "| t | 2 | 0 | 0 |" in page
