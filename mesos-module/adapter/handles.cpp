@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include <glog/logging.h>
+
 #include "adapter/text.hpp"
 
 #include "client/decisions.hpp"
@@ -15,7 +17,17 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-// Everything but the value and the allocation, byte by byte.
+// Whether the id of a disk names a single volume of a storage.
+bool isVolume(const Resource::DiskInfo::Source& source)
+{
+  return source.type() == Resource::DiskInfo::Source::RAW ||
+    source.type() == Resource::DiskInfo::Source::BLOCK;
+}
+
+
+// Everything but the value and the allocation, byte by byte. Single
+// volumes are not told apart, for there may be thousands of them, and the
+// sidecar's books are dense by kind; that a volume is one is kept.
 string keyOf(const Resource& resource)
 {
   Resource key = resource;
@@ -23,6 +35,26 @@ string keyOf(const Resource& resource)
   key.clear_ranges();
   key.clear_set();
   key.clear_allocation_info();
+
+  if (key.has_disk()) {
+    key.mutable_disk()->clear_volume();
+
+    if (key.disk().has_persistence()) {
+      key.mutable_disk()->mutable_persistence()->clear_principal();
+      key.mutable_disk()->mutable_persistence()->set_id("");
+    }
+
+    if (key.disk().has_source() && isVolume(key.disk().source())) {
+      // Without an id it is space that can be divided.
+      const bool named = key.disk().source().has_id();
+      key.mutable_disk()->mutable_source()->clear_metadata();
+      key.mutable_disk()->mutable_source()->clear_id();
+      if (named) {
+        key.mutable_disk()->mutable_source()->set_id("");
+      }
+    }
+  }
+
   return key.SerializePartialAsString();
 }
 
@@ -72,13 +104,17 @@ void describeDisk(const Resource& resource, wire::Kind* kind)
 {
   const Resource::DiskInfo& info = resource.disk();
   wire::Disk* disk = kind->mutable_disk();
-  disk->set_persistence_id(toText(info.persistence().id()));
   disk->set_atomic(isAtomic(resource));
 
   if (info.has_source()) {
     const Resource::DiskInfo::Source& source = info.source();
     disk->set_source(sourceOf(source));
     disk->set_profile(toText(source.profile()));
+
+    if (isVolume(source)) {
+      return;
+    }
+
     disk->set_source_id(
         toText(
             source.has_id() ? source.id()
@@ -166,6 +202,10 @@ uint32_t KindTable::intern(const Resource& resource)
   }
 
   const uint32_t number = static_cast<uint32_t>(kinds.size());
+  LOG_IF(WARNING, number == KINDS_USUAL)
+    << "There are more than " << KINDS_USUAL << " kinds of resources (by"
+    << " name, reservations, disk, ...), the last one " << resource
+    << "; a sidecar may refuse so many, and then the module decides itself";
   kinds.push_back(describe(resource));
   kinds.back().set_kind(number);
   table[key] = number;

@@ -124,6 +124,11 @@ public:
 
   bool known(uint32_t kind) const { return kind < kinds.size(); }
 
+  size_t size() const { return kinds.size(); }
+
+  // Sidecars take so many unless they are told otherwise.
+  static constexpr size_t KINDS_USUAL = 512;
+
   const std::string& name(uint32_t kind) const { return kinds[kind].name(); }
 
   // Kinds that were interned since the last call.

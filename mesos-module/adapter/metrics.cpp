@@ -83,6 +83,7 @@ Metrics::Metrics(AllocatorProcess& process)
   }
 
   add(process, "fallback_cycles", [p]() { return double(p->fallbackCycles); });
+  add(process, "kinds", [p]() { return double(p->state.handles.kinds.size()); });
   add(process, "misfits", [p]() { return double(p->misfits); });
   add(process, "breaker_trips", [p]() { return double(p->breakerTrips); });
   add(process, "breaker_open", [p]() { return p->breakerOpen ? 1.0 : 0.0; });

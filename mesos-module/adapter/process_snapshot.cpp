@@ -31,6 +31,7 @@ void AllocatorProcess::snapshot(client::SnapshotWriter* writer)
 {
   following = true;
   untold.clear();
+  unjudged.clear();
   rebindHandles();
 
   // Nouns are made before handles are told, for that binds them.

@@ -36,6 +36,20 @@ TEST(HandleTableTest, AnyNumberMayBeAskedFor)
 
 // A number that is bound again must not take a decision for its earlier
 // bearer.
+TEST(HandleTableTest, WhoeverCouldNotKnowOfTheEndIsExcused)
+{
+  HandleTable<FrameworkID> table;
+  const uint32_t handle = table.bind(frameworkId("one"));
+  table.told(handle, 3);
+  table.release(frameworkId("one"), 7);
+
+  EXPECT_TRUE(table.excused(handle, 6));
+  EXPECT_FALSE(table.excused(handle, 7));
+  EXPECT_FALSE(table.excused(handle + 1, 0));
+  EXPECT_FALSE(table.excused(0, 0));
+}
+
+
 TEST(HandleTableTest, ABindingKnowsWhenItWasTold)
 {
   HandleTable<AgentID> table;
@@ -67,6 +81,28 @@ TEST(KindTableTest, WhatCanBeAddedUpIsOneKind)
   EXPECT_NE(cpus, kinds.intern(revocable));
   EXPECT_EQ(5u, kinds.takeNew().size());
   EXPECT_TRUE(kinds.takeNew().empty());
+}
+
+
+TEST(KindTableTest, SingleVolumesAreNotToldApart)
+{
+  KindTable kinds;
+  Resource volume = *parse("disk(a):8").begin();
+  const uint32_t space = kinds.intern(volume);
+
+  volume.mutable_disk()->mutable_persistence()->set_id("one");
+  volume.mutable_disk()->mutable_volume()->set_container_path("x");
+  const uint32_t persistent = kinds.intern(volume);
+  EXPECT_NE(space, persistent);
+
+  volume.mutable_disk()->mutable_persistence()->set_id("two");
+  volume.mutable_disk()->mutable_volume()->set_container_path("y");
+  EXPECT_EQ(persistent, kinds.intern(volume));
+  EXPECT_EQ(2u, kinds.size());
+
+  const std::vector<wire::Kind> told = kinds.takeNew();
+  EXPECT_TRUE(told[1].disk().atomic());
+  EXPECT_EQ("", told[1].disk().persistence_id());
 }
 
 

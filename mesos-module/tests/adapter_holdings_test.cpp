@@ -1,0 +1,74 @@
+#include "adapter/holdings.hpp"
+
+#include "adapter_world.hpp"
+
+namespace allocator {
+namespace adapter {
+namespace {
+
+TEST(HoldingsTest, AmountsAreSortedAndAddedUp)
+{
+  KindTable kinds;
+  const uint32_t mem = kinds.intern(*parse("mem:1").begin());
+  const uint32_t cpus = kinds.intern(*parse("cpus:1").begin());
+
+  const Amounts amounts = toAmounts(
+      allocated("cpus:1", "a") + allocated("cpus:2;mem:3", "b"), &kinds);
+  EXPECT_EQ((Amounts{{mem, 3000}, {cpus, 3000}}), amounts);
+  EXPECT_TRUE(toAmounts(Resources(), &kinds).empty());
+}
+
+
+TEST(HoldingsTest, EachRoleHasItsOwn)
+{
+  const auto one = byRole(allocated("cpus:1;mem:2", "a"));
+  ASSERT_EQ(1u, one.size());
+  EXPECT_EQ(allocated("cpus:1;mem:2", "a"), one.at("a"));
+
+  const auto two =
+    byRole(allocated("cpus:1", "a") + allocated("cpus:2", "b") + parse("cpus:9"));
+  ASSERT_EQ(2u, two.size());
+  EXPECT_EQ(allocated("cpus:2", "b"), two.at("b"));
+}
+
+
+TEST(UntoldTest, RowsOfOneKindShareAnEventAndTransitionsComeFirst)
+{
+  Untold untold;
+  untold.release(1, 2, 3, {{0, 1000}, {1, 5000}}, -1, true);
+  untold.release(1, 2, 4, {{0, 2000}, {1, 6000}}, 5000, false);
+  untold.release(1, 2, 4, {{7, 1000}}, -1, false);
+  untold.transition(9, 2, 5, {{0, 1}});
+  EXPECT_EQ(4u, untold.size());
+
+  const std::vector<wire::Event> events = untold.take();
+  ASSERT_EQ(3u, events.size());
+  EXPECT_EQ(9u, events[0].transition().framework(0));
+
+  const wire::Release& release = events[1].release();
+  EXPECT_EQ(2, release.released().agent_size());
+  EXPECT_EQ(6000, release.released().amount(3));
+  EXPECT_EQ(5000, release.refuse_ms(1));
+  EXPECT_TRUE(release.allocated(0));
+  EXPECT_FALSE(release.allocated(1));
+
+  EXPECT_EQ(0u, untold.size());
+  EXPECT_TRUE(untold.take().empty());
+}
+
+
+TEST(UntoldTest, NoEventGrowsWithoutBound)
+{
+  Untold untold;
+  for (int i = 0; i <= Untold::ROWS_MAX; ++i) {
+    untold.release(1, 1, 1 + i, {{0, 1}}, -1, false);
+  }
+
+  const std::vector<wire::Event> events = untold.take();
+  ASSERT_EQ(2u, events.size());
+  EXPECT_EQ(1, events[1].release().released().agent_size());
+}
+
+} // namespace {
+} // namespace adapter {
+} // namespace allocator {
