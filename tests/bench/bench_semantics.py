@@ -8,6 +8,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -63,6 +64,10 @@ def row(label: str, made: Callable[[], Allocator], repeats: int) -> str:
     return f"| {label} | {decisions:,} | {least_ms:.1f} | {median_ms:.1f} |"
 
 
+def _the_same(allocator: Allocator) -> Allocator:
+    return allocator
+
+
 def main() -> None:
     """Measure all of it."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -82,9 +87,9 @@ def main() -> None:
     ):
         spec = PolicySpec(name, selection, mode)
         label = f"{size:,} roles, frameworks, agents; {name} {selection} {mode}"
-        without = lambda spec=spec: cluster(size, size, spec, roles=size)  # noqa: E731
+        without = partial(cluster, size, size, spec, roles=size)
         print(row(f"{label}; no quota", without, repeats), flush=True)
-        print(row(f"{label}; quotas", lambda spec=spec: quotas(spec, size), repeats), flush=True)
+        print(row(f"{label}; quotas", partial(quotas, spec, size), repeats), flush=True)
     agents, frameworks = arguments.agents, arguments.frameworks
     spec = PolicySpec("drf", "random")
     for part, said in ((0.0, "no filters"), (0.5, "filters on half of it"), (1.0, "all refused")):
@@ -92,7 +97,7 @@ def main() -> None:
         if part:
             refuse(allocator, part)
         label = f"{agents:,} x {frameworks:,}; {said} ({len(allocator.state.filters):,} in force)"
-        print(row(label, lambda allocator=allocator: allocator, repeats), flush=True)
+        print(row(label, partial(_the_same, allocator), repeats), flush=True)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ def test_the_innermost_role_decides():
     tree = Freezer().freeze(made.state, None).tree
     shown = {}
     for leaf, client in enumerate(tree.client):
-        role = ROLES[int(made.state.clients.role[client])]
-        shown[role] = int(tree.scheme[tree.parent[leaf]])
+        path = ROLES[int(made.state.clients.role[client])]
+        shown[path] = int(tree.scheme[tree.parent[leaf]])
     assert shown == {"eng": 1, "eng/web": 2, "eng/web/old": 2, "ops": 0, "eng/ml": 1}
     assert tree.scheme[-1] == 0
 
