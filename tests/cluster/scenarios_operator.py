@@ -163,6 +163,9 @@ def an_operator_makes_grows_shrinks_and_destroys_a_volume(world: World) -> Outco
     answers.append(operator.try_call("CREATE_VOLUMES", agent_id=agent, volumes=[_volume(400)]))
 
     def offered(kind: str, amount: int) -> Amounts:
+        # A decision that was on its way may have left too little to be offered by itself.
+        settle(2)
+        framework.decline_all()
         until(lambda: out([framework], agent_id)[kind] == amount, 30, f"{amount} of {kind}")
         return all_out([framework], agent_id, RESCINDED_S + 1)
 
