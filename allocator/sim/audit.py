@@ -24,12 +24,11 @@ def of_ledger(ledger: Ledger, now_ms: int) -> Books:
 def of_state(state: State, now_ms: int) -> Books:
     """Write down what an allocator's state says; it must have no decision open."""
     assert not len(state.tentative), f"{len(state.tentative)} decisions are not settled"
-    recovery = state.recovery_until
-    over = recovery is None or recovery[1] <= now_ms
+    recovering = state.recovery_until is not None and now_ms < state.recovery_until[1]
     return {
         **dict(_of_state(state)),
         **dict(_filters_of_state(state, now_ms)),
-        "recovery": None if over else recovery,
+        "holds_back": state.paused or recovering,
     }
 
 
@@ -69,7 +68,7 @@ def _of_ledger(ledger: Ledger, now_ms: int) -> Iterator[tuple[str, object]]:
     for path, quota in ledger.quotas.items():
         yield f"quota {path}", (dict(quota.guarantees), dict(quota.limits))
     yield "whitelist", ledger.whitelist
-    yield "recovery", ledger.recovery
+    yield "holds_back", ledger.holds_back
     for agent, row in ledger.agents.items():
         yield f"agent {agent}", (row.agent_id, row.active, _short(row.capacity), _short(row.held))
     for framework, subscriber in ledger.frameworks.items():

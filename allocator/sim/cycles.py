@@ -6,7 +6,7 @@ revives, an agent whose resources change. What happens at the same moment makes 
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -59,6 +59,7 @@ class Cycles:
 
     def __post_init__(self) -> None:
         self._triggered: set[int] | None = set()
+        self.look: Callable[[Sequence[Offer]], None] = lambda _offers: None
 
     def begin(self) -> None:
         """Run the first cycle now, and then one every interval."""
@@ -118,6 +119,7 @@ class Cycles:
                 self.ledger.offer(framework, (role, agent), verdict.amount)
                 quotas.charge(self.ledger.path[role], verdict.amount)
                 offers[framework].append(Offer(framework, role, agent, verdict.amount))
+        self.look([offer for made in offers.values() for offer in made])
         for handle, made in offers.items():
             self._offer(self.members[handle], made)
 

@@ -105,6 +105,18 @@ class Master(Protocol):
         """Thousandths by name as a row of all kinds."""
         ...
 
+    def kinds_of(self, amount: Amount) -> dict[Kind, int]:
+        """A row by kind, without zeros."""
+        ...
+
+    def row(self, amounts: Mapping[Kind, int]) -> Amount:
+        """Thousandths by kind as a row."""
+        ...
+
+    def path(self, role: int) -> str:
+        """Path of a role."""
+        ...
+
     def accept(
         self,
         offer: Offer,

@@ -4,15 +4,17 @@ The texts of reservations and disks are those of `allocator.wire.kinds`, so that
 on both sides of the wire.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from allocator.core import MILLI, Kind
 
 SHARED = "SHARED_RESOURCES"
 REVOCABLE = "REVOCABLE_RESOURCES"
 REFINEMENT = "RESERVATION_REFINEMENT"
+
+_PERSISTENCE = "persistence="
 
 
 class KindTable:
@@ -54,7 +56,9 @@ def lineage(role: str) -> list[str]:
     return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
 
 
-def reserved(kind: Kind, role: str, *, static: bool = False, **details: str) -> Kind:
+def reserved(
+    kind: Kind, role: str, *, static: bool = False, details: Mapping[str, str] | None = None
+) -> Kind:
     """The kind with one more reservation.
 
     Parameters
@@ -64,18 +68,20 @@ def reserved(kind: Kind, role: str, *, static: bool = False, **details: str) -> 
         Whose it is to be; where the kind is reserved already, one below the role it is reserved to.
     static : bool
         Made by the agent's flags; only as the first.
-    **details : str
-        ``principal``, and labels as ``label_purpose="batch"``.
+    details : mapping of str to str
+        ``principal``, and labels as ``label.purpose``.
     """
-    query = urlencode({key.replace("label_", "label."): text for key, text in details.items()})
+    query = urlencode(details or {})
     word = "static" if static else "dynamic"
     text = f"{word}:{quote(role, safe='/*')}" + (f"?{query}" if query else "")
     return replace(kind, reservation=(*kind.reservation, text), reserved_role=role)
 
 
-def unreserved(kind: Kind, role: str) -> Kind:
-    """The kind without its last reservation; `role` is that of the one before, if there is one."""
-    return replace(kind, reservation=kind.reservation[:-1], reserved_role=role)
+def unreserved(kind: Kind) -> Kind:
+    """The kind without its last reservation."""
+    stack = kind.reservation[:-1]
+    role = unquote(stack[-1].partition(":")[2].partition("?")[0]) if stack else ""
+    return replace(kind, reservation=stack, reserved_role=role)
 
 
 def disk(source: str, path: str = "", *, persistence: str = "") -> Kind:
@@ -87,6 +93,25 @@ def disk(source: str, path: str = "", *, persistence: str = "") -> Kind:
         disk=f"{source}:" + (f"?{query}" if query else ""),
         atomic=bool(persistence) or source in {"mount", "block", "raw"},
     )
+
+
+def volume(kind: Kind, persistence: str, *, shared: bool = False) -> Kind:
+    """A persistent volume on a disk without one."""
+    source, _, path = kind.disk.partition(":?source=")
+    made = disk(source or "root", unquote(path), persistence=persistence)
+    return replace(kind, disk=made.disk, atomic=True, shared=shared)
+
+
+def persistent(kind: Kind) -> bool:
+    """Whether it is a volume."""
+    return _PERSISTENCE in kind.disk
+
+
+def without_volume(kind: Kind) -> Kind:
+    """The disk that is left when its volume is destroyed."""
+    text = kind.disk.partition(_PERSISTENCE)[0].rstrip("?&")
+    plain = text == "root:"
+    return replace(kind, disk="" if plain else text, atomic=not plain, shared=False)
 
 
 def allocatable(kind: Kind, role: str) -> bool:

@@ -51,9 +51,9 @@ class Outbox:
         else:
             self._messages.append(SetPaused(paused=True))
 
-    def resume(self) -> None:
-        """Close the bracket."""
-        self.add(SetPaused(paused=False))
+    def resume(self, *, held: bool = False) -> None:
+        """Close the bracket; `held`: nothing may be offered all the same."""
+        self.add(SetPaused(paused=held))
 
     def release(self, row: Row, *, refuse_ms: int = -1, used: bool = False) -> None:
         """Queue resources that come back."""

@@ -5,11 +5,11 @@ For a while agents are lost, come back, are deactivated or resized; frameworks d
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from allocator.core import MILLI
+from allocator.core import MILLI, Options
 from allocator.sim.cluster import AgentSpec
 from allocator.sim.erratic import ErraticFramework
 from allocator.sim.framework import Identity, Quantities
@@ -40,6 +40,7 @@ class Soak:
     duration_ms: int = 60_000
     fault_ms: int = 700
     kinds: tuple[str, ...] = ("cpus", "mem", "gpus")
+    options: Options = field(default_factory=Options)
 
     @property
     def agents(self) -> tuple[tuple[int, AgentSpec], ...]:

@@ -6,6 +6,7 @@ from allocator.core import PolicySpec
 from allocator.sim.agenda import Priority
 from allocator.sim.audit import differences, of_ledger, of_sidecar
 from allocator.sim.cluster import AgentSpec
+from allocator.sim.everything import Everything
 from allocator.sim.play import Played, play
 from allocator.sim.scenario import Stage
 from allocator.sim.sidecar_process import set_policy
@@ -19,7 +20,7 @@ EVERY_MS = 5_000
 class _Audited:
     """A soak that stops now and then to compare."""
 
-    soak: Soak
+    soak: Soak | Everything
     target: str
     compared: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -67,7 +68,7 @@ class Soaked:
     wrong: tuple[str, ...]
 
 
-def soak_sidecar(target: str, soak: Soak, policy: PolicySpec) -> Soaked:
+def soak_sidecar(target: str, soak: Soak | Everything, policy: PolicySpec) -> Soaked:
     """Play a soak on a sidecar that serves at `target`.
 
     Raises
@@ -77,5 +78,5 @@ def soak_sidecar(target: str, soak: Soak, policy: PolicySpec) -> Soaked:
     """
     set_policy(target, policy)
     audited = _Audited(soak, target)
-    played = play(audited, StreamLink(target), tell_demand=True)
+    played = play(audited, StreamLink(target), tell_demand=True, options=soak.options)
     return Soaked(played, audited.compared, tuple(audited.wrong))

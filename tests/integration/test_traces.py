@@ -9,6 +9,7 @@ from allocator.core import PolicySpec
 from allocator.sim import catalogue
 from allocator.sim.runs import Run, play_on
 from allocator.sim.sidecar_process import SidecarProcess
+from tests.sim.starvation import Watched
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TRACES = Path(os.environ.get("MESOS_ALLOCATOR_TRACES", ROOT.parent / "shared" / "traces"))
@@ -28,28 +29,31 @@ def sidecar(tmp_path_factory):
         yield process
 
 
-def test_the_facebook_hour_starves_nobody(traces, sidecar):
-    """Hour 21 on so few agents that jobs have to wait for each other."""
-    scenario, source = catalogue.swim(seed=0, agents=30, hour=21, scale=0.25)
-    assert source.endswith("hour 21")
-    run = Run("swim", PolicySpec("drf", mode="characterised"), 0, scenario)
-    record = (played := play_on(run, sidecar.target)).record
-    assert len(played.progress.ended_ms) == scenario.jobs == 75
-    assert len(record.waits_ms) == 75
-    assert not record.rejected
-    assert all(
-        u <= t
-        for use, total in zip(record.used, record.total, strict=True)
-        for u, t in zip(use, total, strict=True)
-    )
-
-
-def test_openb_pods_run_where_their_gpus_are(traces, sidecar):
-    scenario, _ = catalogue.openb(seed=0, agents=150, scale=0.02)
-    wanted = [arrival for arrival in scenario.arrivals if arrival.allowed]
-    assert wanted
-    run = Run("openb", PolicySpec("ps-dsf", mode="characterised"), 0, scenario)
+def watched(scenario, policy, sidecar):
+    """Play a scenario, and see that nobody waits for what is free."""
+    scene = Watched(scenario)
+    run = Run("trace", PolicySpec(policy, mode="characterised"), 0, scene)
     played = play_on(run, sidecar.target)
     assert len(played.progress.ended_ms) == scenario.jobs
+    assert len(played.record.waits_ms) == scenario.jobs
     assert not played.record.rejected
+    assert scene.starved == []
+    return scene, played
+
+
+def test_the_facebook_hour_starves_nobody(traces, sidecar):
+    """Hour 21 on so few agents that jobs have to wait for each other."""
+    scenario, source = catalogue.swim(seed=0, agents=3, hour=21, scale=0.1)
+    assert source.endswith("hour 21")
+    scene, played = watched(scenario, "drf", sidecar)
+    assert scenario.jobs == 30
+    assert scene.waiting_max > 0
+    assert max(used[0] for used in played.record.used) <= played.record.total[-1][0]
+
+
+def test_openb_pods_run_where_their_gpus_are_and_nobody_starves(traces, sidecar):
+    scenario, _ = catalogue.openb(seed=0, agents=30, scale=0.02)
+    assert [arrival for arrival in scenario.arrivals if arrival.allowed]
+    scene, played = watched(scenario, "ps-dsf", sidecar)
+    assert scene.waiting_max > 0
     assert played.record.used[-1] == (0, 0, 0)

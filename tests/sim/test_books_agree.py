@@ -5,75 +5,27 @@ moment at which all is told, capacity, free, offered, held, filters and subscrip
 number by number.
 """
 
-from dataclasses import dataclass
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocator.policies import POLICIES
-from allocator.sim.agenda import Priority
 from allocator.sim.audit import differences, of_ledger, of_state
 from allocator.sim.cycles import Timing
 from allocator.sim.gates import Reason
 from allocator.sim.play import play
 from allocator.sim.soak import Soak
-from allocator.sim.stream import WireLink
+from tests.sim.auditing import Audited
 from tests.sim.masters import wire_link
 
 RACES = set(Reason) - {Reason.MALFORMED, Reason.LIMIT, Reason.HEADROOM, Reason.BAD_ROLE}
 """What may become of a decision that took its time, and what may not."""
 
 
-@dataclass
-class Audited:
-    """A soak whose books are compared every so often, and whose sessions are cut."""
-
-    soak: Soak
-    link: WireLink
-    every_ms: int = 97
-    cut_every_ms: int = 0
-    compared: int = 0
-    facts: int = 0
-
-    @property
-    def kinds(self):
-        return self.soak.kinds
-
-    @property
-    def agents(self):
-        return self.soak.agents
-
-    jobs = 1
-
-    def begin(self, stage):
-        self.soak.begin(stage)
-        self._master = stage.master
-        self._master.agenda.at(self.every_ms, self._compare, Priority.OBSERVE)
-        if self.cut_every_ms:
-            for when in range(self.cut_every_ms, self.soak.duration_ms, self.cut_every_ms):
-                stage.at(when, self.link.cut)
-
-    def _compare(self):
-        master = self._master
-        master.tell()
-        master.ledger.check()
-        allocator = self.link.allocator
-        allocator.check()
-        if not len(allocator.state.tentative):
-            self.compared += 1
-            untouched = not master.record.resyncs
-            now_ms = master.agenda.now_ms
-            ours, theirs = of_ledger(master.ledger, now_ms), of_state(allocator.state, now_ms)
-            wrong = differences(ours, theirs, offered=untouched)
-            self.facts = max(self.facts, len(ours))
-            assert not wrong, f"at {now_ms} ms: {wrong}"
-        master.agenda.after(self.every_ms, self._compare, Priority.OBSERVE)
-
-
 def soak(seed, policy, mode, *, decision_ms=0, cut_every_ms=0, duration_ms=30_000):
     link = wire_link(policy, mode, seed)
-    audited = Audited(Soak(seed, duration_ms=duration_ms), link, cut_every_ms=cut_every_ms)
+    scenario = Soak(seed, duration_ms=duration_ms)
+    audited = Audited(scenario, link, cut_every_ms=cut_every_ms, until_ms=duration_ms)
     played = play(audited, link, tell_demand=True, timing=Timing(decision_ms=decision_ms))
     assert audited.compared > 50
     assert audited.facts > 20

@@ -248,7 +248,7 @@ def test_a_session_begins_with_all_that_is_there(link):
     (hold,) = [event for event in state if isinstance(event, Hold)]
     assert hold.holdings.amount.tolist() == [list(HALF)]
     (refused,) = [event for event in state if isinstance(event, Refuse)]
-    assert refused.expires_ms.tolist() == [master.agenda.now_ms + 60_000]
+    assert refused.expires_ms.tolist() == [master.agenda.now_ms + 59_999]
     assert len(master.outbox) == 0
 
 

@@ -1,6 +1,6 @@
 """What all parts of the emulated master work on."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from allocator.core import Define, Kind, Options
 from allocator.sim.agenda import Agenda
@@ -95,6 +95,14 @@ class Base:
         """A row by kind, without zeros."""
         return {self.ledger.table[kind]: value for kind, value in enumerate(amount) if value}
 
+    def path(self, role: int) -> str:
+        """Path of a role."""
+        return self.roles.path[role]
+
+    def inspect(self, look: Callable[[Sequence[Offer]], None]) -> None:
+        """Have somebody look at the offers of each batch of decisions once they are booked."""
+        self._cycles.look = look
+
     def member(self, framework: Framework) -> Member:
         """Row of a subscribed framework."""
         return self.members[self._handle[framework]]
@@ -123,7 +131,7 @@ class Base:
         row = self.ledger.frameworks[offer.framework]
         if refuse_ms > 0 and row.active and offer.role in row.roles:
             now_ms = self.agenda.now_ms
-            expires_ms = now_ms + max(refuse_ms, self.options.allocation_interval_ms)
+            expires_ms = now_ms + max(refuse_ms - 1, self.options.allocation_interval_ms)
             self.ledger.refuse(offer.framework, place, Refusal(amount, expires_ms))
 
     def _note_use(self) -> None:

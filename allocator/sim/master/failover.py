@@ -1,6 +1,6 @@
 """Another master is elected: it knows quotas and weights, the rest comes back bit by bit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from allocator.core import BeginRecovery, Hold, SetQuota
@@ -20,7 +20,7 @@ class Failover(AgentCalls, FrameworkCalls):
     """
 
     def fail_over(
-        self, agents_ms: Mapping[int, int], frameworks_ms: Mapping[Framework, int]
+        self, agents_ms: Mapping[int, int], frameworks_ms: Sequence[tuple[Framework, int]]
     ) -> None:
         """Begin anew.
 
@@ -28,7 +28,7 @@ class Failover(AgentCalls, FrameworkCalls):
         ----------
         agents_ms : mapping of int to int
             After how long each agent comes back; those that are not named never do.
-        frameworks_ms : mapping of Framework to int
+        frameworks_ms : sequence of (Framework, int)
             The same of frameworks; every one must be named.
         """
         for member in self.members.values():
@@ -45,7 +45,7 @@ class Failover(AgentCalls, FrameworkCalls):
                 self.agenda.after(agents_ms[agent], partial(self._return_agent, agent, row))
             else:
                 self._never_returns(agent)
-        for framework, delay_ms in frameworks_ms.items():
+        for framework, delay_ms in frameworks_ms:
             self.agenda.after(delay_ms, partial(self._return_framework, framework))
 
     def _begin_recovery(self, agents: int, quotas: tuple[SetQuota, ...]) -> None:

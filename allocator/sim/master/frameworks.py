@@ -6,13 +6,14 @@ from allocator.core import (
     ActivateFramework,
     AddFramework,
     RemoveFramework,
+    Request,
     Revive,
     Suppress,
     UpdateFramework,
 )
 from allocator.sim.books import FrameworkRow
 from allocator.sim.crew import Member
-from allocator.sim.framework import Framework, Identity
+from allocator.sim.framework import Framework, Identity, Quantities
 from allocator.sim.master.offers import OfferCalls
 from allocator.sim.snapshot import framework_info
 
@@ -91,7 +92,7 @@ class FrameworkCalls(OfferCalls):
             self.end(task)
         self.outbox.pause()
         self.outbox.add(RemoveFramework(member.handle))
-        self.outbox.resume()
+        self.outbox.resume(held=self.ledger.holds_back)
         self.ledger.remove_framework(member.handle)
         del self.members[member.handle], self._handle[framework]
         self.roles.forget(member.roles)
@@ -111,6 +112,10 @@ class FrameworkCalls(OfferCalls):
             self.ledger.revive(handle, named)
             self.outbox.add(Revive(handle, named))
             self._cycles.trigger()
+
+    def request(self, framework: Framework, needs: Quantities) -> None:
+        """A framework says what a task needs (Mesos's REQUEST)."""
+        self.outbox.add(Request(self._handle[framework], (needs,)))
 
     def _named(self, roles: Sequence[str]) -> tuple[int, ...]:
         return tuple(self.roles.handle[path] for path in roles)

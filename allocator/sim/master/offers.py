@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from allocator.core import Hold, UpdateAllocation
-from allocator.sim.books import Amount, Place, add, least, minus, plus, reaches
+from allocator.sim.books import Amount, LedgerError, Place, add, least, minus, plus, reaches
 from allocator.sim.framework import Conversion, Offer, Task
+from allocator.sim.kinds import persistent
 from allocator.sim.master.base import Base
 from allocator.sim.outbox import holdings
 from allocator.sim.snapshot import exclusions, sparse
@@ -41,7 +42,7 @@ class OfferCalls(Base):
         if any(used):
             self.ledger.use(offer.framework, place, used)
             self.outbox.transition((offer.framework, offer.role, offer.agent, used))
-        self.outbox.resume()
+        self.outbox.resume(held=self.ledger.holds_back)
         tasks = [Task(offer.framework, offer.role, offer.agent, amount) for amount in amounts]
         member.tasks.update(dict.fromkeys(tasks))
         self.record.tasks += len(tasks)
@@ -53,8 +54,13 @@ class OfferCalls(Base):
         now = offer.amount
         for conversion in conversions:
             consumed = self.row(conversion.consumed)
-            if reaches(now, consumed) and self._may_consume(offer, consumed):
-                now = plus(minus(now, consumed), self.row(conversion.converted))
+            converted = self.row(conversion.converted)
+            if (
+                reaches(now, consumed)
+                and self._may_create(offer.agent, now, conversion)
+                and self._may_consume(offer, consumed)
+            ):
+                now = plus(minus(now, consumed), converted)
         gone, made = _positive(minus(offer.amount, now)), _positive(minus(now, offer.amount))
         if any(gone) or any(made):
             self.ledger.convert(offer.framework, (offer.role, offer.agent), gone, made)
@@ -65,6 +71,12 @@ class OfferCalls(Base):
             )
             self.record.operations += len(conversions)
         return now, made
+
+    def _may_create(self, agent: int, now: Amount, conversion: Conversion) -> bool:
+        """Not two volumes of one name on an agent."""
+        there = self.kinds_of(tuple(self.ledger.agents[agent].capacity)) | self.kinds_of(now)
+        fresh = conversion.converted.keys() - conversion.consumed.keys()
+        return not any(persistent(kind) and kind in there for kind in fresh)
 
     def _may_consume(self, offer: Offer, consumed: Amount) -> bool:
         """Take a shared volume that is to go back from others; not where it is in use."""
@@ -87,6 +99,8 @@ class OfferCalls(Base):
         """More copies of shared volumes, where the tasks together use more than were offered."""
         more = _positive(minus(used, there))
         if any(more):
+            if not all(kind.shared for kind in self.kinds_of(more)):
+                raise LedgerError(f"{used} is more than the {there} that is offered")
             place: Place = (offer.role, offer.agent)
             self.ledger.copy(offer.framework, place, more)
             row = (offer.framework, *place, more)

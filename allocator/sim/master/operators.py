@@ -50,7 +50,7 @@ class OperatorCalls(Base):
         self, framework: Framework, agent: int, *, accept: bool, refuse_ms: int
     ) -> None:
         """A framework says whether it can do without an agent."""
-        status = "accept" if accept else "decline"
+        status = "ACCEPT" if accept else "DECLINE"
         self.outbox.add(InverseOffer(self._handle[framework], agent, status, refuse_ms))
 
     def operate(self, agent: int, conversion: Conversion) -> bool:
