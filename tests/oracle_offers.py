@@ -48,7 +48,9 @@ class Supply:
             return [UNBOUNDED] * self.resources
         result = []
         for r in range(self.resources):
-            surplus = max(self.available[r] - self.required[r], 0)
+            surplus = UNBOUNDED
+            if any(self.required):
+                surplus = max(self.available[r] - self.required[r], 0)
             owed = max((self.owed[b][r] for b in self.chain(client)), default=0)
             most = surplus + owed if stage == GUARANTEED else surplus
             result.append(max(0, min([most, *(self.left[b][r] for b in self.chain(client))])))

@@ -56,7 +56,7 @@ class Freezer:
             agents=_candidates(state, free, specials, minimum, minimum_rows, wanted),
             minimum=minimum,
             minimum_rows=minimum_rows,
-            bounds=bounds_of(state, self.quota_tree(state), by_kind),
+            bounds=bounds_of(state, self.quota_tree(state)),
             held=state.held_by_column(),
             agents_held=state.ledger.books.agents_held,
             demand=clients.demand,

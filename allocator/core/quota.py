@@ -94,21 +94,13 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
     return result
 
 
-def bounds_of(state: State, tree: QuotaTree, free: Ints) -> Bounds:
-    """Work out the bounds of a cycle.
-
-    Parameters
-    ----------
-    state : State
-    tree : QuotaTree
-    free : (A, K) int64, thousandths
-        What nobody holds on each agent, by kind.
-    """
-    bounds = _of_quotas(state, tree, free)
+def bounds_of(state: State, tree: QuotaTree) -> Bounds:
+    """Work out the bounds of a cycle."""
+    bounds = _of_quotas(state, tree)
     return bounds if state.settings.outstanding_max >= 1 else _with_caps(state, bounds)
 
 
-def _of_quotas(state: State, tree: QuotaTree, free: Ints) -> Bounds:
+def _of_quotas(state: State, tree: QuotaTree) -> Bounds:
     space, clients = state.space, state.clients
     if not tree.path:
         return Bounds.none(len(clients.framework), len(space.names))
@@ -119,7 +111,7 @@ def _of_quotas(state: State, tree: QuotaTree, free: Ints) -> Bounds:
         above=tree.above,
         left=left_of(tree, used),
         owed=owed,
-        available=np.where(space.scalar, available(state, free), UNBOUNDED),
+        available=np.where(space.scalar, available(state), UNBOUNDED),
         required=owed.sum(axis=0),
     )
 
@@ -129,10 +121,14 @@ def left_of(tree: QuotaTree, used: Ints) -> Ints:
     return np.where(tree.limit < UNBOUNDED, tree.limit - used, UNBOUNDED)
 
 
-def available(state: State, free: Ints) -> Ints:
-    """What of the free amounts (A, K) counts against quota, on all agents by name, (R,)."""
+def available(state: State) -> Ints:
+    """What nobody holds and what counts against quota, on all agents by name, (R,).
+
+    Where an agent shrank below what is held on it, the cluster has so much less.
+    """
     space = state.space
-    return space.by_column((free * space.bounded_kind).sum(axis=0, keepdims=True))[0]
+    unheld = (state.agents.capacity - state.ledger.books.agent_held) * space.bounded_kind
+    return space.by_column(unheld.sum(axis=0, keepdims=True))[0]
 
 
 def _with_caps(state: State, bounds: Bounds) -> Bounds:

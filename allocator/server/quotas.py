@@ -67,7 +67,7 @@ def read(allocator: Allocator) -> tuple[QuotaRows, Overdue]:
         consumed=used,
         required=np.maximum(tree.guarantee - used, 0).sum(axis=0),
         bounded=state.space.scalar,
-        available=available(state, state.free),
+        available=available(state),
     )
     reached: Bools = np.asarray((left_of(tree, used) <= 0).any(axis=1))
     # Deepest first: whoever is above has its flag when those below ask for it.

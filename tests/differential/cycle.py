@@ -34,7 +34,11 @@ class Cycle:
             self.required = add(self.required, self._owed(role))
         self.available: Quantities = {}
         for number in model.agents:
-            self.available = add(self.available, scalars(charged_part(model.free(number))))
+            total = scalars(charged_part(model.agents[number].total))
+            held = scalars(charged_part(model.held_on(number)))
+            for name in total.keys() | held.keys():
+                unheld = total.get(name, 0) - held.get(name, 0)
+                self.available[name] = self.available.get(name, 0) + unheld
 
     def run(self) -> Offers:
         """Serve guarantees first, then everybody."""

@@ -286,7 +286,7 @@ class History:
         if parts:
             before = self.one(*parts)
             amount = min(held[before], total[before])
-            kept = before.name == "gpus" or self.chance(0.8)
+            kept = self.chance(0.8)
             after = {self._converted(before, key[1]): amount} if kept else {}
             self.tell("convert", key[2], {before: amount}, after, key)
 

@@ -15,8 +15,6 @@ Where our allocator deliberately decides otherwise the model takes our rule:
   framework to be added.
 - After each offer the order is worked out anew. The built-in goes on, for the rest of an agent, in
   the order of before its first offer (`sorts_after_each_offer` is False then).
-- What is free for guarantees is what is free, agent by agent. The built-in subtracts what is held
-  from the total, so that an agent of which more is held than it has lessens the others.
 - A shared volume counts once in the share of each client that holds it. The built-in counts it
   once at every node of the tree, so that two holders in a role count once for the role.
 - A weight is in force at once. The built-in keeps the old one of a role that has no frameworks of

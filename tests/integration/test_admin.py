@@ -135,6 +135,7 @@ def test_what_is_not_named_stays(session):
         "mode": "characterised",
         "flat": True,
         "parameters": {"unit": "tasks"},
+        "subtrees": {},
     }
     other = session.ask("policy", "set", "drf")["policy"]
     assert (other["selection"], other["parameters"]) == ("", {})

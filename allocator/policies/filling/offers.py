@@ -65,6 +65,9 @@ def _may_have(kinds: Kinds, special: int, client: int) -> bool:
 @compiled
 def _raise_ceiling(rule: Rule, bounds: Bounds, offer: Offer, stage: int, client: int) -> None:
     """Work out the most that a client may be given of what counts against quota."""
+    keeps_back = False
+    for r in range(len(bounds.required)):
+        keeps_back |= bounds.required[r] > 0
     for r in range(len(offer.ceiling)):
         ceiling = UNBOUNDED
         if rule.bounded:
@@ -74,7 +77,9 @@ def _raise_ceiling(rule: Rule, bounds: Bounds, offer: Offer, stage: int, client:
                 ceiling = min(ceiling, bounds.left[bound, r])
                 owed = max(owed, bounds.owed[bound, r])
                 bound = bounds.above[bound]
-            surplus = max(bounds.available[r] - bounds.required[r], 0)
+            surplus = UNBOUNDED
+            if keeps_back:
+                surplus = max(bounds.available[r] - bounds.required[r], 0)
             ceiling = min(ceiling, surplus + owed if stage == GUARANTEED else surplus)
             ceiling = max(ceiling, 0)
         offer.ceiling[r] = ceiling
