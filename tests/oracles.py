@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from allocator.core.snapshot import Snapshot
-from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
+from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.proportional_fairness import prices
 from tests.oracle_offers import Offer, Supply
 

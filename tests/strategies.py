@@ -16,7 +16,7 @@ from allocator.core.snapshot import (
     Specials,
     Tier,
 )
-from allocator.policies.static import excluded_words, make_snapshot, make_tree
+from allocator.testing import excluded_words, make_snapshot, make_tree
 
 # Few distinct values, so that ties, exact fits and exhausted agents are common.
 AMOUNTS = st.sampled_from([0, 0, 1000, 2000, 3000, 4000, 6000, 7500, 12_000])

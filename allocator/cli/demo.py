@@ -11,7 +11,7 @@ from allocator.cli import demo_more
 from allocator.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
-    from allocator.sim.runs import Result, Run
+    from allocator.sim.experiments.parallel_runs import Result, Run
 
 WORKERS_MAX = 2
 SCENARIOS = ("section-v", "swim", "openb")
@@ -68,7 +68,7 @@ def demo(
         return
     from allocator.cli.demo_tables import print_runs
     from allocator.policies import MODES, POLICIES
-    from allocator.sim.traces import TraceError
+    from allocator.sim.workloads.traces import TraceError
 
     names = _choose(policies, tuple(POLICIES), "--policies")
     kinds = _choose(modes, MODES, "--modes")
@@ -103,7 +103,7 @@ def _runs(
     agents: int | None,
     hour: int,
 ) -> tuple[list["Run"], str]:
-    from allocator.sim import catalogue
+    from allocator.sim.experiments import demo_runs as catalogue
 
     if trace == "section-v":
         if agents is not None:
@@ -121,9 +121,9 @@ def _play(runs: list["Run"], target: str | None, workers: int) -> list["Result"]
     """Play with a progress bar; the results in the order of the runs."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from allocator.sim.link import LinkDownError
-    from allocator.sim.runs import play_all
-    from allocator.sim.sidecar_process import SidecarFailedError
+    from allocator.sim.experiments.parallel_runs import play_all
+    from allocator.sim.links.base import LinkDownError
+    from allocator.sim.links.sidecar_process import SidecarFailedError
 
     order = {run.name: number for number, run in enumerate(runs)}
     ended = dict.fromkeys(order, 0)
@@ -157,7 +157,9 @@ def _play(runs: list["Run"], target: str | None, workers: int) -> list["Result"]
 
 def _keep(out: Path, results: list["Result"], about: dict[str, object]) -> None:
     """Write figures, series and pictures."""
-    from allocator.sim import catalogue, plots, report
+    from allocator.sim.experiments import demo_runs as catalogue
+    from allocator.sim.reports import plots
+    from allocator.sim.reports import run_report as report
 
     out.mkdir(parents=True, exist_ok=True)
     figures = [result.figures for result in results]

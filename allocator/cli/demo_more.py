@@ -12,7 +12,7 @@ import typer
 from allocator.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
-    from allocator.sim.claims import Verdict
+    from allocator.sim.experiments.claims import Verdict
 
 SEEDS_MIN = 2
 
@@ -36,7 +36,7 @@ def claims(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from allocator.cli.demo_tables import print_claims
-    from allocator.sim.claims import check_claims
+    from allocator.sim.experiments.claims import check_claims
 
     columns = (
         TextColumn("{task.description}"),
@@ -92,10 +92,10 @@ def soak(
     """Let agents and frameworks do anything that Mesos allows, and compare the books."""
     from allocator.core import PolicySpec
     from allocator.policies import POLICIES
-    from allocator.sim.link import LinkDownError
-    from allocator.sim.sidecar_process import SidecarProcess
-    from allocator.sim.soak import Soak
-    from allocator.sim.soaking import soak_sidecar
+    from allocator.sim.experiments.soak import soak_sidecar
+    from allocator.sim.experiments.soak_scenario import Soak
+    from allocator.sim.links.base import LinkDownError
+    from allocator.sim.links.sidecar_process import SidecarProcess
 
     if policy not in POLICIES:
         fail(Exit.USAGE, f"--policy: {policy!r}; choose from {', '.join(POLICIES)}")

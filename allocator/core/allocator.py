@@ -4,56 +4,22 @@ It has no clock, no thread and no source of chance of its own. What it does depe
 and the times that it is told, so that the same journal gives the same decisions.
 """
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from allocator.core import cycle as cycles
-from allocator.core import events, on_agents, on_frameworks, on_resources, on_settings
+from allocator.core import events
+from allocator.core.apply import apply
+from allocator.core.apply.settings import set_policy
 from allocator.core.decisions import Decisions
 from allocator.core.demand import Settings
 from allocator.core.events import EventError
-from allocator.core.freeze import Freezer
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.quota import QuotaTree
 from allocator.core.snapshot import Grants, Ints
+from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.core.state import Limits, State
-
-_HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
-    {
-        events.Options: on_settings.set_options,
-        events.Define: on_frameworks.define,
-        events.AddAgent: on_agents.add_agent,
-        events.UpdateAgent: on_agents.update_agent,
-        events.RemoveAgent: on_agents.remove_agent,
-        events.ActivateAgent: on_agents.activate_agent,
-        events.SetWhitelist: on_agents.set_whitelist,
-        events.SetUnavailability: on_agents.set_unavailability,
-        events.AddFramework: on_frameworks.add_framework,
-        events.UpdateFramework: on_frameworks.update_framework,
-        events.RemoveFramework: on_frameworks.remove_framework,
-        events.ActivateFramework: on_frameworks.activate_framework,
-        events.Suppress: on_frameworks.suppress,
-        events.Revive: on_frameworks.revive,
-        events.Request: on_frameworks.request,
-        events.SetWeights: on_frameworks.set_weights,
-        events.SetQuota: on_frameworks.set_quota,
-        events.BeginRecovery: on_frameworks.begin_recovery,
-        events.Hold: on_resources.hold,
-        events.Release: on_resources.release,
-        events.Refuse: on_resources.refuse,
-        events.Transition: on_resources.transition,
-        events.UpdateAllocation: on_resources.update_allocation,
-        events.Exclude: on_resources.exclude,
-        events.InverseOffer: on_resources.inverse_offer,
-        events.Settle: on_resources.settle,
-        events.SetPaused: on_settings.set_paused,
-        events.SetDemand: on_settings.set_demand,
-        events.SetConstraint: on_settings.set_constraint,
-    }
-)
 
 
 class Allocator:
@@ -95,7 +61,7 @@ class Allocator:
         self._build = build_policy
         self._policy = build_policy(settings.policy)
         self._fallback: Policy | None = None
-        self._freezer = Freezer()
+        self._snapshots = SnapshotBuilder()
 
     @property
     def settings(self) -> Settings:
@@ -111,9 +77,9 @@ class Allocator:
             Where the event is not possible; then nothing has changed.
         """
         if isinstance(event, events.SetPolicy):
-            self._policy = on_settings.set_policy(self.state, event, self._build)
+            self._policy = set_policy(self.state, event, self._build)
             return
-        _HANDLERS[type(event)](self.state, event)
+        apply(self.state, event)
 
     def advance(self, now_ms: int) -> None:
         """Tell the time of the events that follow, and of the next cycle.
@@ -144,7 +110,7 @@ class Allocator:
         if self._holds_back():
             self.last_cycle = cycles.CycleReport()
             return self._nothing()
-        snapshot = self._freezer.freeze(state, agents)
+        snapshot = self._snapshots.build(state, agents)
         candidates, clients = len(snapshot.agents), len(snapshot.tree.client)
         if not candidates or not clients:
             self.last_cycle = cycles.CycleReport(candidates, clients)
@@ -155,7 +121,7 @@ class Allocator:
             grants = cycles.run_policy(state, snapshot, self._policy, seed)
         except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
             error = f"{type(problem).__name__}: {problem}"
-            snapshot = self._freezer.freeze(state, agents)
+            snapshot = self._snapshots.build(state, agents)
             grants = cycles.run_policy(state, snapshot, self._drf(), seed)
         if agents is None:
             state.clients.waited[snapshot.tree.client] += 1
@@ -176,7 +142,7 @@ class Allocator:
 
     def quota_tree(self) -> QuotaTree:
         """The roles with a quota, to read; what cycles decide by."""
-        return self._freezer.quota_tree(self.state)
+        return self._snapshots.quota_tree(self.state)
 
     def _holds_back(self) -> bool:
         state = self.state

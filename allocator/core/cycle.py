@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocator.core.decisions import Decisions
-from allocator.core.freeze import reaches
 from allocator.core.policy import Policy
 from allocator.core.snapshot import UNBOUNDED, Bools, Grants, Ints, Snapshot
+from allocator.core.snapshot_builder import reaches
 from allocator.core.state import State
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from allocator.core.arrays import grow
+from allocator.core.array_structures import grow
 from allocator.core.constraints import Clause
 from allocator.core.snapshot import Bools, Ints, Words
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 import numba
 import numpy as np
 
-from allocator.core.arrays import KeyMap, grow, pair
+from allocator.core.array_structures import KeyMap, grow, pair
 from allocator.core.snapshot import Bools, Ints
 
 

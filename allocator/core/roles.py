@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from allocator.core.arrays import grow
+from allocator.core.array_structures import grow
 from allocator.core.events import EventError
 from allocator.core.snapshot import Ints
 

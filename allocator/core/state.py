@@ -7,13 +7,13 @@ import numpy as np
 from allocator.core.demand import Settings
 from allocator.core.eligibility import Eligibility
 from allocator.core.events import Options, SetQuota
-from allocator.core.filters import FilterTable
+from allocator.core.filters.table import FilterTable
 from allocator.core.ledger import Ledger
+from allocator.core.open_decisions import Tentative
+from allocator.core.resource_space import ResourceSpace
 from allocator.core.roles import RoleTable
 from allocator.core.snapshot import Ints
-from allocator.core.space import ResourceSpace
 from allocator.core.tables import AgentTable, ClientTable, FrameworkTable
-from allocator.core.tentative import Tentative
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from allocator.core.arrays import FreeRows, grow
+from allocator.core.array_structures import FreeRows, grow
 from allocator.core.events import AgentInfo, FrameworkInfo
 from allocator.core.snapshot import Bools, Ints
 

@@ -17,8 +17,8 @@ from allocator.policies.filling import CriterionFunction, Filling
 from allocator.policies.proportional_fairness import proportional_fairness
 from allocator.policies.ps_dsf import ps_dsf
 from allocator.policies.rps_dsf import rps_dsf
-from allocator.policies.static import static_snapshot
 from allocator.policies.tsf import tsf
+from allocator.testing import static_snapshot
 
 MODES = ("oblivious", "characterised")
 

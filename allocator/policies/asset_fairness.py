@@ -22,7 +22,7 @@ def asset_fairness(snapshot: Snapshot) -> Criterion:
     (63/25, 54/25); a hundred such clusters in one come close to it with whole tasks.
 
     >>> from allocator.policies.filling import Filling
-    >>> from allocator.policies.static import placement, static_snapshot
+    >>> from allocator.testing import placement, static_snapshot
     >>> cluster = static_snapshot(capacity=[[900, 1800]], demand=[[1, 4], [3, 1]])
     >>> grants = Filling(asset_fairness, "listed").allocate(cluster, seed=0)
     >>> placement(cluster, grants).sum(axis=1).tolist()

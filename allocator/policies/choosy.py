@@ -40,7 +40,7 @@ def choosy(unit: str = "agents") -> CriterionFunction:
     are (2, 1, 3, 4); one machine is elsewhere, and moves when it falls free.
 
     >>> from allocator.policies.filling import Filling
-    >>> from allocator.policies.static import static_snapshot
+    >>> from allocator.testing import static_snapshot
     >>> can_use = [{1, 4}, {3, 4}, {2, 3, 4, 6, 7}, {5, 6, 7, 8, 9, 10}]
     >>> allowed = [[machine in those for machine in range(1, 11)] for those in can_use]
     >>> cluster = static_snapshot([[1]] * 10, clients=4, allowed=allowed)

@@ -23,7 +23,7 @@ def drf(snapshot: Snapshot) -> Criterion:
     Section 4.1 of [1]_: 9 CPUs and 18 GB; A needs <1, 4>, B needs <3, 1>.
 
     >>> from allocator.policies.filling import Filling
-    >>> from allocator.policies.static import placement, static_snapshot
+    >>> from allocator.testing import placement, static_snapshot
     >>> cluster = static_snapshot(capacity=[[9, 18]], demand=[[1, 4], [3, 1]])
     >>> grants = Filling(drf, "listed").allocate(cluster, seed=0)
     >>> placement(cluster, grants).sum(axis=1).tolist()

@@ -27,7 +27,7 @@ def proportional_fairness(snapshot: Snapshot) -> Criterion:
     The optimum is (45/11, 18/11); eleven such clusters in one come close with whole tasks.
 
     >>> from allocator.policies.filling import Filling
-    >>> from allocator.policies.static import placement, static_snapshot
+    >>> from allocator.testing import placement, static_snapshot
     >>> cluster = static_snapshot(capacity=[[99, 198]], demand=[[1, 4], [3, 1]])
     >>> grants = Filling(proportional_fairness, "listed").allocate(cluster, seed=0)
     >>> placement(cluster, grants).sum(axis=1).tolist()

@@ -31,7 +31,7 @@ def ps_dsf(snapshot: Snapshot) -> Criterion:
     Section IV of [2]_, Table I, row PS-DSF: each framework settles on the agent that suits it.
 
     >>> from allocator.policies.filling import Filling
-    >>> from allocator.policies.static import placement, static_snapshot
+    >>> from allocator.testing import placement, static_snapshot
     >>> cluster = static_snapshot(capacity=[[100, 30], [30, 100]], demand=[[5, 1], [1, 5]])
     >>> grants = Filling(ps_dsf, "joint").allocate(cluster, seed=0)
     >>> placement(cluster, grants).tolist()

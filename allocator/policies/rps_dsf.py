@@ -28,7 +28,7 @@ def rps_dsf(snapshot: Snapshot) -> Criterion:
     Section IV of [1]_, Table I, row rPS-DSF.
 
     >>> from allocator.policies.filling import Filling
-    >>> from allocator.policies.static import placement, static_snapshot
+    >>> from allocator.testing import placement, static_snapshot
     >>> cluster = static_snapshot(capacity=[[100, 30], [30, 100]], demand=[[5, 1], [1, 5]])
     >>> grants = Filling(rps_dsf, "joint").allocate(cluster, seed=0)
     >>> placement(cluster, grants).tolist()

@@ -33,7 +33,7 @@ def tsf(snapshot: Snapshot) -> Criterion:
     A, B, A (1/4 < 1/3), B (1/3 < 2/4), A (2/4 < 2/3); then the CPUs are used up.
 
     >>> from allocator.policies.filling import Filling
-    >>> from allocator.policies.static import static_snapshot
+    >>> from allocator.testing import static_snapshot
     >>> cluster = static_snapshot(capacity=[[9, 18]], demand=[[1, 4], [3, 1]])
     >>> Filling(tsf, "listed").allocate(cluster, seed=0).client.tolist()
     [0, 1, 0, 1, 0]

@@ -15,13 +15,13 @@ from allocator.core.snapshot import Floats
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.server import dump, report
 from allocator.server.config.checks import suggestion
-from allocator.server.loop import CoreLoop
+from allocator.server.core_loop import CoreLoop
 from allocator.server.scores import scores
 from allocator.server.shares import write_clients, write_roles
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from allocator.wire import OperatorEvent, WireError
-from allocator.wire.operators import (
+from allocator.wire.operator_settings import (
     read_constraint,
     read_demand,
     read_policy,

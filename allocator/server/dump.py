@@ -13,7 +13,7 @@ import numpy as np
 from allocator.core import AgentInfo, Kind, Settings
 from allocator.core.snapshot import Bools, Ints
 from allocator.server import report
-from allocator.server.loop import CoreLoop, SessionInfo
+from allocator.server.core_loop import CoreLoop, SessionInfo
 
 PIECE_CHARACTERS = 256 * 1024
 """A piece is sent when it is at least so long."""

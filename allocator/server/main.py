@@ -19,9 +19,9 @@ from allocator.core import warm
 from allocator.server import logs
 from allocator.server.admin import AdminServicer
 from allocator.server.config import Config
+from allocator.server.core_loop import GRACE_S, SESSIONS_MAX, CoreLoop
 from allocator.server.health import Health
-from allocator.server.listen import ListenError, listen
-from allocator.server.loop import GRACE_S, SESSIONS_MAX, CoreLoop
+from allocator.server.listeners import ListenError, listen
 from allocator.server.metrics import start_http
 from allocator.server.service import SERVICE, SessionServicer
 from allocator.v1 import admin_pb2, admin_pb2_grpc

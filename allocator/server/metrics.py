@@ -14,9 +14,9 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from allocator.server import report
 from allocator.server.config import Config
-from allocator.server.families import Scrape, StateCollector
+from allocator.server.core_loop import CoreLoop
 from allocator.server.http import HttpServer
-from allocator.server.loop import CoreLoop
+from allocator.server.metric_families import Scrape, StateCollector
 
 ANSWER_S = 2.0
 """How long the core may take to answer before we say that it is busy."""

@@ -4,8 +4,8 @@ import numpy as np
 
 from allocator import policies
 from allocator.core import Allocator
-from allocator.core.freeze import Freezer
 from allocator.core.snapshot import Floats
+from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.policies.filling import Criterion, Filling
 
 
@@ -23,7 +23,7 @@ def scores(allocator: Allocator) -> Floats:
     policy = policies.build(allocator.settings.policy)
     if not isinstance(policy, Filling) or not state.live_clients().any():
         return found
-    snapshot = Freezer().freeze(state, None)
+    snapshot = SnapshotBuilder().build(state, None)
     criterion = policy.criterion(snapshot)
     if len(criterion.denominator) != 1 or criterion.residual:
         return found

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import grpc
 
-from allocator.server.loop import CoreLoop
-from allocator.server.port import Port
+from allocator.server.core_loop import CoreLoop
+from allocator.server.session_stream import SessionStream
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import WireError
 
@@ -49,7 +49,7 @@ class SessionServicer:
         self, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[pb.SessionResponse]:
         """Serve one stream; this thread writes, another one reads."""
-        port = Port(
+        port = SessionStream(
             context.peer(),
             queue_max=self._queue_max,
             stalled_s=self._stalled_s,
@@ -63,7 +63,7 @@ class SessionServicer:
         ).start()
         yield from port.answers()
 
-    def _read(self, requests: Iterator[bytes], port: Port) -> None:
+    def _read(self, requests: Iterator[bytes], port: SessionStream) -> None:
         error: WireError | None = None
         try:
             for data in requests:

@@ -40,10 +40,10 @@ from allocator.core import (
 from allocator.core.snapshot import Ints
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
-from allocator.wire import columns, nouns
+from allocator.wire import proto_types, validation
 from allocator.wire.errors import refuse
 from allocator.wire.kinds import read_kind
-from allocator.wire.nouns import each, part
+from allocator.wire.proto_types import each, part
 
 NUMBER_MAX = 2**53
 """No decision and no batch has a larger number."""
@@ -77,8 +77,8 @@ class Outcomes:
 
 def read_bindings(message: pb.SnapshotChunk | pb.DefineHandles) -> Define:
     """Read which handles are bound; the kinds and roles of one message are one event."""
-    columns.distinct([kind.kind for kind in message.kinds], "kinds.kind")
-    columns.distinct([role.role for role in message.roles], "roles.role")
+    validation.distinct([kind.kind for kind in message.kinds], "kinds.kind")
+    validation.distinct([role.role for role in message.roles], "roles.role")
     return Define(
         kinds=dict(each(message.kinds, lambda kind: (kind.kind, read_kind(kind)), "kinds")),
         roles=dict(each(message.roles, _read_role, "roles")),
@@ -86,8 +86,8 @@ def read_bindings(message: pb.SnapshotChunk | pb.DefineHandles) -> Define:
 
 
 def _read_role(message: types.Role) -> tuple[int, str]:
-    role = columns.handle(message.role, "role")
-    return role, columns.text(message.path, "path", empty=False)
+    role = validation.handle(message.role, "role")
+    return role, validation.text(message.path, "path", empty=False)
 
 
 # Events, by the name of their field.
@@ -95,7 +95,7 @@ def _read_role(message: types.Role) -> tuple[int, str]:
 
 def _read_define(message: pb.DefineHandles) -> Define:
     bindings = read_bindings(message)
-    forgotten = nouns.read_roles(message.forgotten_roles, "forgotten_roles")
+    forgotten = proto_types.read_roles(message.forgotten_roles, "forgotten_roles")
     return Define(bindings.kinds, bindings.roles, forgotten)
 
 
@@ -104,9 +104,9 @@ def _read_add_agent(message: types.Agent) -> AddAgent:
     if message.HasField("unavailability"):
         start, duration = part(message.unavailability, _read_window, "unavailability")
     return AddAgent(
-        agent=columns.handle(message.agent, "agent"),
-        info=nouns.read_agent_info(message),
-        capacity=part(message.capacity, nouns.read_amounts, "capacity"),
+        agent=validation.handle(message.agent, "agent"),
+        info=proto_types.read_agent_info(message),
+        capacity=part(message.capacity, proto_types.read_amounts, "capacity"),
         active=not message.deactivated,
         unavailable_from_ms=start,
         unavailable_for_ms=duration,
@@ -114,25 +114,25 @@ def _read_add_agent(message: types.Agent) -> AddAgent:
 
 
 def _read_window(message: types.Unavailability) -> tuple[int, int]:
-    start = columns.time_ms(message.start_ms, "start_ms")
-    return start, columns.time_ms(message.duration_ms, "duration_ms")
+    start = validation.time_ms(message.start_ms, "start_ms")
+    return start, validation.time_ms(message.duration_ms, "duration_ms")
 
 
 def _read_update_agent(message: pb.UpdateAgent) -> UpdateAgent:
     info, domain = message.replaces_info, message.domain
     return UpdateAgent(
-        agent=columns.handle(message.agent, "agent"),
-        hostname=columns.text(message.hostname, "hostname") if info else None,
-        attributes=nouns.read_attributes(message.attributes) if info else None,
-        region=columns.text(domain.region, "domain.region") if info else "",
-        zone=columns.text(domain.zone, "domain.zone") if info else "",
+        agent=validation.handle(message.agent, "agent"),
+        hostname=validation.text(message.hostname, "hostname") if info else None,
+        attributes=proto_types.read_attributes(message.attributes) if info else None,
+        region=validation.text(domain.region, "domain.region") if info else "",
+        zone=validation.text(domain.zone, "domain.zone") if info else "",
         capabilities=(
-            nouns.read_agent_capabilities(message.capabilities)
+            proto_types.read_agent_capabilities(message.capabilities)
             if message.replaces_capabilities
             else None
         ),
         capacity=(
-            part(message.capacity, nouns.read_amounts, "capacity")
+            part(message.capacity, proto_types.read_amounts, "capacity")
             if message.HasField("capacity")
             else None
         ),
@@ -140,118 +140,118 @@ def _read_update_agent(message: pb.UpdateAgent) -> UpdateAgent:
 
 
 def _read_remove_agent(message: pb.RemoveAgent) -> RemoveAgent:
-    return RemoveAgent(columns.handle(message.agent, "agent"))
+    return RemoveAgent(validation.handle(message.agent, "agent"))
 
 
 def _read_activate_agent(message: pb.ActivateAgent) -> ActivateAgent:
-    return ActivateAgent(columns.handle(message.agent, "agent"), message.active)
+    return ActivateAgent(validation.handle(message.agent, "agent"), message.active)
 
 
 def _read_add_framework(message: types.Framework) -> AddFramework:
     return AddFramework(
-        framework=columns.handle(message.framework, "framework"),
-        info=nouns.read_framework_info(message),
-        roles=nouns.read_roles(message.roles, "roles"),
-        suppressed_roles=nouns.read_roles(message.suppressed_roles, "suppressed_roles"),
+        framework=validation.handle(message.framework, "framework"),
+        info=proto_types.read_framework_info(message),
+        roles=proto_types.read_roles(message.roles, "roles"),
+        suppressed_roles=proto_types.read_roles(message.suppressed_roles, "suppressed_roles"),
         active=not message.inactive,
     )
 
 
 def _read_update_framework(message: types.Framework) -> UpdateFramework:
     return UpdateFramework(
-        framework=columns.handle(message.framework, "framework"),
-        info=nouns.read_framework_info(message),
-        roles=nouns.read_roles(message.roles, "roles"),
-        suppressed_roles=nouns.read_roles(message.suppressed_roles, "suppressed_roles"),
+        framework=validation.handle(message.framework, "framework"),
+        info=proto_types.read_framework_info(message),
+        roles=proto_types.read_roles(message.roles, "roles"),
+        suppressed_roles=proto_types.read_roles(message.suppressed_roles, "suppressed_roles"),
     )
 
 
 def _read_remove_framework(message: pb.RemoveFramework) -> RemoveFramework:
-    return RemoveFramework(columns.handle(message.framework, "framework"))
+    return RemoveFramework(validation.handle(message.framework, "framework"))
 
 
 def _read_activate_framework(message: pb.ActivateFramework) -> ActivateFramework:
-    return ActivateFramework(columns.handle(message.framework, "framework"), message.active)
+    return ActivateFramework(validation.handle(message.framework, "framework"), message.active)
 
 
 def _read_hold(message: types.Holdings) -> Hold:
-    return Hold(nouns.read_holdings(message))
+    return Hold(proto_types.read_holdings(message))
 
 
 def _read_release(message: pb.Release) -> Release:
-    released = part(message.released, nouns.read_holdings, "released")
+    released = part(message.released, proto_types.read_holdings, "released")
     rows = len(released.framework)
-    columns.same_length(len(message.refuse_ms), rows, "refuse_ms", "released.framework")
-    columns.same_length(len(message.allocated), rows, "allocated", "released.framework")
-    refuse_ms = columns.times_ms(message.refuse_ms, "refuse_ms", least=-1)
-    return Release(released, refuse_ms, columns.flags(message.allocated))
+    validation.same_length(len(message.refuse_ms), rows, "refuse_ms", "released.framework")
+    validation.same_length(len(message.allocated), rows, "allocated", "released.framework")
+    refuse_ms = validation.times_ms(message.refuse_ms, "refuse_ms", least=-1)
+    return Release(released, refuse_ms, validation.flags(message.allocated))
 
 
 def _read_transition(message: types.Holdings) -> Transition:
-    return Transition(nouns.read_holdings(message, least_framework=0))
+    return Transition(proto_types.read_holdings(message, least_framework=0))
 
 
 def _read_update_allocation(message: pb.UpdateAllocation) -> UpdateAllocation:
     framework = message.framework
     return UpdateAllocation(
         framework=framework,
-        role=columns.handle(message.role, "role") if framework else message.role,
-        agent=columns.handle(message.agent, "agent"),
-        consumed=part(message.consumed, nouns.read_amounts, "consumed"),
-        converted=part(message.converted, nouns.read_amounts, "converted"),
+        role=validation.handle(message.role, "role") if framework else message.role,
+        agent=validation.handle(message.agent, "agent"),
+        consumed=part(message.consumed, proto_types.read_amounts, "consumed"),
+        converted=part(message.converted, proto_types.read_amounts, "converted"),
     )
 
 
 def _read_suppress(message: pb.SuppressOffers) -> Suppress:
-    framework = columns.handle(message.framework, "framework")
-    return Suppress(framework, nouns.read_roles(message.roles, "roles"))
+    framework = validation.handle(message.framework, "framework")
+    return Suppress(framework, proto_types.read_roles(message.roles, "roles"))
 
 
 def _read_revive(message: pb.SuppressOffers) -> Revive:
-    framework = columns.handle(message.framework, "framework")
-    return Revive(framework, nouns.read_roles(message.roles, "roles"))
+    framework = validation.handle(message.framework, "framework")
+    return Revive(framework, proto_types.read_roles(message.roles, "roles"))
 
 
 def _read_exclusions(message: pb.Exclusions) -> Exclude:
     rows = len(message.framework)
-    columns.same_length(len(message.role), rows, "role", "framework")
-    columns.same_length(len(message.agent), rows, "agent", "framework")
-    columns.same_length(len(message.excluded), rows, "excluded", "framework")
+    validation.same_length(len(message.role), rows, "role", "framework")
+    validation.same_length(len(message.agent), rows, "agent", "framework")
+    validation.same_length(len(message.excluded), rows, "excluded", "framework")
     return Exclude(
-        framework=columns.handles(message.framework, "framework"),
-        role=columns.handles(message.role, "role"),
-        agent=columns.handles(message.agent, "agent"),
-        excluded=columns.flags(message.excluded),
+        framework=validation.handles(message.framework, "framework"),
+        role=validation.handles(message.role, "role"),
+        agent=validation.handles(message.agent, "agent"),
+        excluded=validation.flags(message.excluded),
     )
 
 
 def read_filters(message: pb.OfferFilters) -> Refuse:
     """Read the filters in force."""
-    refused = part(message.refused, nouns.read_holdings, "refused")
+    refused = part(message.refused, proto_types.read_holdings, "refused")
     rows = len(refused.framework)
-    columns.same_length(len(message.expires_ms), rows, "expires_ms", "refused.framework")
-    return Refuse(refused, columns.times_ms(message.expires_ms, "expires_ms"))
+    validation.same_length(len(message.expires_ms), rows, "expires_ms", "refused.framework")
+    return Refuse(refused, validation.times_ms(message.expires_ms, "expires_ms"))
 
 
 def _read_whitelist(message: pb.Whitelist) -> SetWhitelist:
-    hostnames = columns.texts(message.hostnames, "hostnames")
+    hostnames = validation.texts(message.hostnames, "hostnames")
     if hostnames and not message.restricted:
         refuse("restricted", "is false though hostnames are given; set it, or give none")
     return SetWhitelist(hostnames if message.restricted else None)
 
 
 def _read_weights(message: pb.WeightsUpdate) -> SetWeights:
-    return SetWeights(nouns.read_weights(message.weights))
+    return SetWeights(proto_types.read_weights(message.weights))
 
 
 def _read_request(message: pb.ResourceRequest) -> Request:
-    framework = columns.handle(message.framework, "framework")
-    requests = tuple(each(message.requests, nouns.read_quantities, "requests"))
+    framework = validation.handle(message.framework, "framework")
+    requests = tuple(each(message.requests, proto_types.read_quantities, "requests"))
     return Request(framework, requests)
 
 
 def _read_unavailability(message: pb.UnavailabilityUpdate) -> SetUnavailability:
-    agent = columns.handle(message.agent, "agent")
+    agent = validation.handle(message.agent, "agent")
     if not message.HasField("unavailability"):
         return SetUnavailability(agent, -1, 0)
     start, duration = part(message.unavailability, _read_window, "unavailability")
@@ -259,13 +259,13 @@ def _read_unavailability(message: pb.UnavailabilityUpdate) -> SetUnavailability:
 
 
 def _read_inverse_offer(message: pb.InverseOfferUpdate) -> InverseOffer:
-    columns.integer(message.status, 1, 3, "status")
+    validation.integer(message.status, 1, 3, "status")
     status = pb.InverseOfferUpdate.Status.Name(message.status)
     return InverseOffer(
-        framework=columns.handle(message.framework, "framework"),
-        agent=columns.handle(message.agent, "agent"),
+        framework=validation.handle(message.framework, "framework"),
+        agent=validation.handle(message.agent, "agent"),
         status=status.removeprefix("STATUS_"),
-        refuse_ms=columns.time_ms(message.refuse_ms, "refuse_ms", least=-1),
+        refuse_ms=validation.time_ms(message.refuse_ms, "refuse_ms", least=-1),
     )
 
 
@@ -274,16 +274,16 @@ def _read_pause(message: pb.PauseUpdate) -> SetPaused:
 
 
 def _read_recovery(message: pb.RecoveryUpdate) -> BeginRecovery:
-    quotas = tuple(each(message.quotas, nouns.read_quota, "quotas"))
+    quotas = tuple(each(message.quotas, proto_types.read_quota, "quotas"))
     return BeginRecovery(message.expected_agent_count, quotas)
 
 
 def read_outcomes(message: pb.Outcomes) -> Outcomes:
     """Read what became of consecutive decisions."""
     last = pb.OutcomeReason.values()[-1]
-    reason = columns.integers(message.reason, 1, last, "reason")
-    columns.integer(message.first_decision, 1, NUMBER_MAX, "first_decision")
-    columns.distinct(message.kind, "kind")
+    reason = validation.integers(message.reason, 1, last, "reason")
+    validation.integer(message.first_decision, 1, NUMBER_MAX, "first_decision")
+    validation.distinct(message.kind, "kind")
     rows = int((reason == pb.OUTCOME_REASON_PARTIAL).sum())
     kinds = len(message.kind)
     if len(message.amount) != rows * kinds:
@@ -293,7 +293,7 @@ def read_outcomes(message: pb.Outcomes) -> Outcomes:
         first_decision=message.first_decision,
         reason=reason,
         kind=np.array(message.kind, np.int64),
-        amount=columns.amounts(message.amount, "amount").reshape(rows, kinds),
+        amount=validation.amounts(message.amount, "amount").reshape(rows, kinds),
     )
 
 
@@ -316,7 +316,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "exclusions": _read_exclusions,
     "whitelist": _read_whitelist,
     "weights": _read_weights,
-    "quota": nouns.read_quota,
+    "quota": proto_types.read_quota,
     "request": _read_request,
     "unavailability": _read_unavailability,
     "inverse_offer": _read_inverse_offer,

@@ -20,8 +20,8 @@ from google.protobuf.message import DecodeError
 from allocator.core import Limits, SetConstraint, SetDemand, SetPolicy, Settings
 from allocator.v1 import admin_pb2, journal_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import nouns
-from allocator.wire.operators import (
+from allocator.wire import proto_types
+from allocator.wire.operator_settings import (
     OperatorEvent,
     read_constraint,
     read_demand,
@@ -114,7 +114,7 @@ def start_record(
             patience_cycles=settings.patience_cycles,
             outstanding_max=settings.outstanding_max,
             limits_of_roles=(
-                types_pb2.Quota(role=role, limits=nouns.write_quantities(limits))
+                types_pb2.Quota(role=role, limits=proto_types.write_quantities(limits))
                 for role, limits in settings.limits.items()
             ),
             demands=demands,
@@ -142,7 +142,9 @@ def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
         probe_after=start.probe_after,
         patience_cycles=start.patience_cycles,
         outstanding_max=start.outstanding_max,
-        limits={limit.role: nouns.read_quantities(limit.limits) for limit in start.limits_of_roles},
+        limits={
+            limit.role: proto_types.read_quantities(limit.limits) for limit in start.limits_of_roles
+        },
     )
     for demand in start.demands:
         rule = read_demand(admin_pb2.SetDemandRequest(demand=demand))

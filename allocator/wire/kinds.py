@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from allocator.core import Kind
 from allocator.v1 import types_pb2 as pb
-from allocator.wire import columns
+from allocator.wire import validation
 from allocator.wire.errors import WireError, refuse
 
 _TYPES = {
@@ -38,13 +38,13 @@ def read_kind(message: pb.Kind) -> Kind:
     reservations = message.reservations
     disk = message.disk if message.HasField("disk") else None
     return Kind(
-        name=columns.text(message.name, "name", empty=False),
+        name=validation.text(message.name, "name", empty=False),
         scalar=message.type == pb.VALUE_TYPE_SCALAR,
         reservation=tuple(_read_each(reservations)),
         reserved_role=reservations[-1].role if reservations else "",
         revocable=message.revocable,
         shared=message.shared,
-        provider=columns.text(message.provider_id, "provider_id"),
+        provider=validation.text(message.provider_id, "provider_id"),
         disk=_disk_text(disk) if disk else "",
         atomic=bool(disk and disk.atomic),
     )
@@ -61,11 +61,11 @@ def _read_each(reservations: Iterable[pb.Reservation]) -> Iterator[str]:
 def _reservation_text(message: pb.Reservation) -> str:
     if message.type not in _TYPES:
         refuse("type", f"is {message.type}; it must be one of {list(_TYPES)}")
-    columns.text(message.role, "role", empty=False)
+    validation.text(message.role, "role", empty=False)
     details = {}
     if message.principal:
-        details["principal"] = columns.text(message.principal, "principal")
-    labels = columns.text_map(message.labels, "labels")
+        details["principal"] = validation.text(message.principal, "principal")
+    labels = validation.text_map(message.labels, "labels")
     details.update((_LABEL + key, value) for key, value in labels.items())
     return _join(_TYPES[message.type], message.role, details)
 
@@ -74,9 +74,9 @@ def _disk_text(message: pb.Disk) -> str:
     if message.source not in _SOURCES:
         refuse("disk.source", f"is {message.source}; it must be one of {list(_SOURCES)}")
     details = {
-        "source": columns.text(message.source_id, "disk.source_id"),
-        "persistence": columns.text(message.persistence_id, "disk.persistence_id"),
-        "profile": columns.text(message.profile, "disk.profile"),
+        "source": validation.text(message.source_id, "disk.source_id"),
+        "persistence": validation.text(message.persistence_id, "disk.persistence_id"),
+        "profile": validation.text(message.profile, "disk.profile"),
     }
     given = {key: value for key, value in details.items() if value}
     return _join(_SOURCES[message.source], "", given)

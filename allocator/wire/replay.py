@@ -8,7 +8,7 @@ from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.errors import WireError
 from allocator.wire.journal import JournalError, read_start
-from allocator.wire.operators import read_constraint, read_demand, read_policy
+from allocator.wire.operator_settings import read_constraint, read_demand, read_policy
 from allocator.wire.sidecar import Sidecar
 
 

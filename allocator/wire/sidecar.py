@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 from allocator.core import Allocator, Settings
 from allocator.v1 import session_pb2 as pb
-from allocator.wire.counts import Counts
+from allocator.wire.counters import Counts
 from allocator.wire.errors import WireError
-from allocator.wire.opening import Greeting
-from allocator.wire.operators import OperatorEvent
-from allocator.wire.session import ServerSession, State, supersedes
+from allocator.wire.operator_settings import OperatorEvent
+from allocator.wire.server_session import SidecarSession, State, supersedes
+from allocator.wire.session_start import Greeting
 
 Answer: TypeAlias = tuple[int, pb.SessionResponse]
 """What to say, and in which session."""
@@ -27,7 +27,7 @@ class Sidecar:
     allocator : Allocator
         The session's; without a session an empty one, which keeps what operators set.
     counts : Counts
-    sessions : dict of int to ServerSession
+    sessions : dict of int to SidecarSession
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Sidecar:
         """
         self.allocator = new_allocator(settings)
         self.counts = Counts()
-        self.sessions: dict[int, ServerSession] = {}
+        self.sessions: dict[int, SidecarSession] = {}
         self._new_allocator = new_allocator
         self._welcome = welcome
         self._bearer = 0
@@ -65,7 +65,7 @@ class Sidecar:
         return self._bearer
 
     @property
-    def session(self) -> ServerSession | None:
+    def session(self) -> SidecarSession | None:
         """The session that has the allocator."""
         return self.sessions.get(self._bearer)
 
@@ -79,7 +79,7 @@ class Sidecar:
         self._last += 1
         number = self._last
         self.counts.sessions_opened += 1
-        self.sessions[number] = ServerSession(
+        self.sessions[number] = SidecarSession(
             lambda greeting: self._admit(number, greeting), self._welcome, self.counts
         )
         return number
@@ -120,7 +120,7 @@ class Sidecar:
         self.allocator = self._new_allocator(self.allocator.settings)
         return self.allocator
 
-    def _supersede(self, bearer: ServerSession, its: Greeting, newcomer: Greeting) -> None:
+    def _supersede(self, bearer: SidecarSession, its: Greeting, newcomer: Greeting) -> None:
         code = pb.ERROR_CODE_SUPERSEDED
         if not supersedes(newcomer, its):
             message = (

@@ -34,8 +34,9 @@ from allocator.core import (
     Suppress,
     Transition,
 )
+from allocator.sim.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import ClientSession, Greeting
+from allocator.wire import Greeting
 from tests.server.process import METHOD, SidecarProcess
 
 AGENTS, FRAMEWORKS, ROLES = 10_000, 1_000, 20
@@ -135,7 +136,7 @@ class Peer:
     """A session that sends messages made beforehand."""
 
     def __init__(self, target: str, started_us: int) -> None:
-        self.client = ClientSession(Greeting("bench", f"bench-{started_us}", started_us))
+        self.client = ModuleSession(Greeting("bench", f"bench-{started_us}", started_us))
         self._channel = grpc.insecure_channel(target)
         self._said: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         method: Any = self._channel.stream_stream(

@@ -17,7 +17,7 @@ import numpy as np
 from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Snapshot
 from allocator.policies import POLICIES, build, warm
-from allocator.policies.static import make_snapshot, make_tree, with_refusals
+from allocator.testing import make_snapshot, make_tree, with_refusals
 
 SHAPES = [  # cpus, mem in GB, disk in GB
     (4, 14, 100),

@@ -9,8 +9,8 @@ from typing import Any
 
 from allocator.policies import MODES, POLICIES
 from tests.cluster.framework import Framework, keep
+from tests.cluster.framework_behaviours import Steward, fickle, refuse, work
 from tests.cluster.hostile import HostileSidecar
-from tests.cluster.manners import Steward, fickle, refuse, work
 from tests.cluster.mesos import Mesos
 from tests.cluster.processes import until
 from tests.cluster.world import Sampler, World, run

@@ -12,7 +12,7 @@ from typing import Any
 from tests.cluster import books
 from tests.cluster.amounts import Amounts, amounts_of
 from tests.cluster.framework import Framework
-from tests.cluster.manners import refuse, role_of, task_resources
+from tests.cluster.framework_behaviours import refuse, role_of, task_resources
 from tests.cluster.mesos import Mesos
 from tests.cluster.processes import until
 from tests.cluster.world import World

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from tests.cluster.manners import refuse
+from tests.cluster.framework_behaviours import refuse
 from tests.cluster.processes import until
 from tests.cluster.scenario import (
     INTERVAL_S,

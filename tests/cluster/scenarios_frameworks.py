@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.cluster.amounts import Amounts
 from tests.cluster.framework import Framework
-from tests.cluster.manners import refuse, role_of, work
+from tests.cluster.framework_behaviours import refuse, role_of, work
 from tests.cluster.processes import until
 from tests.cluster.scenario import (
     Outcome,

@@ -6,7 +6,7 @@ from typing import Any
 from tests.cluster.amounts import Amounts, amounts_of, reserved, scalar
 from tests.cluster.api import Operator
 from tests.cluster.framework import Framework
-from tests.cluster.manners import refuse, work
+from tests.cluster.framework_behaviours import refuse, work
 from tests.cluster.processes import until
 from tests.cluster.scenario import (
     RESCINDED_S,

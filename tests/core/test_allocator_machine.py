@@ -39,7 +39,7 @@ from allocator.core import (
     UpdateAgent,
     UpdateFramework,
 )
-from allocator.core.freeze import Freezer
+from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.policies import build
 from tests.core.model import Model, Vector
 from tests.strategies import covered_bits
@@ -71,7 +71,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.model = Model(KINDS)
         spec = PolicySpec(name, selection=selection, flat=flat)
         self.allocator = Allocator(build, Settings(policy=spec, learn_demand=False))
-        self.freezer = Freezer()
+        self.snapshots = SnapshotBuilder()
         self.allocator.step(Options(allocation_interval_ms=INTERVAL_MS, minimum=()))
         self.allocator.step(
             Define(kinds={0: Kind("cpus"), 1: Kind("mem")}, roles=ROLES),
@@ -302,7 +302,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         """However they were brought up to date."""
         if not hasattr(self, "allocator") or not len(self.allocator.state.clients):
             return
-        shot = self.freezer.freeze(self.allocator.state, None)
+        shot = self.snapshots.build(self.allocator.state, None)
         shown, agents = shot.filters, len(shot.free)
         covered = covered_bits(shown, shot.free, shot.specials, shot.demand, shot.characterised)
         words = covered.shape[1]

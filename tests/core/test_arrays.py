@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core.arrays import FreeRows, KeyMap, grow, pair
+from allocator.core.array_structures import FreeRows, KeyMap, grow, pair
 
 KEYS = st.integers(0, 40)
 

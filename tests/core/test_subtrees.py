@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from allocator.core import DEMAND_LABEL, EventError, PolicySpec, SetPolicy
-from allocator.core.freeze import Freezer
+from allocator.core.snapshot_builder import SnapshotBuilder
 from tests.core.session import Session
 
 ROLES = {1: "eng", 2: "eng/web", 3: "eng/web/old", 4: "ops", 5: "eng/ml"}
@@ -23,7 +23,7 @@ def test_the_innermost_role_decides():
     made = session(PolicySpec("drf", subtrees=SUBTREES))
     for framework, role in enumerate(ROLES, start=1):
         made.framework(framework, role)
-    tree = Freezer().freeze(made.state, None).tree
+    tree = SnapshotBuilder().build(made.state, None).tree
     shown = {}
     for leaf, client in enumerate(tree.client):
         path = ROLES[int(made.state.clients.role[client])]
@@ -65,4 +65,4 @@ def test_what_is_wrong_is_said_and_nothing_changes(spec, said):
     with pytest.raises(EventError, match=said):
         made.allocator.step(SetPolicy(spec))
     assert made.allocator.settings.policy == PolicySpec("drf")
-    assert np.array_equal(Freezer().freeze(made.state, None).tree.scheme, [0, 0, 0])
+    assert np.array_equal(SnapshotBuilder().build(made.state, None).tree.scheme, [0, 0, 0])

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from allocator.cli.exits import Exit
-from allocator.sim.sidecar_process import SidecarProcess
+from allocator.sim.links.sidecar_process import SidecarProcess
 
 
 def run(*arguments, **environment):

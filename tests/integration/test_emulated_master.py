@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from allocator.core import PolicySpec
-from allocator.sim.audit import differences, of_ledger, of_sidecar
-from allocator.sim.catalogue import MODES
-from allocator.sim.gates import Reason
-from allocator.sim.link import LinkDownError
-from allocator.sim.master import EmulatedMaster
-from allocator.sim.play import play
-from allocator.sim.runs import Run, play_all, play_on
-from allocator.sim.sidecar_process import SidecarFailedError, SidecarProcess, set_policy
-from allocator.sim.soak import Soak
-from allocator.sim.soaking import soak_sidecar
-from allocator.sim.stream import StreamLink
-from allocator.sim.workload import experiment
-from allocator.wire import SessionEndedError
+from allocator.sim.checks.books_audit import differences, of_ledger, of_sidecar
+from allocator.sim.experiments.demo_runs import MODES
+from allocator.sim.experiments.parallel_runs import Run, play_all, play_on
+from allocator.sim.experiments.play import play
+from allocator.sim.experiments.soak import soak_sidecar
+from allocator.sim.experiments.soak_scenario import Soak
+from allocator.sim.links.base import LinkDownError
+from allocator.sim.links.sidecar_process import SidecarFailedError, SidecarProcess, set_policy
+from allocator.sim.links.stream import StreamLink
+from allocator.sim.master.emulated import EmulatedMaster
+from allocator.sim.master.gates import Reason
+from allocator.sim.module_protocol import SessionEndedError
+from allocator.sim.workloads.spark_experiment import experiment
 from tests.sim.masters import wire_link
 
 
@@ -82,7 +82,7 @@ def test_a_sidecar_that_is_killed_and_comes_back_is_told_everything(tmp_path):
 
         def compare(self):
             self.master.settle()
-            ours = of_ledger(self.master.ledger, self.master.agenda.now_ms)
+            ours = of_ledger(self.master.ledger, self.master.event_heap.now_ms)
             wrong = differences(ours, of_sidecar(process.target), offered=False)
             assert not wrong
             assert len(ours) > 10

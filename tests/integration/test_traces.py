@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from allocator.core import PolicySpec
-from allocator.sim import catalogue
-from allocator.sim.runs import Run, play_on
-from allocator.sim.sidecar_process import SidecarProcess
+from allocator.sim.experiments import demo_runs as catalogue
+from allocator.sim.experiments.parallel_runs import Run, play_on
+from allocator.sim.links.sidecar_process import SidecarProcess
 from tests.sim.starvation import Watched
 
 ROOT = Path(__file__).resolve().parent.parent.parent

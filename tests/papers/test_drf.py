@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from allocator import measures
 from allocator.core import PolicySpec
 from allocator.policies import build
-from allocator.policies.static import amounts_granted, placement, static_snapshot
 from allocator.sim.papers import drf
 from allocator.solvers import proportional_fairness, water_filling
+from allocator.testing import amounts_granted, placement, static_snapshot
 
 
 def fluid(combine=None) -> np.ndarray:

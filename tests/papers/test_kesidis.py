@@ -10,9 +10,9 @@ from hypothesis.extra.numpy import arrays
 
 from allocator.core import PolicySpec
 from allocator.policies import build
-from allocator.policies.static import placement, static_snapshot
 from allocator.sim.papers import kesidis
 from allocator.solvers import proportional_fairness
+from allocator.testing import placement, static_snapshot
 
 SEED = 0
 

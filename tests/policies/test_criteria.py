@@ -16,13 +16,13 @@ from allocator.policies.drf import drf
 from allocator.policies.proportional_fairness import prices, proportional_fairness
 from allocator.policies.ps_dsf import ps_dsf
 from allocator.policies.rps_dsf import rps_dsf
-from allocator.policies.static import (
+from allocator.policies.tsf import tasks_alone, tsf
+from allocator.testing import (
     amounts_granted,
     placement,
     static_snapshot,
     with_refusals,
 )
-from allocator.policies.tsf import tasks_alone, tsf
 from tests.strategies import snapshots
 
 NSDI: dict[str, Any] = {

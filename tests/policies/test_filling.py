@@ -11,9 +11,9 @@ from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Snapshot
 from allocator.policies import POLICIES, SELECTIONS, build
 from allocator.policies.filling import Filling
-from allocator.policies.filling.arrays import Effort
-from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
-from allocator.policies.static import static_snapshot, with_refusals
+from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
+from allocator.policies.filling.loop_arrays import Effort
+from allocator.testing import static_snapshot, with_refusals
 from tests import oracles
 from tests.strategies import snapshots
 
@@ -168,10 +168,10 @@ def test_read_only_arrays_are_as_good(snapshot, seed, criterion: tuple[str, str]
 
 def test_the_random_numbers_are_those_of_splitmix64():
     """The first words after seed 1234567, as published with the reference implementation."""
-    from allocator.policies.filling import steps
+    from allocator.policies.filling import scoring
 
     state = np.array([1234567], np.uint64)
-    words = [int(steps.next_word(state)) for _ in range(5)]
+    words = [int(scoring.next_word(state)) for _ in range(5)]
     assert words == [
         6457827717110365317,
         3203168211198807973,
@@ -185,10 +185,10 @@ def test_the_random_numbers_are_those_of_splitmix64():
 
 def test_a_draw_is_uniform():
     """Chi-squared of 60,000 draws of ten: below 27.9 with probability 0.999."""
-    from allocator.policies.filling import steps
+    from allocator.policies.filling import scoring
 
     state = np.array([7], np.uint64)
-    count = np.bincount([steps.draw(state, 10) for _ in range(60_000)], minlength=10)
+    count = np.bincount([scoring.draw(state, 10) for _ in range(60_000)], minlength=10)
     assert ((count - 6000) ** 2 / 6000).sum() < 27.9
 
 

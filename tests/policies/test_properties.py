@@ -43,8 +43,8 @@ from hypothesis import strategies as st
 from allocator import measures
 from allocator.core import PolicySpec
 from allocator.policies import POLICIES, SELECTIONS, build
-from allocator.policies.static import placement, static_snapshot
 from allocator.solvers import proportional_fairness, water_filling
+from allocator.testing import placement, static_snapshot
 
 FINE = 1000
 """An agent of the whole-task engine is so many times as large as in the instance."""

@@ -69,7 +69,7 @@ print([name for name in sys.modules if name.endswith(late)])
 def test_one_compilation_serves_every_criterion():
     """Numba compiles a loop for each combination of types, at seconds apiece."""
     from allocator.policies.filling import by_agent, by_client
-    from allocator.policies.static import static_snapshot
+    from allocator.testing import static_snapshot
 
     warm()
     cluster = static_snapshot([[4, 4], [2, 8]], [[1, 1], [0, 0]])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from allocator.policies.static import (
+from allocator.testing import (
     excluded_words,
     make_tree,
     placement,

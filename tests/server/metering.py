@@ -20,7 +20,7 @@ from allocator.core import (
     SetWeights,
 )
 from allocator.server import report
-from allocator.server.families import Scrape, StateCollector
+from allocator.server.metric_families import Scrape, StateCollector
 from allocator.wire import Counts
 from tests.server.scraping import Samples, samples
 

@@ -15,8 +15,9 @@ from typing import Any, Self
 import grpc
 
 from allocator.core import Decisions
+from allocator.sim.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import ClientSession, Greeting
+from allocator.wire import Greeting
 from tests.wire.dialogue import STATE
 
 METHOD = "/allocator.v1.SessionService/Session"
@@ -121,7 +122,7 @@ class GrpcModule:
     def __init__(
         self, channel: grpc.Channel, instance: str = "instance", started_us: int = 1
     ) -> None:
-        self.client = ClientSession(Greeting("master", instance, started_us))
+        self.client = ModuleSession(Greeting("master", instance, started_us))
         self.clock_ms = 1000
         self._said: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         method: Any = channel.stream_stream(

@@ -32,7 +32,7 @@ from allocator.core import (
 from allocator.server import dump
 from allocator.server.admin import AdminServicer
 from allocator.server.config import Config
-from allocator.server.loop import CoreLoop
+from allocator.server.core_loop import CoreLoop
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from allocator.v1.types_pb2 import Quantities

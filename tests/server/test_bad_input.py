@@ -20,9 +20,10 @@ from allocator.core import (
     Release,
     RemoveAgent,
 )
-from allocator.server.loop import SESSIONS_MAX
+from allocator.server.core_loop import SESSIONS_MAX
+from allocator.sim.module_protocol import write_hello
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Greeting, Outcomes, write_hello
+from allocator.wire import Greeting, Outcomes
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.wire.dialogue import STATE, holding
 

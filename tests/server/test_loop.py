@@ -9,10 +9,11 @@ from allocator.core import EventError, PolicySpec, SetConstraint, SetPolicy
 from allocator.policies import build
 from allocator.server.config import Config
 from allocator.server.config.sections import PolicySection
-from allocator.server.loop import CoreLoop
-from allocator.server.port import Port
+from allocator.server.core_loop import CoreLoop
+from allocator.server.session_stream import SessionStream
+from allocator.sim.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import ClientSession, Greeting, WireError
+from allocator.wire import Greeting, WireError
 from tests.wire.dialogue import STATE
 
 
@@ -31,8 +32,8 @@ class InProcess:
     def __init__(self, loop: CoreLoop, instance: str = "instance", started_us: int = 1) -> None:
         self.loop = loop
         self.cuts = 0
-        self.port = Port("test", queue_max=4, stalled_s=0.2, cut=self._cut)
-        self.client = ClientSession(Greeting("master", instance, started_us))
+        self.port = SessionStream("test", queue_max=4, stalled_s=0.2, cut=self._cut)
+        self.client = ModuleSession(Greeting("master", instance, started_us))
         self.answers = self.port.answers()
         loop.open(self.port)
 
@@ -149,7 +150,7 @@ def test_a_peer_that_reads_slowly_is_not_dropped(loop):
 
 def test_a_peer_that_never_reads_its_last_answers_is_cut():
     cut = threading.Event()
-    port = Port("test", queue_max=4, stalled_s=1, cut=cut.set)
+    port = SessionStream("test", queue_max=4, stalled_s=1, cut=cut.set)
     port.answer(pb.SessionResponse())
     port.end(grace_s=0.05)
     assert cut.wait(5)
@@ -157,7 +158,7 @@ def test_a_peer_that_never_reads_its_last_answers_is_cut():
 
 def test_a_peer_that_reads_them_is_not_cut():
     cut = threading.Event()
-    port = Port("test", queue_max=4, stalled_s=1, cut=cut.set)
+    port = SessionStream("test", queue_max=4, stalled_s=1, cut=cut.set)
     port.answer(pb.SessionResponse())
     port.end(grace_s=0.1)
     assert len(list(port.answers())) == 1
@@ -165,7 +166,7 @@ def test_a_peer_that_reads_them_is_not_cut():
 
 
 def test_after_the_end_nothing_is_queued():
-    port = Port("test", queue_max=4, stalled_s=1, cut=lambda: None)
+    port = SessionStream("test", queue_max=4, stalled_s=1, cut=lambda: None)
     port.end(grace_s=1)
     port.answer(pb.SessionResponse())
     assert list(port.answers()) == []

@@ -9,8 +9,8 @@ from allocator.core import EventError, PolicySpec, SetConstraint, SetDemand, Set
 from allocator.policies import build
 from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection
+from allocator.server.core_loop import CoreLoop
 from allocator.server.journal import Journal
-from allocator.server.loop import CoreLoop
 from allocator.v1 import journal_pb2
 from allocator.wire import read_records, replay
 from allocator.wire.journal import opened_record, request_record

@@ -21,7 +21,7 @@ from allocator.core import (
     Suppress,
     Transition,
 )
-from allocator.server.families import LABEL_LENGTH_MAX, label
+from allocator.server.metric_families import LABEL_LENGTH_MAX, label
 from allocator.wire import Counts
 from tests.server.metering import GIB, crowd, holdings, nsdi, scrape
 from tests.server.scraping import series, value

@@ -14,7 +14,7 @@ from allocator.core import AddAgent, AgentInfo, Define, Kind, Options
 from allocator.server import http as listener
 from allocator.server import metrics
 from allocator.server.config import Config, Flag, load
-from allocator.server.loop import CoreLoop
+from allocator.server.core_loop import CoreLoop
 from allocator.server.metrics import MetricsServer, start_http
 from tests.server.scraping import samples, value
 

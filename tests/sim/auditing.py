@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from allocator.sim.agenda import Priority
-from allocator.sim.audit import differences, of_ledger, of_state
-from allocator.sim.scenario import Scenario
-from allocator.sim.stream import WireLink
+from allocator.sim.checks.books_audit import differences, of_ledger, of_state
+from allocator.sim.event_heap import Priority
+from allocator.sim.links.stream import WireLink
+from allocator.sim.workloads.scenario import Scenario
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Audited:
     def begin(self, stage):
         self.scenario.begin(stage)
         self._master = stage.master
-        self._master.agenda.at(self.every_ms, self._compare, Priority.OBSERVE)
+        self._master.event_heap.at(self.every_ms, self._compare, Priority.OBSERVE)
         if self.cut_every_ms:
             for when in range(self.cut_every_ms, self.until_ms, self.cut_every_ms):
                 stage.at(when, self.link.cut)
@@ -46,9 +46,9 @@ class Audited:
         allocator.check()
         if not len(allocator.state.tentative):
             self.compared += 1
-            now_ms = master.agenda.now_ms
+            now_ms = master.event_heap.now_ms
             ours, theirs = of_ledger(master.ledger, now_ms), of_state(allocator.state, now_ms)
             wrong = differences(ours, theirs, offered=not master.record.resyncs)
             self.facts = max(self.facts, len(ours))
             assert not wrong, f"at {now_ms} ms: {wrong}"
-        master.agenda.after(self.every_ms, self._compare, Priority.OBSERVE)
+        master.event_heap.after(self.every_ms, self._compare, Priority.OBSERVE)

@@ -6,12 +6,12 @@ import numpy as np
 
 from allocator.core import Allocator, Decisions, PolicySpec, Settings
 from allocator.policies import build
-from allocator.sim.agenda import Priority
-from allocator.sim.cluster import AgentSpec
-from allocator.sim.cycles import Timing
-from allocator.sim.link import Batch, Opening
-from allocator.sim.master import EmulatedMaster
-from allocator.sim.stream import WireLink
+from allocator.sim.event_heap import Priority
+from allocator.sim.links.base import Batch, Opening
+from allocator.sim.links.stream import WireLink
+from allocator.sim.master.cycles import Timing
+from allocator.sim.master.emulated import EmulatedMaster
+from allocator.sim.workloads.cluster import AgentSpec
 
 
 @dataclass
@@ -67,7 +67,7 @@ def master_for(link, **options):
 
 def run(master, until_ms):
     """Let time go on, up to and including a moment."""
-    master.agenda.at(until_ms, lambda: None, Priority.OBSERVE)
+    master.event_heap.at(until_ms, lambda: None, Priority.OBSERVE)
     while master.step(until_ms):
         pass
 

@@ -1,8 +1,8 @@
 """Who waits for a first offer though an agent that would do is free after a cycle."""
 
-from allocator.sim.agenda import Priority
-from allocator.sim.books import reaches
-from allocator.sim.gates import GPU_CAPABILITY, GPUS, allows
+from allocator.sim.event_heap import Priority
+from allocator.sim.master.gates import GPU_CAPABILITY, GPUS, allows
+from allocator.sim.master.ledger_rows import reaches
 
 PERIOD_MS = 1000
 
@@ -27,11 +27,11 @@ class Watched:
     def begin(self, stage):
         self.scenario.begin(stage)
         self._master = stage.master
-        stage.master.agenda.at(PERIOD_MS, self._look, Priority.OBSERVE)
+        stage.master.event_heap.at(PERIOD_MS, self._look, Priority.OBSERVE)
 
     def _look(self):
         master = self._master
-        master.agenda.after(PERIOD_MS, self._look, Priority.OBSERVE)
+        master.event_heap.after(PERIOD_MS, self._look, Priority.OBSERVE)
         waiting = [member for member in master.members.values() if member.waiting]
         self.waiting_max = max(self.waiting_max, len(waiting))
         free = (
@@ -43,7 +43,7 @@ class Watched:
             suitable = self._suitable(member, free)
             if suitable:
                 name = member.framework.identity.name
-                self.starved.append((master.agenda.now_ms, name, min(suitable)))
+                self.starved.append((master.event_heap.now_ms, name, min(suitable)))
 
     def _suitable(self, member, free):
         ledger = self._master.ledger

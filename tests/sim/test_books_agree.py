@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocator.policies import POLICIES
-from allocator.sim.audit import differences, of_ledger, of_state
-from allocator.sim.cycles import Timing
-from allocator.sim.gates import Reason
-from allocator.sim.play import play
-from allocator.sim.soak import Soak
+from allocator.sim.checks.books_audit import differences, of_ledger, of_state
+from allocator.sim.experiments.play import play
+from allocator.sim.experiments.soak_scenario import Soak
+from allocator.sim.master.cycles import Timing
+from allocator.sim.master.gates import Reason
 from tests.sim.auditing import Audited
 from tests.sim.masters import wire_link
 
@@ -80,7 +80,7 @@ def test_the_comparison_sees_a_difference():
     link = wire_link()
     audited = Audited(Soak(1, duration_ms=5_000), link)
     played = play(audited, link, tell_demand=True)
-    now_ms = played.master.agenda.now_ms
+    now_ms = played.master.event_heap.now_ms
     state = link.sidecar.allocator.state  # The session is closed: an empty allocator.
     wrong = differences(of_ledger(played.master.ledger, now_ms), of_state(state, now_ms))
     assert any(line.startswith("agent 1:") for line in wrong)

@@ -11,13 +11,13 @@ import pytest
 
 from allocator.core import PolicySpec
 from allocator.policies import MODES, POLICIES
-from allocator.sim.cycles import Timing
-from allocator.sim.everything import Everything
-from allocator.sim.gates import Reason
-from allocator.sim.inspection import SORTS
-from allocator.sim.play import play
-from allocator.sim.sidecar_process import SidecarProcess
-from allocator.sim.soaking import soak_sidecar
+from allocator.sim.checks.offer_checks import SORTS
+from allocator.sim.experiments.play import play
+from allocator.sim.experiments.soak import soak_sidecar
+from allocator.sim.links.sidecar_process import SidecarProcess
+from allocator.sim.master.cycles import Timing
+from allocator.sim.master.gates import Reason
+from allocator.sim.random_cluster import Everything
 from tests.server.scraping import samples, series
 from tests.sim.auditing import Audited
 from tests.sim.masters import wire_link

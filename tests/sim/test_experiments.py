@@ -7,13 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from allocator.sim import catalogue, claims, plots, report
-from allocator.sim.claims import Claim, Measures, judge_claim
-from allocator.sim.cluster import AgentSpec
-from allocator.sim.gates import Reason
-from allocator.sim.play import UnfinishedError, play
-from allocator.sim.replay import Arrival, Replay
-from allocator.sim.workload import (
+from allocator.sim.experiments import claims
+from allocator.sim.experiments import demo_runs as catalogue
+from allocator.sim.experiments.claims import Claim, Measures, judge_claim
+from allocator.sim.experiments.play import UnfinishedError, play
+from allocator.sim.frameworks.trace_framework import Arrival, Replay
+from allocator.sim.master.gates import Reason
+from allocator.sim.reports import plots
+from allocator.sim.reports import run_report as report
+from allocator.sim.workloads.cluster import AgentSpec
+from allocator.sim.workloads.spark_experiment import (
     HETEROGENEOUS,
     HOMOGENEOUS,
     ONE_OF_EACH,
@@ -182,7 +185,7 @@ def test_arrivals_with_constraints_run_where_they_may():
 
 
 def test_a_run_in_which_nothing_happens_any_more_is_given_up(monkeypatch):
-    monkeypatch.setattr("allocator.sim.play.STALL_MS", 60_000)
+    monkeypatch.setattr("allocator.sim.experiments.play.STALL_MS", 60_000)
     agents = ((0, AgentSpec("small", {"cpus": 1000, "mem": 512_000})),)
     large = Arrival(0, "large", "r", {"cpus": 2000, "mem": 1000}, (1000,))
     with pytest.raises(UnfinishedError, match="0 of 1 jobs"):

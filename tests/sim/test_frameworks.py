@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from allocator.core import Release, Revive, Suppress, Transition
-from allocator.sim.cluster import AgentSpec
-from allocator.sim.erratic import ErraticFramework
-from allocator.sim.framework import Identity, TaskQueue, fit
-from allocator.sim.spark import Job, SparkJob
+from allocator.sim.frameworks.base import Identity, TaskQueue, fit
+from allocator.sim.frameworks.random_framework import ErraticFramework
+from allocator.sim.frameworks.spark import Job, SparkJob
+from allocator.sim.workloads.cluster import AgentSpec
 from tests.sim.masters import Listener, master_for, run
 
 WHOLE = (4000, 8_192_000)
@@ -21,9 +21,9 @@ def link():
 
 def offer(link, master, amount, agent=1, framework=1):
     """Have the sidecar decide this in its next cycle, and let the framework answer."""
-    run(master, master.agenda.now_ms)
+    run(master, master.event_heap.now_ms)
     link.script = [[(framework, 1, agent, amount)]]
-    run(master, (master.agenda.now_ms // 1000 + 1) * 1000 + 10)
+    run(master, (master.event_heap.now_ms // 1000 + 1) * 1000 + 10)
     master.tell()
 
 
@@ -77,7 +77,7 @@ def test_a_task_queue_with_nothing_to_do_suppresses_offers(link):
 def test_a_task_queue_leaves_after_its_last_task(link):
     left = []
     master = master_for(link)
-    master.subscribe(queue_of(2, left=lambda: left.append(master.agenda.now_ms)))
+    master.subscribe(queue_of(2, left=lambda: left.append(master.event_heap.now_ms)))
     offer(link, master, WHOLE)
     run(master, 5000)
     assert left == [1010 + 2000]
@@ -148,7 +148,7 @@ def test_executors_pull_tasks_and_the_job_ends_with_the_last(link):
     left = []
     master = master_for(link)
     tasks = [1000, 1000, 1000, 4000, 1000]
-    master.subscribe(spark(tasks, most=2, left=lambda: left.append(master.agenda.now_ms)))
+    master.subscribe(spark(tasks, most=2, left=lambda: left.append(master.event_heap.now_ms)))
     offer(link, master, WHOLE)
     run(master, 20_000)
     # Two at a time: the first two end after 1 s, the third after 2 s, the fourth after 1 + 4 s.
@@ -159,7 +159,7 @@ def test_a_stage_begins_when_the_one_before_is_complete(link):
     left = []
     master = master_for(link)
     master.subscribe(
-        spark([1000, 3000], [500, 500], most=2, left=lambda: left.append(master.agenda.now_ms))
+        spark([1000, 3000], [500, 500], most=2, left=lambda: left.append(master.event_heap.now_ms))
     )
     offer(link, master, WHOLE)
     run(master, 20_000)
@@ -169,7 +169,9 @@ def test_a_stage_begins_when_the_one_before_is_complete(link):
 def test_executors_with_more_slots_run_more_tasks_at_once(link):
     left = []
     master = master_for(link)
-    framework = spark([1000] * 4, slots=2, most=1, left=lambda: left.append(master.agenda.now_ms))
+    framework = spark(
+        [1000] * 4, slots=2, most=1, left=lambda: left.append(master.event_heap.now_ms)
+    )
     master.subscribe(framework)
     offer(link, master, WHOLE)
     run(master, 20_000)
@@ -179,7 +181,7 @@ def test_executors_with_more_slots_run_more_tasks_at_once(link):
 def test_an_executor_takes_no_task_before_it_has_started(link):
     left = []
     master = master_for(link)
-    framework = spark([1000], start_ms=2500, left=lambda: left.append(master.agenda.now_ms))
+    framework = spark([1000], start_ms=2500, left=lambda: left.append(master.event_heap.now_ms))
     master.subscribe(framework)
     offer(link, master, (1000, 1_024_000))
     run(master, 20_000)
@@ -190,7 +192,7 @@ def test_executors_go_one_by_one_after_the_job_and_then_the_framework_leaves(lin
     left = []
     master = master_for(link)
     framework = spark(
-        [1000, 1000], most=2, stop_ms=(0, 1500), left=lambda: left.append(master.agenda.now_ms)
+        [1000, 1000], most=2, stop_ms=(0, 1500), left=lambda: left.append(master.event_heap.now_ms)
     )
     master.subscribe(framework)
     offer(link, master, WHOLE)
@@ -204,14 +206,14 @@ def test_executors_go_one_by_one_after_the_job_and_then_the_framework_leaves(lin
 def test_tasks_of_a_lost_executor_are_done_by_another(link):
     left = []
     master = master_for(link)
-    framework = spark([3000, 3000], most=1, left=lambda: left.append(master.agenda.now_ms))
+    framework = spark([3000, 3000], most=1, left=lambda: left.append(master.event_heap.now_ms))
     master.subscribe(framework)
     offer(link, master, (1000, 1_024_000))
     run(master, 2000)
     master.remove_agent(1)
     master.add_agent(AgentSpec("again", {"cpus": 4000, "mem": 8_192_000}))
     offer(link, master, (1000, 1_024_000))
-    started_ms = master.agenda.now_ms
+    started_ms = master.event_heap.now_ms
     run(master, 30_000)
     assert left == [started_ms + 6000]
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.sim.books import AgentRow, FrameworkRow, Refusal
-from allocator.sim.gates import AMOUNT_MAX, GPU_CAPABILITY, Decision, Reason, judge
-from allocator.sim.ledger import Ledger
+from allocator.sim.master.gates import AMOUNT_MAX, GPU_CAPABILITY, Decision, Reason, judge
+from allocator.sim.master.ledger import Ledger
+from allocator.sim.master.ledger_rows import AgentRow, FrameworkRow, Refusal
 from allocator.v1 import session_pb2 as pb
 
 NOW_MS = 1000

@@ -3,11 +3,11 @@
 import pytest
 
 from allocator.core import Kind
-from allocator.sim.books import AgentRow, FrameworkRow, Quota
-from allocator.sim.gates import Decision, Reason, judge
-from allocator.sim.kinds import disk, reserved, volume, without_volume
-from allocator.sim.ledger import Ledger
-from allocator.sim.quota import QuotaBook
+from allocator.sim.master.gates import Decision, Reason, judge
+from allocator.sim.master.kinds import disk, reserved, volume, without_volume
+from allocator.sim.master.ledger import Ledger
+from allocator.sim.master.ledger_rows import AgentRow, FrameworkRow, Quota
+from allocator.sim.master.quota import QuotaBook
 
 CPUS = Kind("cpus")
 PORTS = Kind("ports", scalar=False)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from allocator.sim.books import AgentRow, FrameworkRow, LedgerError, Refusal
-from allocator.sim.ledger import Ledger
+from allocator.sim.master.ledger import Ledger
+from allocator.sim.master.ledger_rows import AgentRow, FrameworkRow, LedgerError, Refusal
 
 
 def agent(*capacity, sequence=0):

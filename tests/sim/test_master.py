@@ -15,9 +15,9 @@ from allocator.core import (
     Transition,
     UpdateFramework,
 )
-from allocator.sim.cluster import AgentSpec
-from allocator.sim.framework import Identity
-from allocator.sim.gates import Reason
+from allocator.sim.frameworks.base import Identity
+from allocator.sim.master.gates import Reason
+from allocator.sim.workloads.cluster import AgentSpec
 from allocator.wire import Outcomes
 from tests.sim.masters import Listener, master_for, run
 
@@ -51,9 +51,9 @@ def link():
 def offer_whole(link, master, framework):
     """Register a framework, and have the whole agent offered to it."""
     link.script = [[], [(1, 1, 1, WHOLE)]]
-    run(master, master.agenda.now_ms)
+    run(master, master.event_heap.now_ms)
     handle = master.subscribe(framework)
-    run(master, master.agenda.now_ms + 20)
+    run(master, master.event_heap.now_ms + 20)
     assert handle == 1
     link.names()
     return framework.offers[-1]
@@ -248,7 +248,7 @@ def test_a_session_begins_with_all_that_is_there(link):
     (hold,) = [event for event in state if isinstance(event, Hold)]
     assert hold.holdings.amount.tolist() == [list(HALF)]
     (refused,) = [event for event in state if isinstance(event, Refuse)]
-    assert refused.expires_ms.tolist() == [master.agenda.now_ms + 59_999]
+    assert refused.expires_ms.tolist() == [master.event_heap.now_ms + 59_999]
     assert len(master.outbox) == 0
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from allocator.core import Release, SetPaused, Suppress, Transition
-from allocator.sim.gates import Reason, Verdict
-from allocator.sim.outbox import Outbox
+from allocator.sim.master.gates import Reason, Verdict
+from allocator.sim.master.outbox import Outbox
 from allocator.wire import Outcomes
 
 

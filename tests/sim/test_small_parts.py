@@ -1,28 +1,28 @@
 """Simulated time, handles, roles."""
 
 from allocator.core import Define
-from allocator.sim.agenda import Agenda, Priority
-from allocator.sim.handles import Handles
-from allocator.sim.outbox import Outbox
-from allocator.sim.roles import Roles
+from allocator.sim.event_heap import EventHeap, Priority
+from allocator.sim.master.handles import Handles
+from allocator.sim.master.outbox import Outbox
+from allocator.sim.master.roles import Roles
 
 
 def test_actions_run_by_time_then_priority_then_plan():
-    agenda, log = Agenda(), []
-    agenda.at(5, lambda: log.append("later"))
-    agenda.at(1, lambda: log.append("cycle"), Priority.CYCLE)
-    agenda.at(1, lambda: log.append("first fact"))
-    agenda.at(1, lambda: log.append("second fact"))
-    while agenda.step():
+    event_heap, log = EventHeap(), []
+    event_heap.at(5, lambda: log.append("later"))
+    event_heap.at(1, lambda: log.append("cycle"), Priority.CYCLE)
+    event_heap.at(1, lambda: log.append("first fact"))
+    event_heap.at(1, lambda: log.append("second fact"))
+    while event_heap.step():
         pass
     assert log == ["first fact", "second fact", "cycle", "later"]
-    assert agenda.now_ms == 5
+    assert event_heap.now_ms == 5
 
 
 def test_what_is_planned_for_the_past_happens_now():
-    agenda = Agenda(now_ms=10)
-    agenda.at(3, lambda: None)
-    assert agenda.next_ms == 10
+    event_heap = EventHeap(now_ms=10)
+    event_heap.at(3, lambda: None)
+    assert event_heap.next_ms == 10
 
 
 def test_the_lowest_free_handle_is_taken_first():

@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocator.sim import catalogue, synthetic, trace_workload
-from allocator.sim.traces import TraceError, read_nodes, read_pods, read_swim
-from allocator.sim.traces.swim import BLOCK_BYTES
+from allocator.sim.experiments import demo_runs as catalogue
+from allocator.sim.workloads import recorded as trace_workload
+from allocator.sim.workloads import synthetic
+from allocator.sim.workloads.traces import TraceError, read_nodes, read_pods, read_swim
+from allocator.sim.workloads.traces.swim import BLOCK_BYTES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TRACES = Path(os.environ.get("MESOS_ALLOCATOR_TRACES", ROOT.parent / "shared" / "traces"))

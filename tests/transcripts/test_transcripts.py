@@ -12,18 +12,15 @@ from pathlib import Path
 import pytest
 from google.protobuf import text_format
 
+from allocator.sim.module_protocol import (
+    BadSidecarError,
+    ModuleSession,
+    ModuleState,
+    SessionEndedError,
+)
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.transcript_pb2 import Line, Transcript
-from allocator.wire import (
-    BadSidecarError,
-    ClientSession,
-    ClientState,
-    Outcomes,
-    SessionEndedError,
-    State,
-    read_hello,
-    read_snapshot,
-)
+from allocator.wire import Outcomes, State, read_hello, read_snapshot
 from allocator.wire.decode import READERS
 from tests.wire.dialogue import WELCOME, new_sidecar
 
@@ -86,11 +83,11 @@ def test_the_sidecar_says_its_lines(name):
     assert (sidecar.sessions[number].state is State.CLOSED) == ended
 
 
-def say(client: ClientSession | None, line: Line, state: list) -> ClientSession:
+def say(client: ModuleSession | None, line: Line, state: list) -> ModuleSession:
     """Let the client say a line of the module itself."""
     match line.module.WhichOneof("message"):
         case "hello":
-            client = ClientSession(read_hello(line.module.hello))
+            client = ModuleSession(read_hello(line.module.hello))
             assert client.hello() == line.module
         case "snapshot":
             assert client is not None
@@ -108,7 +105,7 @@ def say(client: ClientSession | None, line: Line, state: list) -> ClientSession:
     return client
 
 
-def read_event(client: ClientSession, message: pb.Event):
+def read_event(client: ModuleSession, message: pb.Event):
     name: str = message.WhichOneof("event") or ""
     event = READERS[name](getattr(message, name))
     if isinstance(event, Outcomes):
@@ -117,14 +114,14 @@ def read_event(client: ClientSession, message: pb.Event):
     return event
 
 
-def hear(client: ClientSession, line: Line) -> None:
+def hear(client: ModuleSession, line: Line) -> None:
     client.receive(line.sidecar_bytes or line.sidecar)
 
 
 @pytest.mark.parametrize("name", names(Transcript.FAULT_NOBODY, Transcript.FAULT_SIDECAR))
 def test_the_module_says_its_lines(name):
     *lines, last = read(name)
-    client: ClientSession | None = None
+    client: ModuleSession | None = None
     state: list = []
     for line in lines:
         if line.WhichOneof("says") == "module":
@@ -136,7 +133,7 @@ def test_the_module_says_its_lines(name):
     if name.startswith("bad_"):
         with pytest.raises(BadSidecarError):
             hear(client, last)
-        assert client.state is ClientState.CLOSED
+        assert client.state is ModuleState.CLOSED
     else:
         hear(client, last)
         assert client.answered == client.sequence
@@ -145,7 +142,7 @@ def test_the_module_says_its_lines(name):
 @pytest.mark.parametrize("name", names(Transcript.FAULT_MODULE))
 def test_the_module_hears_why_the_session_ended(name):
     error = read(name)[-1].sidecar.error
-    client = ClientSession(read_hello(read("pipelined")[0].module.hello))
+    client = ModuleSession(read_hello(read("pipelined")[0].module.hello))
     client.hello()
     client.receive(pb.SessionResponse(welcome=WELCOME))
     with pytest.raises(SessionEndedError) as caught:

@@ -21,8 +21,9 @@ from allocator.core import (
     Settings,
 )
 from allocator.policies import build
+from allocator.sim.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import ClientSession, Greeting, Outcomes, Sidecar
+from allocator.wire import Greeting, Outcomes, Sidecar
 
 POLICY = PolicySpec("drf", selection="listed")
 WELCOME = pb.Welcome(
@@ -51,7 +52,7 @@ class Module:
     def __init__(self, sidecar: Sidecar, instance: str = "instance", started_us: int = 1) -> None:
         self.sidecar = sidecar
         self.number = sidecar.open()
-        self.client = ClientSession(Greeting("master", instance, started_us))
+        self.client = ModuleSession(Greeting("master", instance, started_us))
         self.clock_ms = 1000
         self.others: list[tuple[int, pb.SessionResponse]] = []
         """What the sidecar said in other sessions."""

@@ -42,9 +42,9 @@ from allocator.core import (
 )
 from allocator.v1 import types_pb2 as types
 from allocator.wire import Greeting, Outcomes
-from allocator.wire.columns import TIME_MAX_MS, UINT32_MAX
 from allocator.wire.kinds import read_kind
-from allocator.wire.nouns import AGENT_CAPABILITIES, FRAMEWORK_CAPABILITIES
+from allocator.wire.proto_types import AGENT_CAPABILITIES, FRAMEWORK_CAPABILITIES
+from allocator.wire.validation import TIME_MAX_MS, UINT32_MAX
 
 texts = st.text(max_size=8)
 names = st.text(min_size=1, max_size=8)

@@ -3,16 +3,22 @@
 import numpy as np
 import pytest
 
+from allocator.sim.module_protocol import (
+    BadSidecarError,
+    ModuleSession,
+    ModuleState,
+    SessionEndedError,
+)
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.types_pb2 import Holdings
-from allocator.wire import BadSidecarError, ClientSession, ClientState, Greeting, SessionEndedError
+from allocator.wire import Greeting
 from tests.wire.dialogue import STATE, WELCOME, Module, declined, new_sidecar
 
 NONE = np.empty(0, np.int64)
 
 
-def streaming(sequence: int = 0) -> ClientSession:
-    client = ClientSession(Greeting("master", "instance", 1))
+def streaming(sequence: int = 0) -> ModuleSession:
+    client = ModuleSession(Greeting("master", "instance", 1))
     client.hello()
     client.receive(pb.SessionResponse(welcome=WELCOME))
     list(client.snapshot(STATE, sequence=sequence, clock_ms=1))
@@ -62,7 +68,7 @@ def test_outcomes_are_numbered_in_order():
 
 
 def test_the_module_says_things_in_order():
-    client = ClientSession(Greeting("master", "instance", 1))
+    client = ModuleSession(Greeting("master", "instance", 1))
     with pytest.raises(ValueError, match="must say hello now"):
         client.batch(1)
     client.hello()
@@ -96,7 +102,7 @@ def test_an_impossible_answer_ends_the_session(answer, said):
     client.batch(1, cycle=True)
     with pytest.raises(BadSidecarError, match=said):
         client.receive(answer)
-    assert client.state is ClientState.CLOSED
+    assert client.state is ModuleState.CLOSED
     with pytest.raises(BadSidecarError, match="the session is over"):
         client.receive(answer if isinstance(answer, pb.SessionResponse) else decisions(12))
 
@@ -114,7 +120,7 @@ def test_an_answer_before_the_first_batch_is_not_believed():
 
 
 def test_another_version_is_not_believed():
-    client = ClientSession(Greeting("master", "instance", 1))
+    client = ModuleSession(Greeting("master", "instance", 1))
     client.hello()
     with pytest.raises(BadSidecarError, match="speaks version 2, not 1"):
         client.receive(pb.SessionResponse(welcome=pb.Welcome(protocol_version=2)))
@@ -126,4 +132,4 @@ def test_an_error_says_why_the_session_ended():
     with pytest.raises(SessionEndedError, match=r"^books: events\[0\]: no$") as caught:
         client.receive(pb.SessionResponse(error=error))
     assert caught.value.error == error
-    assert client.state is ClientState.CLOSED
+    assert client.state is ModuleState.CLOSED

@@ -4,8 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocator.core import PolicySpec
+from allocator.sim.module_protocol import ModuleSession, write_batch
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import ClientSession, Greeting, Sidecar, State, write_batch
+from allocator.wire import Greeting, Sidecar, State
 from tests.wire import strategies
 from tests.wire.dialogue import STATE, Module, new_sidecar
 from tests.wire.strategies import snapshot_events
@@ -65,7 +66,7 @@ def test_random_bytes(messages):
 
 
 def opening() -> list[bytes]:
-    client = ClientSession(Greeting("master", "instance", 1))
+    client = ModuleSession(Greeting("master", "instance", 1))
     messages = [client.hello()]
     client.receive(pb.SessionResponse(welcome=pb.Welcome(protocol_version=1)))
     messages += client.snapshot(STATE, sequence=0, clock_ms=5)
@@ -93,7 +94,7 @@ def test_changed_batches(data, events):
 
 @given(st.lists(snapshot_events, max_size=6))
 def test_snapshots_of_impossible_clusters(events):
-    client = ClientSession(Greeting("master", "instance", 1))
+    client = ModuleSession(Greeting("master", "instance", 1))
     client.hello()
     client.receive(pb.SessionResponse(welcome=pb.Welcome(protocol_version=1)))
     requests = list(client.snapshot(events, sequence=3, clock_ms=5))

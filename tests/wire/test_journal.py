@@ -24,7 +24,7 @@ from allocator.wire.journal import (
     request_record,
     start_record,
 )
-from allocator.wire.operators import read_constraint, read_demand, read_policy
+from allocator.wire.operator_settings import read_constraint, read_demand, read_policy
 
 RECORDS = [request_record(number, bytes([number]) * number) for number in range(1, 20)]
 JOURNAL = frames(RECORDS)

@@ -18,8 +18,9 @@ from allocator.core import (
     RemoveAgent,
     SetWeights,
 )
+from allocator.sim.module_protocol import pack_snapshot
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import WireError, pack_snapshot, read_snapshot
+from allocator.wire import WireError, read_snapshot
 from tests.wire import strategies
 from tests.wire.strategies import same
 

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import Event, Exclude, Hold, Holdings, Release, SetPaused, Transition
+from allocator.sim.module_protocol import write_event
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import WireError, write_event
+from allocator.wire import WireError
 from allocator.wire.decode import READERS
-from allocator.wire.runs import runs
+from allocator.wire.event_merging import runs
 from tests.wire import strategies
 from tests.wire.test_opening import flat, rows
 

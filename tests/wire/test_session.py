@@ -19,9 +19,10 @@ from allocator.core import (
     Transition,
 )
 from allocator.policies import build
+from allocator.sim.module_protocol import write_hello
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Counts, Greeting, ServerSession, State, write_hello
-from allocator.wire.session import LAST_SNAPSHOT, TRANSITIONS
+from allocator.wire import Counts, Greeting, SidecarSession, State
+from allocator.wire.server_session import LAST_SNAPSHOT, TRANSITIONS
 from tests.wire.dialogue import (
     POLICY,
     STATE,
@@ -46,11 +47,11 @@ WAY_TO = {
 }
 
 
-def new_session(policy: Policy | None = None, counts: Counts | None = None) -> ServerSession:
+def new_session(policy: Policy | None = None, counts: Counts | None = None) -> SidecarSession:
     def admit(_greeting: Greeting) -> Allocator:
         return Allocator(lambda spec: policy or build(spec), Settings(policy=POLICY))
 
-    return ServerSession(admit, WELCOME, counts)
+    return SidecarSession(admit, WELCOME, counts)
 
 
 @pytest.mark.parametrize("state", WAY_TO)

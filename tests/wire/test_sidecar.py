@@ -3,8 +3,9 @@
 import pytest
 
 from allocator.core import EventError, PolicySpec, SetConstraint, SetDemand, SetPolicy
+from allocator.sim.module_protocol import SessionEndedError
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Greeting, SessionEndedError, WireError, supersedes
+from allocator.wire import Greeting, WireError, supersedes
 from tests.wire.dialogue import Module, new_sidecar
 
 

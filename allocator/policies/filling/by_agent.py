@@ -12,10 +12,25 @@ import numba
 import numpy as np
 
 from allocator.core.snapshot import Bools, Floats, Ints, Words
-from allocator.policies.filling import arrays, grants, offers, stages, steps, tournament
-from allocator.policies.filling.arrays import Agents, Effort, Log, Places, Rule, Scene, Standing
+from allocator.policies.filling import (
+    charging,
+    cycle_stages,
+    loop_arrays,
+    offers,
+    scoring,
+    tournament,
+)
 from allocator.policies.filling.compiled import allocating, compiled, fingerprint
-from allocator.policies.filling.stages import OVERDUE
+from allocator.policies.filling.cycle_stages import OVERDUE
+from allocator.policies.filling.loop_arrays import (
+    Agents,
+    Effort,
+    Log,
+    Places,
+    Rule,
+    Scene,
+    Standing,
+)
 
 RANDOM, ROUND_ROBIN, LISTED = range(3)
 
@@ -76,7 +91,7 @@ def _begin(scene: Scene) -> Visit:
             visit.client[client >> 6] |= np.uint64(1) << np.uint64(client & 63)
         standing.out[place] = not visit.alive[place]
         if rule.shared:
-            standing.score[place] = steps.score(places, standing, place, standing.denominator, 0)
+            standing.score[place] = scoring.score(places, standing, place, standing.denominator, 0)
     if rule.shared:
         tournament.begin(places, standing)
     return visit
@@ -104,7 +119,7 @@ def _find_able(scene: Scene, visit: Visit, agent: int) -> None:
                 and visit.alive[place]
                 and offers.can_serve(scene, visit.offerable[0], place, agent)
             )
-    steps.mark_alive(places, able)
+    scoring.mark_alive(places, able)
 
 
 @compiled
@@ -161,7 +176,7 @@ def _descend(
         if rule.shared:
             place = _best_child(places, standing, standing.score, among, place)
         else:
-            steps.score_siblings(places, standing, place, agent, visit.score)
+            scoring.score_siblings(places, standing, place, agent, visit.score)
             place = _best_child(places, standing, visit.score, among, place)
     return place
 
@@ -172,7 +187,7 @@ def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
     places, client = scene.places, scene.places.client[leaf]
     visit.alive[leaf] = False
     visit.client[client >> 6] &= ~(np.uint64(1) << np.uint64(client & 63))
-    steps.mark_alive(places, visit.alive)
+    scoring.mark_alive(places, visit.alive)
     place = leaf
     while place >= 0:
         scene.standing.out[place] = not visit.alive[place]
@@ -249,9 +264,9 @@ def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> 
     leaf = _choose(scene, effort, visit, agent)
     if leaf < 0:
         return False
-    more = grants.grant(scene, log, leaf, agent)
+    more = charging.grant(scene, log, leaf, agent)
     if scene.rule.shared:
-        steps.replay_upwards(scene.places, scene.standing, leaf)
+        scoring.replay_upwards(scene.places, scene.standing, leaf)
     if scene.rule.stage == OVERDUE:
         _stand_back(scene, visit, leaf)
     return more
@@ -268,13 +283,13 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         kept = 0  # how many of this round's agents, the first ones, go on to the next
         at = 0
         while count > 0:
-            if not grants.has_room(log, scene.offer):
-                log = grants.doubled(log, scene.offer)
+            if not charging.has_room(log, scene.offer):
+                log = charging.doubled(log, scene.offer)
             if order == RANDOM:
-                at = steps.draw(state, count)
+                at = scoring.draw(state, count)
             elif order == ROUND_ROBIN and at == 0:
                 for i in range(count - 1, 0, -1):
-                    j = steps.draw(state, i + 1)
+                    j = scoring.draw(state, i + 1)
                     live[i], live[j] = live[j], live[i]
             more = _serve(scene, effort, visit, log, live[at])
             if order == RANDOM:
@@ -297,4 +312,4 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
     return fill
 
 
-fill = _compile(fingerprint(arrays, stages, steps, tournament, offers, grants))
+fill = _compile(fingerprint(loop_arrays, cycle_stages, scoring, tournament, offers, charging))

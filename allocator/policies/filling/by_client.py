@@ -13,12 +13,20 @@ import numba
 import numpy as np
 
 from allocator.core.snapshot import Ints
-from allocator.policies.filling import arrays, grants, offers, search, stages, steps, tournament
-from allocator.policies.filling import field as fields
-from allocator.policies.filling.arrays import Effort, Log, Scene
+from allocator.policies.filling import (
+    agent_index,
+    best_agent,
+    charging,
+    cycle_stages,
+    loop_arrays,
+    offers,
+    scoring,
+    tournament,
+)
+from allocator.policies.filling.agent_index import AgentIndex, can_serve
 from allocator.policies.filling.compiled import allocating, compiled, fingerprint
-from allocator.policies.filling.field import Field, can_serve
-from allocator.policies.filling.stages import OVERDUE
+from allocator.policies.filling.cycle_stages import OVERDUE
+from allocator.policies.filling.loop_arrays import Effort, Log, Scene
 
 
 class Findings(NamedTuple):
@@ -43,7 +51,7 @@ class Findings(NamedTuple):
 
 
 @allocating
-def _begin(scene: Scene, field: Field) -> Findings:
+def _begin(scene: Scene, field: AgentIndex) -> Findings:
     """Give every place the score that it would have on an agent with the most of everything."""
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
@@ -55,7 +63,7 @@ def _begin(scene: Scene, field: Field) -> Findings:
     for place in range(count):
         standing.spent[place] = False
         standing.out[place] = not field.alive[place]
-        standing.score[place] = steps.score(places, standing, place, most, 0)
+        standing.score[place] = scoring.score(places, standing, place, most, 0)
     tournament.begin(places, standing)
     return Findings(
         np.zeros(count, np.int64),
@@ -66,7 +74,7 @@ def _begin(scene: Scene, field: Field) -> Findings:
 
 
 @compiled
-def _is_current(scene: Scene, field: Field, findings: Findings, place: int) -> bool:
+def _is_current(scene: Scene, field: AgentIndex, findings: Findings, place: int) -> bool:
     """Say whether nothing has changed what was found about a place.
 
     Grants to others, on other agents, only made its score there grow; or, where quotas bound what
@@ -79,10 +87,10 @@ def _is_current(scene: Scene, field: Field, findings: Findings, place: int) -> b
 
 
 @compiled
-def _examine(scene: Scene, field: Field, findings: Findings, log: Log, place: int) -> None:
+def _examine(scene: Scene, field: AgentIndex, findings: Findings, log: Log, place: int) -> None:
     """Find the smallest score of a place anew, and where; out it goes when it has none."""
     standing = scene.standing
-    slot, score = search.smallest(scene, field, place)
+    slot, score = best_agent.smallest(scene, field, place)
     if slot < 0:
         standing.out[place] = True
     else:
@@ -93,7 +101,7 @@ def _examine(scene: Scene, field: Field, findings: Findings, log: Log, place: in
 
 
 @compiled
-def _choose(scene: Scene, field: Field, findings: Findings, log: Log) -> int:
+def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> int:
     """Return the leaf that is served next; -1 where nobody can be."""
     places, standing = scene.places, scene.standing
     root = len(places.parent) - 1
@@ -114,10 +122,12 @@ def _choose(scene: Scene, field: Field, findings: Findings, log: Log) -> int:
 
 
 @compiled
-def _serve(scene: Scene, field: Field, findings: Findings, log: Log, leaf: int, slot: int) -> None:
+def _serve(
+    scene: Scene, field: AgentIndex, findings: Findings, log: Log, leaf: int, slot: int
+) -> None:
     """Give one grant and note what it changed."""
-    more = grants.grant(scene, log, leaf, scene.agents.row[slot])
-    fields.note_grant(scene, field, leaf, slot, more)
+    more = charging.grant(scene, log, leaf, scene.agents.row[slot])
+    agent_index.note_grant(scene, field, leaf, slot, more)
     now = log.length[0]
     findings.changed[slot] = now
     place = leaf
@@ -136,20 +146,24 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
 
     @numba.njit(cache=True, error_model="numpy")
     def fill(scene: Scene, effort: Effort, log: Log, held: Ints, best_fit: bool) -> tuple[Log, int]:
-        field = fields.begin(scene, held, effort, best_fit)
+        field = agent_index.begin(scene, held, effort, best_fit)
         findings = _begin(scene, field)
         while True:
-            if not grants.has_room(log, scene.offer):
-                log = grants.doubled(log, scene.offer)
+            if not charging.has_room(log, scene.offer):
+                log = charging.doubled(log, scene.offer)
             leaf = _choose(scene, field, findings, log)
             if leaf < 0:
                 return log, sources
             slot = findings.slot[leaf]
             if best_fit:
-                slot = search.nearest(scene, field, leaf)
+                slot = best_agent.nearest(scene, field, leaf)
             _serve(scene, field, findings, log, leaf, slot)
 
     return fill
 
 
-fill = _compile(fingerprint(arrays, stages, steps, tournament, offers, grants, fields, search))
+fill = _compile(
+    fingerprint(
+        loop_arrays, cycle_stages, scoring, tournament, offers, charging, agent_index, best_agent
+    )
+)

@@ -7,10 +7,10 @@ reserved, revocable or indivisible, or quotas bound what may be given, it is wor
 import numpy as np
 
 from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Ints, Tier
-from allocator.policies.filling import steps
-from allocator.policies.filling.arrays import Agents, Kinds, Offer, Places, Rule, Scene
+from allocator.policies.filling import scoring
 from allocator.policies.filling.compiled import compiled
-from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
+from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
+from allocator.policies.filling.loop_arrays import Agents, Kinds, Offer, Places, Rule, Scene
 
 _RESERVED, _OPEN, _REVOCABLE = int(Tier.RESERVED), int(Tier.OPEN), int(Tier.REVOCABLE)
 
@@ -340,7 +340,7 @@ def mark_taking_part(places: Places, bounds: Bounds, stage: int, alive: Bools) -
             alive[place] = places.overdue[place]
         elif client >= 0:
             alive[place] = stage == USUAL or places.known[place]
-    steps.mark_alive(places, alive)
+    scoring.mark_alive(places, alive)
 
 
 @compiled

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocator.core.snapshot import Grants, Ints, Snapshot, Words
-from allocator.policies.filling import making
-from allocator.policies.filling.arrays import Effort, Log, Scene
+from allocator.policies.filling import scene_builder
 from allocator.policies.filling.criterion import CriterionFunction
-from allocator.policies.filling.stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
+from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
+from allocator.policies.filling.loop_arrays import Effort, Log, Scene
 
 SELECTIONS = ("random", "round_robin", "listed", "joint", "best_fit")
 """How the agent is chosen, see `Filling`."""
@@ -58,14 +58,14 @@ class Filling:
         if not len(snapshot.agents) or not len(snapshot.tree.client):
             return Grants.none(len(snapshot.resources))
         criteria = [criterion(snapshot) for criterion in (self.criterion, *self.others)]
-        scene = making.scene_of(snapshot, criteria)
-        log = making.empty_log(snapshot)
+        scene = scene_builder.scene_of(snapshot, criteria)
+        log = scene_builder.empty_log(snapshot)
         state = np.array([seed], np.uint64)
-        held = making.own(snapshot.held, np.int64)
+        held = scene_builder.own(snapshot.held, np.int64)
         for stage in _stages(snapshot):
             staged = scene._replace(rule=scene.rule._replace(stage=stage))
             log = self._fill(staged, log, held, state)
-        return making.grants_of(log, scene)
+        return scene_builder.grants_of(log, scene)
 
     def _fill(self, scene: Scene, log: Log, held: Ints, state: Words) -> Log:
         """Run one stage; all that it is given goes on from the one before."""

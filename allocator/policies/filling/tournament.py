@@ -6,8 +6,8 @@ A tournament tree for each inner place, all in one array: the children of a plac
 then place.
 """
 
-from allocator.policies.filling.arrays import Places, Standing
 from allocator.policies.filling.compiled import compiled
+from allocator.policies.filling.loop_arrays import Places, Standing
 
 
 @compiled

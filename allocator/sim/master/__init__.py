@@ -1,3 +1,1 @@
-"""The emulated master, by subject: agents, frameworks, offers, operators, failover."""
-
-from allocator.sim.master.emulated import EmulatedMaster as EmulatedMaster
+"""The emulated master: its books, its gates, its end of the session, and what Mesos does to it."""

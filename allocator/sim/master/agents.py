@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from allocator.core import ActivateAgent, Kind, RemoveAgent, SetPaused, UpdateAgent
-from allocator.sim.books import AgentRow, Amount, minus, plus
-from allocator.sim.cluster import AgentSpec
-from allocator.sim.crew import Member
-from allocator.sim.framework import Task
+from allocator.sim.frameworks.base import Task
 from allocator.sim.master.base import Base
-from allocator.sim.snapshot import agent_event, sparse
+from allocator.sim.master.ledger_rows import AgentRow, Amount, minus, plus
+from allocator.sim.master.registered_framework import RegisteredFramework
+from allocator.sim.master.snapshot import agent_event, sparse
+from allocator.sim.workloads.cluster import AgentSpec
 
 
 class AgentCalls(Base):
@@ -53,7 +53,7 @@ class AgentCalls(Base):
         self.outbox.add(RemoveAgent(agent))
         self.ledger.remove_agent(agent)
         self._note_use()
-        lost: list[tuple[Member, list[Task]]] = []
+        lost: list[tuple[RegisteredFramework, list[Task]]] = []
         for member in self.members.values():
             tasks = [task for task in member.tasks if task.agent == agent]
             offers = [offer for offer in member.offers if offer.agent == agent]

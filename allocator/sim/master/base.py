@@ -3,19 +3,19 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from allocator.core import Define, Kind, Options
-from allocator.sim.agenda import Agenda
-from allocator.sim.books import Amount, Refusal
-from allocator.sim.crew import Member
-from allocator.sim.cycles import Cycles, Timing
-from allocator.sim.framework import Framework, Offer
-from allocator.sim.handles import Handles
-from allocator.sim.ledger import Ledger
-from allocator.sim.link import Link, Opening
-from allocator.sim.outbox import Outbox
-from allocator.sim.record import Record
-from allocator.sim.roles import Roles
-from allocator.sim.session import Session
-from allocator.sim.snapshot import snapshot
+from allocator.sim.event_heap import EventHeap
+from allocator.sim.frameworks.base import Framework, Offer
+from allocator.sim.links.base import Link, Opening
+from allocator.sim.master.cycles import Cycles, Timing
+from allocator.sim.master.handles import Handles
+from allocator.sim.master.ledger import Ledger
+from allocator.sim.master.ledger_rows import Amount, Refusal
+from allocator.sim.master.outbox import Outbox
+from allocator.sim.master.registered_framework import RegisteredFramework
+from allocator.sim.master.roles import Roles
+from allocator.sim.master.session import Session
+from allocator.sim.master.snapshot import snapshot
+from allocator.sim.reports.run_record import Record
 
 
 class Base:
@@ -43,7 +43,7 @@ class Base:
     ) -> None:
         self.options = options or Options()
         self.weights = dict(weights or {})
-        self.agenda = Agenda()
+        self.event_heap = EventHeap()
         self.record = Record()
         self.ledger = Ledger(
             kinds,
@@ -51,13 +51,13 @@ class Base:
             filter_gpus=self.options.filter_gpus,
             region=self.options.region,
         )
-        self.members: dict[int, Member] = {}
+        self.members: dict[int, RegisteredFramework] = {}
         self.outbox = Outbox(len(kinds))
         self.roles = Roles(self.outbox)
         self.ledger.path = self.roles.path
         self.session = Session(link, self.outbox, self.record, self._opening)
         self._cycles = Cycles(
-            agenda=self.agenda,
+            event_heap=self.event_heap,
             session=self.session,
             ledger=self.ledger,
             members=self.members,
@@ -74,7 +74,7 @@ class Base:
 
     def _opening(self, sequence: int) -> Opening:
         identities = {handle: m.framework.identity for handle, m in self.members.items()}
-        now_ms = self.agenda.now_ms
+        now_ms = self.event_heap.now_ms
         state = snapshot(self.ledger, identities, self.weights, now_ms)
         return Opening(self.options, state, sequence, now_ms, self.ledger.holds_back)
 
@@ -103,7 +103,7 @@ class Base:
         """Have somebody look at the offers of each batch of decisions once they are booked."""
         self._cycles.look = look
 
-    def member(self, framework: Framework) -> Member:
+    def member(self, framework: Framework) -> RegisteredFramework:
         """Row of a subscribed framework."""
         return self.members[self._handle[framework]]
 
@@ -118,7 +118,9 @@ class Base:
             offers = [offer for offer in member.offers if offer.agent in there]
             self._give_back(member, offers, refuse_ms)
 
-    def _give_back(self, member: Member, offers: list[Offer], refuse_ms: int = -1) -> None:
+    def _give_back(
+        self, member: RegisteredFramework, offers: list[Offer], refuse_ms: int = -1
+    ) -> None:
         """Take offers back that the master rescinds: without a filter, as a rule."""
         member.void_offers(offers)
         for offer in offers:
@@ -130,9 +132,9 @@ class Base:
         self.outbox.release((offer.framework, offer.role, offer.agent, amount), refuse_ms=refuse_ms)
         row = self.ledger.frameworks[offer.framework]
         if refuse_ms > 0 and row.active and offer.role in row.roles:
-            now_ms = self.agenda.now_ms
+            now_ms = self.event_heap.now_ms
             expires_ms = now_ms + max(refuse_ms - 1, self.options.allocation_interval_ms)
             self.ledger.refuse(offer.framework, place, Refusal(amount, expires_ms))
 
     def _note_use(self) -> None:
-        self.record.note_use(self.agenda.now_ms, self.ledger.used, self.ledger.total)
+        self.record.note_use(self.event_heap.now_ms, self.ledger.used, self.ledger.total)

@@ -29,18 +29,18 @@ class EmulatedMaster(Failover, OperatorCalls):
 
         What has happened is told before time goes on, so that both sides count from one moment.
         """
-        next_ms = self.agenda.next_ms
+        next_ms = self.event_heap.next_ms
         if next_ms is None or (until_ms is not None and next_ms > until_ms):
             return False
-        if next_ms > self.agenda.now_ms:
+        if next_ms > self.event_heap.now_ms:
             self.tell()
-        return self.agenda.step()
+        return self.event_heap.step()
 
     def tell(self) -> None:
         """Tell the sidecar what it was not told yet."""
         if len(self.outbox):
-            self.session.tell(self.agenda.now_ms)
+            self.session.tell(self.event_heap.now_ms)
 
     def settle(self) -> None:
         """Tell the sidecar everything, and wait until it is applied."""
-        self.session.settle(self.agenda.now_ms)
+        self.session.settle(self.event_heap.now_ms)

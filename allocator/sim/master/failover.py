@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from allocator.core import BeginRecovery, Hold, SetQuota
-from allocator.sim.books import AgentRow
-from allocator.sim.crew import Member
-from allocator.sim.framework import Framework
+from allocator.sim.frameworks.base import Framework
 from allocator.sim.master.agents import AgentCalls
 from allocator.sim.master.frameworks import FrameworkCalls
-from allocator.sim.outbox import Row, holdings
+from allocator.sim.master.ledger_rows import AgentRow
+from allocator.sim.master.outbox import Row, holdings
+from allocator.sim.master.registered_framework import RegisteredFramework
 
 
 class Failover(AgentCalls, FrameworkCalls):
@@ -42,11 +42,11 @@ class Failover(AgentCalls, FrameworkCalls):
         self._begin_recovery(len(agents), told)
         for agent, row in agents.items():
             if agent in agents_ms:
-                self.agenda.after(agents_ms[agent], partial(self._return_agent, agent, row))
+                self.event_heap.after(agents_ms[agent], partial(self._return_agent, agent, row))
             else:
                 self._never_returns(agent)
         for framework, delay_ms in frameworks_ms:
-            self.agenda.after(delay_ms, partial(self._return_framework, framework))
+            self.event_heap.after(delay_ms, partial(self._return_framework, framework))
 
     def _begin_recovery(self, agents: int, quotas: tuple[SetQuota, ...]) -> None:
         """Hold back, where there are guarantees to keep, until enough agents are known."""
@@ -54,9 +54,9 @@ class Failover(AgentCalls, FrameworkCalls):
         expected = int(agents * self.options.agent_recovery_factor)
         if quotas and expected:
             timeout_ms = self.options.recovery_timeout_ms
-            recovery = (expected, self.agenda.now_ms + timeout_ms)
+            recovery = (expected, self.event_heap.now_ms + timeout_ms)
             self.ledger.recovery = recovery
-            self.agenda.after(timeout_ms, partial(self._give_up, recovery))
+            self.event_heap.after(timeout_ms, partial(self._give_up, recovery))
 
     def _give_up(self, recovery: tuple[int, int]) -> None:
         if self.ledger.recovery is recovery:
@@ -75,7 +75,7 @@ class Failover(AgentCalls, FrameworkCalls):
         row.held = list(self.ledger.zero)
         self._register(agent, row)
         running: list[Row] = []
-        unknown: list[Member] = []
+        unknown: list[RegisteredFramework] = []
         for member in self.members.values():
             tasks = [task for task in member.tasks if task.agent == agent]
             for task in tasks:

@@ -11,11 +11,11 @@ from allocator.core import (
     Suppress,
     UpdateFramework,
 )
-from allocator.sim.books import FrameworkRow
-from allocator.sim.crew import Member
-from allocator.sim.framework import Framework, Identity, Quantities
+from allocator.sim.frameworks.base import Framework, Identity, Quantities
+from allocator.sim.master.ledger_rows import FrameworkRow
 from allocator.sim.master.offers import OfferCalls
-from allocator.sim.snapshot import framework_info
+from allocator.sim.master.registered_framework import RegisteredFramework
+from allocator.sim.master.snapshot import framework_info
 
 
 class FrameworkCalls(OfferCalls):
@@ -28,14 +28,14 @@ class FrameworkCalls(OfferCalls):
         framework_id = f"framework-{self._framework_count:06d}"
         roles = framework.identity.roles
         self.roles.name(roles)
-        member = Member(framework, handle, framework_id, self.agenda.now_ms, roles)
+        member = RegisteredFramework(framework, handle, framework_id, self.event_heap.now_ms, roles)
         self.members[handle] = member
         self._handle[framework] = handle
         self._introduce(member, active=True)
         framework.subscribed(self)
         return handle
 
-    def _introduce(self, member: Member, *, active: bool) -> None:
+    def _introduce(self, member: RegisteredFramework, *, active: bool) -> None:
         """Let the books and the sidecar know a framework."""
         identity = member.framework.identity
         roles = tuple(self.roles.handle[path] for path in identity.roles)

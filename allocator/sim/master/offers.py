@@ -3,12 +3,21 @@
 from collections.abc import Iterable, Sequence
 
 from allocator.core import Hold, UpdateAllocation
-from allocator.sim.books import Amount, LedgerError, Place, add, least, minus, plus, reaches
-from allocator.sim.framework import Conversion, Offer, Task
-from allocator.sim.kinds import persistent
+from allocator.sim.frameworks.base import Conversion, Offer, Task
 from allocator.sim.master.base import Base
-from allocator.sim.outbox import holdings
-from allocator.sim.snapshot import exclusions, sparse
+from allocator.sim.master.kinds import persistent
+from allocator.sim.master.ledger_rows import (
+    Amount,
+    LedgerError,
+    Place,
+    add,
+    least,
+    minus,
+    plus,
+    reaches,
+)
+from allocator.sim.master.outbox import holdings
+from allocator.sim.master.snapshot import exclusions, sparse
 
 
 class OfferCalls(Base):

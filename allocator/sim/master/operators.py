@@ -10,10 +10,10 @@ from allocator.core import (
     SetWhitelist,
     UpdateAllocation,
 )
-from allocator.sim.books import Quota, reaches
-from allocator.sim.framework import REFUSE_DEFAULT_MS, Conversion, Framework
+from allocator.sim.frameworks.base import REFUSE_DEFAULT_MS, Conversion, Framework
 from allocator.sim.master.base import Base
-from allocator.sim.snapshot import sparse
+from allocator.sim.master.ledger_rows import Quota, reaches
+from allocator.sim.master.snapshot import sparse
 
 
 class OperatorCalls(Base):

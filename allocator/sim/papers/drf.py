@@ -14,9 +14,9 @@ import numpy as np
 from allocator import measures
 from allocator.core import PolicySpec
 from allocator.policies import build
-from allocator.policies.static import amounts_granted, placement, static_snapshot
 from allocator.sim.papers.report import Cell, Report, Row, exactly
 from allocator.solvers import proportional_fairness, water_filling
+from allocator.testing import amounts_granted, placement, static_snapshot
 
 SOURCE = "Ghodsi et al., NSDI 2011, sec. 4.1 and 4.3"
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from allocator.core import PolicySpec
 from allocator.policies import build
-from allocator.policies.static import placement, static_snapshot
 from allocator.sim.papers.report import Cell, Report, Row
+from allocator.testing import placement, static_snapshot
 
 SOURCE = "Kesidis et al., MASCOTS 2018, sec. IV"
 TRIALS = 200

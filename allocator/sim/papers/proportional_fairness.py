@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from allocator.core import PolicySpec
 from allocator.policies import build
-from allocator.policies.static import placement, static_snapshot
 from allocator.sim.papers.report import Cell, Report, Row
 from allocator.solvers import proportional_fairness, water_filling
+from allocator.testing import placement, static_snapshot
 
 Floats = NDArray[np.float64]
 

@@ -1,0 +1,57 @@
+"""What events do to the state.
+
+One function an event: it validates the whole event, and only then changes anything.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from allocator.core import events
+from allocator.core.apply import agents, frameworks, resources, settings
+from allocator.core.state import State
+
+_HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
+    {
+        events.Options: settings.set_options,
+        events.Define: frameworks.define,
+        events.AddAgent: agents.add_agent,
+        events.UpdateAgent: agents.update_agent,
+        events.RemoveAgent: agents.remove_agent,
+        events.ActivateAgent: agents.activate_agent,
+        events.SetWhitelist: agents.set_whitelist,
+        events.SetUnavailability: agents.set_unavailability,
+        events.AddFramework: frameworks.add_framework,
+        events.UpdateFramework: frameworks.update_framework,
+        events.RemoveFramework: frameworks.remove_framework,
+        events.ActivateFramework: frameworks.activate_framework,
+        events.Suppress: frameworks.suppress,
+        events.Revive: frameworks.revive,
+        events.Request: frameworks.request,
+        events.SetWeights: frameworks.set_weights,
+        events.SetQuota: frameworks.set_quota,
+        events.BeginRecovery: frameworks.begin_recovery,
+        events.Hold: resources.hold,
+        events.Release: resources.release,
+        events.Refuse: resources.refuse,
+        events.Transition: resources.transition,
+        events.UpdateAllocation: resources.update_allocation,
+        events.Exclude: resources.exclude,
+        events.InverseOffer: resources.inverse_offer,
+        events.Settle: resources.settle,
+        events.SetPaused: settings.set_paused,
+        events.SetDemand: settings.set_demand,
+        events.SetConstraint: settings.set_constraint,
+    }
+)
+
+
+def apply(state: State, event: events.Event) -> None:
+    """Apply one event; `SetPolicy` is the allocator's own (`settings.set_policy`).
+
+    Raises
+    ------
+    EventError
+        Where the event is not possible; then nothing has changed.
+    """
+    _HANDLERS[type(event)](state, event)

@@ -1,0 +1,320 @@
+"""What events about roles and frameworks do to the state.
+
+Each function validates the whole event before it changes anything.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+
+from allocator.core.apply.agents import close_client_if_idle
+from allocator.core.constraints import Clause, parse_constraint
+from allocator.core.demand import CONSTRAINT_LABEL, declared_demand
+from allocator.core.eligibility import Rule
+from allocator.core.events import (
+    ActivateFramework,
+    AddFramework,
+    BeginRecovery,
+    Define,
+    EventError,
+    RemoveFramework,
+    Request,
+    Revive,
+    SetQuota,
+    SetWeights,
+    Suppress,
+    UpdateFramework,
+)
+from allocator.core.resources import AMOUNT_MAX
+from allocator.core.state import State
+from allocator.core.tables import REFINED, REVOCABLE, SHARED
+
+
+def define(state: State, event: Define) -> None:
+    """Bind kinds and roles; forget roles."""
+    for handle, kind in event.kinds.items():
+        state.space.check_kind(handle, kind, "kinds")
+    state.roles.check_define(event.roles, state.limits.roles, "roles")
+    for handle in event.forgotten_roles:
+        check_roles(state, (handle,), "forgotten_roles")
+        if state.roles.children[handle] or (state.clients.role == handle).any():
+            message = f"role {handle} still has frameworks or child roles; forget those first"
+            raise EventError("handle", "forgotten_roles", message)
+    for handle, kind in event.kinds.items():
+        state.space.bind(handle, kind)
+    for handle, path in event.roles.items():
+        state.roles.define(handle, path)
+    for handle in event.forgotten_roles:
+        state.roles.forget(handle)
+    state.clients.version += 1
+    state.reserve()
+
+
+def check_framework(state: State, framework: int, field: str = "framework") -> None:
+    """Raise an `EventError` where the handle names no framework that was added."""
+    if not state.frameworks.is_bound(framework):
+        message = f"framework {framework} is not bound; add it before it is used"
+        raise EventError("handle", field, message)
+
+
+def check_roles(state: State, roles: Iterable[int], field: str = "roles") -> None:
+    """Raise an `EventError` where one of the handles names no role."""
+    for role in roles:
+        if not state.roles.is_bound(role):
+            message = f"role {role} is not bound; define it before it is used"
+            raise EventError("handle", field, message)
+
+
+def check_framework_handle(state: State, framework: int, field: str = "framework") -> None:
+    """Raise an `EventError` where the handle can never name a framework."""
+    limit = state.limits.frameworks
+    if not 1 <= framework <= limit:
+        message = f"framework {framework} is out of range; handles of frameworks are 1 to {limit}"
+        raise EventError("limit", field, message)
+
+
+def open_client(state: State, framework: int, role: int) -> int:
+    """Row of a client, made where there is none; the handles are checked."""
+    client = state.clients.row(framework, role)
+    if client:
+        return client
+    state.frameworks.reserve(framework + 1)
+    client = state.clients.open(framework, role)
+    state.frameworks.clients[framework].add(client)
+    state.reserve(clients=client + 1)
+    return client
+
+
+def check_client_limit(state: State, more: int, field: str = "roles") -> None:
+    """Raise an `EventError` where there is no room for more clients."""
+    if len(state.clients) + more > state.limits.clients:
+        message = f"more than {state.limits.clients} clients; raise limits.clients"
+        raise EventError("limit", field, message)
+
+
+def add_framework(state: State, event: AddFramework) -> None:
+    """A framework subscribes; what it was known to hold stays its own."""
+    framework = event.framework
+    check_framework_handle(state, framework)
+    if state.frameworks.is_bound(framework):
+        message = f"framework {framework} is bound already; remove it, or take a free handle"
+        raise EventError("handle", "framework", message)
+    _check_subscription(state, event)
+    state.frameworks.reserve(framework + 1)
+    state.frameworks.bound[framework] = True
+    state.frameworks.active[framework] = event.active
+    _subscribe(state, event)
+
+
+def update_framework(state: State, event: UpdateFramework) -> None:
+    """A framework changes its roles or information."""
+    check_framework(state, event.framework)
+    _check_subscription(state, event)
+    _subscribe(state, event)
+
+
+def _check_subscription(state: State, event: AddFramework | UpdateFramework) -> None:
+    check_roles(state, event.roles)
+    check_client_limit(state, len(event.roles))
+    check_roles(state, event.info.minimum, "minimum")
+    for role in event.suppressed_roles:
+        if role not in event.roles:
+            message = f"role {role} is not one of the framework's roles {event.roles}"
+            raise EventError("value", "suppressed_roles", message)
+
+
+def _subscribe(state: State, event: AddFramework | UpdateFramework) -> None:
+    framework, clients = event.framework, state.clients
+    state.frameworks.info[framework] = event.info
+    for client in sorted(state.frameworks.clients[framework]):
+        if clients.subscribed[client] and int(clients.role[client]) not in event.roles:
+            clients.subscribed[client] = False
+            clients.suppressed[client] = False
+            state.filters.drop_client(client)
+            state.eligibility.forget(client)
+            close_client_if_idle(state, client)
+    for role in event.roles:
+        client = open_client(state, framework, role)
+        clients.subscribed[client] = True
+        suppressed = role in event.suppressed_roles
+        if clients.suppressed[client] and not suppressed:
+            state.filters.drop_client(client)
+        clients.suppressed[client] = suppressed
+    clients.version += 1
+    for client in sorted(state.frameworks.clients[framework]):
+        refresh_client(state, client)
+
+
+def remove_framework(state: State, event: RemoveFramework) -> None:
+    """Unbind a framework; what it held is free."""
+    framework = event.framework
+    check_framework(state, framework)
+    for client in sorted(state.frameworks.clients[framework]):
+        state.ledger.drop(state.ledger.rows_of_client(client))
+        state.tentative.void_client(client)
+        state.clients.subscribed[client] = False
+        close_client_if_idle(state, client)
+    state.frameworks.info[framework] = None
+    state.frameworks.bound[framework] = False
+    state.frameworks.active[framework] = False
+    state.frameworks.request.pop(framework, None)
+
+
+def activate_framework(state: State, event: ActivateFramework) -> None:
+    """Let a framework be served, or not; then its filters go."""
+    check_framework(state, event.framework)
+    state.frameworks.active[event.framework] = event.active
+    state.clients.version += 1
+    if not event.active:
+        for client in state.frameworks.clients[event.framework]:
+            state.filters.drop_client(client)
+
+
+def suppress(state: State, event: Suppress) -> None:
+    """Stop offers in some roles."""
+    for client in _clients_in(state, event.framework, event.roles):
+        state.clients.suppressed[client] = True
+    state.clients.version += 1
+
+
+def revive(state: State, event: Revive) -> None:
+    """Begin offers again in some roles, and forget what was refused in them."""
+    for client in _clients_in(state, event.framework, event.roles):
+        state.clients.suppressed[client] = False
+        state.clients.declines[client] = 0
+        state.filters.drop_client(client)
+    state.clients.version += 1
+
+
+def _clients_in(state: State, framework: int, roles: tuple[int, ...]) -> list[int]:
+    check_framework(state, framework)
+    own = sorted(state.frameworks.clients[framework])
+    if not roles:
+        return [client for client in own if state.clients.subscribed[client]]
+    rows = [state.clients.row(framework, role) for role in roles]
+    for role, client in zip(roles, rows, strict=True):
+        if not client or not state.clients.subscribed[client]:
+            message = f"framework {framework} is not subscribed to role {role}"
+            raise EventError("handle", "roles", message)
+    return rows
+
+
+def request(state: State, event: Request) -> None:
+    """Note what a framework needs."""
+    check_framework(state, event.framework)
+    stated = next((each for each in event.requests if any(each.values())), None)
+    if stated is None:
+        state.frameworks.request.pop(event.framework, None)
+    else:
+        state.frameworks.request[event.framework] = stated
+    for client in state.frameworks.clients[event.framework]:
+        refresh_client(state, client)
+
+
+def set_weights(state: State, event: SetWeights) -> None:
+    """Change the weights of roles."""
+    for path, weight in event.weights.items():
+        if not (math.isfinite(weight) and weight > 0):
+            message = f"weight {weight} of role {path!r} is not allowed; give a number above 0"
+            raise EventError("value", "weights", message)
+    state.roles.set_weights(event.weights)
+
+
+def set_quota(state: State, event: SetQuota) -> None:
+    """Note a role's quota; one without guarantees and limits is none."""
+    check_quota(event)
+    if event.guarantees or event.limits:
+        state.space.quantities({**event.guarantees, **event.limits})
+        state.reserve()
+        state.quotas[event.role] = event
+    else:
+        state.quotas.pop(event.role, None)
+    state.quota_version += 1
+
+
+def check_quota(event: SetQuota) -> None:
+    """Raise an `EventError` where a quota is not possible."""
+    if any(event.guarantees.values()) and "/" in event.role:
+        message = f"{event.role!r} is below another role; guarantee to {event.role.split('/')[0]!r}"
+        raise EventError("value", "guarantees", message)
+    for field, amounts in (("guarantees", event.guarantees), ("limits", event.limits)):
+        for name, amount in amounts.items():
+            if not 0 <= amount <= AMOUNT_MAX:
+                message = f"{amount} of {name!r} is out of range; give 0 to {AMOUNT_MAX}"
+                raise EventError("value", field, message)
+    for name, amount in event.guarantees.items():
+        if amount > event.limits.get(name, amount):
+            message = f"{amount} of {name!r} is more than the limit; guarantee at most the limit"
+            raise EventError("value", "guarantees", message)
+
+
+def begin_recovery(state: State, event: BeginRecovery) -> None:
+    """Hold back, where there are quotas, until enough agents are known."""
+    for quota in event.quotas:
+        check_quota(quota)
+    for quota in event.quotas:
+        set_quota(state, quota)
+    expected = int(event.expected_agents * state.options.agent_recovery_factor)
+    if state.quotas and expected > len(state.agents):
+        deadline_ms = state.now_ms + state.options.recovery_timeout_ms
+        state.recovery_until = (expected, deadline_ms)
+
+
+def refresh_client(state: State, client: int) -> None:
+    """Derive what depends on a framework's information: its demand, and where it may go."""
+    clients = state.clients
+    framework, role = int(clients.framework[client]), int(clients.role[client])
+    info = state.frameworks.info[framework]
+    if info is None:
+        return
+    path = state.roles.path[role]
+    stated = declared_demand(state.settings, info, state.frameworks.request.get(framework), path)
+    if stated is not None:
+        row = state.space.quantities(stated[1])
+        state.reserve()
+        clients.demand[client] = row
+        clients.demand_source[client] = stated[0] if row.any() else ""
+    else:
+        learned = state.settings.learn_demand and (
+            clients.accepts[client] >= state.settings.learn_after
+        )
+        clients.demand[client] = clients.learned[client] if learned else 0
+        clients.demand_source[client] = "learned" if learned else ""
+    clients.takes[client] = (
+        REVOCABLE * ("REVOCABLE_RESOURCES" in info.capabilities)
+        + SHARED * ("SHARED_RESOURCES" in info.capabilities)
+        + REFINED * ("RESERVATION_REFINEMENT" in info.capabilities)
+    )
+    _take_minimum(state, client, info.minimum.get(role))
+    several_roles = "MULTI_ROLE" in info.capabilities
+    state.eligibility.set_rule(
+        client,
+        Rule(
+            clauses=_clauses(state, info.labels.get(CONSTRAINT_LABEL, ""), path, info.name),
+            gpus="GPU_RESOURCES" in info.capabilities or not state.options.filter_gpus,
+            any_region="REGION_AWARE" in info.capabilities,
+            many_roles=several_roles,
+            nested_role="/" in path,
+        ),
+    )
+
+
+def _take_minimum(state: State, client: int, minimum: tuple[Mapping[str, int], ...] | None) -> None:
+    """Note what a client must be offered at least; None: what everybody must."""
+    if minimum is None:
+        state.clients.minimum.pop(client, None)
+        return
+    for row in minimum:
+        state.space.quantities(row)
+    state.reserve()
+    state.clients.minimum[client] = minimum
+
+
+def _clauses(state: State, label: str, role: str, name: str) -> tuple[Clause, ...]:
+    """All clauses for a client; a label that does not parse is passed over, as for demands."""
+    try:
+        clauses = parse_constraint(label)
+    except ValueError:
+        clauses = ()
+    for expression in state.settings.constraint_rules(role, name):
+        clauses += parse_constraint(expression)
+    return clauses

@@ -1,0 +1,306 @@
+"""What events about held resources do to the state.
+
+Each function validates the whole event before it changes anything.
+"""
+
+import numpy as np
+
+from allocator.core.apply.agents import GPUS, check_agent, close_client_if_idle, refresh_agent
+from allocator.core.apply.frameworks import (
+    check_client_limit,
+    check_framework,
+    check_framework_handle,
+    check_roles,
+    open_client,
+    refresh_client,
+)
+from allocator.core.events import (
+    Amounts,
+    EventError,
+    Exclude,
+    Hold,
+    Holdings,
+    InverseOffer,
+    Refuse,
+    Release,
+    Settle,
+    Transition,
+    UpdateAllocation,
+)
+from allocator.core.resources import AMOUNT_MAX, Kind
+from allocator.core.snapshot import Bools, Ints
+from allocator.core.state import State
+
+
+def check_holdings(state: State, holdings: Holdings, field: str) -> None:
+    """Raise an `EventError` where columns do not fit each other, or an amount is out of range."""
+    rows, kinds = len(holdings.framework), len(holdings.kind)
+    lengths = (len(holdings.role), len(holdings.agent))
+    if lengths != (rows, rows) or holdings.amount.shape != (rows, kinds):
+        message = (
+            f"{rows} frameworks, {lengths[0]} roles, {lengths[1]} agents and amounts of shape "
+            f"{holdings.amount.shape} do not fit; give one entry a row, and an amount a kind"
+        )
+        raise EventError("value", field, message)
+    state.space.check_bound(holdings.kind.tolist(), f"{field}.kind")
+    if len(set(holdings.kind.tolist())) != kinds:
+        message = f"kinds {holdings.kind.tolist()} repeat; give each kind one column"
+        raise EventError("value", f"{field}.kind", message)
+    wrong = (holdings.amount < 0) | (holdings.amount > AMOUNT_MAX)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0].tolist()
+        message = f"{holdings.amount[row, column]} is out of range; give 0 to {AMOUNT_MAX}"
+        raise EventError("value", f"{field}.amount[{row * kinds + column}]", message)
+
+
+def hold(state: State, event: Hold) -> None:
+    """Book resources in use; the framework may be unknown yet."""
+    holdings = event.holdings
+    check_holdings(state, holdings, "holdings")
+    for framework in set(holdings.framework.tolist()):
+        check_framework_handle(state, framework, "holdings.framework")
+    check_roles(state, set(holdings.role.tolist()), "holdings.role")
+    for agent in set(holdings.agent.tolist()):
+        check_agent(state, agent, "holdings.agent")
+    check_client_limit(state, len(holdings.framework), "holdings.framework")
+    pairs = zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True)
+    client = np.array([open_client(state, framework, role) for framework, role in pairs], np.int64)
+    state.ledger.charge(
+        client, holdings.agent, holdings.kind, holdings.amount, as_offer=False, now_ms=state.now_ms
+    )
+    _close_idle(state, client)
+
+
+def release(state: State, event: Release) -> None:
+    """Give resources back, and keep what the framework refused."""
+    holdings = event.released
+    check_holdings(state, holdings, "released")
+    rows = len(holdings.framework)
+    if len(event.refuse_ms) != rows or len(event.allocated) != rows:
+        message = f"{rows} rows need as many refuse_ms and allocated"
+        raise EventError("value", "refuse_ms", message)
+    client, agent = _known_rows(state, holdings)
+    failed = state.ledger.release(client, agent, holdings.kind, holdings.amount, event.allocated)
+    if failed >= 0:
+        message = (
+            f"framework {holdings.framework[failed]} gives back more on agent "
+            f"{holdings.agent[failed]} than it holds; send a new snapshot"
+        )
+        raise EventError("books", f"released.amount[{failed * len(holdings.kind)}]", message)
+    _refuse(state, client, agent, holdings, event)
+    whole = (client > 0) & ~event.allocated & (event.refuse_ms >= 0)
+    whole &= state.ledger.find(client, agent) < 0
+    np.add.at(state.clients.declines, client[whole], 1)
+    _close_idle(state, client)
+
+
+def _close_idle(state: State, client: Ints) -> None:
+    """Free the rows of clients that left and have nothing any more."""
+    idle = (client > 0) & ~state.clients.subscribed[client]
+    for row in sorted(set(client[idle].tolist())):
+        close_client_if_idle(state, row)
+
+
+def _known_rows(state: State, holdings: Holdings) -> tuple[Ints, Ints]:
+    """Clients and agents of rows; both 0 where either is not known."""
+    client = state.clients.rows(holdings.framework, holdings.role)
+    agent = holdings.agent
+    inside = (agent > 0) & (agent < len(state.agents.bound))
+    known = inside & state.agents.bound[np.where(inside, agent, 0)] & (client > 0)
+    return np.where(known, client, 0), np.where(known, agent, 0)
+
+
+def _refuse(state: State, client: Ints, agent: Ints, holdings: Holdings, event: Release) -> None:
+    """Keep filters; each is in force at the next batch, however short it is (MESOS-4302)."""
+    framework = state.clients.framework[client]
+    kept = (
+        (client > 0)
+        & (event.refuse_ms > 0)
+        & state.clients.subscribed[client]
+        & state.frameworks.active[framework]
+    )
+    if not kept.any():
+        return
+    amount = np.zeros((int(kept.sum()), state.filters.rows.amount.shape[1]), np.int64)
+    amount[:, holdings.kind] = holdings.amount[kept]
+    life_ms = np.maximum(event.refuse_ms[kept] - 1, state.options.allocation_interval_ms)
+    state.filters.add(client[kept], agent[kept], amount, state.now_ms + life_ms)
+
+
+def refuse(state: State, event: Refuse) -> None:
+    """Take over filters of a snapshot."""
+    check_holdings(state, event.refused, "refused")
+    if len(event.expires_ms) != len(event.refused.framework):
+        message = f"{len(event.refused.framework)} rows need as many expires_ms"
+        raise EventError("value", "expires_ms", message)
+    client, agent = _known_rows(state, event.refused)
+    if not client.all():
+        row = int(np.argmin(client > 0))
+        message = f"row {row} names no framework in a role, or no agent; add them before"
+        raise EventError("handle", "refused", message)
+    amount = np.zeros((len(client), state.filters.rows.amount.shape[1]), np.int64)
+    amount[:, event.refused.kind] = event.refused.amount
+    state.filters.add(client, agent, amount, event.expires_ms)
+
+
+def transition(state: State, event: Transition) -> None:
+    """Offered resources come into use; learn from it what the framework takes."""
+    holdings = event.used
+    check_holdings(state, holdings, "used")
+    client, agent = _known_rows(state, holdings)
+    for row in np.flatnonzero((holdings.framework == 0) & (holdings.agent > 0)).tolist():
+        client[row], agent[row] = _find_offer(state, holdings, row)
+    state.ledger.use(client, agent, holdings.kind, holdings.amount)
+    _learn(state, client, holdings)
+
+
+def _find_offer(state: State, holdings: Holdings, row: int) -> tuple[int, int]:
+    """Find who was offered this on the agent; (0, 0) where nobody was."""
+    books = state.ledger.books
+    for held in state.ledger.rows_of_agent(int(holdings.agent[row])).tolist():
+        client = int(books.client[held])
+        offered = books.offered[held, holdings.kind]
+        if (
+            state.clients.role[client] == holdings.role[row]
+            and (offered >= holdings.amount[row]).all()
+        ):
+            return client, int(holdings.agent[row])
+    return 0, 0
+
+
+def _learn(state: State, client: Ints, holdings: Holdings) -> None:
+    """Keep the smallest acceptance, by dominant share, as what one task may need."""
+    clients = state.clients
+    wide = np.zeros((len(client), len(state.space)), np.int64)
+    wide[:, holdings.kind] = holdings.amount
+    taken = state.space.by_column(wide)
+    total = np.maximum(state.total_by_column(), 1)
+    share = (taken / total).max(axis=1, initial=0.0)
+    for row in np.flatnonzero((client > 0) & taken.any(axis=1)).tolist():
+        one = int(client[row])
+        clients.declines[one] = 0
+        clients.accepts[one] += 1
+        known = clients.learned[one]
+        if not known.any() or share[row] < (known / total).max():
+            clients.learned[one] = taken[row]
+        elif clients.accepts[one] != state.settings.learn_after:
+            continue
+        refresh_client(state, one)
+
+
+def update_allocation(state: State, event: UpdateAllocation) -> None:
+    """Turn resources into others, held by a framework or free."""
+    check_agent(state, event.agent)
+    consumed = state.space.vector(event.consumed, "consumed")
+    converted = state.space.vector(event.converted, "converted")
+    capacity = state.agents.capacity[event.agent]
+    if (capacity - consumed + converted < 0).any():
+        message = f"agent {event.agent} has less than {_named(event.consumed)} to convert"
+        raise EventError("books", "consumed", message)
+    if event.framework:
+        _convert_held(state, event, consumed, converted)
+    state.set_capacity(event.agent, capacity - consumed + converted)
+    if any(kind is not None and kind.name == GPUS for kind in _changed(state, consumed, converted)):
+        refresh_agent(state, event.agent)
+
+
+def _changed(state: State, consumed: Ints, converted: Ints) -> list[Kind | None]:
+    """The kinds that an agent has more or less of than before."""
+    return [state.space.kinds[handle] for handle in np.flatnonzero(consumed != converted)]
+
+
+def _convert_held(state: State, event: UpdateAllocation, consumed: Ints, converted: Ints) -> None:
+    client = state.clients.row(event.framework, event.role)
+    rows = np.array([client]), np.array([event.agent])
+    kind = np.arange(len(consumed))
+    found = int(state.ledger.find(*rows)[0])
+    if not client or found < 0 or (state.ledger.books.held[found, kind] < consumed).any():
+        message = f"framework {event.framework} does not hold {_named(event.consumed)} there"
+        raise EventError("books", "consumed", message)
+    as_offer = bool((state.ledger.books.offered[found, kind] >= consumed).all())
+    state.ledger.charge(*rows, kind, converted[None], as_offer=as_offer, now_ms=state.now_ms)
+    state.ledger.release(*rows, kind, consumed[None], np.array([not as_offer]))
+
+
+def _named(amounts: Amounts) -> str:
+    return ", ".join(f"{amount} of kind {kind}" for kind, amount in amounts.items())
+
+
+def exclude(state: State, event: Exclude) -> None:
+    """Note pairs that may not meet, or may again."""
+    rows = len(event.framework)
+    if not len(event.role) == len(event.agent) == len(event.excluded) == rows:
+        message = f"{rows} frameworks need as many roles, agents and excluded"
+        raise EventError("value", "framework", message)
+    client = state.clients.rows(event.framework, event.role)
+    subscribed = state.clients.subscribed[client]
+    if not subscribed.all():
+        row = int(np.argmin(subscribed))
+        message = f"framework {event.framework[row]} is not in role {event.role[row]}"
+        raise EventError("handle", f"framework[{row}]", message)
+    for agent in set(event.agent.tolist()):
+        check_agent(state, agent)
+    state.eligibility.tell(client, event.agent, event.excluded)
+
+
+def inverse_offer(state: State, event: InverseOffer) -> None:
+    """Check the answer to an inverse offer; the module alone acts on it."""
+    check_framework(state, event.framework)
+    check_agent(state, event.agent)
+
+
+def settle(state: State, event: Settle) -> None:
+    """Make the books follow what was really offered."""
+    count, queue = len(event.offered), state.tentative
+    if event.first_decision != queue.first or count > len(queue):
+        message = (
+            f"{event.first_decision} to {event.first_decision + count - 1} are not the oldest open "
+            f"decisions; these are {queue.first} to {queue.next - 1}"
+        )
+        raise EventError("value", "first_decision", message)
+    _check_partial(state, event)
+    client, agent, amount = queue.oldest(count)
+    refused = ~event.offered & (client > 0)
+    _give_back(state, client, agent, amount, refused)
+    partial = np.flatnonzero(event.partial)
+    known = client[partial] > 0
+    if known.any():
+        at = partial[known]
+        _give_back(state, client[at], agent[at], amount[at], np.ones(len(at), np.bool_))
+        state.ledger.charge(
+            client[at],
+            agent[at],
+            event.kind,
+            event.amount[known],
+            as_offer=True,
+            now_ms=state.now_ms,
+        )
+    touched = client[refused | event.partial].copy()
+    queue.drop(count)
+    _close_idle(state, touched)
+
+
+def _check_partial(state: State, event: Settle) -> None:
+    state.space.check_bound(event.kind.tolist(), "kind")
+    expected = (int(event.partial.sum()), len(event.kind))
+    if len(event.partial) != len(event.offered) or event.amount.shape != expected:
+        message = f"amounts of shape {event.amount.shape} do not fit; {expected} are needed"
+        raise EventError("value", "amount", message)
+    if (event.partial & ~event.offered).any():
+        message = "a decision that was not offered cannot be partial"
+        raise EventError("value", "partial", message)
+    if ((event.amount < 0) | (event.amount > AMOUNT_MAX)).any():
+        message = f"amounts must be from 0 to {AMOUNT_MAX}"
+        raise EventError("value", "amount", message)
+
+
+def _give_back(state: State, client: Ints, agent: Ints, amount: Ints, which: Bools) -> None:
+    """Undo what was booked for decisions."""
+    if not which.any():
+        return
+    kind = np.arange(amount.shape[1])
+    rows = int(which.sum())
+    failed = state.ledger.release(
+        client[which], agent[which], kind, amount[which], np.zeros(rows, np.bool_)
+    )
+    assert failed < 0, "a decision was released before it was settled"

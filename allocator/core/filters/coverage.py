@@ -1,0 +1,164 @@
+"""Which filters cover all that their clients could be offered: a bit for each pair.
+
+A bit is worked out again only where it may have changed: where filters went, where something else
+is free than before, or where a client is offered things in another way. So filters that stay in
+force cost a cycle nothing, however many they are.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from allocator.core.filters.refusals import Refusals, bit_of
+from allocator.core.snapshot import Bools, Indices, Ints, Words
+
+
+class Offerable(NamedTuple):
+    """What clients could be offered if they were alone: from the snapshot that is being taken.
+
+    Attributes
+    ----------
+    free : (A, R), start : (A + 1,), row, special_free : (E,), kind : (S,), reach : (S, W)
+        Of the agents, see `Specials`.
+    plain_kind : (R,) int64
+    demand : (C, R) int64, thousandths
+    known : (C,) bool
+    takes : (C,) int64
+        What they are capable of, see `ClientTable`.
+    """
+
+    free: Ints
+    start: Ints
+    row: Ints
+    special_free: Ints
+    kind: Ints
+    reach: Words
+    plain_kind: Ints
+    demand: Ints
+    known: Bools
+    takes: Ints
+
+
+@numba.njit(cache=True)
+def _covers_all(filters: Refusals, offerable: Offerable, row: int) -> bool:
+    """Say whether a filter covers all that its client could be offered on its agent."""
+    agent, client = filters.agent[row], filters.client[row]
+    first, end = offerable.start[agent], offerable.start[agent + 1]
+    known = offerable.known[client]
+    if known and first < end:
+        return False  # of what a task would be made is not known before
+    for r in range(offerable.free.shape[1]):
+        offered = offerable.demand[client, r] if known else offerable.free[agent, r]
+        kind = offerable.plain_kind[r]
+        if offered > (filters.amount[row, kind] if kind >= 0 else 0):
+            return False
+    for e in range(first, end):
+        special = offerable.row[e]
+        reached = offerable.reach[special, client >> 6] & bit_of(client) != np.uint64(0)
+        if reached and offerable.special_free[e] > filters.amount[row, offerable.kind[special]]:
+            return False
+    return True
+
+
+@numba.njit(cache=True)
+def _look_through(filters: Refusals, offerable: Offerable, agent: int) -> None:
+    """Work out all bits of an agent, filter by filter."""
+    filters.covered[agent] = np.uint64(0)
+    filters.maybe[agent] = np.uint64(0)
+    filters.largest[agent] = 0
+    row = filters.of_agent[agent]
+    while row >= 0:
+        word, bit = filters.client[row] >> 6, bit_of(filters.client[row])
+        filters.maybe[agent, word] |= bit
+        for k in range(filters.amount.shape[1]):
+            filters.largest[agent, k] = max(filters.largest[agent, k], filters.amount[row, k])
+        if filters.covered[agent, word] & bit == np.uint64(0) and _covers_all(
+            filters, offerable, row
+        ):
+            filters.covered[agent, word] |= bit
+        row = filters.next_of_agent[row]
+
+
+@numba.njit(cache=True)
+def _is_beyond(filters: Refusals, offerable: Offerable, agent: int) -> bool:
+    """Say whether more is free on an agent than any filter there covers."""
+    for r in range(offerable.free.shape[1]):
+        kind = offerable.plain_kind[r]
+        if offerable.free[agent, r] > (filters.largest[agent, kind] if kind >= 0 else 0):
+            return True
+    return False
+
+
+@numba.njit(cache=True)
+def _is_as_seen(seen: Ints, offerable: Offerable, agent: int) -> bool:
+    for r in range(offerable.free.shape[1]):
+        if offerable.free[agent, r] != seen[agent, r]:
+            return False
+    return True
+
+
+@numba.njit(cache=True)
+def refresh(
+    filters: Refusals,
+    offerable: Offerable,
+    touched: Bools,
+    seen: Ints,
+    known: Words,
+    fresh: Indices,
+) -> None:
+    """Bring all bits up to date.
+
+    Parameters
+    ----------
+    filters : Refusals
+    offerable : Offerable
+    touched : (A,) bool
+        On which agents something else may be free; cleared.
+    seen : (A, R) int64
+        What was free when the bits of the agent were worked out; -1 where specials were.
+    known : (W,) uint64
+        Bits of the clients that are offered tasks.
+    fresh : (n,) int32
+        Rows of filters that came since the last time, and may have gone again.
+    """
+    for agent in range(len(filters.stale)):
+        if not (filters.stale[agent] or touched[agent]):
+            continue
+        plain = offerable.start[agent] == offerable.start[agent + 1]
+        if filters.stale[agent] or not plain or (len(seen[agent]) and seen[agent, 0] < 0):
+            _look_through(filters, offerable, agent)
+        elif not _is_as_seen(seen, offerable, agent):
+            if _is_beyond(filters, offerable, agent):
+                for word in range(len(known)):
+                    filters.covered[agent, word] &= known[word]
+            else:
+                _look_through(filters, offerable, agent)
+        for r in range(offerable.free.shape[1]):
+            seen[agent, r] = offerable.free[agent, r] if plain else -1
+        filters.stale[agent] = False
+        touched[agent] = False
+    for row in fresh:
+        if row >= 0 and filters.agent[row] > 0 and _covers_all(filters, offerable, row):
+            client = filters.client[row]
+            filters.covered[filters.agent[row], client >> 6] |= bit_of(client)
+
+
+def changed_clients(before: Offerable | None, now: Offerable) -> Ints:
+    """Rows of the clients that are offered things in another way than before."""
+    if before is None or before.demand.shape != now.demand.shape:
+        return np.arange(len(now.known))
+    changed = before.known != now.known
+    changed |= (before.demand != now.demand).any(axis=1)
+    changed |= before.takes != now.takes
+    return np.flatnonzero(changed)
+
+
+@numba.njit(cache=True)
+def mark_stale(filters: Refusals, clients: Ints) -> None:
+    """Have the bits of some clients worked out again."""
+    for client in clients:
+        row = filters.of_client[client]
+        while row >= 0:
+            filters.stale[filters.agent[row]] = True
+            row = filters.next_of_client[row]

@@ -1,0 +1,165 @@
+"""The arrays of refusals, and the loops that change them."""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from allocator.core.array_structures import push, unlink
+from allocator.core.snapshot import Bools, Indices, Ints, Words
+
+NEVER = np.iinfo(np.int64).max
+"""When a filter expires that is none."""
+
+
+class Refusals(NamedTuple):
+    """The arrays of all filters, as the compiled loops take them.
+
+    Attributes
+    ----------
+    agent, client : (X,) int32
+        0 where the row is free.
+    amount : (X, K) int64
+        By kind.
+    expires_ms : (X,) int64
+        Last moment at which the filter is in force.
+    of_agent, next_of_agent, previous_of_agent : (A,), (X,), (X,) int32
+    of_client, next_of_client, previous_of_client : (C,), (X,), (X,) int32
+    spare : (X,) int32
+        Free rows, as a stack.
+    per_client : (C,) int64
+        Filters of each client.
+    maybe : (A, W) uint64
+        Bit ``c % 64`` of word ``c // 64``: client c may have a filter on the agent; where it is not
+        set, it has none.
+    covered : (A, W) uint64
+        The same bits: a filter covers all that the client could be offered, see `Filters`.
+    stale : (A,) bool
+        The agent's row of `covered` has to be worked out again.
+    largest : (A, K) int64
+        No filter on the agent has more of any kind.
+    """
+
+    agent: Indices
+    client: Indices
+    amount: Ints
+    expires_ms: Ints
+    of_agent: Indices
+    next_of_agent: Indices
+    previous_of_agent: Indices
+    of_client: Indices
+    next_of_client: Indices
+    previous_of_client: Indices
+    spare: Indices
+    per_client: Ints
+    maybe: Words
+    covered: Words
+    stale: Bools
+    largest: Ints
+
+
+@numba.njit(cache=True)
+def bit_of(client: int) -> Any:  # noqa: ANN401
+    """Return the client's bit within its word."""
+    return np.uint64(1) << np.uint64(client & 63)
+
+
+@numba.njit(cache=True)
+def _covers(larger: Ints, smaller: Ints) -> bool:
+    for k in range(len(larger)):
+        if larger[k] < smaller[k]:
+            return False
+    return True
+
+
+@numba.njit(cache=True)
+def _remove(filters: Refusals, row: int, spare: int) -> int:
+    agent, client = filters.agent[row], filters.client[row]
+    unlink(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent, row)
+    unlink(filters.of_client, filters.next_of_client, filters.previous_of_client, client, row)
+    filters.agent[row] = 0
+    filters.client[row] = 0
+    filters.expires_ms[row] = NEVER
+    filters.stale[agent] = True
+    filters.per_client[client] -= 1
+    filters.spare[spare] = row
+    return spare + 1
+
+
+@numba.njit(cache=True)
+def add(
+    filters: Refusals,
+    client: Ints,
+    agent: Ints,
+    amount: Ints,
+    expires_ms: Ints,
+    spare: int,
+    rows: Indices,
+) -> int:
+    """Add filters, and say in which rows; -1: another one covers it. There is room for all.
+
+    Returns how many rows are spare afterwards.
+    """
+    for i in range(len(client)):
+        spare, covered = _replace(filters, client[i], agent[i], amount[i], expires_ms[i], spare)
+        rows[i] = -1
+        if covered:
+            continue
+        spare -= 1
+        row = filters.spare[spare]
+        rows[i] = row
+        filters.agent[row] = agent[i]
+        filters.client[row] = client[i]
+        filters.amount[row] = amount[i]
+        filters.expires_ms[row] = expires_ms[i]
+        filters.per_client[client[i]] += 1
+        for k in range(amount.shape[1]):
+            filters.largest[agent[i], k] = max(filters.largest[agent[i], k], amount[i, k])
+        filters.maybe[agent[i], client[i] >> 6] |= bit_of(client[i])
+        push(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent[i], row)
+        push(filters.of_client, filters.next_of_client, filters.previous_of_client, client[i], row)
+    return spare
+
+
+@numba.njit(cache=True)
+def _replace(
+    filters: Refusals, client: int, agent: int, amount: Ints, expires_ms: int, spare: int
+) -> tuple[int, bool]:
+    """Drop the pair's filters that a new one makes superfluous.
+
+    Returns how many rows are spare, and whether it is the new one that is superfluous.
+    """
+    if filters.maybe[agent, client >> 6] & bit_of(client) == np.uint64(0):
+        return spare, False
+    row = filters.of_agent[agent]
+    while row >= 0:
+        following = filters.next_of_agent[row]
+        if filters.client[row] == client:
+            lives = filters.expires_ms[row]
+            if lives >= expires_ms and _covers(filters.amount[row], amount):
+                return spare, True
+            if lives <= expires_ms and _covers(amount, filters.amount[row]):
+                stale = filters.stale[agent]  # the new one covers all that this one did
+                spare = _remove(filters, row, spare)
+                filters.stale[agent] = stale
+        row = following
+    return spare, False
+
+
+@numba.njit(cache=True)
+def drop_list(filters: Refusals, row: int, following: Indices, spare: int) -> int:
+    """Drop a filter and all that follow it in a list; returns how many rows are spare."""
+    while row >= 0:
+        after = following[row]
+        spare = _remove(filters, row, spare)
+        row = after
+    return spare
+
+
+@numba.njit(cache=True)
+def expire(filters: Refusals, end: int, now_ms: int, spare: int) -> int:
+    """Drop what is not in force any more; returns how many rows are spare."""
+    for row in range(end):
+        if filters.expires_ms[row] < now_ms:
+            spare = _remove(filters, row, spare)
+    return spare

@@ -1,0 +1,194 @@
+"""Refusals: what a client declined on an agent is not offered to it again for a while.
+
+A filter bars whatever its amounts cover. It stands in two doubly linked lists, its agent's (for
+cycles) and its client's (for revive). Of two filters of the same pair, one that covers the other
+and lives at least as long replaces it, so that steady declining does not pile filters up.
+
+For cycles there is a bit for each pair that says whether a filter covers all that the client could
+be offered on the agent, see `covering`.
+"""
+
+import numpy as np
+
+from allocator.core.array_structures import grow, pack
+from allocator.core.filters import coverage, refusals
+from allocator.core.filters.coverage import Offerable
+from allocator.core.filters.refusals import NEVER, Refusals
+from allocator.core.snapshot import Bools, Filters, Indices, Ints
+
+
+class FilterTable:
+    """All filters in force."""
+
+    def __init__(self, limit: int) -> None:
+        """Keep at most `limit` filters; a refusal beyond that is forgotten, and counted."""
+        none = np.empty(0, np.int32)
+        self.rows = Refusals(
+            agent=none,
+            client=none,
+            amount=np.empty((0, 0), np.int64),
+            expires_ms=np.empty(0, np.int64),
+            of_agent=none,
+            next_of_agent=none,
+            previous_of_agent=none,
+            of_client=none,
+            next_of_client=none,
+            previous_of_client=none,
+            spare=none,
+            per_client=np.empty(0, np.int64),
+            maybe=np.empty((0, 0), np.uint64),
+            covered=np.empty((0, 0), np.uint64),
+            stale=np.empty(0, np.bool_),
+            largest=np.empty((0, 0), np.int64),
+        )
+        self.forgotten = 0
+        self._seen: Ints = np.empty((0, 0), np.int64)
+        self._fresh: list[Indices] = []
+        self._shown: Offerable | None = None
+        self._limit = limit
+        self._spare = 0
+        self._next_expiry_ms = NEVER
+
+    def __len__(self) -> int:
+        return len(self.rows.spare) - self._spare
+
+    def reserve(self, *, agents: int = 0, clients: int = 0, kinds: int = 0) -> None:
+        """Make room for so many agents, clients and kinds."""
+        rows = self.rows
+        words = max(rows.maybe.shape[1], -(-clients // 64), 1)
+        self.rows = rows._replace(
+            amount=grow(rows.amount, len(rows.agent), kinds),
+            of_agent=_grow_heads(rows.of_agent, agents),
+            of_client=_grow_heads(rows.of_client, clients),
+            per_client=grow(rows.per_client, clients),
+            maybe=grow(rows.maybe, agents, words),
+            covered=grow(rows.covered, agents, words),
+            stale=grow(rows.stale, agents),
+            largest=grow(rows.largest, agents, kinds),
+        )
+        self._make_rows(0)
+
+    def add(self, client: Ints, agent: Ints, amount: Ints, expires_ms: Ints) -> None:
+        """Keep refusals: amounts (N, K) by kind, in force up to and including `expires_ms`."""
+        room = self._limit - len(self)
+        if len(client) > room:
+            self.forgotten += len(client) - room
+            client, agent, amount = client[:room], agent[:room], amount[:room]
+            expires_ms = expires_ms[:room]
+        if not len(client):
+            return
+        self._make_rows(len(client))
+        rows = np.empty(len(client), np.int32)
+        self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare, rows)
+        self._fresh.append(rows)
+        self._next_expiry_ms = min(self._next_expiry_ms, int(expires_ms.min()))
+
+    def expire(self, now_ms: int) -> None:
+        """Drop what is not in force any more."""
+        if self._next_expiry_ms >= now_ms:
+            return
+        self._spare = refusals.expire(self.rows, len(self.rows.agent), now_ms, self._spare)
+        self._next_expiry_ms = int(self.rows.expires_ms.min(initial=NEVER))
+
+    def drop_agent(self, agent: int) -> None:
+        """Forget what was refused on an agent."""
+        rows = self.rows
+        self._spare = refusals.drop_list(
+            rows, rows.of_agent[agent], rows.next_of_agent, self._spare
+        )
+
+    def drop_client(self, client: int) -> None:
+        """Forget what a client refused."""
+        rows = self.rows
+        self._spare = refusals.drop_list(
+            rows, rows.of_client[client], rows.next_of_client, self._spare
+        )
+
+    def show(self, offerable: Offerable, touched: Bools) -> Filters:
+        """Show the filters to policies.
+
+        Parameters
+        ----------
+        offerable : Offerable
+        touched : (A,) bool
+            On which agents something else may be free than when they were shown last; cleared.
+        """
+        rows = self.rows
+        # One layout, whatever it was cut from: another one would be compiled for anew.
+        offerable = Offerable._make(np.ascontiguousarray(each) for each in offerable)
+        if self._seen.shape != (len(rows.stale), offerable.free.shape[1]):
+            self._seen = np.zeros((len(rows.stale), offerable.free.shape[1]), np.int64)
+            rows.stale[:] = True
+        coverage.mark_stale(rows, coverage.changed_clients(self._shown, offerable))
+        self._shown = offerable._replace(
+            demand=offerable.demand.copy(),
+            known=offerable.known.copy(),
+            takes=offerable.takes.copy(),
+        )
+        fresh = np.concatenate([np.empty(0, np.int32), *self._fresh])
+        known = pack(offerable.known, rows.covered.shape[1])
+        coverage.refresh(rows, offerable, touched, self._seen, known, fresh)
+        self._fresh.clear()
+        return Filters(
+            head=rows.of_agent,
+            next=rows.next_of_agent,
+            client=rows.client,
+            amount=rows.amount,
+            plain_kind=offerable.plain_kind,
+            largest=rows.largest,
+            covered=rows.covered,
+        )
+
+    def _make_rows(self, more: int) -> None:
+        """Make rows until `more` are spare."""
+        old = len(self.rows.agent)
+        if self._spare >= more and old:
+            return
+        rows = self.rows
+        size = old + max(more, old, 8)
+        self.rows = rows = rows._replace(
+            agent=grow(rows.agent, size),
+            client=grow(rows.client, size),
+            amount=grow(rows.amount, size),
+            expires_ms=grow(rows.expires_ms, size),
+            next_of_agent=grow(rows.next_of_agent, size),
+            previous_of_agent=grow(rows.previous_of_agent, size),
+            next_of_client=grow(rows.next_of_client, size),
+            previous_of_client=grow(rows.previous_of_client, size),
+            spare=grow(rows.spare, size),
+        )
+        fresh = np.arange(len(rows.agent) - 1, old - 1, -1)
+        rows.expires_ms[fresh] = NEVER
+        rows.spare[self._spare : self._spare + len(fresh)] = fresh
+        self._spare += len(fresh)
+
+    def check(self) -> None:
+        """Verify that each filter is in both of its lists, and that no row is lost."""
+        rows = self.rows
+        live = np.flatnonzero(rows.agent > 0)
+        assert len(live) == len(self)
+        assert sorted(rows.spare[: self._spare].tolist() + live.tolist()) == list(
+            range(len(rows.agent))
+        )
+        for heads, following, owner in (
+            (rows.of_agent, rows.next_of_agent, rows.agent),
+            (rows.of_client, rows.next_of_client, rows.client),
+        ):
+            seen = []
+            for head in np.flatnonzero(heads >= 0):
+                row = heads[head]
+                while row >= 0:
+                    assert owner[row] == head
+                    seen.append(row)
+                    row = following[row]
+            assert sorted(seen) == live.tolist()
+        assert (
+            np.bincount(rows.client[live], minlength=len(rows.per_client)) == rows.per_client
+        ).all()
+
+
+def _grow_heads(heads: Indices, owners: int) -> Indices:
+    larger = grow(heads, owners)
+    if len(larger) > len(heads):
+        larger[len(heads) :] = -1
+    return larger

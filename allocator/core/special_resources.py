@@ -1,0 +1,117 @@
+"""What is free and not plain, and who may have it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core.array_structures import pack
+from allocator.core.resources import Kind
+from allocator.core.roles import RoleTable
+from allocator.core.snapshot import Bools, Ints, Specials, Tier, Words
+from allocator.core.state import State
+from allocator.core.tables import REFINED, REVOCABLE, SHARED
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The special kinds, in the order in which tasks take them, and who may have them.
+
+    Attributes
+    ----------
+    kind, column, tier : (S,) int64
+    bounded, whole : (S,) bool
+    reach : (S, W) uint64
+    """
+
+    kind: Ints
+    column: Ints
+    tier: Ints
+    bounded: Bools
+    whole: Bools
+    reach: Words
+
+
+def reach_of(state: State) -> Reach:
+    """Say of each special kind who may have it.
+
+    What is reserved to the innermost role comes first, and what can be divided before what cannot.
+    """
+    chosen = [
+        (handle, kind)
+        for handle, kind in enumerate(state.space.kinds)
+        if kind is not None and not kind.plain
+    ]
+    chosen.sort(key=lambda each: (_tier(each[1]), -_depth(each[1]), each[1].atomic, each[0]))
+    kinds = [kind for _, kind in chosen]
+    words = state.eligibility.excluded.shape[1]
+    reach = np.zeros((len(kinds), words), np.uint64)
+    takers: dict[tuple[str, int], Words] = {}
+    for row, kind in enumerate(kinds):
+        key = (kind.reserved_role, _needs(kind))
+        if key not in takers:
+            takers[key] = pack(_takers(state, *key), words)
+        reach[row] = takers[key]
+    return Reach(
+        kind=np.array([handle for handle, _ in chosen], np.int64),
+        column=np.array([state.space.column(kind.name) for kind in kinds], np.int64),
+        tier=np.array([_tier(kind) for kind in kinds], np.int64),
+        bounded=np.array([kind.bounded for kind in kinds], np.bool_),
+        whole=np.array([kind.atomic for kind in kinds], np.bool_),
+        reach=reach,
+    )
+
+
+def specials_of(reach: Reach, free: Ints) -> Specials:
+    """List what is free (A, K) of the special kinds, agent by agent."""
+    amount = free[:, reach.kind]
+    agent, row = np.nonzero(amount)
+    start = np.zeros(len(free) + 1, np.int64)
+    np.cumsum(np.bincount(agent, minlength=len(free)), out=start[1:])
+    return Specials(
+        start=start,
+        row=row,
+        free=amount[agent, row],
+        kind=reach.kind,
+        column=reach.column,
+        tier=reach.tier,
+        bounded=reach.bounded,
+        whole=reach.whole,
+        reach=reach.reach,
+    )
+
+
+def _tier(kind: Kind) -> int:
+    if kind.shared:
+        return Tier.SHARED
+    if kind.revocable:
+        return Tier.REVOCABLE
+    return Tier.RESERVED if kind.reservation else Tier.OPEN
+
+
+def _depth(kind: Kind) -> int:
+    return kind.reserved_role.count("/")
+
+
+def _needs(kind: Kind) -> int:
+    """What a framework has to be capable of, as bits."""
+    return REVOCABLE * kind.revocable + SHARED * kind.shared + REFINED * (len(kind.reservation) > 1)
+
+
+def _takers(state: State, reserved_role: str, needs: int) -> Bools:
+    """Which clients (C,) are in the role or below it, and capable of so much."""
+    clients = state.clients
+    takers: Bools = (clients.takes & needs) == needs
+    if reserved_role:
+        takers = takers & _inside(state.roles, reserved_role)[clients.role]
+    return takers
+
+
+def _inside(roles: RoleTable, path: str) -> Bools:
+    """Which roles (n,) are this one or below it."""
+    inside = np.zeros(len(roles.parent), np.bool_)
+    top = roles.row(path)
+    if top is not None:
+        inside[top] = True
+        for level in roles.by_depth():
+            inside[level] |= inside[roles.parent[level]]
+    return inside

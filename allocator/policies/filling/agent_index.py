@@ -1,0 +1,265 @@
+"""The agents as the search for the best one sees them, and which of them can serve whom.
+
+Agents are looked at by *slot*, their rank among the cycle's candidates, so that the lowest slot is
+the lowest row. Whoever cannot be served on an agent never can be again within a cycle, for what is
+free only shrinks: so what was found out is remembered in bits.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.snapshot import Bools, Floats, Ints, Words
+from allocator.policies.filling import offers
+from allocator.policies.filling.compiled import allocating, compiled
+from allocator.policies.filling.loop_arrays import Agents, Effort, Places, Rule, Scene, Standing
+
+
+class AgentIndex(NamedTuple):
+    """The agents as the search sees them.
+
+    Attributes
+    ----------
+    start : (G + 1,) int64
+        Group g holds ``member[start[g]:start[g + 1]]``; no groups: all agents are scored at once.
+    member : (J,) int64
+        Slots, ascending in a group.
+    skip : (J + 1,) int64
+        A position in `member` at or before the next one that is not empty.
+    cursor : (P, G) int32
+        Position in `member` before which nobody can serve below the place.
+    value : (J,) float64
+        Scores or distances, for one look.
+    against : (K, J) float64
+        Denominators by slot, where all agents are scored at once.
+    few : (P, S) int64
+        Then, for each place, the slots that were best when all were scored, best first.
+    few_count : (P,) int64
+        How many there are; fewer than S: nobody else could serve below the place. -1: none yet.
+    few_last : (P,) float64
+        Score of the last of them at that time.
+    few_measure : (K, P) float64
+        Measure of the place at that time.
+    free : (R, J) float64, thousandths
+        For the best fit.
+    held : (C, R) int64, thousandths
+        For the best fit: what everybody holds; changes with every grant.
+    direction : (P, R) int64, thousandths
+        For the best fit: the demand, or what is held where it is unknown.
+    offerable : (J,) bool
+        All that is plain and free makes an offer.
+    empty : (J,) bool
+        Nothing is free.
+    alive : (P,) bool
+        Places below which there is a leaf that takes part in this stage.
+    unable : (P, ceil(J / 64)) uint64
+        Bit of each slot that can serve nobody below the place; not all are known.
+    below : (L,) int64
+        Leaves, those below each place side by side.
+    low, high : (P,) int64
+        The leaves below a place are ``below[low:high]``.
+    least : (P, R) int64, thousandths
+        In each resource the smallest demand below the place.
+    """
+
+    start: Ints
+    member: Ints
+    skip: Ints
+    cursor: np.ndarray
+    value: Floats
+    against: Floats
+    few: Ints
+    few_count: Ints
+    few_last: Floats
+    few_measure: Floats
+    free: Floats
+    held: Ints
+    direction: Ints
+    offerable: Bools
+    empty: Bools
+    alive: Bools
+    unable: Words
+    below: Ints
+    low: Ints
+    high: Ints
+    least: Ints
+
+
+@allocating
+def begin(scene: Scene, held: Ints, effort: Effort, best_fit: bool) -> AgentIndex:
+    """Prepare the search."""
+    places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
+    count, slots, resources = len(places.parent), len(agents.row), agents.free.shape[1]
+    start, member = _groups(standing, agents, rule, effort.groups)
+    groups = len(start) - 1
+    columns = standing.denominator.shape[1]
+    cursor = np.empty((count, groups), np.int32)
+    for place in range(count):
+        for group in range(groups):
+            cursor[place, group] = start[group]
+    below, low, high, least = _leaves_below(places)
+    field = AgentIndex(
+        start,
+        member,
+        np.arange(slots + 1),
+        cursor,
+        np.empty(slots),
+        np.empty((columns, 0 if groups else slots)),
+        np.zeros((0 if groups else count, effort.few), np.int64),
+        np.full(0 if groups else count, -1),
+        np.zeros(0 if groups else count),
+        np.zeros((columns, 0 if groups else count)),
+        np.empty((resources, slots if best_fit else 0)),
+        held,
+        places.demand.copy(),
+        np.empty(slots, np.bool_),
+        np.zeros(slots, np.bool_),
+        np.ones(count, np.bool_),
+        np.zeros((count, (slots + 63) // 64), np.uint64),
+        below,
+        low,
+        high,
+        least,
+    )
+    offers.mark_taking_part(places, scene.bounds, rule.stage, field.alive)
+    for place in range(count):
+        if places.client[place] >= 0 and not places.known[place]:
+            for r in range(resources):
+                field.direction[place, r] = held[places.client[place], r]
+    for slot in range(slots):
+        _look_at(places, standing, agents, field, slot)
+    return field
+
+
+@allocating
+def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> tuple[Ints, Ints]:
+    """Group slots by their denominators; no groups where these change or there are too many."""
+    slots = len(agents.row)
+    group = np.zeros(slots, np.int64)
+    representative = np.zeros(max(groups_max, 1), np.int64)
+    groups = 1 if rule.shared else 0
+    if rule.residual:
+        return np.zeros(1, np.int64), np.zeros(0, np.int64)
+    if not rule.shared:
+        for slot in range(slots):
+            g = 0
+            while g < groups and not _are_equal(standing, representative[g], agents.row[slot]):
+                g += 1
+            if g == groups_max:
+                return np.zeros(1, np.int64), np.zeros(0, np.int64)
+            if g == groups:
+                representative[g] = agents.row[slot]
+                groups += 1
+            group[slot] = g
+    start = np.zeros(groups + 1, np.int64)
+    for slot in range(slots):
+        start[group[slot] + 1] += 1
+    for g in range(groups):
+        start[g + 1] += start[g]
+    member = np.empty(slots, np.int64)
+    following = start.copy()
+    for slot in range(slots):
+        member[following[group[slot]]] = slot
+        following[group[slot]] += 1
+    return start, member
+
+
+@compiled
+def _are_equal(standing: Standing, one: int, other: int) -> bool:
+    """Compare two agents' denominators."""
+    for k in range(standing.denominator.shape[1]):
+        if standing.denominator[one, k] != standing.denominator[other, k]:
+            return False
+    return True
+
+
+@allocating
+def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
+    """List the leaves so that those below each place are neighbours; with the smallest demands."""
+    count = len(places.parent)
+    size = np.zeros(count, np.int64)
+    least = places.demand.copy()
+    for place in range(count):
+        if places.client[place] >= 0:
+            size[place] = 1
+        for child in range(places.first[place], places.last[place]):
+            size[place] += size[child]
+            for r in range(least.shape[1]):
+                if child == places.first[place] or least[child, r] < least[place, r]:
+                    least[place, r] = least[child, r]
+    low = np.zeros(count, np.int64)
+    below = np.empty(size[count - 1], np.int64)
+    for place in range(count - 1, -1, -1):
+        if places.client[place] >= 0:
+            below[low[place]] = place
+        following = low[place]
+        for child in range(places.first[place], places.last[place]):
+            low[child] = following
+            following += size[child]
+    for place in range(count):
+        size[place] += low[place]
+    return below, low, size, least
+
+
+@compiled
+def _look_at(
+    places: Places, standing: Standing, agents: Agents, field: AgentIndex, slot: int
+) -> None:
+    """Find out about an agent after its free amounts changed."""
+    agent = agents.row[slot]
+    field.offerable[slot] = offers.is_offerable(places, agents, agent)
+    if field.free.shape[1]:
+        for r in range(len(field.free)):
+            field.free[r, slot] = agents.free[agent, r]
+    if field.against.shape[1]:
+        for k in range(len(field.against)):
+            field.against[k, slot] = standing.denominator[agent, k]
+
+
+@compiled
+def note_grant(scene: Scene, field: AgentIndex, leaf: int, slot: int, more: bool) -> None:
+    """Note what the latest grant changed."""
+    offer, client = scene.offer, scene.places.client[leaf]
+    for r in range(field.direction.shape[1]):
+        field.held[client, r] += offer.whole[r]
+        if not scene.places.known[leaf]:
+            field.direction[leaf, r] = field.held[client, r]
+    field.empty[slot] = not more
+    _look_at(scene.places, scene.standing, scene.agents, field, slot)
+
+
+@compiled
+def _set_unable(field: AgentIndex, place: int, slot: int) -> None:
+    field.unable[place, slot >> 6] |= np.uint64(1) << np.uint64(slot & 63)
+
+
+@compiled
+def _is_unable(field: AgentIndex, place: int, slot: int) -> bool:
+    word = field.unable[place, slot >> 6]
+    return (word >> np.uint64(slot & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@compiled
+def _can_serve_leaf(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
+    if not field.alive[place] or _is_unable(field, place, slot):
+        return False
+    return offers.can_serve(scene, field.offerable[slot], place, scene.agents.row[slot])
+
+
+@compiled
+def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
+    """Say whether an agent can serve somebody below a place, and remember where it cannot."""
+    if field.empty[slot] or not field.alive[place] or _is_unable(field, place, slot):
+        return False
+    agents = scene.agents
+    agent = agents.row[slot]
+    enough = True
+    if agents.start[agent] == agents.start[agent + 1]:
+        for r in range(agents.free.shape[1]):
+            enough &= agents.free[agent, r] >= field.least[place, r]
+    if enough:
+        for i in range(field.low[place], field.high[place]):
+            if _can_serve_leaf(scene, field, field.below[i], slot):
+                return True
+    _set_unable(field, place, slot)
+    return False

@@ -1,0 +1,170 @@
+"""Where a place does best: the agent with its smallest score, or the one that fits it best.
+
+Where few denominators occur, agents of equal denominators form a group, in which the lowest that
+can serve somebody is the best; it only moves upwards, so a cursor for each place and group finds
+it. Otherwise all agents are scored at once, and the best few are kept: as long as the best of them
+is better than the others can have become since, it is the best of all.
+"""
+
+import numpy as np
+
+from allocator.policies.filling import scoring
+from allocator.policies.filling.agent_index import AgentIndex, can_serve
+from allocator.policies.filling.compiled import compiled
+from allocator.policies.filling.loop_arrays import Places, Scene, Standing
+
+_ROUNDED_DOWN = 1 - 1e-12
+
+
+@compiled
+def smallest(scene: Scene, field: AgentIndex, place: int) -> tuple[int, float]:
+    """Return the slot with the smallest score of a place, the lowest on ties, and the score.
+
+    Only agents that can serve somebody below the place count; -1 where there is none.
+    """
+    places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
+    if len(field.start) == 1:
+        slot, score = _best_of_few(scene, field, place)
+        if slot < 0:
+            _score_all(places, standing, field, place)
+            slot = _keep_few(scene, field, place)
+            score = field.value[slot]
+        return slot, score
+    best, slot = 0.0, -1
+    for group in range(len(field.start) - 1):
+        row = 0 if rule.shared else agents.row[field.member[field.start[group]]]
+        score = scoring.score(places, standing, place, standing.denominator, row)
+        if slot >= 0 and score > best:
+            continue
+        at, end = field.cursor[place, group], field.start[group + 1]
+        at = _skip_empty(field, at)
+        while at < end and not can_serve(scene, field, place, field.member[at]):
+            at = _skip_empty(field, at + 1)
+        field.cursor[place, group] = min(at, end)
+        if at < end and (slot < 0 or score < best or field.member[at] < slot):
+            best, slot = score, field.member[at]
+    return slot, best
+
+
+@compiled
+def _skip_empty(field: AgentIndex, at: int) -> int:
+    """Return the first position from here on whose agent is not empty, maybe in another group."""
+    end = len(field.member)
+    while at < end and field.empty[field.member[at]]:
+        if field.skip[at] == at:
+            field.skip[at] = at + 1
+        following = field.skip[at]
+        field.skip[at] = field.skip[following]
+        at = following
+    return at
+
+
+@compiled
+def _score_all(places: Places, standing: Standing, field: AgentIndex, place: int) -> None:
+    """Score a place on every agent; gives what `scoring.score` gives."""
+    value, weight = field.value, places.weight[place]
+    value[:] = 0.0
+    for k in range(places.first_column[place], places.end_column[place]):
+        measure, against = standing.measure[k, place], field.against[k]
+        if measure == 0.0:
+            continue
+        if places.additive[place]:
+            for slot in range(len(value)):
+                value[slot] += measure / (against[slot] * weight)
+        else:
+            for slot in range(len(value)):
+                part = measure / (against[slot] * weight)
+                value[slot] = max(value[slot], part)
+
+
+@compiled
+def _keep_few(scene: Scene, field: AgentIndex, place: int) -> int:
+    """Keep the slots of the smallest values that can serve below a place; returns the best, or -1.
+
+    Lower slots come first on ties.
+    """
+    standing = scene.standing
+    few, value, size = field.few[place], field.value, field.few.shape[1]
+    count, last = 0, 0.0
+    for slot in range(len(value)):
+        if count == size and value[slot] >= last:
+            continue
+        if not can_serve(scene, field, place, slot):
+            continue
+        at = min(count, size - 1)
+        while at > 0 and value[few[at - 1]] > value[slot]:
+            few[at] = few[at - 1]
+            at -= 1
+        few[at] = slot
+        count = min(count + 1, size)
+        last = value[few[count - 1]]
+    field.few_count[place], field.few_last[place] = count, last
+    for k in range(len(standing.measure)):
+        field.few_measure[k, place] = standing.measure[k, place]
+    return few[0] if count else -1
+
+
+@compiled
+def _best_of_few(scene: Scene, field: AgentIndex, place: int) -> tuple[int, float]:
+    """Return the best of those kept, if it must be the best of all, and its score; -1 if not.
+
+    The others had a score of at least `few_last`. It can only have grown, and has grown as much as
+    the column of the measure that grew least, whatever column decides it.
+    """
+    places, standing = scene.places, scene.standing
+    count, size = field.few_count[place], field.few.shape[1]
+    best, slot = 0.0, -1
+    for i in range(count):
+        other = field.few[place, i]
+        if can_serve(scene, field, place, other):
+            row = scene.agents.row[other]
+            score = scoring.score(places, standing, place, standing.denominator, row)
+            if slot < 0 or score < best or (score == best and other < slot):
+                best, slot = score, other
+    if slot < 0 or count < size:
+        return slot, best
+    growth = np.inf
+    for k in range(places.first_column[place], places.end_column[place]):
+        if field.few_measure[k, place] > 0.0:
+            growth = min(growth, standing.measure[k, place] / field.few_measure[k, place])
+    last = field.few_last[place]
+    if growth <= 1.0 or growth == np.inf:
+        if best < last or (best == last and slot <= field.few[place, size - 1]):
+            return slot, best
+    elif best < last * growth * _ROUNDED_DOWN:
+        return slot, best
+    return -1, 0.0
+
+
+@compiled
+def nearest(scene: Scene, field: AgentIndex, leaf: int) -> int:
+    """Return the slot whose free amounts are nearest in proportion to what the leaf needs.
+
+    Distance in L1 of the two vectors, each divided by its component in the first resource needed.
+    """
+    value, need = field.value, field.direction[leaf]
+    value[:] = 0.0
+    first = 0
+    while first < len(need) and need[first] <= 0:
+        first += 1
+    if first < len(need):
+        unit = field.free[first]
+        for r in range(len(need)):
+            if r != first:
+                free, proportion = field.free[r], need[r] / need[first]
+                for slot in range(len(value)):
+                    value[slot] += abs(free[slot] / unit[slot] - proportion)
+        for slot in range(len(value)):
+            value[slot] = value[slot] if unit[slot] > 0.0 else np.inf
+    return _first_able(scene, field, leaf)
+
+
+@compiled
+def _first_able(scene: Scene, field: AgentIndex, place: int) -> int:
+    """Return the slot of the smallest value that can serve somebody below a place; -1: none."""
+    best, found = 0.0, -1
+    for slot in range(len(field.value)):
+        value = field.value[slot]
+        if (found < 0 or value < best) and can_serve(scene, field, place, slot):
+            best, found = value, slot
+    return found

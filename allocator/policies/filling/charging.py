@@ -1,0 +1,188 @@
+"""How a grant changes what everybody has, what is free, and what quotas leave."""
+
+import numpy as np
+
+from allocator.core.snapshot import Bounds
+from allocator.policies.filling import offers
+from allocator.policies.filling.compiled import allocating, compiled
+from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER
+from allocator.policies.filling.loop_arrays import Agents, Log, Offer, Places, Scene
+
+
+@compiled
+def _holds_already(agents: Agents, log: Log, client: int, place: int, agent: int) -> bool:
+    """Say whether the client holds something on the agent, from before or from this cycle."""
+    key = (agent << 32) + client
+    at = np.searchsorted(agents.holder, key)
+    if at < len(agents.holder) and agents.holder[at] == key:
+        return True
+    grant = log.last_on_agent[agent]
+    while grant >= 0:
+        if log.place[grant] == place:
+            return True
+        grant = log.previous[grant]
+    return False
+
+
+@compiled
+def _offer_simply(places: Places, agents: Agents, offer: Offer, place: int, agent: int) -> None:
+    """Offer a task, or all that is free."""
+    known = places.known[place]
+    for r in range(len(offer.plain)):
+        amount = places.demand[place, r] if known else agents.free[agent, r]
+        offer.plain[r] = amount
+        offer.whole[r] = amount
+
+
+@compiled
+def _charge_bounds(bounds: Bounds, offer: Offer, stage: int, client: int) -> None:
+    """Lessen what quotas leave to the client, and what they keep back."""
+    for r in range(len(offer.bounded)):
+        amount = offer.bounded[r]
+        owed = 0
+        bound = bounds.of_client[client]
+        while bound >= 0:
+            bounds.left[bound, r] -= amount
+            owed = max(owed, bounds.owed[bound, r])
+            bounds.owed[bound, r] = max(bounds.owed[bound, r] - amount, 0)
+            bound = bounds.above[bound]
+        bounds.available[r] -= amount
+        if stage == GUARANTEED:
+            bounds.required[r] -= min(owed, amount)
+
+
+@compiled
+def _note(agents: Agents, offer: Offer, log: Log, tasks: int, place: int, agent: int) -> None:
+    """Write the grant down."""
+    number = log.length[0]
+    log.place[number] = place
+    log.agent[number] = agent
+    log.tasks[number] = tasks
+    log.previous[number] = log.last_on_agent[agent]
+    log.last_on_agent[agent] = number
+    log.length[0] = number + 1
+    for r in range(len(offer.plain)):
+        log.amount[number, r] = offer.plain[r]
+    start = agents.start[agent]
+    for i in range(agents.start[agent + 1] - start):
+        if offer.special[i] > 0:
+            part = log.length[1]
+            log.part_of[part] = number
+            log.part[part] = start + i
+            log.part_amount[part] = offer.special[i]
+            log.length[1] = part + 1
+
+
+@compiled
+def _take_away(agents: Agents, offer: Offer, simple: bool, agent: int) -> bool:
+    """Lessen what is free; returns whether anything is left."""
+    left = False
+    for r in range(len(offer.plain)):
+        agents.free[agent, r] -= offer.plain[r]
+        left |= agents.free[agent, r] > 0
+    if not simple:
+        start = agents.start[agent]
+        for i in range(agents.start[agent + 1] - start):
+            agents.special_free[start + i] -= offer.special[i]
+            left |= agents.special_free[start + i] > 0
+    return left
+
+
+@compiled
+def _add_up(scene: Scene, known: bool, new: bool, place: int, agent: int) -> None:
+    """Add the offer to what the leaf and all above it have."""
+    places, standing = scene.places, scene.standing
+    columns = len(scene.offer.whole) + 1
+    for g in range(len(places.amount_gain)):
+        count = places.task_gain[g, place] if known else 0.0
+        if new:
+            count += places.agent_gain[g, place]
+        _add_up_one(scene, g * columns, places.amount_gain[g, place], count, place, agent)
+    above = place
+    while above >= 0:
+        standing.served[above] += 1
+        above = places.parent[above]
+
+
+@compiled
+def _add_up_one(
+    scene: Scene, first: int, gain: float, count: float, place: int, agent: int
+) -> None:
+    """Add the offer to the measures of one criterion."""
+    places, standing, offer = scene.places, scene.standing, scene.offer
+    resources = len(offer.whole)
+    for r in range(resources):
+        amount = offer.whole[r]
+        if places.residual[first + r]:
+            standing.denominator[agent, first + r] -= amount
+        above = place
+        while above >= 0:
+            standing.measure[first + r, above] += gain * amount
+            above = places.parent[above]
+    above = place
+    while above >= 0:
+        standing.measure[first + resources, above] += count
+        above = places.parent[above]
+
+
+@compiled
+def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
+    """Give a leaf what it can be served with; returns whether the agent may have something left.
+
+    The measures and `served` of the leaf and of all above it grow; scores and tournaments are left
+    to the caller. The log has room.
+    """
+    places, agents, rule, offer = scene.places, scene.agents, scene.rule, scene.offer
+    known = places.known[place] and rule.stage != LEFT_OVER
+    client = places.client[place]
+    new = rule.counts_agents and not _holds_already(agents, log, client, place, agent)
+    simple = offers.is_simple(places, agents, rule, place, agent)
+    if simple:
+        _offer_simply(places, agents, offer, place, agent)
+    else:
+        offers.work_out(scene, place, agent)
+        if rule.bounded:
+            _charge_bounds(scene.bounds, offer, rule.stage, client)
+    _note(agents, offer, log, 1 if known else 0, place, agent)
+    left = _take_away(agents, offer, simple, agent)
+    _add_up(scene, known, new, place, agent)
+    if left:
+        offers.bar_refused(scene, agent)
+    return known or left
+
+
+@compiled
+def has_room(log: Log, offer: Offer) -> bool:
+    """Say whether one more grant can be written down."""
+    return log.length[0] < len(log.place) and log.length[1] + len(offer.special) <= len(log.part)
+
+
+@allocating
+def doubled(log: Log, offer: Offer) -> Log:
+    """Return a copy of the log with twice the room."""
+    size, parts = len(log.place), len(log.part)
+    more = parts + len(offer.special)
+    longer = Log(
+        log.length,
+        np.empty(2 * size, np.int64),
+        np.empty(2 * size, np.int64),
+        np.empty(2 * size, np.int64),
+        np.empty((2 * size, log.amount.shape[1]), np.int64),
+        log.last_on_agent,
+        np.empty(2 * size, np.int64),
+        np.empty(2 * more, np.int64),
+        np.empty(2 * more, np.int64),
+        np.empty(2 * more, np.int64),
+    )
+    for grant in range(log.length[0]):  # assigned one by one, for that compiles in no time
+        longer.place[grant] = log.place[grant]
+        longer.agent[grant] = log.agent[grant]
+        longer.tasks[grant] = log.tasks[grant]
+        longer.previous[grant] = log.previous[grant]
+        for r in range(log.amount.shape[1]):
+            longer.amount[grant, r] = log.amount[grant, r]
+    for part in range(log.length[1]):
+        longer.part_of[part] = log.part_of[part]
+        longer.part[part] = log.part[part]
+        longer.part_amount[part] = log.part_amount[part]
+    return longer

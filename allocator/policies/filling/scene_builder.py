@@ -1,0 +1,237 @@
+"""How the arrays of the compiled loops are made from a snapshot, and grants from their log.
+
+Numba compiles a function once for each combination of argument types. So every array goes in with
+one type, whatever the caller's flags: read-only where it is only read, the loop's own where not.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from allocator.core.snapshot import Bounds, Floats, Grants, Ints, Snapshot
+from allocator.policies.filling.criterion import Criterion, characterised
+from allocator.policies.filling.cycle_stages import USUAL
+from allocator.policies.filling.loop_arrays import (
+    Agents,
+    Kinds,
+    Log,
+    Offer,
+    Places,
+    Rule,
+    Scene,
+    Standing,
+)
+
+
+def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Scene:
+    """Put together all that the loops work on.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    criteria : sequence of Criterion
+        One for each scheme of the tree.
+    """
+    places, node = _places_of(snapshot, criteria)
+    return Scene(
+        places=places,
+        standing=_standing_of(snapshot, criteria, node),
+        agents=_agents_of(snapshot),
+        kinds=_kinds_of(snapshot),
+        bounds=_bounds_of(snapshot),
+        rule=_rule_of(snapshot, criteria),
+        offer=_empty_offer(snapshot),
+    )
+
+
+def _places_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> tuple[Places, Ints]:
+    """Renumber the tree; returns the places and the node of each place, (P,)."""
+    tree = snapshot.tree
+    leaves = len(tree.client)
+    node = np.append(tree.child, len(tree.parent) - 1)
+    place = np.empty_like(node)
+    place[node] = np.arange(len(node))
+    is_leaf = node < leaves
+    client = np.full(len(node), -1)
+    client[is_leaf] = tree.client[node[is_leaf]]
+    known = np.zeros(len(node), np.bool_)
+    known[is_leaf] = characterised(snapshot)[client[is_leaf]]
+    demand = np.zeros((len(node), len(snapshot.total)), np.int64)
+    demand[known] = snapshot.demand[client[known]]
+    of_client = np.full(len(snapshot.leaf_of_client), -1)
+    of_client[client[is_leaf]] = np.flatnonzero(is_leaf)
+    minimum = np.tile(_usual_minimum(snapshot), (len(node), 1))
+    minimum[is_leaf] = snapshot.minimum_rows[client[is_leaf]]
+
+    overdue = np.zeros(len(node), np.bool_)
+    overdue[is_leaf] = snapshot.overdue[client[is_leaf]]
+
+    def of_leaf(values: Sequence[Floats]) -> Floats:
+        result = np.zeros((len(values), len(node)))
+        result[:, is_leaf] = np.stack(values)[:, client[is_leaf]]
+        return read_only(result, np.float64)
+
+    parent = tree.parent[node]
+    scheme = tree.scheme[parent]  # that of the root's own parent, which is none, is never asked
+    columns = len(snapshot.total) + 1
+    return Places(
+        client=read_only(client, np.int64),
+        parent=read_only(np.where(parent < 0, -1, place[parent]), np.int64),
+        first=read_only(np.where(is_leaf, 0, tree.child_start[node]), np.int64),
+        last=read_only(np.where(is_leaf, 0, tree.child_start[node + 1]), np.int64),
+        weight=read_only(tree.weight[node], np.float64),
+        known=read_only(known, np.bool_),
+        demand=read_only(demand, np.int64),
+        least_row=read_only(minimum[:, 0], np.int64),
+        end_row=read_only(minimum[:, 1], np.int64),
+        usual=read_only((minimum == _usual_minimum(snapshot)).all(axis=1), np.bool_),
+        first_column=read_only(scheme * columns, np.int64),
+        end_column=read_only((scheme + 1) * columns, np.int64),
+        additive=read_only(np.array([each.additive for each in criteria])[scheme], np.bool_),
+        amount_gain=of_leaf([each.amount_gain for each in criteria]),
+        task_gain=of_leaf([each.task_gain for each in criteria]),
+        agent_gain=of_leaf([each.agent_gain for each in criteria]),
+        residual=read_only(np.repeat([each.residual for each in criteria], columns), np.bool_),
+        overdue=read_only(overdue, np.bool_),
+        of_client=read_only(of_client, np.int64),
+    ), node
+
+
+def _standing_of(snapshot: Snapshot, criteria: Sequence[Criterion], node: Ints) -> Standing:
+    """Say where everybody stands at the start of the cycle."""
+    rows = max(len(each.denominator) for each in criteria)
+    denominators = [
+        np.broadcast_to(each.denominator, (rows, each.denominator.shape[1])) for each in criteria
+    ]
+    return Standing(
+        measure=own(np.hstack([each.measure[node] for each in criteria]).T, np.float64),
+        denominator=own(np.hstack(denominators), np.float64),
+        served=own(snapshot.tree.served[node], np.int64),
+        score=np.zeros(len(node)),
+        out=np.zeros(len(node), np.bool_),
+        winner=np.zeros(2 * len(node), np.int64),
+        spent=np.zeros(len(node), np.bool_),
+    )
+
+
+def _agents_of(snapshot: Snapshot) -> Agents:
+    """Take over the agents; `free` is copied, so that the snapshot can be used again."""
+    filters, specials = snapshot.filters, snapshot.specials
+    return Agents(
+        row=read_only(snapshot.agents, np.int64),
+        free=own(snapshot.free, np.int64),
+        minimum=read_only(snapshot.minimum, np.int64),
+        barred=np.bitwise_or(snapshot.excluded, filters.covered),
+        head=read_only(filters.head, np.int32),
+        next=read_only(filters.next, np.int32),
+        client=read_only(filters.client, np.int32),
+        amount=read_only(filters.amount, np.int64),
+        plain_kind=read_only(filters.plain_kind, np.int64),
+        largest=read_only(filters.largest, np.int64),
+        start=read_only(specials.start, np.int64),
+        special=read_only(specials.row, np.int64),
+        special_free=own(specials.free, np.int64),
+        holder=read_only(snapshot.holder, np.int64),
+    )
+
+
+def _kinds_of(snapshot: Snapshot) -> Kinds:
+    """Take over the special kinds."""
+    specials = snapshot.specials
+    return Kinds(
+        kind=read_only(specials.kind, np.int64),
+        column=read_only(specials.column, np.int64),
+        tier=read_only(specials.tier, np.int64),
+        bounded=read_only(specials.bounded, np.bool_),
+        whole=read_only(specials.whole, np.bool_),
+        reach=read_only(specials.reach, np.uint64),
+    )
+
+
+def _bounds_of(snapshot: Snapshot) -> Bounds:
+    """Take over the bounds, those that change as copies."""
+    bounds = snapshot.bounds
+    return Bounds(
+        of_client=read_only(bounds.of_client, np.int64),
+        above=read_only(bounds.above, np.int64),
+        left=own(bounds.left, np.int64),
+        owed=own(bounds.owed, np.int64),
+        available=own(bounds.available, np.int64),
+        required=own(bounds.required, np.int64),
+    )
+
+
+def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
+    """Sum up what kind of criteria these are, and what stands in the way."""
+    bounded = bool(len(snapshot.bounds.above)) or bool(snapshot.bounds.required.any())
+    unusual = snapshot.minimum_rows[snapshot.tree.client] != _usual_minimum(snapshot)
+    return Rule(
+        shared=all(len(each.denominator) == 1 for each in criteria),
+        residual=any(each.residual for each in criteria),
+        counts_agents=any(bool((each.agent_gain > 0).any()) for each in criteria),
+        bounded=bounded,
+        simple=not (bounded or len(snapshot.specials.row) or unusual.any()),
+        stage=USUAL,
+    )
+
+
+def _usual_minimum(snapshot: Snapshot) -> Ints:
+    """The rows of the minimum that belong to most clients."""
+    return snapshot.minimum_rows[0]
+
+
+def _empty_offer(snapshot: Snapshot) -> Offer:
+    """Make room for an offer."""
+    columns = len(snapshot.total)
+    most = int(np.diff(snapshot.specials.start).max(initial=0))
+    return Offer(
+        plain=np.zeros(columns, np.int64),
+        whole=np.zeros(columns, np.int64),
+        bounded=np.zeros(columns, np.int64),
+        ceiling=np.zeros(columns, np.int64),
+        special=np.zeros(most, np.int64),
+    )
+
+
+def empty_log(snapshot: Snapshot) -> Log:
+    """Make room for as many grants as an oblivious cycle has at most."""
+    size, parts = len(snapshot.agents) + 1, len(snapshot.specials.row) + 1
+    return Log(
+        length=np.zeros(2, np.int64),
+        place=np.empty(size, np.int64),
+        agent=np.empty(size, np.int64),
+        tasks=np.empty(size, np.int64),
+        amount=np.empty((size, len(snapshot.total)), np.int64),
+        last_on_agent=np.full(len(snapshot.capacity), -1),
+        previous=np.empty(size, np.int64),
+        part_of=np.empty(parts, np.int64),
+        part=np.empty(parts, np.int64),
+        part_amount=np.empty(parts, np.int64),
+    )
+
+
+def grants_of(log: Log, scene: Scene) -> Grants:
+    """Show the log as grants."""
+    places, agents = scene.places, scene.agents
+    count, parts = log.length.tolist()
+    return Grants(
+        client=places.client[log.place[:count]],
+        agent=log.agent[:count].copy(),
+        tasks=log.tasks[:count].copy(),
+        amount=log.amount[:count].copy(),
+        special_grant=log.part_of[:parts].copy(),
+        special=agents.special[log.part[:parts]],
+        special_amount=log.part_amount[:parts].copy(),
+    )
+
+
+def read_only(array: np.ndarray, dtype: type) -> np.ndarray:
+    """View an array so that numba sees the one type that it was compiled for."""
+    view: np.ndarray = np.ascontiguousarray(array, dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def own(array: np.ndarray, dtype: type) -> np.ndarray:
+    """Copy an array, to be written."""
+    return np.array(array, dtype, order="C", copy=True)

@@ -1,0 +1,332 @@
+"""The one thread that owns the core.
+
+Sessions' messages, operators' settings and questions about the state all come as commands in one
+queue, and are done one after the other. What changes the core is written into the journal first.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+from uuid import uuid4
+
+import structlog
+
+from allocator import __version__
+from allocator.core import Allocator, Decisions, Policy, PolicySpec, Settings
+from allocator.core.snapshot import Ints
+from allocator.server.config import Config
+from allocator.server.journal import Journal
+from allocator.server.latency_histogram import Durations
+from allocator.server.session_stream import SessionStream
+from allocator.v1 import journal_pb2
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import (
+    PROTOCOL_VERSION,
+    Answer,
+    Counts,
+    OperatorEvent,
+    Sidecar,
+    State,
+    WireError,
+)
+from allocator.wire.journal import (
+    closed_record,
+    opened_record,
+    operator_record,
+    request_record,
+    start_record,
+)
+
+_T = TypeVar("_T")
+
+SESSIONS_MAX = 16
+"""Streams at a time; one of them has the allocator."""
+
+HELLO_S = 10.0
+"""A stream must say hello within this time."""
+
+GRACE_S = 5.0
+"""A peer has so long to read the last answers."""
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """Who has the allocator, and how far it is."""
+
+    number: int
+    peer: str
+    master_id: str
+    instance_id: str
+    instance_started_us: int
+    mesos_version: str
+    module_version: str
+    sequence: int
+    clock_ms: int
+
+
+class TimedAllocator(Allocator):
+    """An allocator that tells how long its cycles took."""
+
+    cycle_times: Durations
+
+    def allocate(self, now_ms: int, agents: Ints | None = None) -> Decisions:
+        """Run a cycle."""
+        begun_s = time.perf_counter()
+        try:
+            return super().allocate(now_ms, agents)
+        finally:
+            self.cycle_times.observe(time.perf_counter() - begun_s)
+
+
+class CoreLoop:
+    """The core's thread, and the queue before it.
+
+    Attributes
+    ----------
+    sidecar_id : str
+    started_s : float
+        When the process began, on the monotonic clock.
+    cycle_times : Durations
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        build_policy: Callable[[PolicySpec], Policy],
+        sidecar_id: str | None = None,
+    ) -> None:
+        """Set up the core; nothing runs yet.
+
+        Parameters
+        ----------
+        config : Config
+        build_policy : callable
+            Makes a policy of its specification.
+        sidecar_id : str
+            Random by default.
+        """
+        self.sidecar_id = sidecar_id or uuid4().hex
+        self.started_s = time.monotonic()
+        self.cycle_times = Durations()
+        self._build_policy = build_policy
+        self._limits = config.limits.core()
+        welcome = pb.Welcome(
+            protocol_version=PROTOCOL_VERSION,
+            sidecar_version=__version__,
+            sidecar_id=self.sidecar_id,
+            message_bytes_max=config.limits.message_bytes_max,
+        )
+        self._sidecar = Sidecar(self._new_allocator, config.settings(), welcome)
+        self._ports: dict[int, SessionStream] = {}
+        self._policy_errors = 0
+        self._draining = False
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="core", daemon=True)
+        self._journal = self._new_journal(config) if config.journal.path else None
+
+    # The core's thread only: read these inside `call`.
+
+    @property
+    def allocator(self) -> Allocator:
+        """The session's allocator; without a session an empty one that keeps the settings."""
+        return self._sidecar.allocator
+
+    @property
+    def counts(self) -> Counts:
+        """What happened so far."""
+        return self._sidecar.counts
+
+    @property
+    def session(self) -> SessionInfo | None:
+        """The session that has the allocator."""
+        session = self._sidecar.session
+        if session is None or session.greeting is None:
+            return None
+        greeting, number = session.greeting, self._sidecar.bearer
+        return SessionInfo(
+            number=number,
+            peer=self._ports[number].peer,
+            master_id=greeting.master_id,
+            instance_id=greeting.instance_id,
+            instance_started_us=greeting.instance_started_us,
+            mesos_version=greeting.mesos_version,
+            module_version=greeting.module_version,
+            sequence=session.sequence,
+            clock_ms=session.clock_ms,
+        )
+
+    @property
+    def sessions(self) -> int:
+        """Streams that are open."""
+        return len(self._sidecar.sessions)
+
+    @property
+    def journal_errors(self) -> int:
+        """Times that the journal could not be written."""
+        return self._journal.errors if self._journal else 0
+
+    # Any thread.
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Do what is queued, then end."""
+        self._queue.put(None)
+        self._thread.join()
+        if self._journal:
+            self._journal.close()
+
+    def call(self, work: Callable[[], _T]) -> Future[_T]:
+        """Do some work between two messages; its result or exception comes with the future."""
+        future: Future[_T] = Future()
+        self._queue.put(partial(_fulfil, future, work))
+        return future
+
+    def operate(self, event: OperatorEvent) -> Future[None]:
+        """Take over what an operator sets; the future raises an `EventError` where it cannot."""
+        return self.call(partial(self._operate, event))
+
+    def open(self, port: SessionStream) -> None:
+        """Begin a session."""
+        self._queue.put(partial(self._open, port))
+
+    def receive(self, port: SessionStream, data: bytes) -> None:
+        """Take a message."""
+        self._queue.put(partial(self._receive, port, data))
+
+    def close(self, port: SessionStream, error: WireError | None = None) -> None:
+        """End a session."""
+        self._queue.put(partial(self._close, port, error))
+
+    def drain(self) -> Future[None]:
+        """End all sessions because the sidecar shuts down; new ones are refused."""
+        return self.call(self._drain)
+
+    # What the commands do.
+
+    def _run(self) -> None:
+        while (command := self._queue.get()) is not None:
+            try:
+                command()
+            except Exception:  # noqa: BLE001 - the thread must live; what failed is logged.
+                _log.exception("a command of the core failed")
+
+    def _new_allocator(self, settings: Settings) -> Allocator:
+        allocator = TimedAllocator(self._build_policy, settings, self._limits)
+        allocator.cycle_times = self.cycle_times
+        return allocator
+
+    def _new_journal(self, config: Config) -> Journal:
+        def start() -> journal_pb2.JournalRecord:
+            return start_record(
+                self._sidecar.allocator.settings,
+                self._limits,
+                sidecar_version=__version__,
+                sidecar_id=self.sidecar_id,
+                sessions_before=self._sidecar.sessions_begun,
+            )
+
+        return Journal(Path(config.journal.path), config.journal.bytes_max, start)
+
+    def _record(self, make: Callable[..., journal_pb2.JournalRecord], *what: object) -> None:
+        if self._journal:
+            self._journal.write(make(*what))
+
+    def _open(self, port: SessionStream) -> None:
+        next_number = self._sidecar.sessions_begun + 1
+        self._record(opened_record, next_number)
+        port.number = self._sidecar.open()
+        self._ports[port.number] = port
+        _log.info("session opened", session=port.number, peer=port.peer)
+        if self._draining:
+            self._close(port, _shutdown())
+        elif len(self._sidecar.sessions) > SESSIONS_MAX:
+            text = f"{SESSIONS_MAX} streams are open; close one that is not needed"
+            self._close(port, WireError(pb.ERROR_CODE_LIMIT, "", text))
+        else:
+            timer = threading.Timer(HELLO_S, self._queue.put, [partial(self._expire, port)])
+            timer.daemon = True
+            timer.start()
+
+    def _expire(self, port: SessionStream) -> None:
+        session = self._sidecar.sessions.get(port.number)
+        if session and session.state is State.AWAITING_HELLO:
+            text = f"no hello came within {HELLO_S:g} s"
+            self._close(port, WireError(pb.ERROR_CODE_PROTOCOL, "", text))
+
+    def _receive(self, port: SessionStream, data: bytes) -> None:
+        try:
+            if port.number in self._sidecar.sessions:
+                self._record(request_record, port.number, data)
+                self._deliver(self._sidecar.receive(port.number, data))
+                self._tell_of_policy()
+        finally:
+            port.message_done()
+
+    def _close(self, port: SessionStream, error: WireError | None) -> None:
+        if port.number in self._sidecar.sessions:
+            code = error.code if error else pb.ERROR_CODE_UNSPECIFIED
+            self._record(closed_record, port.number, code)
+            self._deliver(self._sidecar.close(port.number, error))
+        if self._ports.pop(port.number, None):
+            _log.info("session closed", session=port.number)
+        port.end(GRACE_S)
+
+    def _deliver(self, answers: list[Answer]) -> None:
+        for number, response in answers:
+            port = self._ports[number]
+            port.answer(response)
+            if response.HasField("error"):
+                self._tell_of_error(number, response.error)
+                port.end(GRACE_S)
+
+    def _tell_of_error(self, number: int, error: pb.Error) -> None:
+        session = self._sidecar.sessions.get(number)
+        failure = session.failure if session else None
+        _log.warning(
+            "session ended with an error",
+            session=number,
+            code=pb.ErrorCode.Name(error.code),
+            field=error.field,
+            message=error.message,
+            exc_info=failure,
+        )
+
+    def _tell_of_policy(self) -> None:
+        counts = self._sidecar.counts
+        if counts.policy_errors != self._policy_errors:
+            self._policy_errors = counts.policy_errors
+            _log.error("the policy failed; DRF decided", error=counts.policy_error)
+
+    def _operate(self, event: OperatorEvent) -> None:
+        self._record(operator_record, event)
+        self._sidecar.operate(event)
+
+    def _drain(self) -> None:
+        self._draining = True
+        for port in list(self._ports.values()):
+            self._close(port, _shutdown())
+
+
+def _shutdown() -> WireError:
+    return WireError(pb.ERROR_CODE_SHUTDOWN, "", "the sidecar shuts down; call again later")
+
+
+def _fulfil(future: Future[_T], work: Callable[[], _T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(work())
+    except Exception as error:  # noqa: BLE001 - whoever asked is told.
+        future.set_exception(error)

@@ -1,0 +1,1 @@
+"""Experiments: scenarios played against sidecars, a few at a time."""

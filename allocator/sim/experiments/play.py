@@ -1,0 +1,104 @@
+"""Play a scenario against a link, to its end."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from allocator.core import Options
+from allocator.sim.event_heap import Priority
+from allocator.sim.links.base import Link
+from allocator.sim.master.cycles import Timing
+from allocator.sim.master.emulated import EmulatedMaster
+from allocator.sim.reports.run_record import Record
+from allocator.sim.workloads.scenario import Progress, Scenario, Stage
+
+WATCH_MS = 10_000
+
+STALL_MS = 4 * 3_600_000
+"""Where no task began or ended for so long, nothing ever will."""
+
+
+class UnfinishedError(RuntimeError):
+    """Jobs were left when the time was over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A run that is over."""
+
+    master: EmulatedMaster
+    progress: Progress
+
+    @property
+    def record(self) -> Record:
+        """What the master wrote down."""
+        return self.master.record
+
+    @property
+    def makespan_ms(self) -> int:
+        """When the last job had left."""
+        return max(ended_ms for _, ended_ms in self.progress.ended_ms)
+
+    @property
+    def loaded_ms(self) -> int:
+        """When the first source of jobs had no further one: until then the load was full."""
+        return min(self.progress.exhausted_ms)
+
+
+def play(
+    scenario: Scenario,
+    link: Link,
+    *,
+    tell_demand: bool,
+    options: Options | None = None,
+    timing: Timing | None = None,
+    watch: Callable[[Progress], None] | None = None,
+    until_ms: int | None = None,
+) -> Played:
+    """Play a scenario until all its jobs have left.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    link : Link
+    tell_demand : bool
+        Whether frameworks say what a task needs.
+    options : Options
+    timing : Timing
+    watch : callable
+        Called every ten simulated seconds.
+    until_ms : int
+        Where to give up.
+
+    Raises
+    ------
+    UnfinishedError
+        Where jobs are left at `until_ms`, or nothing happens any more.
+    """
+    master = EmulatedMaster(link, scenario.kinds, options, timing=timing)
+    progress = Progress(scenario.jobs)
+    for register_ms, spec in scenario.agents:
+        master.event_heap.at(register_ms, partial(master.add_agent, spec))
+    scenario.begin(Stage(master, progress, tell_demand))
+    master.open()
+
+    def look() -> None:
+        if watch is not None:
+            watch(progress)
+            master.event_heap.after(WATCH_MS, look, Priority.OBSERVE)
+
+    master.event_heap.at(0, look, Priority.OBSERVE)
+    try:
+        while not progress.done:
+            if not master.step(until_ms) or _stalled(master):
+                now_ms = master.event_heap.now_ms
+                message = f"{len(progress.ended_ms)} of {progress.jobs} jobs by {now_ms} ms"
+                raise UnfinishedError(message)
+    finally:
+        master.close()
+    return Played(master, progress)
+
+
+def _stalled(master: EmulatedMaster) -> bool:
+    last_ms = master.record.time_ms[-1] if master.record.time_ms else 0
+    return master.event_heap.now_ms - last_ms > STALL_MS

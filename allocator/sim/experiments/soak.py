@@ -1,0 +1,82 @@
+"""Soak a real sidecar: a random cluster with faults, and the books compared as it goes."""
+
+from dataclasses import dataclass, field
+
+from allocator.core import PolicySpec
+from allocator.sim.checks.books_audit import differences, of_ledger, of_sidecar
+from allocator.sim.event_heap import Priority
+from allocator.sim.experiments.play import Played, play
+from allocator.sim.experiments.soak_scenario import Soak
+from allocator.sim.links.sidecar_process import set_policy
+from allocator.sim.links.stream import StreamLink
+from allocator.sim.random_cluster import Everything
+from allocator.sim.workloads.cluster import AgentSpec
+from allocator.sim.workloads.scenario import Stage
+
+EVERY_MS = 5_000
+
+
+@dataclass(slots=True)
+class _Audited:
+    """A soak that stops now and then to compare."""
+
+    soak: Soak | Everything
+    target: str
+    compared: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return self.soak.kinds
+
+    @property
+    def agents(self) -> tuple[tuple[int, AgentSpec], ...]:
+        return self.soak.agents
+
+    @property
+    def jobs(self) -> int:
+        return self.soak.jobs
+
+    def begin(self, stage: Stage) -> None:
+        self.soak.begin(stage)
+        for when_ms in range(EVERY_MS, self.soak.duration_ms, EVERY_MS):
+            stage.master.event_heap.at(when_ms, lambda: self._compare(stage), Priority.OBSERVE)
+
+    def _compare(self, stage: Stage) -> None:
+        master = stage.master
+        master.settle()
+        ours, theirs = of_ledger(master.ledger, master.event_heap.now_ms), of_sidecar(self.target)
+        found = differences(ours, theirs, offered=not master.record.resyncs)
+        self.wrong += [f"at {master.event_heap.now_ms} ms, {line}" for line in found]
+        self.compared += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Soaked:
+    """What came of a soak.
+
+    Attributes
+    ----------
+    compared : int
+        How often the books were compared.
+    wrong : tuple of str
+        Where they differed.
+    """
+
+    played: Played
+    compared: int
+    wrong: tuple[str, ...]
+
+
+def soak_sidecar(target: str, soak: Soak | Everything, policy: PolicySpec) -> Soaked:
+    """Play a soak on a sidecar that serves at `target`.
+
+    Raises
+    ------
+    LinkDownError
+        Where no sidecar answers.
+    """
+    set_policy(target, policy)
+    audited = _Audited(soak, target)
+    played = play(audited, StreamLink(target), tell_demand=True, options=soak.options)
+    return Soaked(played, audited.compared, tuple(audited.wrong))

@@ -1,0 +1,1 @@
+"""Models of frameworks: what they do with offers."""

@@ -1,0 +1,184 @@
+"""Spark on Mesos in coarse-grained mode, as Spark 2.x behaves.
+
+Each job is a framework of its own. It takes offers in whole executors, one at a time round-robin
+over the offers at hand, up to ``spark.cores.max``; keeps every executor to the end of the job; and
+lets the executors pull its tasks. When the job ends, the driver asks the executors to stop and
+waits for them (``spark.mesos.coarse.shutdownTimeout``, 10 s), so they go one by one;
+then it leaves.
+
+Offers that it cannot use are declined with Mesos's default filter of 5 s; once the maximum is
+reached, with ``spark.mesos.rejectOfferDurationForReachedMaxCores``, 120 s. Spark 2.x never
+suppresses offers in this mode.
+
+References
+----------
+.. [1] Apache Spark 2.2, MesosCoarseGrainedSchedulerBackend: resourceOffers, handleMatchedOffers,
+   buildMesosTasks, stop.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from allocator.sim.frameworks.base import (
+    REFUSE_DEFAULT_MS,
+    Identity,
+    Master,
+    Offer,
+    Quantities,
+    Task,
+    fit,
+)
+from allocator.sim.master.ledger_rows import Amount
+
+REFUSE_AT_MAXIMUM_MS = 120_000
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of a Spark application.
+
+    Attributes
+    ----------
+    executor : dict of str to int, thousandths
+        What one executor takes of an agent.
+    slots : int
+        Spark tasks that an executor runs at once (its cores).
+    executors_max : int
+    stages_ms : tuple of tuple of int
+        Durations of the tasks of each stage; a stage begins when the one before is complete.
+    start_ms : int
+        From the launch of an executor until it takes tasks.
+    stop_ms : tuple of int
+        How long executors take to stop after the job, drawn from in turn; none: at once.
+    """
+
+    executor: Quantities
+    slots: int
+    executors_max: int
+    stages_ms: tuple[tuple[int, ...], ...]
+    start_ms: int = 0
+    stop_ms: tuple[int, ...] = (0,)
+
+
+@dataclass(slots=True, eq=False)
+class Executor:
+    """An executor that runs, and how much of it is idle."""
+
+    task: Task
+    idle: int = 0
+    running: dict[int, int] = field(default_factory=dict)
+
+
+class SparkJob:
+    """A job as a framework.
+
+    Parameters
+    ----------
+    identity : Identity
+    job : Job
+    left : callable
+        Called once when the framework has left.
+    """
+
+    def __init__(self, identity: Identity, job: Job, left: Callable[[], None]) -> None:
+        self.identity = identity
+        self.job = job
+        self.executors: dict[Task, Executor] = {}
+        self.done = False
+        self._left = left
+        self._stages = list(reversed(job.stages_ms))
+        self._waiting: list[int] = list(reversed(self._stages.pop())) if self._stages else []
+        self._tickets = 0
+
+    def subscribed(self, master: Master) -> None:
+        """Remember the master; a job without tasks is over at once."""
+        self._master = master
+        self._amount: Amount = master.amount(self.job.executor)
+
+    def offered(self, offers: list[Offer]) -> None:
+        """Launch executors round-robin over the offers; decline what is not needed."""
+        if self.done:
+            self._master.decline(offers, REFUSE_DEFAULT_MS)
+            return
+        launches = self._round_robin(offers)
+        useless = [offer for offer, count in zip(offers, launches, strict=True) if not count]
+        for offer, count in zip(offers, launches, strict=True):
+            if not count:
+                continue
+            for task in self._master.accept(offer, [self._amount] * count, REFUSE_DEFAULT_MS):
+                self.executors[task] = executor = Executor(task)
+                self._master.event_heap.after(self.job.start_ms, partial(self._ready, executor))
+        full = len(self.executors) >= self.job.executors_max
+        if useless:
+            self._master.decline(useless, REFUSE_AT_MAXIMUM_MS if full else REFUSE_DEFAULT_MS)
+
+    def lost(self, tasks: list[Task]) -> None:
+        """Give back to the queue what ran on executors that are gone."""
+        for task in tasks:
+            executor = self.executors.pop(task)
+            self._waiting += executor.running.values()
+        for executor in self.executors.values():
+            self._pull(executor)
+        if self.done:
+            self._leave_if_alone()
+
+    def _round_robin(self, offers: Sequence[Offer]) -> list[int]:
+        room = [fit(offer.amount, self._amount) for offer in offers]
+        launches = [0] * len(offers)
+        wanted = self.job.executors_max - len(self.executors)
+        while wanted > 0 and any(room):
+            for i in range(len(offers)):
+                if room[i] > 0 and wanted > 0:
+                    room[i] -= 1
+                    launches[i] += 1
+                    wanted -= 1
+        return launches
+
+    def _ready(self, executor: Executor) -> None:
+        executor.idle = self.job.slots
+        if executor.task.live:
+            self._pull(executor)
+
+    def _pull(self, executor: Executor) -> None:
+        """Let the executor take tasks until it is full, or the job is over."""
+        while executor.idle and self._waiting:
+            duration_ms = self._waiting.pop()
+            executor.idle -= 1
+            self._tickets += 1
+            ticket = self._tickets
+            executor.running[ticket] = duration_ms
+            self._master.event_heap.after(duration_ms, partial(self._finish, executor, ticket))
+        busy = self._waiting or any(e.running for e in self.executors.values())
+        if not busy and not self.done:
+            self._next_stage()
+
+    def _finish(self, executor: Executor, ticket: int) -> None:
+        if not executor.task.live:
+            return
+        del executor.running[ticket]
+        executor.idle += 1
+        self._pull(executor)
+
+    def _next_stage(self) -> None:
+        if self._stages:
+            self._waiting = list(reversed(self._stages.pop()))
+            for executor in self.executors.values():
+                self._pull(executor)
+            return
+        self.done = True
+        for number, task in enumerate(self.executors):
+            delay_ms = self.job.stop_ms[number % len(self.job.stop_ms)]
+            self._master.event_heap.after(delay_ms, partial(self._stop, task))
+
+    def _stop(self, task: Task) -> None:
+        if not task.live:
+            return
+        del self.executors[task]
+        self._master.end(task)
+        self._leave_if_alone()
+
+    def _leave_if_alone(self) -> None:
+        if not self.executors:
+            self._master.unsubscribe(self)
+            self._left()

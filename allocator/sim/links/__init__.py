@@ -1,0 +1,1 @@
+"""What stands between the emulated master and whatever decides."""

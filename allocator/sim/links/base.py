@@ -1,0 +1,77 @@
+"""What stands between the emulated master and whatever decides."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from allocator.core import Decisions, Event, Options
+from allocator.sim.master.outbox import Message
+
+
+class LinkDownError(ConnectionError):
+    """The session is over; a new one begins with a snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a session begins: the master's options, then the whole state.
+
+    Attributes
+    ----------
+    options : Options
+    state : tuple of Event
+        From nothing to what the ledger holds.
+    sequence : int
+        Number of the last batch that the state includes.
+    clock_ms : int
+    paused : bool
+    """
+
+    options: Options
+    state: tuple[Event, ...]
+    sequence: int
+    clock_ms: int
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events, and what to decide about after them.
+
+    Attributes
+    ----------
+    sequence : int
+        One more than that of the batch before.
+    clock_ms : int
+    messages : list of Message
+    agents : tuple of int
+        Where a cycle is run: which agents it is about; none named: all.
+    """
+
+    sequence: int
+    clock_ms: int
+    messages: list[Message]
+    agents: tuple[int, ...] = ()
+
+
+class Link(Protocol):
+    """A session with something that decides."""
+
+    def open(self, opening: Opening) -> None:
+        """Begin a new session; `LinkDownError` where that fails."""
+        ...
+
+    def tell(self, batch: Batch) -> None:
+        """Tell it what happened, without a cycle, and do not wait."""
+        ...
+
+    def settle(self) -> None:
+        """Wait until all that was told is applied."""
+        ...
+
+    def exchange(self, batch: Batch) -> Decisions:
+        """Tell it what happened, and wait for what it decides."""
+        ...
+
+    def close(self) -> None:
+        """End the session."""
+        ...

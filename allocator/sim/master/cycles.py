@@ -1,0 +1,139 @@
+"""When the sidecar is asked to decide, and what is done with its decisions.
+
+A cycle over all agents is run every allocation interval, and one more after whatever makes Mesos's
+own allocator run one: an agent or a framework that comes, a framework that is active again or
+revives, an agent whose resources change. What happens at the same moment makes one cycle.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from allocator.core import Decisions
+from allocator.sim.event_heap import EventHeap, Priority
+from allocator.sim.frameworks.base import Offer
+from allocator.sim.master.gates import Decision, judge
+from allocator.sim.master.ledger import Ledger
+from allocator.sim.master.outbox import Outbox
+from allocator.sim.master.quota import QuotaBook
+from allocator.sim.master.registered_framework import RegisteredFramework
+from allocator.sim.master.session import Session
+from allocator.sim.reports.run_record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long things take, in simulated time.
+
+    Attributes
+    ----------
+    decision_ms : int
+        From a cycle to the arrival of its decisions. What happens in between may outdate them.
+    answer_ms : int
+        From an offer to the framework's answer.
+    """
+
+    decision_ms: int = 0
+    answer_ms: int = 10
+
+
+@dataclass
+class Cycles:
+    """Asks for cycles, judges decisions, makes offers.
+
+    Attributes
+    ----------
+    members : mapping of int to RegisteredFramework
+        The master's, by handle.
+    """
+
+    event_heap: EventHeap
+    session: Session
+    ledger: Ledger
+    members: Mapping[int, RegisteredFramework]
+    outbox: Outbox
+    record: Record
+    timing: Timing
+    interval_ms: int
+
+    def __post_init__(self) -> None:
+        self._triggered: set[int] | None = set()
+        self.look: Callable[[Sequence[Offer]], None] = lambda _offers: None
+
+    def begin(self) -> None:
+        """Run the first cycle now, and then one every interval."""
+        self._triggered = set()
+        self.event_heap.after(0, self._tick, Priority.CYCLE)
+
+    def trigger(self, agent: int | None = None) -> None:
+        """Have a cycle run after what happens at this moment: for one agent, or for all."""
+        if self._triggered == set():
+            self.event_heap.after(0, self._run_triggered, Priority.CYCLE)
+        if agent is None or self._triggered is None:
+            self._triggered = None
+        else:
+            self._triggered.add(agent)
+
+    def _tick(self) -> None:
+        self.event_heap.after(self.interval_ms, self._tick, Priority.CYCLE)
+        self._triggered = set()
+        self._run(())
+
+    def _run_triggered(self) -> None:
+        triggered, self._triggered = self._triggered, set()
+        if triggered is None:
+            self._run(())
+        elif there := triggered & self.ledger.agents.keys():
+            self._run(tuple(sorted(there)))
+
+    def _run(self, agents: tuple[int, ...]) -> None:
+        self.ledger.expire(self.event_heap.now_ms)
+        decisions = self.session.exchange(self.event_heap.now_ms, agents)
+        if not len(decisions):
+            return
+        take = partial(self._take, decisions, self.session.sequence, self.session.number)
+        if self.timing.decision_ms:
+            self.event_heap.after(self.timing.decision_ms, take)
+        else:
+            take()
+
+    def _take(self, decisions: Decisions, sequence: int, session: int) -> None:
+        """Judge decisions, report what becomes of them, and make the offers."""
+        if session != self.session.number:
+            return
+        kinds = tuple(decisions.kind.tolist())
+        columns = (decisions.framework, decisions.role, decisions.agent, decisions.amount)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        offers: dict[int, list[Offer]] = defaultdict(list)
+        steady = sequence == self.session.sequence and not len(self.outbox)
+        quotas = QuotaBook(self.ledger)
+        for number, (framework, role, agent, amounts) in enumerate(rows):
+            decision = Decision(framework, role, agent, kinds, tuple(amounts))
+            verdict = judge(self.ledger, decision, sequence, self.event_heap.now_ms, quotas)
+            self.record.outcomes[verdict.reason] += 1
+            if steady:
+                self.record.steady[verdict.reason] += 1
+            self.outbox.outcome(decisions.first_decision + number, verdict)
+            if verdict.amount:
+                self.ledger.offer(framework, (role, agent), verdict.amount)
+                quotas.charge(self.ledger.path[role], verdict.amount)
+                offers[framework].append(Offer(framework, role, agent, verdict.amount))
+        self.look([offer for made in offers.values() for offer in made])
+        for handle, made in offers.items():
+            self._offer(self.members[handle], made)
+
+    def _offer(self, member: RegisteredFramework, offers: list[Offer]) -> None:
+        member.offers.update(dict.fromkeys(offers))
+        self.record.offers += len(offers)
+        if member.waiting:
+            member.waiting = False
+            self.record.waits_ms.append(self.event_heap.now_ms - member.subscribed_ms)
+        deliver = partial(_deliver, member, offers)
+        self.event_heap.after(self.timing.answer_ms, deliver, Priority.ANSWER)
+
+
+def _deliver(member: RegisteredFramework, offers: list[Offer]) -> None:
+    live = [offer for offer in offers if offer.live]
+    if live:
+        member.framework.offered(live)

@@ -1,0 +1,215 @@
+"""The gates that a decision passes before an offer is made of it.
+
+They are the module's (`DESIGN.md`): evaluated against the books as they are when the decision
+arrives, so that no answer, however late or wrong, can over-commit an agent.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from allocator.sim.master.kinds import allocatable, take, understood
+from allocator.sim.master.ledger import Ledger
+from allocator.sim.master.ledger_rows import AgentRow, Amount, FrameworkRow
+from allocator.sim.master.quota import QuotaBook
+
+AMOUNT_MAX = 2**53
+GPUS = "gpus"
+GPU_CAPABILITY = "GPU_RESOURCES"
+REGION_AWARE = "REGION_AWARE"
+MULTI_ROLE = "MULTI_ROLE"
+HIERARCHICAL_ROLE = "HIERARCHICAL_ROLE"
+
+
+class Reason(IntEnum):
+    """What became of a decision; the numbers are those of the protocol's OutcomeReason."""
+
+    OFFERED = 1
+    PARTIAL = 2
+    PAUSED = 3
+    UNKNOWN_FRAMEWORK = 4
+    INACTIVE_FRAMEWORK = 5
+    BAD_ROLE = 6
+    SUPPRESSED = 7
+    UNKNOWN_AGENT = 8
+    INACTIVE_AGENT = 9
+    CONSTRAINT = 10
+    CAPABILITY = 11
+    NOTHING_AVAILABLE = 12
+    BELOW_MINIMUM = 13
+    FILTERED = 14
+    LIMIT = 15
+    HEADROOM = 16
+    MALFORMED = 17
+    STALE = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One row of what the sidecar decided.
+
+    Attributes
+    ----------
+    framework, role, agent : int
+        Handles.
+    kinds : tuple of int
+        Which kinds the amounts are of.
+    amounts : tuple of int, thousandths
+    """
+
+    framework: int
+    role: int
+    agent: int
+    kinds: tuple[int, ...]
+    amounts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What comes of a decision.
+
+    Attributes
+    ----------
+    reason : Reason
+    amount : Amount
+        What is to be offered; empty where nothing is.
+    """
+
+    reason: Reason
+    amount: Amount = ()
+
+
+def judge(
+    ledger: Ledger,
+    decision: Decision,
+    sequence: int,
+    now_ms: int,
+    quotas: QuotaBook | None = None,
+) -> Verdict:
+    """Pass a decision through the gates; the books are not touched.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    decision : Decision
+    sequence : int
+        The batch that the decision answers: handles bound since then have another bearer.
+    now_ms : int
+    quotas : QuotaBook
+        Charged with the decisions of the batch before this one; else counted anew.
+    """
+    reason = _who(ledger, decision, sequence) or _where(ledger, decision, sequence)
+    if reason is not None:
+        return Verdict(reason)
+    wanted = _wanted(ledger, decision)
+    if wanted is None:
+        return Verdict(Reason.MALFORMED)
+    taken = tuple(
+        take(kind, there, some)
+        for kind, there, some in zip(
+            ledger.table.kinds, _pool(ledger, decision), wanted, strict=True
+        )
+    )
+    if not any(taken):
+        return Verdict(Reason.NOTHING_AVAILABLE)
+    bounded = (quotas or QuotaBook(ledger)).bounded(_path(ledger, decision), taken)
+    given = bounded.amount
+    if not offerable(ledger, decision, given):
+        if bounded.by_limit:
+            return Verdict(Reason.LIMIT)
+        return Verdict(Reason.HEADROOM if bounded.by_headroom else Reason.BELOW_MINIMUM)
+    filters = ledger.filters[decision.framework].get((decision.role, decision.agent), ())
+    if any(f.expires_ms >= now_ms and f.covers(given) for f in filters):
+        return Verdict(Reason.FILTERED)
+    return Verdict(Reason.OFFERED if given == wanted else Reason.PARTIAL, given)
+
+
+def allows(framework: FrameworkRow, agent: AgentRow) -> bool:
+    """Whether the agent has one of the allowed values of each attribute that is constrained."""
+    return all(agent.attributes.get(name) in values for name, values in framework.allowed.items())
+
+
+def offerable(ledger: Ledger, decision: Decision, amount: Amount) -> bool:
+    """Whether the amount reaches one of the framework's minima, or of the master's."""
+    own = ledger.frameworks[decision.framework].minimum.get(decision.role)
+    minimum = ledger.minimum if own is None else own
+    if not minimum:
+        return any(amount)
+    there = ledger.by_name(amount)
+    return any(all(there[name] >= some for name, some in least.items()) for least in minimum)
+
+
+def _path(ledger: Ledger, decision: Decision) -> str:
+    return ledger.path.get(decision.role, "")
+
+
+def _pool(ledger: Ledger, decision: Decision) -> Amount:
+    """What is free, can be allocated to the role, and is of a form the framework understands."""
+    path = _path(ledger, decision)
+    capabilities = ledger.frameworks[decision.framework].capabilities
+    free = ledger.available(decision.agent)
+    return tuple(
+        amount if amount and allocatable(kind, path) and understood(kind, capabilities) else 0
+        for kind, amount in zip(ledger.table.kinds, free, strict=True)
+    )
+
+
+def _who(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
+    if ledger.holds_back:
+        return Reason.PAUSED
+    framework = ledger.frameworks.get(decision.framework)
+    if framework is None:
+        return Reason.UNKNOWN_FRAMEWORK
+    if framework.bound_sequence > sequence:
+        return Reason.STALE
+    if not framework.active:
+        return Reason.INACTIVE_FRAMEWORK
+    if decision.role not in framework.roles:
+        return Reason.BAD_ROLE
+    return Reason.SUPPRESSED if decision.role in framework.suppressed else None
+
+
+def _where(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
+    agent = ledger.agents.get(decision.agent)
+    if agent is None:
+        return Reason.UNKNOWN_AGENT
+    if agent.bound_sequence > sequence:
+        return Reason.STALE
+    if not agent.active or not _listed(ledger, agent):
+        return Reason.INACTIVE_AGENT
+    framework = ledger.frameworks[decision.framework]
+    excluded = (decision.role, decision.agent) in ledger.excluded[decision.framework]
+    if excluded or not allows(framework, agent):
+        return Reason.CONSTRAINT
+    capable = _capable(ledger, framework, agent, _path(ledger, decision))
+    return None if capable else Reason.CAPABILITY
+
+
+def _listed(ledger: Ledger, agent: AgentRow) -> bool:
+    return ledger.whitelist is None or agent.hostname in ledger.whitelist
+
+
+def _capable(ledger: Ledger, framework: FrameworkRow, agent: AgentRow, path: str) -> bool:
+    """Whether the two can meet: for each of these the one that asks for it, and who has it."""
+    remote = bool(ledger.region and agent.region and agent.region != ledger.region)
+    has, knows = framework.capabilities, agent.capabilities
+    return (
+        (GPU_CAPABILITY in has or not ledger.filter_gpus or not _gpus(ledger, agent))
+        and (REGION_AWARE in has or not remote)
+        and (MULTI_ROLE in knows or MULTI_ROLE not in has)
+        and (HIERARCHICAL_ROLE in knows or "/" not in path)
+    )
+
+
+def _gpus(ledger: Ledger, agent: AgentRow) -> int:
+    return ledger.by_name(tuple(agent.capacity))[GPUS]
+
+
+def _wanted(ledger: Ledger, decision: Decision) -> Amount | None:
+    if len(decision.kinds) != len(decision.amounts):
+        return None
+    wanted = [0] * len(ledger.table)
+    for kind, amount in zip(decision.kinds, decision.amounts, strict=True):
+        if not (0 <= amount <= AMOUNT_MAX and 0 <= kind < len(wanted)):
+            return None
+        wanted[kind] += amount
+    return tuple(wanted) if any(wanted) else None

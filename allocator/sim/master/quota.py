@@ -1,0 +1,109 @@
+"""Quotas over the decisions of one batch: limits, and headroom for guarantees.
+
+They are the module's rules. What a role consumes is what is reserved for its subtree, held or not,
+and what its subtree holds of unreserved scalars that are not revocable. A role may have, of what is
+free, its own unsatisfied guarantee and what the unsatisfied guarantees of all roles leave over.
+Guarantees are of top-level roles; limits may be of any.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from allocator.sim.master.kinds import in_quota, lineage, take
+from allocator.sim.master.ledger import Ledger
+from allocator.sim.master.ledger_rows import Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """What is left of an amount.
+
+    Attributes
+    ----------
+    by_limit, by_headroom : bool
+        Whether a limit, or another role's guarantee, leaves less than the amount.
+    """
+
+    amount: Amount
+    by_limit: bool = False
+    by_headroom: bool = False
+
+
+class QuotaBook:
+    """What the roles consume, counted once and then charged with each offer."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._quotas = ledger.quotas
+        self.consumed: dict[str, Counter[str]] = {path: Counter() for path in self._quotas}
+        self._free: Counter[str] = Counter()
+        if self._quotas:
+            self._count()
+
+    def _count(self) -> None:
+        kinds = self._ledger.table.kinds
+        for kind, amount in zip(kinds, self._ledger.total, strict=False):
+            if in_quota(kind):
+                self._free[kind.name] += amount
+            elif kind.scalar and kind.reservation:
+                for role in self._above(kind.reserved_role):
+                    self.consumed[role][kind.name] += amount
+        for _, handle, _, holding in self._ledger.rows():
+            self.charge(self._ledger.path[handle], holding.both())
+
+    def charge(self, path: str, amount: Amount) -> None:
+        """Count what a role is given."""
+        roles = list(self._above(path))
+        for kind, value in enumerate(amount):
+            if value and in_quota(self._ledger.table[kind]):
+                name = self._ledger.table[kind].name
+                self._free[name] -= value
+                for role in roles:
+                    self.consumed[role][name] += value
+
+    def bounded(self, path: str, amount: Amount) -> Bounded:
+        """Take an amount down to what the role may have."""
+        if not self._quotas:
+            return Bounded(amount)
+        table = self._ledger.table
+        counted = [kind for kind, value in enumerate(amount) if value and in_quota(table[kind])]
+        names = {table[kind].name for kind in counted}
+        limit = {name: self._limit(path, name) for name in names}
+        headroom = {name: self._headroom(path, name) for name in names}
+        most = {name: min(limit[name], headroom[name]) for name in names}
+        left = list(amount)
+        for kind in counted:
+            name = table[kind].name
+            left[kind] = take(table[kind], amount[kind], int(min(most[name], amount[kind])))
+            most[name] -= left[kind]
+        return Bounded(
+            tuple(left),
+            any(limit[table[kind].name] < amount[kind] for kind in counted),
+            any(headroom[table[kind].name] < amount[kind] for kind in counted),
+        )
+
+    def _limit(self, path: str, name: str) -> float:
+        """What all limits from the top down to the role leave."""
+        rooms = [
+            max(0, self._quotas[role].limits[name] - self.consumed[role][name])
+            for role in self._above(path)
+            if name in self._quotas[role].limits
+        ]
+        return min(rooms, default=float("inf"))
+
+    def _headroom(self, path: str, name: str) -> float:
+        """What guarantees leave; without bound where none is unsatisfied."""
+        required = sum(self._unsatisfied(role, name) for role in self._quotas)
+        if not required:
+            return float("inf")
+        own = self._unsatisfied(lineage(path)[0], name)
+        return own + max(0, self._free[name] - required)
+
+    def _unsatisfied(self, role: str, name: str) -> int:
+        if role not in self._quotas or "/" in role:
+            return 0
+        return max(0, self._quotas[role].guarantees.get(name, 0) - self.consumed[role][name])
+
+    def _above(self, path: str) -> Iterator[str]:
+        return (role for role in lineage(path) if role in self._quotas)

@@ -1,0 +1,105 @@
+"""The master's whole state as events, for the beginning of a session."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from allocator.core import (
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Define,
+    Event,
+    Exclude,
+    FrameworkInfo,
+    Hold,
+    Refuse,
+    SetQuota,
+    SetWeights,
+    SetWhitelist,
+)
+from allocator.sim.frameworks.base import Identity
+from allocator.sim.master.ledger import Ledger
+from allocator.sim.master.ledger_rows import AgentRow, FrameworkRow
+from allocator.sim.master.outbox import Row, holdings
+
+
+def agent_event(agent: int, row: AgentRow) -> AddAgent:
+    """An agent as it is announced."""
+    info = AgentInfo(
+        agent_id=row.agent_id,
+        hostname=row.hostname,
+        attributes=dict(row.attributes),
+        region=row.region,
+        zone=row.zone,
+        capabilities=row.capabilities,
+    )
+    start_ms, duration_ms = row.unavailable_ms or (-1, 0)
+    return AddAgent(agent, info, sparse(row.capacity), row.active, start_ms, duration_ms)
+
+
+def framework_info(identity: Identity, row: FrameworkRow) -> FrameworkInfo:
+    """What Mesos would say of a framework."""
+    return FrameworkInfo(
+        framework_id=row.framework_id,
+        name=identity.name,
+        user="sim",
+        labels=identity.labels(),
+        capabilities=row.capabilities,
+        minimum=dict(row.minimum),
+    )
+
+
+def sparse(amount: Sequence[int]) -> dict[int, int]:
+    """A row by kind, without zeros."""
+    return {kind: value for kind, value in enumerate(amount) if value}
+
+
+def snapshot(
+    ledger: Ledger,
+    identities: Mapping[int, Identity],
+    weights: Mapping[str, float],
+    now_ms: int,
+) -> tuple[Event, ...]:
+    """Everything, in an order in which nothing is named before it is bound."""
+    paths = dict(sorted(ledger.path.items(), key=lambda item: item[1].count("/")))
+    events: list[Event] = [Define(kinds=dict(enumerate(ledger.table.kinds)), roles=paths)]
+    if weights:
+        events.append(SetWeights(dict(weights)))
+    events += [SetQuota(path, q.guarantees, q.limits) for path, q in ledger.quotas.items()]
+    for framework, row in ledger.frameworks.items():
+        info = framework_info(identities[framework], row)
+        suppressed = tuple(sorted(row.suppressed))
+        events.append(
+            AddFramework(framework, info, tuple(sorted(row.roles)), suppressed, active=row.active)
+        )
+    events += [agent_event(agent, row) for agent, row in ledger.agents.items()]
+    plain = len(ledger.zero)
+    held: list[Row] = [
+        (framework, role, agent, holding.both())
+        for framework, role, agent, holding in ledger.rows()
+    ]
+    if held:
+        events.append(Hold(holdings(held, plain)))
+    refused: list[tuple[Row, int]] = [
+        ((framework, role, agent, refusal.amount), refusal.expires_ms)
+        for framework, places in ledger.filters.items()
+        for (role, agent), refusals in places.items()
+        for refusal in refusals
+        if refusal.expires_ms >= now_ms
+    ]
+    if refused:
+        rows, expires_ms = zip(*refused, strict=True)
+        events.append(Refuse(holdings(list(rows), plain), np.array(expires_ms, np.int64)))
+    excluded = [(f, *place) for f, places in ledger.excluded.items() for place in sorted(places)]
+    if excluded:
+        events.append(exclusions(excluded))
+    if ledger.whitelist is not None:
+        events.append(SetWhitelist(ledger.whitelist))
+    return tuple(events)
+
+
+def exclusions(places: list[tuple[int, int, int]], *, excluded: bool = True) -> Exclude:
+    """Pairs (framework, role, agent) that may not meet, or may again."""
+    table = np.array(places, np.int64).reshape(len(places), 3)
+    return Exclude(table[:, 0], table[:, 1], table[:, 2], np.full(len(places), excluded))

@@ -1,0 +1,1 @@
+"""Clusters, queues of jobs and recorded traces: what is played."""

@@ -1,0 +1,282 @@
+"""Snapshots made by hand: the static problems of the papers, and whatever else a test needs.
+
+Agent row 0 is never an agent, so the first agent of a problem is row 1; its first client is row 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from allocator.core.filters.coverage import Offerable
+from allocator.core.filters.table import FilterTable
+from allocator.core.snapshot import (
+    AgentClasses,
+    Bools,
+    Bounds,
+    Filters,
+    Floats,
+    Grants,
+    Ints,
+    Snapshot,
+    Specials,
+    Tree,
+    Words,
+)
+
+Numbers: TypeAlias = ArrayLike
+
+_THOUSANDTHS = 1000
+
+
+def static_snapshot(
+    capacity: Numbers,
+    demand: Numbers | None = None,
+    *,
+    clients: int | None = None,
+    weight: Numbers | None = None,
+    allowed: Numbers | None = None,
+    role: Numbers | None = None,
+    role_parent: Sequence[int] = (-1,),
+    role_weight: Numbers | None = None,
+    **more: Any,  # noqa: ANN401  (each array has its own type, in `Snapshot`)
+) -> Snapshot:
+    """Build the papers' static problem: everything is free, nobody holds anything.
+
+    Parameters
+    ----------
+    capacity : (A, R), in whole units (CPUs, not thousandths)
+        The agents; agent `a` gets row ``a + 1``.
+    demand : (C, R), in whole units
+        One task's needs. A row of zeros, or None: unknown, served with all that is free.
+    clients : int
+        How many clients there are, where `demand` is None.
+    weight : (C,)
+        Weights of the clients; 1 by default.
+    allowed : (C, A) bool
+        Which agents each client may use; all by default.
+    role : (C,) int
+        Role of each client; 0 is the root, and the default.
+    role_parent : (Q,) int
+        Parent of each role, lower than itself; -1 for role 0. Flat by default.
+    role_weight : (Q,)
+        Weights of the roles; 1 by default.
+    **more
+        Arrays of the snapshot in place of the usual ones; see `make_snapshot`.
+
+    Examples
+    --------
+    >>> static_snapshot(capacity=[[9, 18]], demand=[[1, 4], [3, 1]]).free.tolist()
+    [[0, 0], [9000, 18000]]
+    """
+    capacity = thousandths(capacity)
+    capacity = np.vstack([np.zeros_like(capacity[:1]), capacity])
+    if demand is None:
+        demand = np.zeros((clients or 0, capacity.shape[1]))
+    if allowed is not None:
+        more["excluded"] = excluded_words(~np.asarray(allowed, np.bool_))
+    tree = make_tree(
+        role=[0] * len(thousandths(demand)) if role is None else role,
+        role_parent=role_parent,
+        weight=weight,
+        role_weight=role_weight,
+        served=more.pop("served", None),
+        live=more.pop("live", None),
+    )
+    return make_snapshot(capacity=capacity, demand=thousandths(demand), **tree, **more)
+
+
+def make_snapshot(
+    *,
+    capacity: Ints,
+    demand: Ints,
+    tree: Tree,
+    leaf_of_client: Ints,
+    parent_of_client: Ints,
+    **more: Any,  # noqa: ANN401  (each array has its own type, in `Snapshot`)
+) -> Snapshot:
+    """Build a snapshot from arrays in thousandths; the rest is filled in unless it is given.
+
+    Parameters
+    ----------
+    capacity : (A, R) int64, thousandths
+        Row 0 is no agent.
+    demand : (C, R) int64, thousandths
+    tree, leaf_of_client, parent_of_client
+        As from `make_tree`.
+    **more
+        Any other array of the snapshot. By default everything is free, nothing is held, excluded or
+        filtered, every resource counts, every agent is a candidate, and whoever has a demand is
+        served in whole tasks.
+    """
+    agents, resources = capacity.shape
+    count = len(demand)
+    none = np.empty(0, np.int64)
+    classes, multiplicity = np.unique(capacity[1:], axis=0, return_counts=True)
+    usual: dict[str, Any] = {
+        "resources": ("cpus", "mem", "disk", "gpus")[:resources]
+        if resources <= 4
+        else tuple(f"r{r}" for r in range(resources)),
+        "counted": np.ones(resources, np.bool_),
+        "free": capacity.copy(),
+        "total": capacity.sum(axis=0),
+        "agents": np.arange(1, agents),
+        "minimum": np.empty((0, resources), np.int64),
+        "held": np.zeros((count, resources), np.int64),
+        "agents_held": np.zeros(count, np.int64),
+        "characterised": (demand > 0).any(axis=1),
+        "overdue": np.zeros(count, np.bool_),
+        "excluded": np.zeros((agents, count // 64 + 1), np.uint64),
+        "filters": no_filters(agents, count, resources),
+        "specials": Specials.none(agents, count // 64 + 1),
+        "minimum_rows": np.tile([0, len(more.get("minimum", ()))], (count, 1)),
+        "bounds": Bounds.none(count, resources),
+        "holder": none,
+        "classes": AgentClasses(classes, multiplicity),
+    }
+    return Snapshot(
+        capacity=capacity,
+        demand=demand,
+        tree=tree,
+        leaf_of_client=leaf_of_client,
+        parent_of_client=parent_of_client,
+        **(usual | more),
+    )
+
+
+def no_filters(agents: int, clients: int, resources: int) -> Filters:
+    """Say that nobody refused anything; kinds are columns."""
+    none = np.empty(0, np.int32)
+    return Filters(
+        head=np.full(agents, -1, np.int32),
+        next=none,
+        client=none,
+        amount=np.empty((0, resources), np.int64),
+        plain_kind=np.arange(resources),
+        largest=np.zeros((agents, resources), np.int64),
+        covered=np.zeros((agents, clients // 64 + 1), np.uint64),
+    )
+
+
+def with_refusals(
+    snapshot: Snapshot, client: Numbers, agent: Numbers, refused: Numbers
+) -> Snapshot:
+    """Say who refused what.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    client, agent : (X,) int
+        Rows.
+    refused : (X, K), in whole units
+        By kind.
+    """
+    amount = thousandths(refused)
+    table = FilterTable(len(amount))
+    agents, clients = len(snapshot.free), len(snapshot.demand)
+    table.reserve(agents=agents, clients=clients + 1, kinds=amount.shape[1])
+    rows = np.asarray(client, np.int64), np.asarray(agent, np.int64)
+    table.add(*rows, amount, np.ones(len(amount), np.int64))
+    specials = snapshot.specials
+    offerable = Offerable(
+        free=snapshot.free,
+        start=specials.start,
+        row=specials.row,
+        special_free=specials.free,
+        kind=specials.kind,
+        reach=specials.reach,
+        plain_kind=snapshot.filters.plain_kind,
+        demand=snapshot.demand,
+        known=snapshot.characterised,
+        takes=np.zeros(clients, np.int64),
+    )
+    filters = table.show(offerable, np.ones(len(table.rows.stale), np.bool_))
+    covered = filters.covered[:agents, : snapshot.excluded.shape[1]]
+    shown = filters._replace(
+        head=filters.head[:agents], largest=filters.largest[:agents], covered=covered
+    )
+    return replace(snapshot, filters=shown)
+
+
+def make_tree(
+    role: Numbers,
+    role_parent: Sequence[int] = (-1,),
+    *,
+    weight: Numbers | None = None,
+    role_weight: Numbers | None = None,
+    served: Numbers | None = None,
+    live: Numbers | None = None,
+) -> dict[str, Any]:
+    """Build a tree of roles and clients.
+
+    Parameters
+    ----------
+    role : (C,) int
+    role_parent : (Q,) int
+        Lower than the role itself; -1 for role 0, the root.
+    weight : (C,), role_weight : (Q,)
+    served : (C,) int
+        How often each client was served before; never by default.
+    live : (C,) bool
+        Who has a leaf; all by default.
+
+    Returns
+    -------
+    dict
+        ``tree``, ``leaf_of_client`` and ``parent_of_client`` of a snapshot.
+    """
+    of_role = np.asarray(role, np.int64)
+    roles, count = len(role_parent), len(of_role)
+    alive = np.ones(count, np.bool_) if live is None else np.asarray(live, np.bool_)
+    client = np.flatnonzero(alive)
+    root = len(client) + roles - 1  # role q is node root - q: children before parents
+    above = np.append(root - of_role[client], root - np.asarray(role_parent, np.int64)[::-1])
+    parent = np.where(np.arange(root + 1) == root, -1, above)
+    child = np.argsort(parent[:-1], kind="stable")
+    start = np.searchsorted(parent[:-1][child], np.arange(root + 2))
+    often = np.zeros(root + 1, np.int64)
+    times = np.zeros(count, np.int64) if served is None else np.asarray(served, np.int64)
+    np.add.at(often, root - of_role, times)
+    for node in range(len(client), root):
+        often[parent[node]] += often[node]
+    often[: len(client)] = times[client]
+    leaf_of_client = np.full(count, -1)
+    leaf_of_client[client] = np.arange(len(client))
+    leaf_weight = np.ones(count) if weight is None else np.asarray(weight, np.float64)
+    inner_weight = np.ones(roles) if role_weight is None else np.asarray(role_weight, np.float64)
+    weights = np.append(leaf_weight[client], inner_weight[::-1])
+    return {
+        "tree": Tree(client, parent, start, child, weights, often, np.zeros_like(parent)),
+        "leaf_of_client": leaf_of_client,
+        "parent_of_client": root - of_role,
+    }
+
+
+def excluded_words(barred: Bools) -> Words:
+    """Pack who may not be served where, (C, A) bool, into words for agent rows 0 to A."""
+    clients, agents = barred.shape
+    result = np.zeros((agents + 1, clients // 64 + 1), np.uint64)
+    for client, agent in np.argwhere(barred):
+        result[agent + 1, client // 64] |= np.uint64(1 << int(client) % 64)
+    return result
+
+
+def thousandths(amounts: Numbers) -> Ints:
+    """Turn whole units into thousandths."""
+    return np.rint(np.asarray(amounts, np.float64) * _THOUSANDTHS).astype(np.int64)
+
+
+def placement(snapshot: Snapshot, grants: Grants) -> NDArray[np.int64]:
+    """Count the tasks of each client on each agent, (C, A); column 0 is agent row 1."""
+    result = np.zeros((len(snapshot.demand), len(snapshot.capacity)), np.int64)
+    np.add.at(result, (grants.client, grants.agent), grants.tasks)
+    return result[:, 1:]
+
+
+def amounts_granted(snapshot: Snapshot, grants: Grants) -> Floats:
+    """Add up what each client is granted, (C, R), in whole units."""
+    result = np.zeros_like(snapshot.demand)
+    np.add.at(result, grants.client, grants.amount)
+    return result / _THOUSANDTHS

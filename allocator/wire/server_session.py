@@ -1,0 +1,265 @@
+"""The sidecar's side of one session: messages in, messages out, nothing else.
+
+Whatever comes in, `SidecarSession.receive` answers it and never raises: a message that is wrong
+ends the session with an `Error` that says what was wrong, and so does a defect of our own. The
+module then begins again with a new stream and a new snapshot.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from allocator.core import Allocator, Event, EventError, SetPaused
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import validation
+from allocator.wire.counters import Counts
+from allocator.wire.decode import NUMBER_MAX, READERS, Outcomes
+from allocator.wire.encode import write_decisions
+from allocator.wire.errors import WireError, code_name
+from allocator.wire.event_merging import Run, runs
+from allocator.wire.session_start import Greeting, read_hello, read_snapshot
+
+
+class State(Enum):
+    """What the session waits for."""
+
+    AWAITING_HELLO = "hello"
+    SNAPSHOT = "snapshot"
+    STREAMING = "events"
+    CLOSED = "nothing"
+
+
+LAST_SNAPSHOT = "last snapshot"
+"""The chunk that completes a snapshot, as distinct from those before it."""
+
+TRANSITIONS: Mapping[tuple[State, str], State] = MappingProxyType(
+    {
+        (State.AWAITING_HELLO, "hello"): State.SNAPSHOT,
+        (State.SNAPSHOT, "snapshot"): State.SNAPSHOT,
+        (State.SNAPSHOT, LAST_SNAPSHOT): State.STREAMING,
+        (State.STREAMING, "events"): State.STREAMING,
+    }
+)
+"""What may be said when, and what comes after it. Everything else is an error."""
+
+_CODES = {
+    "handle": pb.ERROR_CODE_HANDLE,
+    "value": pb.ERROR_CODE_VALUE,
+    "books": pb.ERROR_CODE_BOOKS,
+    "limit": pb.ERROR_CODE_LIMIT,
+}
+
+_REASONS = [
+    name.removeprefix("OUTCOME_REASON_").lower()
+    for name in pb.OutcomeReason.keys()  # noqa: SIM118
+]
+
+
+def supersedes(newcomer: Greeting, bearer: Greeting) -> bool:
+    """Whether a caller takes the sidecar over from the one that has it.
+
+    The instance that began to lead later wins, and so does the same instance that calls again.
+    Instances that began in the same microsecond are ordered by their ids, so that of two that both
+    call again and again one prevails.
+    """
+    mine = (newcomer.instance_started_us, newcomer.instance_id)
+    return mine >= (bearer.instance_started_us, bearer.instance_id)
+
+
+class SidecarSession:
+    """One module's session.
+
+    Attributes
+    ----------
+    state : State
+    greeting : Greeting or None
+        Who calls, once it said so.
+    sequence : int
+        The last batch that was applied.
+    clock_ms : int
+        The module's clock, as it was told last.
+    failure : Exception or None
+        The defect of ours that ended the session.
+    """
+
+    def __init__(
+        self,
+        admit: Callable[[Greeting], Allocator],
+        welcome: pb.Welcome,
+        counts: Counts | None = None,
+    ) -> None:
+        """Wait for a module to say hello.
+
+        Parameters
+        ----------
+        admit : callable
+            Gives the session its allocator, or raises a `WireError` where the caller may not have
+            the sidecar.
+        welcome : Welcome
+        counts : Counts
+            Counts what happens.
+        """
+        self.state = State.AWAITING_HELLO
+        self.greeting: Greeting | None = None
+        self.sequence = 0
+        self.clock_ms = 0
+        self.failure: Exception | None = None
+        self._admit = admit
+        self._welcome = welcome
+        self._counts = counts or Counts()
+        self._allocator: Allocator | None = None
+
+    def receive(self, data: bytes | pb.SessionRequest) -> list[pb.SessionResponse]:
+        """Answer one message; after the end of the session there is no answer."""
+        if self.state is State.CLOSED:
+            return []
+        self._counts.messages += 1
+        try:
+            request = _parse(data) if isinstance(data, bytes) else data
+            return self._take(request)
+        except WireError as error:
+            return self.close(error)
+        except EventError as error:
+            return self.close(WireError(_CODES[error.kind], error.field, error.message))
+        except Exception as error:  # noqa: BLE001 - our defect must not end other sessions.
+            self.failure = error
+            message = f"the sidecar failed ({type(error).__name__}); send a new snapshot"
+            return self.close(WireError(pb.ERROR_CODE_INTERNAL, "", message))
+
+    def close(self, error: WireError | None = None) -> list[pb.SessionResponse]:
+        """End the session; with an error the module is told."""
+        if self.state is State.CLOSED:
+            return []
+        self.state = State.CLOSED
+        self._allocator = None
+        if error is None:
+            self._counts.sessions_closed["left"] += 1
+            return []
+        name = code_name(error.code)
+        self._counts.errors[name] += 1
+        self._counts.sessions_closed[name] += 1
+        return [pb.SessionResponse(error=error.to_message(self.sequence))]
+
+    def _take(self, request: pb.SessionRequest) -> list[pb.SessionResponse]:
+        said: str = request.WhichOneof("message") or "nothing that this sidecar knows"
+        if said == "snapshot" and request.snapshot.last:
+            said = LAST_SNAPSHOT
+        after = TRANSITIONS.get((self.state, said))
+        if after is None:
+            message = f"the module said {said}; it must say {self.state.value} now"
+            raise WireError(pb.ERROR_CODE_PROTOCOL, "", message)
+        if said == "hello":
+            answer = self._take_hello(request.hello)
+        elif said == "events":
+            answer = self._take_events(request.events)
+        else:
+            answer = self._take_snapshot(request.snapshot)
+        self.state = after
+        return answer
+
+    def _take_hello(self, hello: pb.Hello) -> list[pb.SessionResponse]:
+        self.greeting = read_hello(hello)
+        self._allocator = self._admit(self.greeting)
+        self._allocator.step(self.greeting.options)
+        return [pb.SessionResponse(welcome=self._welcome)]
+
+    def _take_snapshot(self, chunk: pb.SnapshotChunk) -> list[pb.SessionResponse]:
+        assert self._allocator is not None
+        for field, event in read_snapshot(chunk):
+            _step(self._allocator, event, field)
+        if chunk.last:
+            self.sequence = validation.integer(chunk.sequence, 0, NUMBER_MAX, "sequence")
+            self._tell_time(chunk.clock_ms)
+            self._allocator.step(SetPaused(chunk.paused))
+        return []
+
+    def _take_events(self, batch: pb.EventBatch) -> list[pb.SessionResponse]:
+        allocator, counts = self._allocator, self._counts
+        assert allocator is not None
+        if batch.sequence != self.sequence + 1:
+            message = f"is {batch.sequence}; it must be {self.sequence + 1}, send a new snapshot"
+            raise WireError(pb.ERROR_CODE_SEQUENCE, "sequence", message)
+        if batch.agents and not batch.cycle:
+            message = "is given though no cycle is asked for; ask for one, or leave it out"
+            raise WireError(pb.ERROR_CODE_VALUE, "agents", message)
+        agents = validation.handles(batch.agents, "agents")
+        self._tell_time(batch.clock_ms)
+        for run in runs(batch.events):
+            self._apply(allocator, run, batch)
+        counts.batches += 1
+        if batch.cycle:
+            decisions = allocator.allocate(self.clock_ms, agents if len(agents) else None)
+            counts.cycles += 1
+            counts.decisions += len(decisions)
+            if allocator.last_cycle.policy_error:
+                counts.policy_errors += 1
+                counts.policy_error = allocator.last_cycle.policy_error
+            answer = write_decisions(batch.sequence, decisions)
+        else:
+            first = allocator.state.tentative.next
+            answer = pb.DecisionBatch(sequence=batch.sequence, first_decision=first)
+        self.sequence = batch.sequence
+        return [pb.SessionResponse(decisions=answer)]
+
+    def _tell_time(self, clock_ms: int) -> None:
+        assert self._allocator is not None
+        self.clock_ms = validation.time_ms(clock_ms, "clock_ms")
+        self._allocator.advance(clock_ms)
+
+    def _apply(self, allocator: Allocator, run: Run, batch: pb.EventBatch) -> None:
+        """Apply a run as one event; where that is not possible, its events one by one.
+
+        So the error names the event that is wrong, and those before it have been applied.
+        """
+        if run.length > 1:
+            try:
+                self._apply_one(allocator, run.name, run.message)
+            except (WireError, EventError):
+                for index in range(run.start, run.start + run.length):
+                    message = getattr(batch.events[index], run.name)
+                    self._apply_at(allocator, index, run.name, message)
+        else:
+            self._apply_at(allocator, run.start, run.name, run.message)
+        self._counts.events[run.name] += run.length
+
+    def _apply_at(self, allocator: Allocator, index: int, name: str, message: object) -> None:
+        place = f"events[{index}]"
+        if name not in READERS:
+            text = "holds no event that this sidecar knows; install matching versions"
+            raise WireError(pb.ERROR_CODE_PROTOCOL, place, text)
+        try:
+            self._apply_one(allocator, name, message)
+        except WireError as error:
+            raise error.below(f"{place}.{name}") from None
+
+    def _apply_one(self, allocator: Allocator, name: str, message: object) -> None:
+        event = READERS[name](message)
+        if isinstance(event, Outcomes):
+            _step(allocator, event.settle())
+            for reason, count in enumerate(np.bincount(event.reason).tolist()):
+                if count:
+                    self._counts.outcomes[_REASONS[reason]] += count
+        else:
+            _step(allocator, event)
+
+
+def _parse(data: bytes) -> pb.SessionRequest:
+    try:
+        return pb.SessionRequest.FromString(data)
+    except DecodeError:
+        message = f"{len(data)} bytes are no SessionRequest; send one in each message"
+        raise WireError(pb.ERROR_CODE_PROTOCOL, "", message) from None
+
+
+def _step(allocator: Allocator, event: Event, field: str = "") -> None:
+    """Apply an event; what is wrong is named by the wire's fields."""
+    try:
+        allocator.step(event)
+    except EventError as error:
+        # The core's events wrap these columns once more than the wire does.
+        name = error.field.removeprefix("holdings.").removeprefix("used.")
+        wrong = WireError(_CODES[error.kind], name, error.message)
+        raise (wrong.below(field) if field else wrong) from None

@@ -1,0 +1,104 @@
+"""The beginning of a session as the sidecar reads it: who calls, and the whole state in chunks."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from allocator.core import (
+    Event,
+    Options,
+    SetWeights,
+)
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import proto_types, validation
+from allocator.wire.decode import READERS, read_bindings, read_filters
+from allocator.wire.errors import WireError, refuse
+from allocator.wire.proto_types import each, part
+
+PROTOCOL_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """Who calls, and how its master set up its allocator."""
+
+    master_id: str
+    instance_id: str
+    instance_started_us: int
+    options: Options = field(default_factory=Options)
+    mesos_version: str = ""
+    module_version: str = ""
+
+
+# The beginning of a session.
+
+
+def read_hello(message: pb.Hello) -> Greeting:
+    """Read who calls.
+
+    Raises
+    ------
+    WireError
+        VERSION where the module speaks another version, else VALUE.
+    """
+    if message.protocol_version != PROTOCOL_VERSION:
+        spoken = f"is {message.protocol_version}; this sidecar speaks {PROTOCOL_VERSION}"
+        code = pb.ErrorCode.ERROR_CODE_VERSION
+        raise WireError(code, "protocol_version", f"{spoken}; install matching versions")
+    if not message.HasField("options"):
+        refuse("options", "is missing; say how the master set up its allocator")
+    return Greeting(
+        master_id=validation.text(message.master_id, "master_id"),
+        instance_id=validation.text(message.instance_id, "instance_id", empty=False),
+        instance_started_us=validation.integer(
+            message.instance_started_us, 0, 2**62, "instance_started_us"
+        ),
+        options=part(message.options, _read_options, "options"),
+        mesos_version=validation.text(message.mesos_version, "mesos_version"),
+        module_version=validation.text(message.module_version, "module_version"),
+    )
+
+
+def _read_options(message: pb.AllocatorOptions) -> Options:
+    interval = validation.time_ms(message.allocation_interval_ms, "allocation_interval_ms", least=1)
+    return Options(
+        allocation_interval_ms=interval,
+        fairness_excluded=validation.texts(
+            message.fairness_excluded_resource_names, "fairness_excluded_resource_names"
+        ),
+        filter_gpus=message.filter_gpu_resources,
+        region=validation.text(message.domain.region, "domain.region"),
+        minimum=tuple(each(message.minimum_any_of, proto_types.read_quantities, "minimum_any_of")),
+        recovery_timeout_ms=validation.time_ms(message.recovery_timeout_ms, "recovery_timeout_ms"),
+        agent_recovery_factor=validation.number(
+            message.agent_recovery_factor, "agent_recovery_factor", most=1.0
+        ),
+    )
+
+
+def read_snapshot(message: pb.SnapshotChunk) -> Iterator[tuple[str, Event]]:
+    """Read a chunk as events, each with the field it came from, in the order to apply them."""
+    if message.kinds or message.roles:
+        yield "", read_bindings(message)
+    if message.weights:
+        yield "", SetWeights(proto_types.read_weights(message.weights))
+    for index, quota in enumerate(message.quotas):
+        field = f"quotas[{index}]"
+        yield field, part(quota, proto_types.read_quota, field)
+    for index, framework in enumerate(message.frameworks):
+        field = f"frameworks[{index}]"
+        yield field, part(framework, READERS["add_framework"], field)
+    for index, agent in enumerate(message.agents):
+        field = f"agents[{index}]"
+        yield field, part(agent, READERS["add_agent"], field)
+    for field, read in _COLUMNS.items():
+        if message.HasField(field):
+            yield field, part(getattr(message, field), read, field)
+
+
+_COLUMNS: dict[Any, Callable[[Any], Any]] = {
+    "holdings": READERS["hold"],
+    "filters": read_filters,
+    "exclusions": READERS["exclusions"],
+    "whitelist": READERS["whitelist"],
+}
