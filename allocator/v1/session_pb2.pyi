@@ -245,6 +245,7 @@ class Hello(_message.Message):
     INSTANCE_STARTED_US_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     MODULE_VERSION_FIELD_NUMBER: _builtins.int
+    MESSAGE_BYTES_MAX_FIELD_NUMBER: _builtins.int
     protocol_version: _builtins.int
     """The version of this protocol that the module speaks: 1."""
     mesos_version: _builtins.str
@@ -257,6 +258,8 @@ class Hello(_message.Message):
     newer; it supersedes the other. A standby master must not open a session.
     """
     module_version: _builtins.str
+    message_bytes_max: _builtins.int
+    """The largest message the module reads; 0: 4 MiB. An answer that is larger comes in parts."""
     @_builtins.property
     def options(self) -> Global___AllocatorOptions: ...
     def __init__(
@@ -269,10 +272,11 @@ class Hello(_message.Message):
         instance_started_us: _builtins.int = ...,
         options: Global___AllocatorOptions | None = ...,
         module_version: _builtins.str = ...,
+        message_bytes_max: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["instance_id", b"instance_id", "instance_started_us", b"instance_started_us", "master_id", b"master_id", "mesos_version", b"mesos_version", "module_version", b"module_version", "options", b"options", "protocol_version", b"protocol_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["instance_id", b"instance_id", "instance_started_us", b"instance_started_us", "master_id", b"master_id", "mesos_version", b"mesos_version", "message_bytes_max", b"message_bytes_max", "module_version", b"module_version", "options", b"options", "protocol_version", b"protocol_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -286,12 +290,17 @@ class Welcome(_message.Message):
     SIDECAR_VERSION_FIELD_NUMBER: _builtins.int
     SIDECAR_ID_FIELD_NUMBER: _builtins.int
     MESSAGE_BYTES_MAX_FIELD_NUMBER: _builtins.int
+    KINDS_MAX_FIELD_NUMBER: _builtins.int
     protocol_version: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
     """Random, one per sidecar process."""
     message_bytes_max: _builtins.int
     """The largest message the sidecar reads."""
+    kinds_max: _builtins.int
+    """How many kinds the sidecar keeps apart. What the module meets beyond them it tells as rest
+    kinds (see Kind), so that no cluster is too odd for a session.
+    """
     def __init__(
         self,
         *,
@@ -299,10 +308,11 @@ class Welcome(_message.Message):
         sidecar_version: _builtins.str = ...,
         sidecar_id: _builtins.str = ...,
         message_bytes_max: _builtins.int = ...,
+        kinds_max: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message_bytes_max", b"message_bytes_max", "protocol_version", b"protocol_version", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kinds_max", b"kinds_max", "message_bytes_max", b"message_bytes_max", "protocol_version", b"protocol_version", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1087,7 +1097,9 @@ Global___Outcomes: _TypeAlias = Outcomes  # noqa: Y015
 
 @_typing.final
 class DecisionBatch(_message.Message):
-    """The answer to an EventBatch, also when there is nothing to decide."""
+    """The answer to an EventBatch, also when there is nothing to decide. A large one comes in parts,
+    one message each, with the same sequence and cycle; the module applies each part as it comes.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1095,6 +1107,7 @@ class DecisionBatch(_message.Message):
     CYCLE_FIELD_NUMBER: _builtins.int
     FIRST_DECISION_FIELD_NUMBER: _builtins.int
     GRANTS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """The EventBatch this answers: every event up to it is applied."""
     cycle: _builtins.int
@@ -1103,9 +1116,13 @@ class DecisionBatch(_message.Message):
     """Decisions are numbered consecutively within a session, from 1. Where the batch holds none, the
     number that the next one will have.
     """
+    more: _builtins.bool
+    """Another part of this answer follows."""
     @_builtins.property
-    def grants(self) -> _types_pb2.Holdings:
-        """Row i is decision first_decision + i: make an offer of these amounts."""
+    def grants(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Holdings]:
+        """Offers to make. Decisions that name the same kinds stand in one group; row i of a group that
+        `n` rows of this part stand before is decision first_decision + n + i.
+        """
 
     def __init__(
         self,
@@ -1113,11 +1130,12 @@ class DecisionBatch(_message.Message):
         sequence: _builtins.int = ...,
         cycle: _builtins.int = ...,
         first_decision: _builtins.int = ...,
-        grants: _types_pb2.Holdings | None = ...,
+        grants: _abc.Iterable[_types_pb2.Holdings] | None = ...,
+        more: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["grants", b"grants"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "first_decision", b"first_decision", "grants", b"grants", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "first_decision", b"first_decision", "grants", b"grants", "more", b"more", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

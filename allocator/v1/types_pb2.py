@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x61llocator/v1/types.proto\x12\x0c\x61llocator.v1\"\x83\x02\n\x0bReservation\x12,\n\x04type\x18\x01 \x01(\x0e\x32\x1e.allocator.v1.Reservation.Type\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x11\n\tprincipal\x18\x03 \x01(\t\x12\x35\n\x06labels\x18\x04 \x03(\x0b\x32%.allocator.v1.Reservation.LabelsEntry\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"?\n\x04Type\x12\x14\n\x10TYPE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bTYPE_STATIC\x10\x01\x12\x10\n\x0cTYPE_DYNAMIC\x10\x02\"\xe4\x01\n\x04\x44isk\x12)\n\x06source\x18\x01 \x01(\x0e\x32\x19.allocator.v1.Disk.Source\x12\x16\n\x0epersistence_id\x18\x02 \x01(\t\x12\x11\n\tsource_id\x18\x03 \x01(\t\x12\x0f\n\x07profile\x18\x04 \x01(\t\x12\x0e\n\x06\x61tomic\x18\x05 \x01(\x08\"e\n\x06Source\x12\x16\n\x12SOURCE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bSOURCE_PATH\x10\x01\x12\x10\n\x0cSOURCE_MOUNT\x10\x02\x12\x10\n\x0cSOURCE_BLOCK\x10\x03\x12\x0e\n\nSOURCE_RAW\x10\x04\"\xd4\x01\n\x04Kind\x12\x0c\n\x04kind\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12%\n\x04type\x18\x03 \x01(\x0e\x32\x17.allocator.v1.ValueType\x12/\n\x0creservations\x18\x04 \x03(\x0b\x32\x19.allocator.v1.Reservation\x12\x11\n\trevocable\x18\x05 \x01(\x08\x12\x0e\n\x06shared\x18\x06 \x01(\x08\x12\x13\n\x0bprovider_id\x18\x07 \x01(\t\x12 \n\x04\x64isk\x18\x08 \x01(\x0b\x32\x12.allocator.v1.Disk\"\'\n\x07\x41mounts\x12\x0c\n\x04kind\x18\x01 \x03(\r\x12\x0e\n\x06\x61mount\x18\x02 \x03(\x03\"*\n\nQuantities\x12\x0c\n\x04name\x18\x01 \x03(\t\x12\x0e\n\x06\x61mount\x18\x02 \x03(\x03\"X\n\x08Holdings\x12\x11\n\tframework\x18\x01 \x03(\r\x12\x0c\n\x04role\x18\x02 \x03(\r\x12\r\n\x05\x61gent\x18\x03 \x03(\r\x12\x0c\n\x04kind\x18\x04 \x03(\r\x12\x0e\n\x06\x61mount\x18\x05 \x03(\x03\"O\n\tAttribute\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12%\n\x04type\x18\x03 \x01(\x0e\x32\x17.allocator.v1.ValueType\"&\n\x06\x44omain\x12\x0e\n\x06region\x18\x01 \x01(\t\x12\x0c\n\x04zone\x18\x02 \x01(\t\"7\n\x0eUnavailability\x12\x10\n\x08start_ms\x18\x01 \x01(\x03\x12\x13\n\x0b\x64uration_ms\x18\x02 \x01(\x03\"\xb6\x02\n\x05\x41gent\x12\r\n\x05\x61gent\x18\x01 \x01(\r\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12\x10\n\x08hostname\x18\x03 \x01(\t\x12+\n\nattributes\x18\x04 \x03(\x0b\x32\x17.allocator.v1.Attribute\x12$\n\x06\x64omain\x18\x05 \x01(\x0b\x32\x14.allocator.v1.Domain\x12\x33\n\x0c\x63\x61pabilities\x18\x06 \x03(\x0e\x32\x1d.allocator.v1.AgentCapability\x12\'\n\x08\x63\x61pacity\x18\x07 \x01(\x0b\x32\x15.allocator.v1.Amounts\x12\x13\n\x0b\x64\x65\x61\x63tivated\x18\x08 \x01(\x08\x12\x34\n\x0eunavailability\x18\t \x01(\x0b\x32\x1c.allocator.v1.Unavailability\"J\n\x10MinimumResources\x12\x0c\n\x04role\x18\x01 \x01(\r\x12(\n\x06\x61ny_of\x18\x02 \x03(\x0b\x32\x18.allocator.v1.Quantities\"\xec\x02\n\tFramework\x12\x11\n\tframework\x18\x01 \x01(\r\x12\x14\n\x0c\x66ramework_id\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0c\n\x04user\x18\x04 \x01(\t\x12\x11\n\tprincipal\x18\x05 \x01(\t\x12\r\n\x05roles\x18\x06 \x03(\r\x12\x18\n\x10suppressed_roles\x18\x07 \x03(\r\x12\x37\n\x0c\x63\x61pabilities\x18\x08 \x03(\x0e\x32!.allocator.v1.FrameworkCapability\x12\x33\n\x06labels\x18\t \x03(\x0b\x32#.allocator.v1.Framework.LabelsEntry\x12/\n\x07minimum\x18\n \x03(\x0b\x32\x1e.allocator.v1.MinimumResources\x12\x10\n\x08inactive\x18\x0b \x01(\x08\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\"\n\x04Role\x12\x0c\n\x04role\x18\x01 \x01(\r\x12\x0c\n\x04path\x18\x02 \x01(\t\"&\n\x06Weight\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x01\"m\n\x05Quota\x12\x0c\n\x04role\x18\x01 \x01(\t\x12,\n\nguarantees\x18\x02 \x01(\x0b\x32\x18.allocator.v1.Quantities\x12(\n\x06limits\x18\x03 \x01(\x0b\x32\x18.allocator.v1.Quantities*~\n\tValueType\x12\x1a\n\x16VALUE_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11VALUE_TYPE_SCALAR\x10\x01\x12\x15\n\x11VALUE_TYPE_RANGES\x10\x02\x12\x12\n\x0eVALUE_TYPE_SET\x10\x03\x12\x13\n\x0fVALUE_TYPE_TEXT\x10\x04*\xd1\x01\n\x0f\x41gentCapability\x12 \n\x1c\x41GENT_CAPABILITY_UNSPECIFIED\x10\x00\x12\x1f\n\x1b\x41GENT_CAPABILITY_MULTI_ROLE\x10\x01\x12&\n\"AGENT_CAPABILITY_HIERARCHICAL_ROLE\x10\x02\x12+\n\'AGENT_CAPABILITY_RESERVATION_REFINEMENT\x10\x03\x12&\n\"AGENT_CAPABILITY_RESOURCE_PROVIDER\x10\x04*\xb9\x02\n\x13\x46rameworkCapability\x12$\n FRAMEWORK_CAPABILITY_UNSPECIFIED\x10\x00\x12,\n(FRAMEWORK_CAPABILITY_REVOCABLE_RESOURCES\x10\x01\x12&\n\"FRAMEWORK_CAPABILITY_GPU_RESOURCES\x10\x02\x12)\n%FRAMEWORK_CAPABILITY_SHARED_RESOURCES\x10\x03\x12#\n\x1f\x46RAMEWORK_CAPABILITY_MULTI_ROLE\x10\x04\x12/\n+FRAMEWORK_CAPABILITY_RESERVATION_REFINEMENT\x10\x05\x12%\n!FRAMEWORK_CAPABILITY_REGION_AWARE\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x61llocator/v1/types.proto\x12\x0c\x61llocator.v1\"\x83\x02\n\x0bReservation\x12,\n\x04type\x18\x01 \x01(\x0e\x32\x1e.allocator.v1.Reservation.Type\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x11\n\tprincipal\x18\x03 \x01(\t\x12\x35\n\x06labels\x18\x04 \x03(\x0b\x32%.allocator.v1.Reservation.LabelsEntry\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"?\n\x04Type\x12\x14\n\x10TYPE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bTYPE_STATIC\x10\x01\x12\x10\n\x0cTYPE_DYNAMIC\x10\x02\"\xe4\x01\n\x04\x44isk\x12)\n\x06source\x18\x01 \x01(\x0e\x32\x19.allocator.v1.Disk.Source\x12\x16\n\x0epersistence_id\x18\x02 \x01(\t\x12\x11\n\tsource_id\x18\x03 \x01(\t\x12\x0f\n\x07profile\x18\x04 \x01(\t\x12\x0e\n\x06\x61tomic\x18\x05 \x01(\x08\"e\n\x06Source\x12\x16\n\x12SOURCE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bSOURCE_PATH\x10\x01\x12\x10\n\x0cSOURCE_MOUNT\x10\x02\x12\x10\n\x0cSOURCE_BLOCK\x10\x03\x12\x0e\n\nSOURCE_RAW\x10\x04\"\xcf\x02\n\x04Kind\x12\x0c\n\x04kind\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12%\n\x04type\x18\x03 \x01(\x0e\x32\x17.allocator.v1.ValueType\x12/\n\x0creservations\x18\x04 \x03(\x0b\x32\x19.allocator.v1.Reservation\x12\x11\n\trevocable\x18\x05 \x01(\x08\x12\x0e\n\x06shared\x18\x06 \x01(\x08\x12\x13\n\x0bprovider_id\x18\x07 \x01(\t\x12 \n\x04\x64isk\x18\x08 \x01(\x0b\x32\x12.allocator.v1.Disk\x12\x15\n\rreserved_role\x18\t \x01(\t\x12\x19\n\x11reservation_depth\x18\n \x01(\r\x12$\n\x04\x66orm\x18\x0b \x01(\x0e\x32\x16.allocator.v1.DiskForm\x12\x13\n\x0bindivisible\x18\x0c \x01(\x08\x12\x0c\n\x04rest\x18\r \x01(\x08\"\'\n\x07\x41mounts\x12\x0c\n\x04kind\x18\x01 \x03(\r\x12\x0e\n\x06\x61mount\x18\x02 \x03(\x03\"*\n\nQuantities\x12\x0c\n\x04name\x18\x01 \x03(\t\x12\x0e\n\x06\x61mount\x18\x02 \x03(\x03\"X\n\x08Holdings\x12\x11\n\tframework\x18\x01 \x03(\r\x12\x0c\n\x04role\x18\x02 \x03(\r\x12\r\n\x05\x61gent\x18\x03 \x03(\r\x12\x0c\n\x04kind\x18\x04 \x03(\r\x12\x0e\n\x06\x61mount\x18\x05 \x03(\x03\"O\n\tAttribute\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12%\n\x04type\x18\x03 \x01(\x0e\x32\x17.allocator.v1.ValueType\"&\n\x06\x44omain\x12\x0e\n\x06region\x18\x01 \x01(\t\x12\x0c\n\x04zone\x18\x02 \x01(\t\"7\n\x0eUnavailability\x12\x10\n\x08start_ms\x18\x01 \x01(\x03\x12\x13\n\x0b\x64uration_ms\x18\x02 \x01(\x03\"\xb6\x02\n\x05\x41gent\x12\r\n\x05\x61gent\x18\x01 \x01(\r\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12\x10\n\x08hostname\x18\x03 \x01(\t\x12+\n\nattributes\x18\x04 \x03(\x0b\x32\x17.allocator.v1.Attribute\x12$\n\x06\x64omain\x18\x05 \x01(\x0b\x32\x14.allocator.v1.Domain\x12\x33\n\x0c\x63\x61pabilities\x18\x06 \x03(\x0e\x32\x1d.allocator.v1.AgentCapability\x12\'\n\x08\x63\x61pacity\x18\x07 \x01(\x0b\x32\x15.allocator.v1.Amounts\x12\x13\n\x0b\x64\x65\x61\x63tivated\x18\x08 \x01(\x08\x12\x34\n\x0eunavailability\x18\t \x01(\x0b\x32\x1c.allocator.v1.Unavailability\"J\n\x10MinimumResources\x12\x0c\n\x04role\x18\x01 \x01(\r\x12(\n\x06\x61ny_of\x18\x02 \x03(\x0b\x32\x18.allocator.v1.Quantities\"\xec\x02\n\tFramework\x12\x11\n\tframework\x18\x01 \x01(\r\x12\x14\n\x0c\x66ramework_id\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0c\n\x04user\x18\x04 \x01(\t\x12\x11\n\tprincipal\x18\x05 \x01(\t\x12\r\n\x05roles\x18\x06 \x03(\r\x12\x18\n\x10suppressed_roles\x18\x07 \x03(\r\x12\x37\n\x0c\x63\x61pabilities\x18\x08 \x03(\x0e\x32!.allocator.v1.FrameworkCapability\x12\x33\n\x06labels\x18\t \x03(\x0b\x32#.allocator.v1.Framework.LabelsEntry\x12/\n\x07minimum\x18\n \x03(\x0b\x32\x1e.allocator.v1.MinimumResources\x12\x10\n\x08inactive\x18\x0b \x01(\x08\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\"\n\x04Role\x12\x0c\n\x04role\x18\x01 \x01(\r\x12\x0c\n\x04path\x18\x02 \x01(\t\"&\n\x06Weight\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x01\"m\n\x05Quota\x12\x0c\n\x04role\x18\x01 \x01(\t\x12,\n\nguarantees\x18\x02 \x01(\x0b\x32\x18.allocator.v1.Quantities\x12(\n\x06limits\x18\x03 \x01(\x0b\x32\x18.allocator.v1.Quantities*~\n\tValueType\x12\x1a\n\x16VALUE_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11VALUE_TYPE_SCALAR\x10\x01\x12\x15\n\x11VALUE_TYPE_RANGES\x10\x02\x12\x12\n\x0eVALUE_TYPE_SET\x10\x03\x12\x13\n\x0fVALUE_TYPE_TEXT\x10\x04*\x8c\x01\n\x08\x44iskForm\x12\x19\n\x15\x44ISK_FORM_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x44ISK_FORM_PATH\x10\x01\x12\x13\n\x0f\x44ISK_FORM_MOUNT\x10\x02\x12\x13\n\x0f\x44ISK_FORM_BLOCK\x10\x03\x12\x11\n\rDISK_FORM_RAW\x10\x04\x12\x14\n\x10\x44ISK_FORM_VOLUME\x10\x05*\xd1\x01\n\x0f\x41gentCapability\x12 \n\x1c\x41GENT_CAPABILITY_UNSPECIFIED\x10\x00\x12\x1f\n\x1b\x41GENT_CAPABILITY_MULTI_ROLE\x10\x01\x12&\n\"AGENT_CAPABILITY_HIERARCHICAL_ROLE\x10\x02\x12+\n\'AGENT_CAPABILITY_RESERVATION_REFINEMENT\x10\x03\x12&\n\"AGENT_CAPABILITY_RESOURCE_PROVIDER\x10\x04*\xb9\x02\n\x13\x46rameworkCapability\x12$\n FRAMEWORK_CAPABILITY_UNSPECIFIED\x10\x00\x12,\n(FRAMEWORK_CAPABILITY_REVOCABLE_RESOURCES\x10\x01\x12&\n\"FRAMEWORK_CAPABILITY_GPU_RESOURCES\x10\x02\x12)\n%FRAMEWORK_CAPABILITY_SHARED_RESOURCES\x10\x03\x12#\n\x1f\x46RAMEWORK_CAPABILITY_MULTI_ROLE\x10\x04\x12/\n+FRAMEWORK_CAPABILITY_RESERVATION_REFINEMENT\x10\x05\x12%\n!FRAMEWORK_CAPABILITY_REGION_AWARE\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,12 +35,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESERVATION_LABELSENTRY']._serialized_options = b'8\001'
   _globals['_FRAMEWORK_LABELSENTRY']._loaded_options = None
   _globals['_FRAMEWORK_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_VALUETYPE']._serialized_start=2046
-  _globals['_VALUETYPE']._serialized_end=2172
-  _globals['_AGENTCAPABILITY']._serialized_start=2175
-  _globals['_AGENTCAPABILITY']._serialized_end=2384
-  _globals['_FRAMEWORKCAPABILITY']._serialized_start=2387
-  _globals['_FRAMEWORKCAPABILITY']._serialized_end=2700
+  _globals['_VALUETYPE']._serialized_start=2169
+  _globals['_VALUETYPE']._serialized_end=2295
+  _globals['_DISKFORM']._serialized_start=2298
+  _globals['_DISKFORM']._serialized_end=2438
+  _globals['_AGENTCAPABILITY']._serialized_start=2441
+  _globals['_AGENTCAPABILITY']._serialized_end=2650
+  _globals['_FRAMEWORKCAPABILITY']._serialized_start=2653
+  _globals['_FRAMEWORKCAPABILITY']._serialized_end=2966
   _globals['_RESERVATION']._serialized_start=43
   _globals['_RESERVATION']._serialized_end=302
   _globals['_RESERVATION_LABELSENTRY']._serialized_start=192
@@ -52,31 +54,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DISK_SOURCE']._serialized_start=432
   _globals['_DISK_SOURCE']._serialized_end=533
   _globals['_KIND']._serialized_start=536
-  _globals['_KIND']._serialized_end=748
-  _globals['_AMOUNTS']._serialized_start=750
-  _globals['_AMOUNTS']._serialized_end=789
-  _globals['_QUANTITIES']._serialized_start=791
-  _globals['_QUANTITIES']._serialized_end=833
-  _globals['_HOLDINGS']._serialized_start=835
-  _globals['_HOLDINGS']._serialized_end=923
-  _globals['_ATTRIBUTE']._serialized_start=925
-  _globals['_ATTRIBUTE']._serialized_end=1004
-  _globals['_DOMAIN']._serialized_start=1006
-  _globals['_DOMAIN']._serialized_end=1044
-  _globals['_UNAVAILABILITY']._serialized_start=1046
-  _globals['_UNAVAILABILITY']._serialized_end=1101
-  _globals['_AGENT']._serialized_start=1104
-  _globals['_AGENT']._serialized_end=1414
-  _globals['_MINIMUMRESOURCES']._serialized_start=1416
-  _globals['_MINIMUMRESOURCES']._serialized_end=1490
-  _globals['_FRAMEWORK']._serialized_start=1493
-  _globals['_FRAMEWORK']._serialized_end=1857
+  _globals['_KIND']._serialized_end=871
+  _globals['_AMOUNTS']._serialized_start=873
+  _globals['_AMOUNTS']._serialized_end=912
+  _globals['_QUANTITIES']._serialized_start=914
+  _globals['_QUANTITIES']._serialized_end=956
+  _globals['_HOLDINGS']._serialized_start=958
+  _globals['_HOLDINGS']._serialized_end=1046
+  _globals['_ATTRIBUTE']._serialized_start=1048
+  _globals['_ATTRIBUTE']._serialized_end=1127
+  _globals['_DOMAIN']._serialized_start=1129
+  _globals['_DOMAIN']._serialized_end=1167
+  _globals['_UNAVAILABILITY']._serialized_start=1169
+  _globals['_UNAVAILABILITY']._serialized_end=1224
+  _globals['_AGENT']._serialized_start=1227
+  _globals['_AGENT']._serialized_end=1537
+  _globals['_MINIMUMRESOURCES']._serialized_start=1539
+  _globals['_MINIMUMRESOURCES']._serialized_end=1613
+  _globals['_FRAMEWORK']._serialized_start=1616
+  _globals['_FRAMEWORK']._serialized_end=1980
   _globals['_FRAMEWORK_LABELSENTRY']._serialized_start=192
   _globals['_FRAMEWORK_LABELSENTRY']._serialized_end=237
-  _globals['_ROLE']._serialized_start=1859
-  _globals['_ROLE']._serialized_end=1893
-  _globals['_WEIGHT']._serialized_start=1895
-  _globals['_WEIGHT']._serialized_end=1933
-  _globals['_QUOTA']._serialized_start=1935
-  _globals['_QUOTA']._serialized_end=2044
+  _globals['_ROLE']._serialized_start=1982
+  _globals['_ROLE']._serialized_end=2016
+  _globals['_WEIGHT']._serialized_start=2018
+  _globals['_WEIGHT']._serialized_end=2056
+  _globals['_QUOTA']._serialized_start=2058
+  _globals['_QUOTA']._serialized_end=2167
 # @@protoc_insertion_point(module_scope)

@@ -56,6 +56,30 @@ VALUE_TYPE_TEXT: ValueType.ValueType  # 4
 """Attributes only."""
 Global___ValueType: _TypeAlias = ValueType  # noqa: Y015
 
+class _DiskForm:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DiskFormEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DiskForm.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DISK_FORM_UNSPECIFIED: _DiskForm.ValueType  # 0
+    DISK_FORM_PATH: _DiskForm.ValueType  # 1
+    DISK_FORM_MOUNT: _DiskForm.ValueType  # 2
+    DISK_FORM_BLOCK: _DiskForm.ValueType  # 3
+    DISK_FORM_RAW: _DiskForm.ValueType  # 4
+    DISK_FORM_VOLUME: _DiskForm.ValueType  # 5
+
+class DiskForm(_DiskForm, metaclass=_DiskFormEnumTypeWrapper):
+    """What a disk is beside an amount of space."""
+
+DISK_FORM_UNSPECIFIED: DiskForm.ValueType  # 0
+DISK_FORM_PATH: DiskForm.ValueType  # 1
+DISK_FORM_MOUNT: DiskForm.ValueType  # 2
+DISK_FORM_BLOCK: DiskForm.ValueType  # 3
+DISK_FORM_RAW: DiskForm.ValueType  # 4
+DISK_FORM_VOLUME: DiskForm.ValueType  # 5
+Global___DiskForm: _TypeAlias = DiskForm  # noqa: Y015
+
 class _AgentCapability:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -223,7 +247,9 @@ Global___Disk: _TypeAlias = Disk  # noqa: Y015
 
 @_typing.final
 class Kind(_message.Message):
-    """A kind is everything that must be equal for two resource amounts to be added up."""
+    """A kind is what decisions need to know of a resource: two amounts that are alike in it add up,
+    whatever labels, principals, ids of volumes or providers their objects carry.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -235,18 +261,40 @@ class Kind(_message.Message):
     SHARED_FIELD_NUMBER: _builtins.int
     PROVIDER_ID_FIELD_NUMBER: _builtins.int
     DISK_FIELD_NUMBER: _builtins.int
+    RESERVED_ROLE_FIELD_NUMBER: _builtins.int
+    RESERVATION_DEPTH_FIELD_NUMBER: _builtins.int
+    FORM_FIELD_NUMBER: _builtins.int
+    INDIVISIBLE_FIELD_NUMBER: _builtins.int
+    REST_FIELD_NUMBER: _builtins.int
     kind: _builtins.int
     name: _builtins.str
     type: Global___ValueType.ValueType
     revocable: _builtins.bool
     shared: _builtins.bool
     provider_id: _builtins.str
+    """Going away: decisions do not depend on it."""
+    reserved_role: _builtins.str
+    """The role that it is reserved to, the last of its stack; empty: unreserved."""
+    reservation_depth: _builtins.int
+    """How many reservations are stacked; more than one is for frameworks that know
+    RESERVATION_REFINEMENT.
+    """
+    form: Global___DiskForm.ValueType
+    """What form of disk it is: PATH, MOUNT, BLOCK, RAW or VOLUME (persistent)."""
+    indivisible: _builtins.bool
+    """Offered whole or not at all: all that there is of the kind on an agent."""
+    rest: _builtins.bool
+    """The rest: resources of this name whose kinds are too many to be kept apart. Offered whole; the
+    module gives of it what the framework may have in the role, and says how much that was.
+    """
     @_builtins.property
     def reservations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Reservation]:
-        """Empty: unreserved."""
+        """Going away: see reserved_role, reservation_depth."""
 
     @_builtins.property
-    def disk(self) -> Global___Disk: ...
+    def disk(self) -> Global___Disk:
+        """Going away: see form, indivisible."""
+
     def __init__(
         self,
         *,
@@ -258,10 +306,15 @@ class Kind(_message.Message):
         shared: _builtins.bool = ...,
         provider_id: _builtins.str = ...,
         disk: Global___Disk | None = ...,
+        reserved_role: _builtins.str = ...,
+        reservation_depth: _builtins.int = ...,
+        form: Global___DiskForm.ValueType = ...,
+        indivisible: _builtins.bool = ...,
+        rest: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["disk", b"disk"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["disk", b"disk", "kind", b"kind", "name", b"name", "provider_id", b"provider_id", "reservations", b"reservations", "revocable", b"revocable", "shared", b"shared", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["disk", b"disk", "form", b"form", "indivisible", b"indivisible", "kind", b"kind", "name", b"name", "provider_id", b"provider_id", "reservation_depth", b"reservation_depth", "reservations", b"reservations", "reserved_role", b"reserved_role", "rest", b"rest", "revocable", b"revocable", "shared", b"shared", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

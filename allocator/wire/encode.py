@@ -18,5 +18,5 @@ def write_decisions(sequence: int, decisions: Decisions) -> pb.DecisionBatch:
             decisions.kind,
             decisions.amount,
         )
-        answer.grants.CopyFrom(proto_types.write_holdings(grants))
+        answer.grants.append(proto_types.write_holdings(grants))
     return answer

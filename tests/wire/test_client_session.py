@@ -28,9 +28,7 @@ def streaming(sequence: int = 0) -> ModuleSession:
 def decisions(sequence: int, cycle: int = 0, first: int = 1, rows: int = 0) -> pb.SessionResponse:
     batch = pb.DecisionBatch(sequence=sequence, cycle=cycle, first_decision=first)
     for _ in range(rows):
-        batch.grants.framework.append(1)
-        batch.grants.role.append(1)
-        batch.grants.agent.append(1)
+        batch.grants.add(framework=[1], role=[1], agent=[1])
     return pb.SessionResponse(decisions=batch)
 
 
@@ -88,7 +86,7 @@ BAD_ANSWERS = [
     (
         pb.SessionResponse(
             decisions=pb.DecisionBatch(
-                sequence=12, cycle=1, first_decision=1, grants=Holdings(framework=[1])
+                sequence=12, cycle=1, first_decision=1, grants=[Holdings(framework=[1])]
             )
         ),
         "grants.role: has 0 entries",

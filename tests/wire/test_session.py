@@ -225,7 +225,7 @@ def test_a_policy_that_fails_ends_no_session():
     (answer,) = session.receive(
         pb.SessionRequest(events=pb.EventBatch(sequence=5, clock_ms=1, cycle=True))
     )
-    assert len(answer.decisions.grants.agent) == 2
+    assert len(answer.decisions.grants[0].agent) == 2
     assert counts.policy_errors == 1
     assert counts.policy_error == "ZeroDivisionError: a defect"
 

@@ -288,7 +288,10 @@ def read_decisions(message: pb.DecisionBatch) -> Decisions:
         Where the columns do not make rows, or an amount is out of range. Whether the handles are
         bound is for the module's books to say.
     """
-    grants = proto_types.part(message.grants, proto_types.read_holdings, "grants")
+    whole = types.Holdings()
+    for group in message.grants:
+        whole.MergeFrom(group)
+    grants = proto_types.part(whole, proto_types.read_holdings, "grants")
     return Decisions(
         cycle=message.cycle,
         first_decision=message.first_decision,
