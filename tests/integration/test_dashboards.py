@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocator.core import Release, SetQuota
+from allocator.core import AddFramework, FrameworkInfo, Release, SetQuota
 from allocator.v1 import session_pb2
 from tests.integration.scraped import DEPLOY
 from tests.integration.test_metrics import rows_of
@@ -48,6 +48,8 @@ def test_a_panel_says_what_to_make_of_it(board):
 
 
 def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):
+    known = FrameworkInfo("id-9", name="app 9", labels={"allocator.demand": "cpus:1"})
+    sidecar.module.batch(AddFramework(9, known, (1,)))
     sidecar.module.batch(
         SetQuota("eng", {"cpus": 1000, "mem": 1_024_000}, {"cpus": 8000, "mem": 8_192_000})
     )
