@@ -3,10 +3,10 @@
 import pytest
 
 from allocator.core import BeginRecovery, SetQuota
-from tests.conformance.amounts import provided, resources, revocable
 from tests.conformance.mesos import mesos
-from tests.conformance.nouns import total
-from tests.conformance.world import DAY_S, World
+from tests.world.amounts import provided, resources, revocable
+from tests.world.nouns import total
+from tests.world.world import DAY_S, World
 
 
 @mesos("AddAgentWithUnknownFrameworkAndMaintenance", "MESOS-10109")

@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from tests.conformance.amounts import (
+from tests.conformance.mesos import mesos
+from tests.world.amounts import (
     reserved,
     reserved_to,
     resources,
@@ -10,8 +11,7 @@ from tests.conformance.amounts import (
     unreserved,
     volume,
 )
-from tests.conformance.mesos import mesos
-from tests.conformance.world import World
+from tests.world.world import World
 
 SHARED = ("SHARED_RESOURCES",)
 

@@ -4,10 +4,10 @@ import pytest
 
 from allocator.core import AMOUNT_MAX, EventError, parse_quantities
 from allocator.core.quota import bounds_of, quota_tree
-from tests.conformance.amounts import mount_disk, reserved, resources, revocable, volume
 from tests.conformance.mesos import mesos
-from tests.conformance.nouns import total
-from tests.conformance.world import World
+from tests.world.amounts import mount_disk, reserved, resources, revocable, volume
+from tests.world.nouns import total
+from tests.world.world import World
 
 HALF = "cpus:1;mem:512"
 FULL = "cpus:2;mem:1024"

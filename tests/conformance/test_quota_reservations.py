@@ -3,10 +3,10 @@
 import pytest
 
 from allocator.core import EventError
-from tests.conformance.amounts import reserved, resources
 from tests.conformance.mesos import mesos
-from tests.conformance.nouns import total
-from tests.conformance.world import DAY_S, World
+from tests.world.amounts import reserved, resources
+from tests.world.nouns import total
+from tests.world.world import DAY_S, World
 
 ONE = "cpus:1;mem:1024"
 BOTH = pytest.mark.parametrize("by", ["static", "dynamic"])

@@ -44,8 +44,8 @@ from allocator.core import (
     parse_quantities,
 )
 from allocator.policies import build
-from tests.conformance.amounts import Amounts, Text, resources
-from tests.conformance.nouns import Agent, Framework, Offer
+from tests.world.amounts import Amounts, Text, resources
+from tests.world.nouns import Agent, Framework, Offer
 
 MODERN_AGENT = frozenset(
     {"MULTI_ROLE", "HIERARCHICAL_ROLE", "RESERVATION_REFINEMENT", "RESOURCE_PROVIDER"}
