@@ -127,6 +127,7 @@ class CoreLoop:
         )
         self._sidecar = Sidecar(self._new_allocator, config.settings(), welcome)
         self._ports: dict[int, SessionStream] = {}
+        self._mended_told: dict[int, int] = {}
         self._policy_errors = 0
         self._draining = False
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -271,6 +272,7 @@ class CoreLoop:
                 self._record(request_record, port.number, data)
                 self._deliver(self._sidecar.receive(port.number, data))
                 self._tell_of_policy()
+                self._tell_of_mended(port.number)
         finally:
             port.message_done()
 
@@ -279,6 +281,7 @@ class CoreLoop:
             code = error.code if error else pb.ERROR_CODE_UNSPECIFIED
             self._record(closed_record, port.number, code)
             self._deliver(self._sidecar.close(port.number, error))
+        self._mended_told.pop(port.number, None)
         if self._ports.pop(port.number, None):
             _log.info("session closed", session=port.number)
         port.end(GRACE_S)
@@ -308,6 +311,15 @@ class CoreLoop:
         if counts.policy_errors != self._policy_errors:
             self._policy_errors = counts.policy_errors
             _log.error("the policy failed; DRF decided", error=counts.policy_error)
+
+    def _tell_of_mended(self, number: int) -> None:
+        """Log each field of which something was put right, once in a session."""
+        session = self._sidecar.sessions.get(number)
+        told = self._mended_told.get(number, 0)
+        if session and len(session.mended) > told:
+            for field, text in list(session.mended.items())[told:]:
+                _log.warning("a value was mended", session=number, field=field, message=text)
+            self._mended_told[number] = len(session.mended)
 
     def _operate(self, event: OperatorEvent) -> None:
         self._record(operator_record, event)
