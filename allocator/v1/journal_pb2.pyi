@@ -126,6 +126,7 @@ class JournalStart(_message.Message):
     LIMITS_OF_ROLES_FIELD_NUMBER: _builtins.int
     FILE_FIELD_NUMBER: _builtins.int
     RECORDS_BEFORE_FIELD_NUMBER: _builtins.int
+    WELCOME_FIELD_NUMBER: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
     seed: _builtins.int
@@ -152,6 +153,10 @@ class JournalStart(_message.Message):
     def limits_of_roles(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Quota]:
         """Limits that operators set on roles, beside those of the master's quotas."""
 
+    @_builtins.property
+    def welcome(self) -> _session_pb2.Welcome:
+        """What modules are told."""
+
     def __init__(
         self,
         *,
@@ -171,10 +176,11 @@ class JournalStart(_message.Message):
         limits_of_roles: _abc.Iterable[_types_pb2.Quota] | None = ...,
         file: _builtins.int = ...,
         records_before: _builtins.int = ...,
+        welcome: _session_pb2.Welcome | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "policy", b"policy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "policy", b"policy", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraints", b"constraints", "demands", b"demands", "file", b"file", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "limits", b"limits", "limits_of_roles", b"limits_of_roles", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "policy", b"policy", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraints", b"constraints", "demands", b"demands", "file", b"file", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "limits", b"limits", "limits_of_roles", b"limits_of_roles", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "policy", b"policy", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from allocator.core.checkpoint import CheckpointError, Column
+from allocator.core.checkpoint import CheckpointError, Column, Detached, shred
 from allocator.core.checkpoint.columns import Array
 from allocator.v1 import journal_pb2
 
@@ -50,13 +50,11 @@ def _plain(root: Column) -> Iterator[bytes | memoryview]:
     for array in arrays:
         if array.size:
             little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-            view = memoryview(little.reshape(-1).view(np.uint8))
+            view = little.reshape(-1).data.cast("B")
             yield from (view[at : at + _PIECE] for at in range(0, len(view), _PIECE))
 
 
-def _write_column(
-    column: Column, message: journal_pb2.JournalColumn, arrays: list[Array]
-) -> None:
+def _write_column(column: Column, message: journal_pb2.JournalColumn, arrays: list[Array]) -> None:
     message.kind = column.kind
     message.count = column.count
     message.texts.extend(column.texts)
@@ -66,6 +64,12 @@ def _write_column(
         arrays.append(array)
     for part in column.parts:
         _write_column(part, message.parts.add(), arrays)
+
+
+def head(start: journal_pb2.JournalRecord, kept: Detached) -> Iterator[journal_pb2.JournalRecord]:
+    """Make the records that a file begins with, one after the other as they are asked for."""
+    yield start
+    yield from write_checkpoint(shred(kept.value))
 
 
 def mark(root: Column) -> Mark:
@@ -211,5 +215,5 @@ def _read_array(message: journal_pb2.JournalArray, plain: _Plain, end: Mark) -> 
     _check_size(math.prod(message.shape) * dtype.itemsize, end)
     array = np.empty(tuple(message.shape), dtype)
     if array.size:
-        plain.fill(memoryview(array.reshape(-1).view(np.uint8)))
+        plain.fill(array.reshape(-1).data.cast("B"))
     return array.astype(dtype.newbyteorder("="), copy=False)

@@ -1,6 +1,6 @@
 """What a checkpoint costs: the time that the core waits, and what the writing thread does.
 
-    python tests/bench/bench_checkpoint.py [AGENTS FRAMEWORKS HOLDINGS FILTERS]
+python tests/bench/bench_checkpoint.py [AGENTS FRAMEWORKS HOLDINGS FILTERS]
 """
 
 import sys
@@ -23,9 +23,10 @@ _T = TypeVar("_T")
 
 
 def measured(name: str, work: Callable[[], _T]) -> _T:
-    begun_s = time.perf_counter()
+    begun_s, begun_cpu_s = time.perf_counter(), time.thread_time()
     result = work()
-    print(f"{name:28} {1000 * (time.perf_counter() - begun_s):10.1f} ms")
+    took_s, cpu_s = time.perf_counter() - begun_s, time.thread_time() - begun_cpu_s
+    print(f"{name:28} {1000 * took_s:10.1f} ms, of the processor {1000 * cpu_s:10.1f} ms")
     return result
 
 

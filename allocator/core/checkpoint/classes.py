@@ -45,7 +45,7 @@ def declared(kind: type) -> tuple[str, ...] | None:
 
 def names_of(value: object) -> tuple[str, ...]:
     """Attributes of an object that are kept."""
-    kind = type(value)
+    kind: Any = type(value)
     if not is_ours(kind) or not (declared(kind) or hasattr(value, "__dict__")):
         raise CheckpointError(f"{kind.__module__}.{kind.__qualname__} is nothing that can be kept")
     own = declared(kind)

@@ -24,7 +24,7 @@ class Detached:
         self.value = self._copy(value)
 
     def _copy(self, value: Any) -> Any:  # noqa: ANN401
-        kind = type(value)
+        kind: Any = type(value)
         if kind is np.ndarray:
             self.nbytes += value.nbytes
             return value.copy()

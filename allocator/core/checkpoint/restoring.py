@@ -51,7 +51,7 @@ def restore(column: Column, like: _Value) -> _Value:
 
 def _collect(value: Any, examples: dict[type, object]) -> None:  # noqa: ANN401
     """Find one object of each class that stands in attributes of another one."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind is tuple:
         for each in value:
             _collect(each, examples)
@@ -137,7 +137,7 @@ class _Reader:
                 setattr(each, name, getattr(example, name))
         return made
 
-    def _class(self, title: str, names: list[str]) -> type:
+    def _class(self, title: str, names: list[str]) -> Any:  # noqa: ANN401
         """Find a class by its name: one of this package that is loaded, and has these fields."""
         module, _, name = title.partition(":")
         kind = getattr(sys.modules.get(module), name, None)
@@ -166,7 +166,7 @@ def _places(column: Column, size: int) -> list[int]:
     (array,) = column.arrays
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise CheckpointError(f"a column of {column.kind} holds {array.dtype}")
-    if len(array) and not (0 <= array.min() and array.max() < size):
+    if len(array) and not (array.min() >= 0 and array.max() < size):
         raise CheckpointError(f"a column of {column.kind} names what it does not hold")
     return array.tolist()
 

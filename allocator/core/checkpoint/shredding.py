@@ -46,7 +46,8 @@ def _mixed(values: list[Any], kinds: list[type]) -> Column:
 
 
 def _objects(values: list[Any]) -> Column:
-    kind, names = type(values[0]), names_of(values[0])
+    kind: Any = type(values[0])
+    names = names_of(values[0])
     if declared(kind) is None and any(names_of(value) != names for value in values):
         raise CheckpointError(f"objects of {kind.__qualname__} have different attributes")
     title = f"{kind.__module__}:{kind.__qualname__}"
