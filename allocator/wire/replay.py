@@ -172,7 +172,9 @@ class Replay:
         if mark(shred(sidecar.kept())) == end:
             return True
         self.found.checkpoints_differing += 1
-        self._tell(f"the state before record {self._done + 1} of sidecar {self._sidecar_id}")
+        self._tell(
+            f"the state before record {self._done + 1} of sidecar {self._sidecar_id} differs"
+        )
         return False
 
     def _restore(self, start: journal_pb2.JournalStart, pieces: list[bytes], end: Mark) -> Sidecar:
@@ -199,10 +201,14 @@ class Replay:
             self._compare(record)
             return []
         if self._unchecked and self._check:
-            self._differ("though it had no answer then")
+            self._differ("from then, when there was none")
         counts = sidecar.counts
         before = counts.sessions_opened, counts.cycles, counts.decisions
-        answers = _tell(sidecar, record)
+        try:
+            answers = _tell(sidecar, record)
+        except JournalError:
+            self._sidecar = None
+            raise
         self._count(counts, before, len(answers))
         self._unchecked = answers
         return [Replayed(session, response) for session, response in answers]
@@ -225,7 +231,7 @@ class Replay:
     def _differ(self, how: str) -> None:
         self.found.differing += 1
         place = f"record {self._done - 1} of sidecar {self._sidecar_id}"
-        self._tell(f"the answer to {place}, {_in_words(self._unchecked)}, {how}")
+        self._tell(f"the answer to {place}, {_in_words(self._unchecked)}, differs {how}")
         self._unchecked = []
 
     def _tell(self, what: str) -> None:
