@@ -6,8 +6,10 @@ module then begins again with a new stream and a new snapshot.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from enum import Enum
 from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -52,6 +54,9 @@ _CODES = {
     "books": pb.ERROR_CODE_BOOKS,
     "limit": pb.ERROR_CODE_LIMIT,
 }
+
+KeptSession: TypeAlias = tuple[str, int, int, tuple[Any, ...] | None]
+"""State, sequence, clock and greeting, as plain values."""
 
 _REASONS = [
     name.removeprefix("OUTCOME_REASON_").lower()
@@ -146,6 +151,25 @@ class SidecarSession:
         self._counts.errors[name] += 1
         self._counts.sessions_closed[name] += 1
         return [pb.SessionResponse(error=error.to_message(self.sequence))]
+
+    def kept(self) -> KeptSession:
+        """What a checkpoint has to say of the session."""
+        greeting = self.greeting
+        who = tuple(getattr(greeting, each.name) for each in fields(Greeting)) if greeting else None
+        return self.state.value, self.sequence, self.clock_ms, who
+
+    def resume(self, kept: KeptSession, allocator: Allocator | None) -> None:
+        """Go on from a checkpoint; the allocator is its bearer's.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Where the checkpoint says nothing that can be.
+        """
+        state, self.sequence, self.clock_ms, who = kept
+        self.state = State(state)
+        self.greeting = None if who is None else Greeting(*who)
+        self._allocator = allocator
 
     def _take(self, request: pb.SessionRequest) -> list[pb.SessionResponse]:
         said: str = request.WhichOneof("message") or "nothing that this sidecar knows"

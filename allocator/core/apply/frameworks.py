@@ -184,7 +184,7 @@ def activate_framework(state: State, event: ActivateFramework) -> None:
     state.frameworks.active[event.framework] = event.active
     state.clients.version += 1
     if not event.active:
-        for client in state.frameworks.clients[event.framework]:
+        for client in sorted(state.frameworks.clients[event.framework]):
             state.filters.drop_client(client)
 
 
@@ -225,7 +225,7 @@ def request(state: State, event: Request) -> None:
         state.frameworks.request.pop(event.framework, None)
     else:
         state.frameworks.request[event.framework] = stated
-    for client in state.frameworks.clients[event.framework]:
+    for client in sorted(state.frameworks.clients[event.framework]):
         refresh_client(state, client)
 
 

@@ -179,9 +179,12 @@ class JournalSection(Section):
     bytes_max: Annotated[int, Field(ge=MIB, le=2**50)] = Field(
         GIB,
         description=(
-            "Size in bytes at which the file is renamed to PATH.1, in place of the one before,"
-            " and a new one begun."
+            "Size in bytes at which a new file is begun and this one renamed to PATH.1. Where twice"
+            " what a file begins with is more, that counts."
         ),
+    )
+    files: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        2, description="Files that are kept: PATH, PATH.1 and so on; the oldest go."
     )
 
 
