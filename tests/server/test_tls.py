@@ -91,7 +91,9 @@ def test_files_that_do_not_are_named(pems, cert, key, ca, part, said):
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "allocator", *words]
     env = dict(os.environ)
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=env)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env=env
+    )
 
 
 @pytest.mark.parametrize("command", ["check-config", "serve"])
