@@ -20,6 +20,7 @@ from allocator.server.config.checks import (
     spec_that_builds,
     target,
 )
+from allocator.server.tls import find_problem
 
 GIB = 2**30
 MIB = 2**20
@@ -71,13 +72,13 @@ class ListenSection(Section):
 
     @model_validator(mode="after")
     def check_tls(self) -> "ListenSection":
-        """A key without a certificate secures nothing, and the other way round."""
-        if self.tls_cert and not self.tls_key:
-            refuse_at("tls_key", "is missing while tls_cert is given; give both, or neither")
-        if self.tls_key and not self.tls_cert:
-            refuse_at("tls_cert", "is missing while tls_key is given; give both, or neither")
-        if self.tls_client_ca and not self.tls_cert:
+        """The files are what they are named as, and belong together."""
+        if self.tls_client_ca and not (self.tls_cert or self.tls_key):
             refuse_at("tls_client_ca", "needs tls_cert and tls_key; give them, or leave it empty")
+        problem = find_problem(self.tls_cert, self.tls_key, self.tls_client_ca)
+        if problem:
+            key = {"cert": "tls_cert", "key": "tls_key", "ca": "tls_client_ca"}[problem.part]
+            refuse_at(key, problem.message)
         return self
 
 
