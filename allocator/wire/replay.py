@@ -9,6 +9,7 @@ from allocator.v1 import session_pb2 as pb
 from allocator.wire.errors import WireError
 from allocator.wire.journal import JournalError, read_start
 from allocator.wire.operator_settings import read_constraint, read_demand, read_policy
+from allocator.wire.session_start import PROTOCOL_VERSION
 from allocator.wire.sidecar import Sidecar
 
 
@@ -68,7 +69,10 @@ def _begin(
         return Allocator(build_policy, kept, limits)
 
     welcome = pb.Welcome(
-        protocol_version=1, sidecar_version=start.sidecar_version, sidecar_id=start.sidecar_id
+        protocol_version=PROTOCOL_VERSION,
+        sidecar_version=start.sidecar_version,
+        sidecar_id=start.sidecar_id,
+        kinds_max=limits.kinds,
     )
     return Sidecar(new_allocator, settings, welcome, sessions_before=start.sessions_before)
 
