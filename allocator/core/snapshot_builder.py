@@ -9,7 +9,7 @@ from allocator.core.competition_tree import Shape, shape
 from allocator.core.filters.coverage import Offerable
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
 from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials
-from allocator.core.special_resources import Reach, reach_of, specials_of
+from allocator.core.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.state import State
 
 FULL_MODE = "characterised"
@@ -42,7 +42,7 @@ class SnapshotBuilder:
         )
         by_kind = state.free
         free = _plain(by_kind, plain)
-        specials = specials_of(self._reach(state), by_kind)
+        specials = without_refusers(specials_of(self._reach(state), by_kind), state.filters.rest)
         minimum, minimum_rows = minimum_of(state)
         known = _characterised(state)
         tree_shape = self._tree_shape(state)

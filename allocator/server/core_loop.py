@@ -128,6 +128,7 @@ class CoreLoop:
             sidecar_version=__version__,
             sidecar_id=self.sidecar_id,
             message_bytes_max=config.limits.message_bytes_max,
+            kinds_max=self._limits.kinds,
         )
         self._sidecar = Sidecar(self._new_allocator, config.settings(), welcome)
         self._ports: dict[int, SessionStream] = {}

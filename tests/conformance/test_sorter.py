@@ -236,7 +236,7 @@ def test_the_weight_of_a_role_is_that_of_all_below_it():
 
 @mesos("DRFSorterTest.SplitResourceShares")
 def test_volumes_of_a_resource_add_up():
-    disks = volume("5", "one") + volume("5", "two")
+    disks = volume("10")
     ranking = Ranking(resources("cpus:100;mem:100;disk:90") + disks)
     ranking.add("a", "cpus:9;mem:9;disk:9")
     ranking.add("b", resources("cpus:9;mem:9") + disks)

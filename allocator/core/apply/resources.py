@@ -14,6 +14,7 @@ from allocator.core.apply.frameworks import (
     open_client,
     refresh_client,
 )
+from allocator.core.apply.rest import refuse_rest
 from allocator.core.events import (
     Amounts,
     EventError,
@@ -262,6 +263,8 @@ def settle(state: State, event: Settle) -> None:
     client, agent, amount = queue.oldest(count)
     refused = ~event.offered & (client > 0)
     _give_back(state, client, agent, amount, refused)
+    if state.space.rest:
+        refuse_rest(state, event, queue.oldest(count))
     partial = np.flatnonzero(event.partial)
     known = client[partial] > 0
     if known.any():

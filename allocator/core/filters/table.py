@@ -14,6 +14,7 @@ from allocator.core.array_structures import grow, pack
 from allocator.core.filters import coverage, refusals
 from allocator.core.filters.coverage import Offerable
 from allocator.core.filters.refusals import NEVER, Refusals
+from allocator.core.filters.rest import RestRefusals
 from allocator.core.snapshot import Bools, Filters, Indices, Ints
 
 
@@ -42,6 +43,7 @@ class FilterTable:
             largest=np.empty((0, 0), np.int64),
         )
         self.forgotten = 0
+        self.rest = RestRefusals()
         self._seen: Ints = np.empty((0, 0), np.int64)
         self._fresh: list[Indices] = []
         self._shown: Offerable | None = None
@@ -83,8 +85,14 @@ class FilterTable:
         self._fresh.append(rows)
         self._next_expiry_ms = min(self._next_expiry_ms, int(expires_ms.min()))
 
+    def refuse_rest(self, client: int, agent: int, kind: int, amount: int, expires_ms: int) -> None:
+        """Keep a client from so much of a rest kind, see `RestRefusals`."""
+        self.rest.add(client, agent, kind, amount, expires_ms)
+        self.rows.stale[agent] = True
+
     def expire(self, now_ms: int) -> None:
         """Drop what is not in force any more."""
+        self.rows.stale[self.rest.expire(now_ms)] = True
         if self._next_expiry_ms >= now_ms:
             return
         self._spare = refusals.expire(self.rows, len(self.rows.agent), now_ms, self._spare)
@@ -92,6 +100,7 @@ class FilterTable:
 
     def drop_agent(self, agent: int) -> None:
         """Forget what was refused on an agent."""
+        self.rest.drop_agent(agent)
         rows = self.rows
         self._spare = refusals.drop_list(
             rows, rows.of_agent[agent], rows.next_of_agent, self._spare
@@ -99,6 +108,8 @@ class FilterTable:
 
     def drop_client(self, client: int) -> None:
         """Forget what a client refused."""
+        if len(self.rest):
+            self.rows.stale[self.rest.drop_client(client)] = True
         rows = self.rows
         self._spare = refusals.drop_list(
             rows, rows.of_client[client], rows.next_of_client, self._spare

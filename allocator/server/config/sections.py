@@ -144,13 +144,18 @@ class PolicySection(Section):
 
 
 class LimitsSection(Section):
-    """What one session may grow to; beyond it the session ends with a named error."""
+    """What one session may grow to; beyond it the session ends with a named error.
+
+    Modules are told how many kinds are kept apart, and tell no more.
+    """
 
     agents: Count = Field(131_072, description="Agents of one master.")
     frameworks: Count = Field(65_536, description="Frameworks of one master.")
     roles: Count = Field(65_536, description="Roles, with their ancestors.")
     clients: Count = Field(131_072, description="Pairs of a framework and one of its roles.")
-    kinds: Count = Field(512, description="Kinds of resources: name, reservation, disk, ...")
+    kinds: Count = Field(
+        512, description="Kinds of resources kept apart; those beyond are one for each name."
+    )
     filters: Annotated[int, Field(ge=1, le=1_000_000_000)] = Field(
         20_000_000, description="Refusals in force; what is refused beyond that is forgotten."
     )

@@ -254,7 +254,7 @@ def run_case(case: Case, seed: int, scale: float) -> Measures:
     assert not played.record.rejected, f"{case}, seed {seed}: {played.record.rejected}"
     numbers = figures(played, case.policy, case.mode, seed)
     _, part = sampled(played)
-    memory = part[:, played.master.ledger.kinds.index("mem")] * 100
+    memory = part[:, played.master.ledger.names.index("mem")] * 100
     return Measures(
         makespan_s=numbers.makespan_s,
         variance=float(np.mean([value**2 for value in numbers.deviation.values()])),

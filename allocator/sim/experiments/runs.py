@@ -70,5 +70,5 @@ def play_on(
 def result_of(run: Run, played: Played) -> Result:
     """Keep of a run what is small."""
     numbers = figures(played, run.policy.name, run.policy.mode, run.seed)
-    kinds = played.master.ledger.kinds
+    kinds = played.master.ledger.names
     return Result(run.name, numbers, kinds, *sampled(played))
