@@ -140,4 +140,4 @@ def test_a_file_is_written_as_it_is_read():
 
 
 def test_there_are_scenarios():
-    assert len(SCENARIOS) >= 5
+    assert len(SCENARIOS) >= 140

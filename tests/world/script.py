@@ -13,8 +13,9 @@ offer is named by its framework, role, agent and what is meant of it, in this or
     deactivate-agent AGENT                  activate-agent AGENT        whitelist HOST...
     framework ROLE... [able=A,...] [suppressed=ROLE,...] [minimum=ROLE/HAS|HAS]
               [inactive] [one-role] [unknown]
-    subscribe FRAMEWORK                     update-framework FRAMEWORK [ROLE...] [...]
-    remove-framework FRAMEWORK              deactivate FRAMEWORK        activate FRAMEWORK
+    subscribe FRAMEWORK                     remove-framework FRAMEWORK
+    update-framework FRAMEWORK [ROLE...|no-roles] [...]
+    deactivate FRAMEWORK                    activate FRAMEWORK
     suppress FRAMEWORK [ROLE...]            revive FRAMEWORK [ROLE...]
     exclude FRAMEWORK ROLE AGENT            include FRAMEWORK ROLE AGENT
     weight ROLE=NUMBER...                   quota ROLE [guarantee=HAS] [limit=HAS]
@@ -25,6 +26,7 @@ offer is named by its framework, role, agent and what is meant of it, in this or
     cycle [AGENT...] [after_ms=MS]          held FRAMEWORK              shares
 """
 
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -72,10 +74,14 @@ class Script:
         return printed
 
     def _agent(self, name: str) -> Agent:
-        return self.world.agents[int(name.removeprefix("agent-"))]
+        """Find an agent; one that is gone may still be spoken of."""
+        handle = int(name.removeprefix("agent-"))
+        return self.world.agents.get(handle) or Agent(handle, Counter())
 
     def _framework(self, name: str) -> Framework:
-        return self.world.frameworks[int(name.removeprefix("framework-"))]
+        """Find a framework; one that is gone may still be spoken of."""
+        handle = int(name.removeprefix("framework-"))
+        return self.world.frameworks.get(handle) or Framework(handle, (), frozenset())
 
     def _offer(self, framework: str, role: str, agent: str, what: str = "") -> Offer:
         return Offer(self._framework(framework), role, self._agent(agent), resources(what))
@@ -190,7 +196,8 @@ class Script:
     def do_update_framework(self, options: Options, framework: str, *roles: str) -> None:
         """A framework subscribes again."""
         info = self._framework_info(options)
-        self.world.update_framework(self._framework(framework), roles or None, **info)
+        named = () if roles == ("no-roles",) else roles or None
+        self.world.update_framework(self._framework(framework), named, **info)
 
     def do_remove_framework(self, options: Options, framework: str) -> None:
         """A framework is torn down."""
