@@ -24,7 +24,8 @@ class Kind:
     scalar : bool
         False: ranges and sets, kept as counts.
     reservation : tuple of str
-        The stack of reservations, outermost last, each as text; empty where unreserved.
+        The stack of reservations, outermost first, each as text: the last is the effective one.
+        Empty where unreserved.
     reserved_role : str
         Role of the effective reservation; empty where unreserved.
     revocable, shared : bool
