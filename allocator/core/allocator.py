@@ -17,6 +17,7 @@ from allocator.core.demand import Settings
 from allocator.core.events import EventError
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.quota import QuotaTree
+from allocator.core.servable import servable
 from allocator.core.snapshot import Grants, Ints, Snapshot
 from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.core.state import Limits, State
@@ -28,7 +29,7 @@ class Allocator:
     Attributes
     ----------
     state : State
-        To read; only `step` and `allocate` change it.
+        To read; only `advance`, `step` and `allocate` change it.
     last_cycle : CycleReport
     cycle : int
         Cycles run so far.
@@ -123,9 +124,11 @@ class Allocator:
             error = f"{type(problem).__name__}: {problem}"
             snapshot = self._snapshots.build(state, agents)
             grants = cycles.run_policy(state, snapshot, self._drf(), seed)
-        if agents is None:
-            state.clients.waited[snapshot.tree.client] += 1
+        served = state.clients.served[snapshot.tree.client]
         decisions = cycles.commit(state, snapshot, grants, self.cycle)
+        if agents is None:
+            rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
+            state.clients.waited[rest[servable(snapshot, rest)]] += 1
         self.last_cycle = cycles.CycleReport(
             candidates, clients, len(grants), len(decisions), error
         )

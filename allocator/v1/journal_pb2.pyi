@@ -349,12 +349,15 @@ class JournalLimits(_message.Message):
     CLIENTS_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
     FILTERS_FIELD_NUMBER: _builtins.int
+    ROLE_DEPTH_FIELD_NUMBER: _builtins.int
     agents: _builtins.int
     frameworks: _builtins.int
     roles: _builtins.int
     clients: _builtins.int
     kinds: _builtins.int
     filters: _builtins.int
+    role_depth: _builtins.int
+    """0: no bound but that of the number of roles."""
     def __init__(
         self,
         *,
@@ -364,10 +367,11 @@ class JournalLimits(_message.Message):
         clients: _builtins.int = ...,
         kinds: _builtins.int = ...,
         filters: _builtins.int = ...,
+        role_depth: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "clients", b"clients", "filters", b"filters", "frameworks", b"frameworks", "kinds", b"kinds", "roles", b"roles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "clients", b"clients", "filters", b"filters", "frameworks", b"frameworks", "kinds", b"kinds", "role_depth", b"role_depth", "roles", b"roles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -166,6 +166,7 @@ def start_record(
                 agents=limits.agents,
                 frameworks=limits.frameworks,
                 roles=limits.roles,
+                role_depth=limits.role_depth,
                 clients=limits.clients,
                 kinds=limits.kinds,
                 filters=limits.filters,
@@ -202,6 +203,7 @@ def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
         agents=limits.agents,
         frameworks=limits.frameworks,
         roles=limits.roles,
+        role_depth=limits.role_depth or limits.roles,  # older journals know no bound
         clients=limits.clients,
         kinds=limits.kinds,
         filters=limits.filters,

@@ -25,6 +25,7 @@ from allocator.core.events import (
     UpdateFramework,
 )
 from allocator.core.resources import AMOUNT_MAX
+from allocator.core.roles import check_depth
 from allocator.core.state import State
 from allocator.core.tables import REFINED, REVOCABLE, SHARED
 
@@ -33,7 +34,7 @@ def define(state: State, event: Define) -> None:
     """Bind kinds and roles; forget roles."""
     for handle, kind in event.kinds.items():
         state.space.check_kind(handle, kind, "kinds")
-    state.roles.check_define(event.roles, state.limits.roles, "roles")
+    state.roles.check_define(event.roles, state.limits.roles, state.limits.role_depth, "roles")
     for handle in event.forgotten_roles:
         check_roles(state, (handle,), "forgotten_roles")
         if state.roles.children[handle] or (state.clients.role == handle).any():
@@ -240,7 +241,7 @@ def set_weights(state: State, event: SetWeights) -> None:
 
 def set_quota(state: State, event: SetQuota) -> None:
     """Note a role's quota; one without guarantees and limits is none."""
-    check_quota(event)
+    check_quota(event, state.limits.role_depth)
     if event.guarantees or event.limits:
         state.space.quantities({**event.guarantees, **event.limits})
         state.reserve()
@@ -250,8 +251,9 @@ def set_quota(state: State, event: SetQuota) -> None:
     state.quota_version += 1
 
 
-def check_quota(event: SetQuota) -> None:
+def check_quota(event: SetQuota, depth_max: int) -> None:
     """Raise an `EventError` where a quota is not possible."""
+    check_depth(event.role, depth_max, "role")
     if any(event.guarantees.values()) and "/" in event.role:
         message = f"{event.role!r} is below another role; guarantee to {event.role.split('/')[0]!r}"
         raise EventError("value", "guarantees", message)
@@ -269,7 +271,7 @@ def check_quota(event: SetQuota) -> None:
 def begin_recovery(state: State, event: BeginRecovery) -> None:
     """Hold back, where there are quotas, until enough agents are known."""
     for quota in event.quotas:
-        check_quota(quota)
+        check_quota(quota, state.limits.role_depth)
     for quota in event.quotas:
         set_quota(state, quota)
     expected = int(event.expected_agents * state.options.agent_recovery_factor)

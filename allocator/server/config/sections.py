@@ -88,7 +88,7 @@ class HttpSection(Section):
     host: str = Field(
         "127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0: all interfaces."
     )
-    port: int = Field(5057, ge=0, le=65535, description="SessionStream; 0: any free one.")
+    port: int = Field(5057, ge=0, le=65535, description="Port; 0: any free one.")
 
 
 class PolicySection(Section):
@@ -152,6 +152,9 @@ class LimitsSection(Section):
     agents: Count = Field(131_072, description="Agents of one master.")
     frameworks: Count = Field(65_536, description="Frameworks of one master.")
     roles: Count = Field(65_536, description="Roles, with their ancestors.")
+    role_depth: Annotated[int, Field(ge=1, le=1024)] = Field(
+        64, description="Names in the path of a role, such as 2 in eng/ads."
+    )
     clients: Count = Field(131_072, description="Pairs of a framework and one of its roles.")
     kinds: Count = Field(
         512, description="Kinds of resources kept apart; those beyond are one for each name."
@@ -172,6 +175,7 @@ class LimitsSection(Section):
             agents=self.agents,
             frameworks=self.frameworks,
             roles=self.roles,
+            role_depth=self.role_depth,
             clients=self.clients,
             kinds=self.kinds,
             filters=self.filters,
@@ -248,15 +252,15 @@ class StarvationSection(Section):
     patience_cycles: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         60,
         description=(
-            "A framework that was offered nothing in so many full cycles comes first in the next,"
-            " with one offer; 0: never."
+            "A framework that was offered nothing in so many full cycles that could have served it"
+            " comes first in the next, with one offer; 0: never."
         ),
     )
     outstanding_max: Annotated[float, Field(gt=0, le=1)] = Field(
         1.0,
         description=(
-            "Part of the cluster that a framework may have on offer without using it; then it is"
-            " offered no more. 1: no bound."
+            "Part of the cluster that a framework may have on offer without using it, in all its"
+            " roles together; then it is offered no more. 1: no bound."
         ),
     )
 
