@@ -187,7 +187,7 @@ def _counters(scrape: Scrape) -> Iterator[Metric]:
     yield _by("mended", text, "field", counts.mended, FIELDS)
     text = "Cycles in which the policy failed and DRF decided."
     yield _counter("policy_errors", text, counts.policy_errors)
-    text = "Failures to write the journal; it is off afterwards."
+    text = "Failures to write the journal; it is off for a minute then."
     yield _counter("journal_errors", text, scrape.journal_errors)
     text = "Refusals that were forgotten because there were too many."
     yield _counter("filters_forgotten", text, scrape.filters_forgotten)

@@ -113,7 +113,8 @@ def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
     loop.start()
     Heard.kept = []
     for session in range(2):
-        module = Heard(loop, f"instance-{session}", session + 1).begin()
+        module = Heard(loop, f"instance-{session}", session + 1)
+        module.begin()
         answer = module.batch(10)
         for batch in range(batches):
             events = [declined(answer, 500 * (batch % 3))] if len(answer) else []

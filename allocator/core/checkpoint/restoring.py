@@ -44,9 +44,17 @@ def restore(column: Column, like: _Value) -> _Value:
         raise
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, StopIteration) as error:
         raise CheckpointError(f"the checkpoint does not fit together: {error}") from None
-    if type(value) is not type(like):
-        raise CheckpointError(f"the checkpoint is a {type(value).__name__}")
+    _check_shape(value, like)
     return value
+
+
+def _check_shape(value: Any, like: Any) -> None:  # noqa: ANN401
+    """Raise a `CheckpointError` where a whole is made of other things than a fresh one."""
+    if type(value) is not type(like) or (type(like) is tuple and len(value) != len(like)):
+        raise CheckpointError(f"a {type(value).__name__} stands where {type(like).__name__} should")
+    if type(like) is tuple:
+        for one, other in zip(value, like, strict=True):
+            _check_shape(one, other)
 
 
 def _collect(value: Any, examples: dict[type, object]) -> None:  # noqa: ANN401
