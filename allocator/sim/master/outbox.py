@@ -73,7 +73,7 @@ class Outbox:
 
     def holdings(self, rows: list[Row]) -> Holdings:
         """Rows as columns by kind."""
-        return holdings([(*row[:3], self.by_kind(row[3])) for row in rows], self._kinds.names)
+        return holdings([(*row[:3], self.by_kind(row[3])) for row in rows], self._kinds.usual)
 
     def add(self, event: Event) -> None:
         """Queue an event that stands alone."""
@@ -128,19 +128,19 @@ class Outbox:
             rows, refuse_ms, used = zip(*self._releases, strict=True)
             self._messages.append(
                 Release(
-                    holdings(list(rows), self._kinds.names),
+                    holdings(list(rows), self._kinds.usual),
                     np.array(refuse_ms, np.int64),
                     np.array(used, np.bool_),
                 )
             )
             self._releases = []
         if self._transitions:
-            self._messages.append(Transition(holdings(self._transitions, self._kinds.names)))
+            self._messages.append(Transition(holdings(self._transitions, self._kinds.usual)))
             self._transitions = []
         if self._verdicts:
             reasons = np.array([reason for reason, _ in self._verdicts], np.int64)
             partial = [told for reason, told in self._verdicts if reason == Reason.PARTIAL]
-            kinds, amounts = columns(partial, self._kinds.names)
+            kinds, amounts = columns(partial, self._kinds.usual)
             self._messages.append(Outcomes(self._first_decision, reasons, kinds, amounts))
             self._verdicts = []
 
