@@ -131,8 +131,7 @@ Global___FrameworkCapability: _TypeAlias = FrameworkCapability  # noqa: Y015
 @_typing.final
 class Kind(_message.Message):
     """A kind is what decisions need to know of a resource: two amounts that are alike in it add up,
-    whatever labels, principals, ids of volumes or providers their objects carry. No two handles are
-    bound to the same kind.
+    whatever labels, principals, ids of volumes or providers their objects carry.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

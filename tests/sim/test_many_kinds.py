@@ -67,8 +67,13 @@ class Taker:
 def master_of(link, *agents, names=("cpus", "mem", "disk")):
     """A master with agents that have these resources, its session open, each offer looked at."""
     master = EmulatedMaster(link, names, ANY)
-    master.inspector = Inspector(master.ledger)
-    master.inspect(master.inspector)
+    inspector = Inspector(master.ledger)
+
+    def look(offers):
+        inspector(offers)
+        assert inspector.wrong == []
+
+    master.inspect(look)
     master.open()
     for number, has in enumerate(agents):
         master.add_agent(AgentSpec(f"host-{number}", {}, special=has))
@@ -81,7 +86,6 @@ def assert_books_agree(master, link):
     link.allocator.check()
     ours, theirs = of_ledger(master.ledger, now_ms), of_state(link.allocator.state, now_ms)
     assert differences(ours, theirs) == []
-    assert master.inspector.wrong == []
 
 
 OBJECTS = 10_000
