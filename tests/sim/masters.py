@@ -81,7 +81,7 @@ def run(master, until_ms):
         pass
 
 
-def wire_link(name="drf", mode="oblivious", seed=0):
+def wire_link(name="drf", mode="oblivious", seed=0, *, limits=None, **settings):
     """A link to an allocator that decides by a policy, through the whole protocol."""
-    settings = Settings(policy=PolicySpec(name, mode=mode), seed=seed)
-    return WireLink(lambda kept: Allocator(build, kept), settings)
+    chosen = Settings(policy=PolicySpec(name, mode=mode), seed=seed, **settings)
+    return WireLink(lambda kept: Allocator(build, kept, limits), chosen)

@@ -50,7 +50,7 @@ class AgentCalls(Base):
             self.outbox.add(SetPaused(paused=False))
 
     def remove_agent(self, agent: int) -> None:
-        """An agent is lost: it goes first, then what was on it comes back in vain."""
+        """An agent is lost, and what was on it goes with it."""
         self.outbox.add(RemoveAgent(agent))
         self.ledger.remove_agent(agent)
         self._note_use()
@@ -58,10 +58,6 @@ class AgentCalls(Base):
         for member in self.members.values():
             tasks = [task for task in member.tasks if task.agent == agent]
             offers = [offer for offer in member.offers if offer.agent == agent]
-            for held, used in ((tasks, True), (offers, False)):
-                for each in held:
-                    row = (each.framework, each.role, each.agent, each.amount)
-                    self.outbox.release(row, used=used)
             member.void_offers(offers)
             member.void_tasks(tasks)
             if tasks:

@@ -79,6 +79,7 @@ class Base:
 
         def state(kinds_max: int) -> tuple[Event, ...]:
             self.ledger.kinds.begin(kinds_max)
+            self.roles.begin()
             events = snapshot(self.ledger, identities, self.weights, now_ms)
             self.outbox.begin()
             return events

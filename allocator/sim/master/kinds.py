@@ -14,6 +14,9 @@ from allocator.sim.master.resources import Resource, ResourceTable, take
 KINDS_USUAL = 512
 """So many are told where the sidecar does not say how many it keeps apart."""
 
+SPARE = 8
+"""One of so many handles is kept for names that are met late: plain kinds and rests have it."""
+
 
 def kind_of(resource: Resource) -> Kind:
     """What decisions need to know of a resource."""
@@ -42,13 +45,13 @@ class KindTable:
     Attributes
     ----------
     kinds : list of Kind
-    names : int
-        How many of them are plain and bound from the beginning.
+    usual : int
+        The first so many of them are the plain ones of the first resources.
     """
 
     def __init__(self, table: ResourceTable, names: int) -> None:
         self._table = table
-        self.names = names
+        self._names = names
         self.begin(KINDS_USUAL)
 
     def begin(self, kinds_max: int) -> None:
@@ -58,9 +61,8 @@ class KindTable:
         self._handle: dict[Kind, int] = {}
         self._without_rest: set[str] = set()
         self._of_row: dict[int, int] = {}
-        for row in range(self.names):
-            self._find(row)
-        self._as_rows = all(self._of_row[row] == row for row in range(self.names))
+        as_rows = all(self._find(row) == row for row in range(self._names))
+        self.usual = self._names if as_rows else 0
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -84,7 +86,8 @@ class KindTable:
         if kind in self._handle:
             return self._handle[kind]
         without_rest = self._without_rest | ({kind.name} if rest not in self._handle else set())
-        if len(self.kinds) + len(without_rest) < self._most:
+        room = self._most if kind.plain else self._most - self._most // SPARE
+        if len(self.kinds) + len(without_rest) < room:
             self._without_rest = without_rest
             return self._append(kind)
         if rest in self._handle:
@@ -101,7 +104,7 @@ class KindTable:
 
     def by_kind(self, amount: Sequence[int]) -> Amount:
         """Add a row of resources up by kind."""
-        if self._as_rows and len(amount) <= self.names:
+        if len(amount) <= self.usual:
             return tuple(amount)
         found = [(self._find(row), value) for row, value in enumerate(amount) if value]
         kinds = [0] * len(self.kinds)

@@ -42,14 +42,12 @@ class OfferCalls(Base):
         used = tuple(launched)
         rest = minus(plus(converted, self._copies(offer, converted, used)), used)
         unused = least(rest, made)
-        self.outbox.pause()
         for back, filter_ms in ((unused, -1), (minus(rest, unused), refuse_ms)):
             if any(back):
                 self._release_offer(offer, back, filter_ms)
         if any(used):
             self.ledger.use(offer.framework, place, used)
             self.outbox.transition((offer.framework, offer.role, offer.agent, used))
-        self.outbox.resume(held=self.ledger.holds_back)
         tasks = [Task(offer.framework, offer.role, offer.agent, amount) for amount in amounts]
         member.tasks.update(dict.fromkeys(tasks))
         self.record.tasks += len(tasks)

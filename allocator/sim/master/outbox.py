@@ -1,14 +1,15 @@
 """Events on their way to the sidecar, in the order in which Mesos causes them.
 
-Neighbours of the same sort become one columnar event. Order is never changed. What rows of
-resources are told as is amounts by kind; kinds are defined before they are used.
+As in the module, releases and uses of offers wait, as rows of one event, until something else is
+told; then uses are told before releases. Rows of resources are told by kind, and kinds are defined
+before they are used.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from allocator.core import Define, Event, Holdings, Release, SetPaused, Transition
+from allocator.core import Define, Event, Holdings, Release, Transition
 from allocator.core.snapshot import Ints
 from allocator.sim.master.gates import Reason, Verdict
 from allocator.sim.master.kinds import KindTable
@@ -73,36 +74,24 @@ class Outbox:
 
     def holdings(self, rows: list[Row]) -> Holdings:
         """Rows as columns by kind."""
-        return holdings([(*row[:3], self.by_kind(row[3])) for row in rows], self._kinds.names)
+        return holdings([(*row[:3], self.by_kind(row[3])) for row in rows], self._kinds.usual)
 
     def add(self, event: Event) -> None:
         """Queue an event that stands alone."""
         self._close()
         self._messages.append(event)
 
-    def pause(self) -> None:
-        """Open the bracket of an accept; two brackets in a row become one."""
-        self._close()
-        if self._messages and self._messages[-1] == SetPaused(paused=False):
-            self._messages.pop()
-        else:
-            self._messages.append(SetPaused(paused=True))
-
-    def resume(self, *, held: bool = False) -> None:
-        """Close the bracket; `held`: nothing may be offered all the same."""
-        self.add(SetPaused(paused=held))
-
     def release(self, row: Row, *, refuse_ms: int = -1, used: bool = False) -> None:
         """Queue resources that come back."""
         told = (*row[:3], self.by_kind(row[3]))
-        if self._transitions or self._verdicts:
+        if self._verdicts:
             self._close()
         self._releases.append((told, refuse_ms, used))
 
     def transition(self, row: Row) -> None:
         """Queue offered resources that come into use."""
         told = (*row[:3], self.by_kind(row[3]))
-        if self._releases or self._verdicts:
+        if self._verdicts:
             self._close()
         self._transitions.append(told)
 
@@ -123,24 +112,24 @@ class Outbox:
         return messages
 
     def _close(self) -> None:
-        """Turn the open column into an event."""
+        """Turn the rows that wait into events."""
+        if self._transitions:
+            self._messages.append(Transition(holdings(self._transitions, self._kinds.usual)))
+            self._transitions = []
         if self._releases:
             rows, refuse_ms, used = zip(*self._releases, strict=True)
             self._messages.append(
                 Release(
-                    holdings(list(rows), self._kinds.names),
+                    holdings(list(rows), self._kinds.usual),
                     np.array(refuse_ms, np.int64),
                     np.array(used, np.bool_),
                 )
             )
             self._releases = []
-        if self._transitions:
-            self._messages.append(Transition(holdings(self._transitions, self._kinds.names)))
-            self._transitions = []
         if self._verdicts:
             reasons = np.array([reason for reason, _ in self._verdicts], np.int64)
             partial = [told for reason, told in self._verdicts if reason == Reason.PARTIAL]
-            kinds, amounts = columns(partial, self._kinds.names)
+            kinds, amounts = columns(partial, self._kinds.usual)
             self._messages.append(Outcomes(self._first_decision, reasons, kinds, amounts))
             self._verdicts = []
 

@@ -78,7 +78,7 @@ def snapshot(
         for framework, role, agent, holding in ledger.rows()
     ]
     if held:
-        events.append(Hold(holdings(held, kinds.names)))
+        events.append(Hold(holdings(held, kinds.usual)))
     refused: list[tuple[Row, int]] = [
         ((framework, role, agent, kinds.by_kind(refusal.amount)), refusal.expires_ms)
         for framework, places in ledger.filters.items()
@@ -88,7 +88,7 @@ def snapshot(
     ]
     if refused:
         rows, expires_ms = zip(*refused, strict=True)
-        events.append(Refuse(holdings(list(rows), kinds.names), np.array(expires_ms, np.int64)))
+        events.append(Refuse(holdings(list(rows), kinds.usual), np.array(expires_ms, np.int64)))
     excluded = [(f, *place) for f, places in ledger.excluded.items() for place in sorted(places)]
     if excluded:
         events.append(exclusions(excluded))
