@@ -18,8 +18,7 @@ from uuid import uuid4
 import structlog
 
 from allocator import __version__
-from allocator.core import Allocator, Decisions, Policy, PolicySpec, Settings
-from allocator.core.snapshot import Ints
+from allocator.core import Allocator, Policy, PolicySpec, SetPolicy, Settings
 from allocator.server.config import Config
 from allocator.server.journal import Journal
 from allocator.server.latency_histogram import Durations
@@ -72,20 +71,6 @@ class SessionInfo:
     clock_ms: int
 
 
-class TimedAllocator(Allocator):
-    """An allocator that tells how long its cycles took."""
-
-    cycle_times: Durations
-
-    def allocate(self, now_ms: int, agents: Ints | None = None) -> Decisions:
-        """Run a cycle."""
-        begun_s = time.perf_counter()
-        try:
-            return super().allocate(now_ms, agents)
-        finally:
-            self.cycle_times.observe(time.perf_counter() - begun_s)
-
-
 class CoreLoop:
     """The core's thread, and the queue before it.
 
@@ -102,6 +87,8 @@ class CoreLoop:
         config: Config,
         *,
         build_policy: Callable[[PolicySpec], Policy],
+        fallback: Policy | None = None,
+        before_policy: Callable[[], None] = lambda: None,
         sidecar_id: str | None = None,
     ) -> None:
         """Set up the core; nothing runs yet.
@@ -111,6 +98,10 @@ class CoreLoop:
         config : Config
         build_policy : callable
             Makes a policy of its specification.
+        fallback : Policy
+            Decides where the policy cannot.
+        before_policy : callable
+            Called before a policy is made that an operator sets.
         sidecar_id : str
             Random by default.
         """
@@ -118,6 +109,8 @@ class CoreLoop:
         self.started_s = time.monotonic()
         self.cycle_times = Durations()
         self._build_policy = build_policy
+        self._fallback = fallback
+        self._before_policy = before_policy
         self._limits = config.limits.core()
         welcome = pb.Welcome(
             protocol_version=PROTOCOL_VERSION,
@@ -127,7 +120,7 @@ class CoreLoop:
         )
         self._sidecar = Sidecar(self._new_allocator, config.settings(), welcome)
         self._ports: dict[int, SessionStream] = {}
-        self._policy_errors = 0
+        self._policy_error = ""
         self._draining = False
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
@@ -223,9 +216,13 @@ class CoreLoop:
                 _log.exception("a command of the core failed")
 
     def _new_allocator(self, settings: Settings) -> Allocator:
-        allocator = TimedAllocator(self._build_policy, settings, self._limits)
-        allocator.cycle_times = self.cycle_times
-        return allocator
+        return Allocator(
+            self._build_policy,
+            settings,
+            self._limits,
+            fallback=self._fallback,
+            around_cycle=self.cycle_times.observing,
+        )
 
     def _new_journal(self, config: Config) -> Journal:
         def start() -> journal_pb2.JournalRecord:
@@ -305,12 +302,14 @@ class CoreLoop:
 
     def _tell_of_policy(self) -> None:
         counts = self._sidecar.counts
-        if counts.policy_errors != self._policy_errors:
-            self._policy_errors = counts.policy_errors
-            _log.error("the policy failed; DRF decided", error=counts.policy_error)
+        if counts.policy_error != self._policy_error:  # each kind once, not in every cycle
+            self._policy_error = counts.policy_error
+            _log.error("the policy failed; the fallback decided", error=counts.policy_error)
 
     def _operate(self, event: OperatorEvent) -> None:
         self._record(operator_record, event)
+        if isinstance(event, SetPolicy):
+            self._before_policy()
         self._sidecar.operate(event)
 
     def _drain(self) -> None:

@@ -28,6 +28,7 @@ class Replayed(NamedTuple):
 def replay(
     records: Iterable[journal_pb2.JournalRecord],
     build_policy: Callable[[PolicySpec], Policy],
+    fallback: Policy | None = None,
 ) -> Iterator[Replayed]:
     """Tell a new sidecar what a journal says, and give its answers.
 
@@ -38,6 +39,8 @@ def replay(
         the first record are passed over.
     build_policy : callable
         The registry that the sidecar had.
+    fallback : Policy
+        What decided where a policy could not.
 
     Raises
     ------
@@ -51,7 +54,7 @@ def replay(
         if what == "start":
             here = record.start.sidecar_id, record.start.sessions_before
             if sidecar is None or here != (sidecar_id, sidecar.sessions_begun):
-                sidecar, sidecar_id = _begin(record.start, build_policy), here[0]
+                sidecar, sidecar_id = _begin(record.start, build_policy, fallback), here[0]
             continue
         if sidecar is None:
             raise JournalError("the journal does not say how it begins")
@@ -60,12 +63,14 @@ def replay(
 
 
 def _begin(
-    start: journal_pb2.JournalStart, build_policy: Callable[[PolicySpec], Policy]
+    start: journal_pb2.JournalStart,
+    build_policy: Callable[[PolicySpec], Policy],
+    fallback: Policy | None,
 ) -> Sidecar:
     settings, limits = read_start(start)
 
     def new_allocator(kept: Settings) -> Allocator:
-        return Allocator(build_policy, kept, limits)
+        return Allocator(build_policy, kept, limits, fallback=fallback)
 
     welcome = pb.Welcome(
         protocol_version=1, sidecar_version=start.sidecar_version, sidecar_id=start.sidecar_id

@@ -5,8 +5,7 @@ Neighbours of the same sort become one columnar event. Order is never changed.
 
 import numpy as np
 
-from allocator.core import Event, Holdings, Release, SetPaused, Transition
-from allocator.core.snapshot import Ints
+from allocator.core import Event, Holdings, Ints, Release, SetPaused, Transition
 from allocator.sim.master.gates import Reason, Verdict
 from allocator.sim.master.ledger_rows import Amount, padded
 from allocator.wire import Outcomes
