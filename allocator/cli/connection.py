@@ -64,7 +64,7 @@ class Connection:
         return grpc.secure_channel(self.target, credentials, options)
 
     def _check_tls(self) -> None:
-        """End where TLS cannot be had: gRPC would end the process, or be silent."""
+        """End where TLS cannot be had with these files: gRPC would abort the process."""
         from allocator.server.tls import find_problem
 
         if self.target.startswith("unix:"):

@@ -46,7 +46,8 @@ from allocator.core.events import (
     UpdateAllocation,
     UpdateFramework,
 )
-from allocator.core.policy import Policy, PolicySpec
+from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
+from allocator.core.quota import QuotaUse
 from allocator.core.resources import (
     AMOUNT_MAX,
     MILLI,
@@ -56,7 +57,18 @@ from allocator.core.resources import (
     parse_amount,
     parse_quantities,
 )
-from allocator.core.snapshot import AgentClasses, Filters, Grants, Snapshot, Tree
+from allocator.core.snapshot import (
+    UNBOUNDED,
+    AgentClasses,
+    Bools,
+    Filters,
+    Floats,
+    Grants,
+    Ints,
+    Snapshot,
+    Tree,
+    Words,
+)
 from allocator.core.state import Limits, State
 from allocator.core.warm import warm
 
@@ -65,6 +77,7 @@ __all__ = [
     "CONSTRAINT_LABEL",
     "DEMAND_LABEL",
     "MILLI",
+    "UNBOUNDED",
     "ActivateAgent",
     "ActivateFramework",
     "AddAgent",
@@ -73,6 +86,7 @@ __all__ = [
     "AgentInfo",
     "Allocator",
     "BeginRecovery",
+    "Bools",
     "Clause",
     "CycleReport",
     "Decisions",
@@ -81,22 +95,26 @@ __all__ = [
     "EventError",
     "Exclude",
     "Filters",
+    "Floats",
     "FrameworkInfo",
     "Grants",
     "Hold",
     "Holdings",
+    "Ints",
     "InverseOffer",
     "Kind",
     "Limits",
     "Options",
     "Policy",
     "PolicySpec",
+    "QuotaUse",
     "Refuse",
     "Release",
     "RemoveAgent",
     "RemoveFramework",
     "Request",
     "Revive",
+    "ScoringPolicy",
     "SetConstraint",
     "SetDemand",
     "SetPaused",
@@ -115,6 +133,7 @@ __all__ = [
     "UpdateAgent",
     "UpdateAllocation",
     "UpdateFramework",
+    "Words",
     "format_amount",
     "format_quantities",
     "parse_amount",

@@ -39,6 +39,33 @@ class QuotaTree:
     of_role: Ints
 
 
+@dataclass(frozen=True, slots=True)
+class QuotaUse:
+    """How far the roles with a quota are, Q of them, deepest first.
+
+    Attributes
+    ----------
+    path : list of str, Q long
+    above : (Q,) int64
+        The innermost of these roles that this one is below; -1 where there is none.
+    guarantee, limit, consumed, left : (Q, R) int64, thousandths
+        `UNBOUNDED` where there is no limit.
+    of_role : (n,) int64
+        The innermost of these roles that a role is in; -1 where it is in none.
+    available : (R,) int64, thousandths
+        What is free and counts against quota, on all agents.
+    """
+
+    path: list[str]
+    above: Ints
+    guarantee: Ints
+    limit: Ints
+    consumed: Ints
+    left: Ints
+    of_role: Ints
+    available: Ints
+
+
 def quota_tree(state: State) -> QuotaTree:
     """Find out which quotas each kind and each role is under."""
     space, quotas, limits = state.space, state.quotas, state.settings.limits
@@ -94,6 +121,21 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
         if tree.above[index] >= 0:
             result[tree.above[index]] += result[index]
     return result
+
+
+def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
+    """Work out how far everybody is, for whoever looks on."""
+    used = consumed(state, tree)
+    return QuotaUse(
+        path=tree.path,
+        above=tree.above,
+        guarantee=tree.guarantee,
+        limit=tree.limit,
+        consumed=used,
+        left=left_of(tree, used),
+        of_role=tree.of_role,
+        available=available(state),
+    )
 
 
 def bounds_of(state: State, tree: QuotaTree) -> Bounds:

@@ -18,9 +18,8 @@ from uuid import uuid4
 import structlog
 
 from allocator import __version__
-from allocator.core import Allocator, Decisions, Policy, PolicySpec, Settings
+from allocator.core import Allocator, Policy, PolicySpec, SetPolicy, Settings
 from allocator.core.checkpoint import Detached
-from allocator.core.snapshot import Ints
 from allocator.server.config import Config
 from allocator.server.journal import Head, Journal
 from allocator.server.latency_histogram import Durations
@@ -76,20 +75,6 @@ class SessionInfo:
     clock_ms: int
 
 
-class TimedAllocator(Allocator):
-    """An allocator that tells how long its cycles took."""
-
-    cycle_times: Durations
-
-    def allocate(self, now_ms: int, agents: Ints | None = None) -> Decisions:
-        """Run a cycle."""
-        begun_s = time.perf_counter()
-        try:
-            return super().allocate(now_ms, agents)
-        finally:
-            self.cycle_times.observe(time.perf_counter() - begun_s)
-
-
 class CoreLoop:
     """The core's thread, and the queue before it.
 
@@ -106,6 +91,8 @@ class CoreLoop:
         config: Config,
         *,
         build_policy: Callable[[PolicySpec], Policy],
+        fallback: Policy | None = None,
+        before_policy: Callable[[], None] = lambda: None,
         sidecar_id: str | None = None,
     ) -> None:
         """Set up the core; nothing runs yet.
@@ -115,6 +102,10 @@ class CoreLoop:
         config : Config
         build_policy : callable
             Makes a policy of its specification.
+        fallback : Policy
+            Decides where the policy cannot.
+        before_policy : callable
+            Called before a policy is made that an operator sets.
         sidecar_id : str
             Random by default.
         """
@@ -122,6 +113,8 @@ class CoreLoop:
         self.started_s = time.monotonic()
         self.cycle_times = Durations()
         self._build_policy = build_policy
+        self._fallback = fallback
+        self._before_policy = before_policy
         self._limits = config.limits.core()
         welcome = pb.Welcome(
             protocol_version=PROTOCOL_VERSION,
@@ -133,7 +126,7 @@ class CoreLoop:
         self._sidecar = Sidecar(self._new_allocator, config.settings(), welcome)
         self._ports: dict[int, SessionStream] = {}
         self._mended_told: dict[int, int] = {}
-        self._policy_errors = 0
+        self._policy_error = ""
         self._draining = False
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
@@ -229,9 +222,13 @@ class CoreLoop:
                 _log.exception("a command of the core failed")
 
     def _new_allocator(self, settings: Settings) -> Allocator:
-        allocator = TimedAllocator(self._build_policy, settings, self._limits)
-        allocator.cycle_times = self.cycle_times
-        return allocator
+        return Allocator(
+            self._build_policy,
+            settings,
+            self._limits,
+            fallback=self._fallback,
+            around_cycle=self.cycle_times.observing,
+        )
 
     def _new_journal(self, config: Config, welcome: pb.Welcome) -> Journal:
         def begin(file: int, records_before: int) -> Head:
@@ -328,9 +325,9 @@ class CoreLoop:
 
     def _tell_of_policy(self) -> None:
         counts = self._sidecar.counts
-        if counts.policy_errors != self._policy_errors:
-            self._policy_errors = counts.policy_errors
-            _log.error("the policy failed; DRF decided", error=counts.policy_error)
+        if counts.policy_error != self._policy_error:  # each kind once, not in every cycle
+            self._policy_error = counts.policy_error
+            _log.error("the policy failed; the fallback decided", error=counts.policy_error)
 
     def _tell_of_mended(self, number: int) -> None:
         """Log each field of which something was put right, once in a session."""
@@ -343,6 +340,8 @@ class CoreLoop:
 
     def _operate(self, event: OperatorEvent) -> None:
         self._record(operator_record, event)
+        if isinstance(event, SetPolicy):
+            self._before_policy()
         self._sidecar.operate(event)
 
     def _drain(self) -> None:

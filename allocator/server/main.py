@@ -20,6 +20,7 @@ from allocator.server import logs
 from allocator.server.admin import AdminServicer
 from allocator.server.config import Config
 from allocator.server.core_loop import GRACE_S, SESSIONS_MAX, CoreLoop
+from allocator.server.guarded_policy import GuardedRegistry
 from allocator.server.health import Health
 from allocator.server.listeners import ListenError, claim_addresses, listen
 from allocator.server.metrics import start_http
@@ -73,7 +74,13 @@ class Server:
         claim_addresses(config)
         warm(policies.build)
         policies.warm()
-        self.loop = CoreLoop(config, build_policy=policies.build)
+        registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
+        self.loop = CoreLoop(
+            config,
+            build_policy=registry.build,
+            fallback=policies.fallback(),
+            before_policy=registry.forgive,
+        )
         self._health = Health((SERVICE, ADMIN_SERVICE))
         self.loop.start()
         with ExitStack() as undo:

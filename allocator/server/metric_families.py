@@ -23,8 +23,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from allocator import __version__
-from allocator.core import MILLI
-from allocator.core.snapshot import UNBOUNDED, Bools, Ints
+from allocator.core import MILLI, UNBOUNDED, Bools, Ints
 from allocator.server.report import Report
 from allocator.v1 import session_pb2
 from allocator.wire.counters import Counts
@@ -185,7 +184,7 @@ def _counters(scrape: Scrape) -> Iterator[Metric]:
     yield _by("errors", "Errors that masters' modules were sent.", "code", counts.errors, _CODES)
     text = "Values that only inform, put right instead of refused."
     yield _by("mended", text, "field", counts.mended, FIELDS)
-    text = "Cycles in which the policy failed and DRF decided."
+    text = "Cycles in which the policy failed and the fallback decided."
     yield _counter("policy_errors", text, counts.policy_errors)
     text = "Failures to write the journal; it is off for a minute then."
     yield _counter("journal_errors", text, scrape.journal_errors)

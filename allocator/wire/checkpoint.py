@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from allocator.core.checkpoint import CheckpointError, Column, Detached, shred
-from allocator.core.checkpoint.columns import Array
+from allocator.core.checkpoint import Array, CheckpointError, Column, Detached, shred
 from allocator.v1 import journal_pb2
 
 VERSION = 1

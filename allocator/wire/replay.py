@@ -67,6 +67,7 @@ DIFFERENCES_MAX = 20
 def replay(
     records: Iterable[journal_pb2.JournalRecord],
     build_policy: Callable[[PolicySpec], Policy],
+    fallback: Policy | None = None,
 ) -> Iterator[Replayed]:
     """Tell a new sidecar what a journal says, and give its answers.
 
@@ -76,13 +77,15 @@ def replay(
         Of one file, or of several that follow each other.
     build_policy : callable
         The registry that the sidecar had.
+    fallback : Policy
+        What decided where a policy could not.
 
     Raises
     ------
     JournalError
         Where the first record does not say how the core was set up, or a checkpoint is none.
     """
-    player = Replay(build_policy)
+    player = Replay(build_policy, fallback)
     for record in records:
         yield from player.take(record)
 
@@ -95,18 +98,27 @@ class Replay:
     found : Found
     """
 
-    def __init__(self, build_policy: Callable[[PolicySpec], Policy], *, check: bool = True) -> None:
+    def __init__(
+        self,
+        build_policy: Callable[[PolicySpec], Policy],
+        fallback: Policy | None = None,
+        *,
+        check: bool = True,
+    ) -> None:
         """Begin with nothing.
 
         Parameters
         ----------
         build_policy : callable
             The registry that the sidecar had.
+        fallback : Policy
+            What decided where a policy could not.
         check : bool
             Whether to compare with what the journal says of answers and states.
         """
         self.found = Found()
         self._build_policy = build_policy
+        self._fallback = fallback
         self._check = check
         self._sidecar: Sidecar | None = None
         self._sidecar_id = ""
@@ -181,7 +193,7 @@ class Replay:
         settings, limits = read_start(start)
 
         def new_allocator(kept: Settings) -> Allocator:
-            return Allocator(self._build_policy, kept, limits)
+            return Allocator(self._build_policy, kept, limits, fallback=self._fallback)
 
         try:
             sidecar = Sidecar(new_allocator, settings, start.welcome)

@@ -10,9 +10,9 @@ Whatever is of none of the types that are known here is a `CheckpointError`. A c
 attributes that are worked out from the others in `DERIVED`; they are left out.
 """
 
-from allocator.core.checkpoint.columns import CheckpointError, Column
+from allocator.core.checkpoint.columns import Array, CheckpointError, Column
 from allocator.core.checkpoint.detaching import Detached
 from allocator.core.checkpoint.restoring import restore
 from allocator.core.checkpoint.shredding import shred
 
-__all__ = ["CheckpointError", "Column", "Detached", "restore", "shred"]
+__all__ = ["Array", "CheckpointError", "Column", "Detached", "restore", "shred"]

@@ -50,6 +50,16 @@ class Criterion:
 CriterionFunction: TypeAlias = Callable[[Snapshot], Criterion]
 
 
+def leaf_scores(criterion: Criterion, weight: Floats) -> Floats:
+    """Scores of the leaves, (L,), where there is one row of denominators."""
+    measure = criterion.measure[: len(weight)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = measure / (criterion.denominator * weight[:, None])
+    parts[measure == 0] = 0.0  # a measure of nothing counts nothing, whatever it is measured by
+    combined: Floats = parts.sum(axis=1) if criterion.additive else parts.max(axis=1)
+    return combined
+
+
 def of_amounts(
     snapshot: Snapshot, denominator: Floats, *, residual: bool = False, additive: bool = False
 ) -> Criterion:

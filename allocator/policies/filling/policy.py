@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core.snapshot import Grants, Ints, Snapshot, Words
+from allocator.core.snapshot import Floats, Grants, Ints, Snapshot, Words
 from allocator.policies.filling import scene_builder
-from allocator.policies.filling.criterion import CriterionFunction
+from allocator.policies.filling.criterion import CriterionFunction, leaf_scores
 from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.filling.loop_arrays import Effort, Log, Scene
 
@@ -66,6 +66,16 @@ class Filling:
             staged = scene._replace(rule=scene.rule._replace(stage=stage))
             log = self._fill(staged, log, held, state)
         return scene_builder.grants_of(log, scene)
+
+    def scores(self, snapshot: Snapshot) -> Floats:
+        """Score the clients that may be served, (C,); nan for others, and where it depends."""
+        found = np.full(len(snapshot.held), np.nan)
+        criterion = self.criterion(snapshot)
+        if self.others or len(criterion.denominator) != 1 or criterion.residual:
+            return found
+        leaves = len(snapshot.tree.client)
+        found[snapshot.tree.client] = leaf_scores(criterion, snapshot.tree.weight[:leaves])
+        return found
 
     def _fill(self, scene: Scene, log: Log, held: Ints, state: Words) -> Log:
         """Run one stage; all that it is given goes on from the one before."""

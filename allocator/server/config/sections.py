@@ -12,6 +12,7 @@ from allocator.server.config.checks import (
     constraint_expression,
     non_empty,
     non_empty_quantities,
+    plugin_file,
     policy_name,
     readable_file,
     refuse_at,
@@ -94,6 +95,22 @@ class HttpSection(Section):
 class PolicySection(Section):
     """Who is offered what. A running sidecar is switched with `mesos-allocator policy set`."""
 
+    plugins: Annotated[
+        tuple[Annotated[str, AfterValidator(plugin_file)], ...], Field(strict=False)
+    ] = Field(
+        (),
+        description=(
+            "Python files with policies of your own, see examples/; those of installed packages"
+            " are found by themselves (entry points of the group mesos_allocator.policies)."
+        ),
+    )
+    plugin_deadline_ms: Annotated[int, Field(ge=1, le=600_000)] = Field(
+        1000,
+        description=(
+            "A policy of your own that has not decided a cycle by then is not asked any more; DRF"
+            " decides instead, until the policy is set again."
+        ),
+    )
     name: Annotated[str, AfterValidator(policy_name)] = Field(
         "drf", description="Policy; `mesos-allocator policy show` lists them."
     )
@@ -139,7 +156,7 @@ class PolicySection(Section):
     @model_validator(mode="after")
     def check_spec(self) -> "PolicySection":
         """The policy takes this selection and these parameters."""
-        spec_that_builds(self.spec())
+        spec_that_builds(self.spec(), self.plugin_deadline_ms / 1000)
         return self
 
 

@@ -20,8 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from scipy import stats
 
-from allocator.core import PolicySpec, Settings
-from allocator.core.snapshot import Floats
+from allocator.core import Floats, PolicySpec, Settings
 from allocator.policies import build
 from allocator.sim.experiments.demo_runs import OBLIVIOUS, STAGED_APART_MS, STAGED_JOBS
 from allocator.sim.experiments.play import play

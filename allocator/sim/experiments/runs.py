@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from allocator.core import PolicySpec
-from allocator.core.snapshot import Floats
+from allocator.core import Floats, PolicySpec
 from allocator.sim.experiments.play import Played, play
 from allocator.sim.links.sidecar_process import set_policy
 from allocator.sim.links.stream import StreamLink

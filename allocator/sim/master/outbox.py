@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from allocator.core import Define, Event, Holdings, Release, Transition
-from allocator.core.snapshot import Ints
+from allocator.core import Define, Event, Holdings, Ints, Release, Transition
 from allocator.sim.master.gates import Reason, Verdict
 from allocator.sim.master.kinds import KindTable
 from allocator.sim.master.ledger_rows import Amount, minus, padded

@@ -14,8 +14,7 @@ from enum import Enum
 
 from google.protobuf.message import DecodeError
 
-from allocator.core import Decisions, Event
-from allocator.core.snapshot import Ints
+from allocator.core import Decisions, Event, Ints
 from allocator.sim.module_protocol.encode import read_decisions, write_event
 from allocator.sim.module_protocol.session_start import pack_snapshot, write_hello
 from allocator.v1 import session_pb2 as pb

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from allocator.core.snapshot import Floats
+from allocator.core import Floats
 from allocator.sim.experiments.play import Played
 
 STEP_S = 1.0
