@@ -121,7 +121,6 @@ class Allocator:
             grants = cycles.run_policy(state, snapshot, self._policy, seed)
         except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
             error = f"{type(problem).__name__}: {problem}"
-            snapshot = self._snapshots.build(state, agents)
             grants = cycles.run_policy(state, snapshot, self._drf(), seed)
         if agents is None:
             state.clients.waited[snapshot.tree.client] += 1

@@ -53,7 +53,7 @@ def check_grants(state: State, snapshot: Snapshot, grants: Grants) -> None:
     candidate[snapshot.agents] = True
     if (agent < 0).any() or (agent >= len(candidate)).any() or not candidate[agent].all():
         raise BadGrantError("a grant on an agent that is not to be offered")
-    if state.eligibility.barred(client, agent).any():
+    if state.eligibility.barred(client, snapshot.handle[agent]).any():
         raise BadGrantError("a grant on an agent that is excluded")
     something: Bools = np.asarray(grants.amount.any(axis=1))
     something[grants.special_grant] = True
@@ -135,7 +135,6 @@ def coalesce(grants: Grants) -> Grants:
 
 def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> Grants:
     """Let a policy decide, and check what it says; whatever it raises is the caller's."""
-    snapshot.free.flags.writeable = False
     grants = policy.allocate(snapshot, seed)
     check_grants(state, snapshot, grants)
     return grants
@@ -170,7 +169,8 @@ def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Deci
     merged = coalesce(grants)
     columns, wide = _by_kind(state, snapshot, merged)
     enough = _enough(snapshot, merged.client, columns)
-    client, agent, wide = merged.client[enough], merged.agent[enough], wide[enough]
+    client, wide = merged.client[enough], wide[enough]
+    agent = snapshot.handle[merged.agent[enough]]
     kind = np.flatnonzero(wide.any(axis=0))
     amount = wide[:, kind]
     first = state.tentative.next

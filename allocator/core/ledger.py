@@ -4,13 +4,13 @@ The ledger also keeps the two sums that cycles need, by agent and by client, in 
 a change either happens in all three or in none.
 """
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numba
 import numpy as np
 
-from allocator.core.array_structures import KeyMap, grow, pair
-from allocator.core.snapshot import Bools, Ints
+from allocator.core.array_structures import KeyMap, grow, grow_heads, pair, push, unlink
+from allocator.core.snapshot import Bools, Indices, Ints
 
 
 class Books(NamedTuple):
@@ -29,6 +29,8 @@ class Books(NamedTuple):
     agents_held : (C,) int64
     touched : (A,) bool
         Set whenever what is held on the agent changes.
+    of_agent, next_of_agent, previous_of_agent : (A,), (H,), (H,) int32
+        The holdings on each agent, as a doubly linked list.
     """
 
     held: Ints
@@ -41,6 +43,9 @@ class Books(NamedTuple):
     client_offered: Ints
     agents_held: Ints
     touched: Bools
+    of_agent: Indices
+    next_of_agent: Indices
+    previous_of_agent: Indices
 
 
 @numba.njit(cache=True)
@@ -148,6 +153,84 @@ def _oldest_offer(books: Books, end: int) -> Ints:
     return oldest
 
 
+@numba.njit(cache=True)
+def _link(books: Books, rows: Ints) -> None:
+    """Put new rows into the lists of their agents."""
+    heads, following, previous = books.of_agent, books.next_of_agent, books.previous_of_agent
+    for row in rows:
+        push(heads, following, previous, books.agent[row], row)
+
+
+@numba.njit(cache=True)
+def _unlink(books: Books, rows: Ints) -> None:
+    heads, following, previous = books.of_agent, books.next_of_agent, books.previous_of_agent
+    for row in rows:
+        unlink(heads, following, previous, books.agent[row], row)
+
+
+@numba.njit(cache=True)
+def _rows_of_agent(books: Books, agent: int) -> Ints:
+    count = 0
+    row = books.of_agent[agent]
+    while row >= 0:
+        count += 1
+        row = books.next_of_agent[row]
+    rows = np.empty(count, np.int64)
+    row = books.of_agent[agent]
+    for i in range(count):
+        rows[i] = row
+        row = books.next_of_agent[row]
+    return rows
+
+
+@numba.njit(cache=True)
+def _keys_of_agents(books: Books, agents: Ints) -> Ints:
+    """List who holds something on some agents, as sorted keys ``place * 2**32 + client``."""
+    count = 0
+    for agent in agents:
+        row = books.of_agent[agent]
+        while row >= 0:
+            count += 1
+            row = books.next_of_agent[row]
+    keys = np.empty(count, np.int64)
+    end = 0
+    for place in range(len(agents)):
+        row = books.of_agent[agents[place]]
+        while row >= 0:
+            # An agent's holdings are few: each goes to its place among those before it.
+            key = (place << 32) + books.client[row]
+            at = end
+            while at > 0 and keys[at - 1] > key:
+                keys[at] = keys[at - 1]
+                at -= 1
+            keys[at] = key
+            end += 1
+            row = books.next_of_agent[row]
+    return keys
+
+
+@numba.njit(cache=True)
+def _find_offers(
+    books: Books, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
+) -> Ints:
+    """Find who was offered so much, row by row; 0 where nobody was. See `Ledger.find_offers`."""
+    found = np.zeros(len(role), np.int64)
+    for i in range(len(role)):
+        lowest = -1
+        row = books.of_agent[agent[i]]
+        while row >= 0:
+            if role_of_client[books.client[row]] == role[i] and (lowest < 0 or row < lowest):
+                enough = True
+                for k in range(len(kind)):
+                    enough = enough and books.offered[row, kind[k]] >= amount[i, k]
+                if enough:
+                    lowest = row
+            row = books.next_of_agent[row]
+        if lowest >= 0:
+            found[i] = books.client[lowest]
+    return found
+
+
 class Ledger:
     """The holdings, with their sums by agent and by client."""
 
@@ -168,6 +251,9 @@ class Ledger:
             client_offered=np.zeros(narrow, np.int64),
             agents_held=np.zeros(0, np.int64),
             touched=np.zeros(0, np.bool_),
+            of_agent=np.zeros(0, np.int32),
+            next_of_agent=np.zeros(0, np.int32),
+            previous_of_agent=np.zeros(0, np.int32),
         )
 
     def __len__(self) -> int:
@@ -188,6 +274,9 @@ class Ledger:
             client_offered=grow(books.client_offered, clients, width),
             agents_held=grow(books.agents_held, clients),
             touched=grow(books.touched, agents),
+            of_agent=grow_heads(books.of_agent, agents),
+            next_of_agent=grow(books.next_of_agent, 0),
+            previous_of_agent=grow(books.previous_of_agent, 0),
         )
 
     def find(self, client: Ints, agent: Ints) -> Ints:
@@ -237,7 +326,9 @@ class Ledger:
 
     def rows_of_agent(self, agent: int) -> Ints:
         """Rows of all holdings on an agent, ascending."""
-        return np.flatnonzero(self.books.agent[: self._end] == agent)
+        rows: Ints = _rows_of_agent(self.books, agent)
+        rows.sort()
+        return rows
 
     def rows_of_client(self, client: int) -> Ints:
         """Rows of all holdings of a client, ascending."""
@@ -251,9 +342,31 @@ class Ledger:
         """Since when each client has had something on offer, (C,); -1 where it has nothing."""
         return _oldest_offer(self.books, self._end)
 
-    def holders(self) -> Ints:
-        """Sorted keys ``agent * 2**32 + client`` of all holdings."""
-        return cast("Ints", np.sort(self._rows.keys()))
+    def holders(self, agents: Ints) -> Ints:
+        """Who holds something on some agents (J,): sorted keys ``place there * 2**32 + client``."""
+        keys: Ints = _keys_of_agents(self.books, agents)
+        return keys
+
+    def find_offers(
+        self, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
+    ) -> Ints:
+        """Find whom amounts were offered to; of several clients that of the lowest row.
+
+        Parameters
+        ----------
+        role_of_client : (C,) int64
+        role, agent : (N,) int64
+        kind : (K,) int64
+        amount : (N, K) int64, thousandths
+
+        Returns
+        -------
+        (N,) int64
+            Clients; 0 where nobody in the role has so much on offer there.
+        """
+        amount = np.ascontiguousarray(amount)
+        found: Ints = _find_offers(self.books, role_of_client, role, agent, kind, amount)
+        return found
 
     def _open(self, client: Ints, agent: Ints) -> Ints:
         """Rows of holdings, made where there is none."""
@@ -268,6 +381,7 @@ class Ledger:
             self.books.agent[fresh] = agent[at]
             self.books.client[fresh] = client[at]
             np.add.at(self.books.agents_held, client[at], 1)
+            _link(self.books, fresh)
             rows = self._rows.get(keys)
         return rows
 
@@ -285,6 +399,8 @@ class Ledger:
             since_ms=grow(books.since_ms, self._end),
             agent=grow(books.agent, self._end),
             client=grow(books.client, self._end),
+            next_of_agent=grow(books.next_of_agent, self._end),
+            previous_of_agent=grow(books.previous_of_agent, self._end),
         )
         return np.array(taken, np.int64)
 
@@ -297,6 +413,7 @@ class Ledger:
         agent, client = books.agent[emptied], books.client[emptied]
         self._rows.delete(pair(agent, client))
         np.subtract.at(books.agents_held, client, 1)
+        _unlink(books, emptied)
         books.agent[emptied] = 0
         books.client[emptied] = 0
         self._spare.extend(emptied.tolist())
@@ -324,3 +441,8 @@ class Ledger:
             assert (expected == total).all()
         counts = np.bincount(books.client[rows], minlength=len(books.agents_held))
         assert (counts == books.agents_held).all()
+        every = np.arange(len(books.of_agent))
+        listed = [self.rows_of_agent(agent) for agent in every.tolist()]
+        assert all((books.agent[some] == agent).all() for agent, some in enumerate(listed))
+        assert (np.sort(np.concatenate(listed)) == rows).all()
+        assert (self.holders(every) == np.sort(pair(books.agent[rows], books.client[rows]))).all()

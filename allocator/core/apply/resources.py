@@ -148,24 +148,24 @@ def transition(state: State, event: Transition) -> None:
     holdings = event.used
     check_holdings(state, holdings, "used")
     client, agent = _known_rows(state, holdings)
-    for row in np.flatnonzero((holdings.framework == 0) & (holdings.agent > 0)).tolist():
-        client[row], agent[row] = _find_offer(state, holdings, row)
+    _find_offers(state, holdings, client, agent)
     state.ledger.use(client, agent, holdings.kind, holdings.amount)
     _learn(state, client, holdings)
 
 
-def _find_offer(state: State, holdings: Holdings, row: int) -> tuple[int, int]:
-    """Find who was offered this on the agent; (0, 0) where nobody was."""
-    books = state.ledger.books
-    for held in state.ledger.rows_of_agent(int(holdings.agent[row])).tolist():
-        client = int(books.client[held])
-        offered = books.offered[held, holdings.kind]
-        if (
-            state.clients.role[client] == holdings.role[row]
-            and (offered >= holdings.amount[row]).all()
-        ):
-            return client, int(holdings.agent[row])
-    return 0, 0
+def _find_offers(state: State, holdings: Holdings, client: Ints, agent: Ints) -> None:
+    """Where the host cannot tell a framework, find who was offered this on the agent."""
+    inside = (holdings.agent > 0) & (holdings.agent < len(state.agents.bound))
+    rows = np.flatnonzero((holdings.framework == 0) & inside)
+    if len(rows):
+        client[rows] = state.ledger.find_offers(
+            state.clients.role,
+            holdings.role[rows],
+            holdings.agent[rows],
+            holdings.kind,
+            holdings.amount[rows],
+        )
+        agent[rows] = np.where(client[rows] > 0, holdings.agent[rows], 0)
 
 
 def _learn(state: State, client: Ints, holdings: Holdings) -> None:
