@@ -6,8 +6,6 @@ and the times that it is told, so that the same journal gives the same decisions
 
 from collections.abc import Callable
 
-import numpy as np
-
 from allocator.core import cycle as cycles
 from allocator.core import events
 from allocator.core.apply import apply
@@ -17,7 +15,7 @@ from allocator.core.demand import Settings
 from allocator.core.events import EventError
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.quota import QuotaTree
-from allocator.core.snapshot import Grants, Ints
+from allocator.core.snapshot import Ints
 from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.core.state import Limits, State
 
@@ -155,16 +153,7 @@ class Allocator:
         return self._fallback
 
     def _nothing(self) -> Decisions:
-        none = Grants.none(0)
-        return Decisions(
-            cycle=self.cycle,
-            first_decision=self.state.tentative.next,
-            framework=none.client,
-            role=none.client,
-            agent=none.agent,
-            kind=np.empty(0, np.int64),
-            amount=none.amount,
-        )
+        return Decisions(self.cycle, self.state.tentative.next)
 
 
 def _seed(seed: int, cycle: int) -> int:

@@ -28,7 +28,7 @@ from allocator.core.events import (
     UpdateAllocation,
 )
 from allocator.core.resources import AMOUNT_MAX, Kind
-from allocator.core.snapshot import Bools, Ints
+from allocator.core.snapshot import Ints
 from allocator.core.state import State
 
 
@@ -259,25 +259,20 @@ def settle(state: State, event: Settle) -> None:
         )
         raise EventError("value", "first_decision", message)
     _check_partial(state, event)
-    client, agent, amount = queue.oldest(count)
-    refused = ~event.offered & (client > 0)
-    _give_back(state, client, agent, amount, refused)
-    partial = np.flatnonzero(event.partial)
-    known = client[partial] > 0
-    if known.any():
-        at = partial[known]
-        _give_back(state, client[at], agent[at], amount[at], np.ones(len(at), np.bool_))
-        state.ledger.charge(
-            client[at],
-            agent[at],
-            event.kind,
-            event.amount[known],
-            as_offer=True,
-            now_ms=state.now_ms,
-        )
-    touched = client[refused | event.partial].copy()
-    queue.drop(count)
-    _close_idle(state, touched)
+    client, agent, amounts = queue.take(count)
+    partial = event.partial & (client > 0)
+    undone = np.flatnonzero(partial | (~event.offered & (client > 0)))
+    withdrawn = state.ledger.withdraw(client[undone], agent[undone], amounts.take(undone))
+    assert withdrawn, "a decision was released before it was settled"
+    state.ledger.charge(
+        client[partial],
+        agent[partial],
+        event.kind,
+        event.amount[partial[event.partial]],
+        as_offer=True,
+        now_ms=state.now_ms,
+    )
+    _close_idle(state, client[undone])
 
 
 def _check_partial(state: State, event: Settle) -> None:
@@ -292,15 +287,3 @@ def _check_partial(state: State, event: Settle) -> None:
     if ((event.amount < 0) | (event.amount > AMOUNT_MAX)).any():
         message = f"amounts must be from 0 to {AMOUNT_MAX}"
         raise EventError("value", "amount", message)
-
-
-def _give_back(state: State, client: Ints, agent: Ints, amount: Ints, which: Bools) -> None:
-    """Undo what was booked for decisions."""
-    if not which.any():
-        return
-    kind = np.arange(amount.shape[1])
-    rows = int(which.sum())
-    failed = state.ledger.release(
-        client[which], agent[which], kind, amount[which], np.zeros(rows, np.bool_)
-    )
-    assert failed < 0, "a decision was released before it was settled"
