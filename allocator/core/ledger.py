@@ -80,7 +80,8 @@ class Ledger:
     def offer(self, client: Ints, agent: Ints, amounts: SparseRows, *, now_ms: int) -> None:
         """Book one offer for each client (N,), each on another agent or of another client."""
         if len(client):
-            loops.offer(self.books, self._open(client, agent), amounts, now_ms)
+            rows = self._open(client, agent)  # which may replace the books
+            loops.offer(self.books, rows, amounts, now_ms)
 
     def withdraw(self, client: Ints, agent: Ints, amounts: SparseRows) -> bool:
         """Take offers back; False, with nothing changed, where one is not held any more."""

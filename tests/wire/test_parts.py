@@ -104,7 +104,7 @@ def test_a_module_must_read_enough() -> None:
 
 
 def test_a_large_answer_comes_in_parts_and_is_settled_as_one() -> None:
-    agents, own = 6000, 3
+    agents, own = 9000, 3
     module = Module(new_sidecar())
     module.client = ModuleSession(Greeting("master", "i", 1, message_bytes_max=BYTES_LEAST))
     kinds = {0: Kind("cpus"), 1: Kind("mem")}
