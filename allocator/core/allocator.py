@@ -136,7 +136,6 @@ class Allocator:
             grants = cycles.run_policy(state, snapshot, self._policy, seed)
         except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
             error = f"{type(problem).__name__}: {problem}"
-            snapshot = self._snapshots.build(state, agents)
             grants = Grants.none(len(snapshot.resources))
             if self._fallback is not None:
                 grants = cycles.run_policy(state, snapshot, self._fallback, seed)
@@ -215,16 +214,7 @@ class Allocator:
         return state.paused or state.recovery_until is not None
 
     def _nothing(self) -> Decisions:
-        none = Grants.none(0)
-        return Decisions(
-            cycle=self.cycle,
-            first_decision=self.state.tentative.next,
-            framework=none.client,
-            role=none.client,
-            agent=none.agent,
-            kind=np.empty(0, np.int64),
-            amount=none.amount,
-        )
+        return Decisions(self.cycle, self.state.tentative.next)
 
 
 def _seed(seed: int, cycle: int) -> int:

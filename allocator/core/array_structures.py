@@ -40,6 +40,31 @@ def _doubled(size: int, wanted: int) -> int:
     return size
 
 
+def grow_heads(heads: Indices, owners: int) -> Indices:
+    """Make room for the lists of so many owners; new ones are empty."""
+    larger = grow(heads, owners)
+    if len(larger) > len(heads):
+        larger[len(heads) :] = -1
+    return larger
+
+
+def some(table: NDArray[Any]) -> Bools:
+    """Which rows (n,) of a table (n, K) are not all zeros; faster than `any` on few columns."""
+    result = np.zeros(len(table), np.bool_)
+    for column in range(table.shape[1]):
+        result |= table[:, column] != 0
+    return result
+
+
+def read_only(array: NDArray[_Item]) -> NDArray[_Item]:
+    """View an array so that nobody writes it; the array itself where that is so already."""
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def pair(high: Ints | int, low: Ints | int) -> Any:  # noqa: ANN401
     """One key of two row numbers."""
     return (np.asarray(high, np.int64) << np.int64(32)) | np.asarray(low, np.int64)
@@ -157,10 +182,6 @@ class KeyMap:
         """Remove keys that are present."""
         _delete_many(self._keys, self._rows, keys)
         self._count -= len(keys)
-
-    def keys(self) -> Ints:
-        """All keys, in no order that means anything."""
-        return self._keys[self._keys >= 0]
 
     def _resize(self) -> None:
         used = self._keys >= 0

@@ -1,12 +1,13 @@
 """What a cycle decides on, and what it decides: arrays only.
 
 A `Snapshot` is taken by the core at the start of a cycle and handed to the policy, which answers
-with `Grants`. Its arrays are the policy's to read.
+with `Grants`. Its arrays are the policy's to read: none of them can be written.
 
 Index spaces
 ------------
 agent
-    row of the agent arrays, 0 to A-1. Row 0 is never an agent. Rows that are not bound hold zeros.
+    row of the snapshot's agent arrays, 0 to A-1: of the agents that this cycle is about, in the
+    order of their handles. Row 0 is never an agent. Rows that are none hold zeros.
 client
     row of the client arrays, 0 to C-1: one framework in one role.
 column
@@ -25,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core.tree_sums import add_upwards
+from allocator.core.tree_sums import sum_upwards
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -253,6 +254,8 @@ class Snapshot:
         Capacity of the whole cluster.
     agents : (J,) int64
         Candidate agents of this cycle, ascending.
+    handle : (A,) int64
+        The handle of each agent, ascending.
     minimum : (M, R) int64, thousandths
         An offer must reach one of its client's rows in every column.
     minimum_rows : (C, 2) int64
@@ -292,6 +295,7 @@ class Snapshot:
     specials: Specials
     total: Ints
     agents: Ints
+    handle: Ints
     minimum: Ints
     minimum_rows: Ints
     bounds: Bounds
@@ -337,9 +341,7 @@ class Snapshot:
         """
         tree = self.tree
         leaves = len(tree.client)
-        result = np.zeros((len(tree.parent), values.shape[1]))
-        np.add.at(result, self.parent_of_client, values)
-        add_upwards(result, tree.parent, leaves)
+        result = sum_upwards(tree.parent, leaves, self.parent_of_client, values)
         result[:leaves] = values[tree.client]
         return result
 

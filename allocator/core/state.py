@@ -107,10 +107,17 @@ class State:
 
         What is shared may be, whoever holds it.
         """
-        held = self.ledger.books.agent_held
+        return self.free_on(None)
+
+    def free_on(self, agents: Ints | None) -> Ints:
+        """What may be offered on some agents (J,), or on all of them: (J, K), as in `free`."""
+        held, capacity = self.ledger.books.agent_held, self.agents.capacity
+        if agents is not None:
+            held, capacity = held[agents], capacity[agents]
         if self.space.shared_kind.any():
             held = np.where(self.space.shared_kind, 0, held)
-        return np.maximum(self.agents.capacity - held, 0)
+        free = capacity - held
+        return np.maximum(free, 0, out=free)
 
     def total_by_kind(self) -> Ints:
         """Capacity of the cluster by kind, (K,)."""

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from allocator.core import Allocator, Event, EventError, SetPaused
+from allocator.core import Allocator, Decisions, Event, EventError, SetPaused
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import validation
 from allocator.wire.counters import Counts
@@ -227,12 +227,12 @@ class SidecarSession:
             if allocator.last_cycle.policy_error:
                 counts.policy_errors += 1
                 counts.policy_error = allocator.last_cycle.policy_error
-            answer = write_decisions(batch.sequence, decisions)
         else:
-            first = allocator.state.tentative.next
-            answer = pb.DecisionBatch(sequence=batch.sequence, first_decision=first)
+            decisions = Decisions(0, allocator.state.tentative.next)
         self.sequence = batch.sequence
-        return [pb.SessionResponse(decisions=answer)]
+        assert self.greeting is not None
+        parts = write_decisions(batch.sequence, decisions, self.greeting.message_bytes_max)
+        return [pb.SessionResponse(decisions=part) for part in parts]
 
     def _tell_time(self, clock_ms: int) -> None:
         assert self._allocator is not None

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from allocator.core import Allocator, Decisions, PolicySpec, Settings
+from allocator.core import Allocator, Decisions, Holdings, PolicySpec, Settings
 from allocator.policies import build
 from allocator.sim.event_heap import Priority
 from allocator.sim.links.base import Batch, Opening
@@ -41,10 +41,8 @@ class Listener:
         amount = np.array([row[3] for row in rows], np.int64).reshape(len(rows), 2)
         first = self.decided + 1
         self.decided += len(rows)
-        kind = np.arange(2)
-        return Decisions(
-            len(self.cycles), first, table[:, 0], table[:, 1], table[:, 2], kind, amount
-        )
+        group = Holdings(table[:, 0], table[:, 1], table[:, 2], np.arange(2), amount)
+        return Decisions(len(self.cycles), first, (group,) if rows else ())
 
     def close(self):
         pass

@@ -263,11 +263,9 @@ greetings = st.builds(
 
 @st.composite
 def decisions(draw) -> Decisions:
-    grants = draw(holdings())
-    cycle, first = draw(st.integers(0, 2**40)), draw(st.integers(1, 2**40))
-    kind = grants.kind if len(grants.framework) else np.empty(0, np.int64)
-    amount = grants.amount if len(grants.framework) else np.empty((0, 0), np.int64)
-    return Decisions(cycle, first, grants.framework, grants.role, grants.agent, kind, amount)
+    tables = st.lists(holdings(), max_size=4)
+    groups = [each for each in draw(tables) if len(each.framework) and len(each.kind)]
+    return Decisions(draw(st.integers(0, 2**40)), draw(st.integers(1, 2**40)), tuple(groups))
 
 
 def same(one: object, other: object) -> bool:
@@ -280,4 +278,6 @@ def same(one: object, other: object) -> bool:
         return isinstance(other, np.ndarray) and (
             one.shape == other.shape and one.dtype == other.dtype and bool((one == other).all())
         )
+    if isinstance(one, tuple):
+        return isinstance(other, tuple) and len(one) == len(other) and all(map(same, one, other))
     return one == other

@@ -89,7 +89,7 @@ BAD_ANSWERS = [
                 sequence=12, cycle=1, first_decision=1, grants=[Holdings(framework=[1])]
             )
         ),
-        "grants.role: has 0 entries",
+        r"grants\[0\].kind: is empty",
     ),
 ]
 

@@ -47,8 +47,9 @@ def test_a_greeting_comes_back_as_it_was(greeting):
 
 @given(strategies.decisions())
 def test_decisions_come_back_as_they_were(decisions):
-    batch = write_decisions(7, decisions)
+    (batch,) = write_decisions(7, decisions)
     assert batch.sequence == 7
+    assert not batch.more
     assert same(read_decisions(through_bytes(batch)), decisions)
 
 

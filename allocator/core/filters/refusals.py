@@ -36,6 +36,9 @@ class Refusals(NamedTuple):
         The same bits: a filter covers all that the client could be offered, see `Filters`.
     stale : (A,) bool
         The agent's row of `covered` has to be worked out again.
+    fresh : (A,) int32
+        How many filters came to the agent since its row of `covered` was brought up to date; they
+        are the first ones of its list.
     largest : (A, K) int64
         No filter on the agent has more of any kind.
     """
@@ -55,6 +58,7 @@ class Refusals(NamedTuple):
     maybe: Words
     covered: Words
     stale: Bools
+    fresh: Indices
     largest: Ints
 
 
@@ -94,20 +98,18 @@ def add(
     amount: Ints,
     expires_ms: Ints,
     spare: int,
-    rows: Indices,
 ) -> int:
-    """Add filters, and say in which rows; -1: another one covers it. There is room for all.
+    """Add filters that no other one covers; there is room for all.
 
     Returns how many rows are spare afterwards.
     """
     for i in range(len(client)):
         spare, covered = _replace(filters, client[i], agent[i], amount[i], expires_ms[i], spare)
-        rows[i] = -1
         if covered:
             continue
         spare -= 1
         row = filters.spare[spare]
-        rows[i] = row
+        filters.fresh[agent[i]] += 1
         filters.agent[row] = agent[i]
         filters.client[row] = client[i]
         filters.amount[row] = amount[i]

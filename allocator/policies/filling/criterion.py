@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from allocator.core.array_structures import some
 from allocator.core.snapshot import Bools, Floats, Snapshot
 
 
@@ -133,4 +134,4 @@ def cluster_total(snapshot: Snapshot) -> Floats:
 
 def characterised(snapshot: Snapshot) -> Bools:
     """Say which clients (C,) are served in whole tasks: a demand of nothing is no demand."""
-    return snapshot.characterised & (snapshot.demand > 0).any(axis=1)
+    return snapshot.characterised & some(snapshot.demand)
