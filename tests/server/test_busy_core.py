@@ -4,6 +4,7 @@ import queue
 import threading
 import urllib.error
 import urllib.request
+from typing import Any
 
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -53,7 +54,7 @@ def ask(address: str, path: str) -> str:
 def test_health_is_answered_in_the_middle_of_a_cycle():
     settings = ("policy.name=rps-dsf", "policy.selection=random", "policy.mode=characterised")
     with SidecarProcess(*settings) as sidecar, sidecar.channel() as channel:
-        health = health_pb2_grpc.HealthStub(channel)
+        health: Any = health_pb2_grpc.HealthStub(channel)
         module = GrpcModule(channel).begin(STATE)
         module.batch()
         made: queue.SimpleQueue[Decisions] = queue.SimpleQueue()
