@@ -140,7 +140,14 @@ def _look(
             continue
         for _ in range(len(agents)):
             agent = agents[at]
-            if not _bit(excluded, agent, client) and not _bit(covered, agent, client):
+            # Mostly all is plain, and a task that is too large is seen at once.
+            fits = True
+            if known[client] and specials.start[agent] == specials.start[agent + 1]:
+                for r in range(free.shape[1]):
+                    if free[agent, r] < demand[client, r]:
+                        fits = False
+                        break
+            if fits and not _bit(excluded, agent, client) and not _bit(covered, agent, client):
                 _gather(free, specials, agent, client, known[client], amount)
                 if known[client]:
                     able[i] = _makes_task(demand[client], amount)
