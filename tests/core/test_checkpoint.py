@@ -396,6 +396,7 @@ NONE = Column("none", 1)
             lambda root: wrong_type(root, "_spare", np.zeros(3, np.int64)),
             "_spare is a ndarray, it must be a ",
         ),
+        (lambda _root: Column("none", 2**64 - 1), "does not fit together: "),
         (lambda _root: shred("text"), "a str stands where tuple should"),
         (
             lambda _root: Column("text", 1, ["x"], [np.array([5])]),
