@@ -251,6 +251,19 @@ def test_a_copy_shares_no_array_and_no_two_places_share_one():
         assert not any(np.may_share_memory(array, other) for other in copies)
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 2**18 + 99), st.sampled_from([1.0, -0.0])), max_size=3),
+    st.integers(0, 2**18 + 99),
+)
+def test_a_copy_of_a_large_array_is_a_copy(written, more):
+    """Stretches of zeros are left out of it; that of a minus and a zero is none."""
+    array = np.zeros(2**18 + more)
+    for place, value in written:
+        array[place % len(array)] = value
+    assert same(Detached(array).value, array)
+    assert same(Detached(array.reshape(1, -1)[:, ::2]).value, array.reshape(1, -1)[:, ::2])
+
+
 @pytest.mark.parametrize("kind", [Kind, AgentInfo, FrameworkInfo, AgentTraits, Rule])
 def test_what_there_is_most_of_is_not_copied(kind):
     assert never_changes(kind)
@@ -259,6 +272,27 @@ def test_what_there_is_most_of_is_not_copied(kind):
 @pytest.mark.parametrize("kind", [list, dict, set, np.ndarray, Settings, PolicySpec, State, Any])
 def test_what_may_change_is_copied(kind):
     assert not never_changes(kind)
+
+
+def test_all_of_an_allocator_is_kept_or_made_anew():
+    """Whoever gives it something else has to say which; later decisions may depend on it."""
+    session = busy()
+    kept_here = {"cycle", "last_cycle", "state"}
+    of_the_settings = {"_build", "_policy", "_fallback"}
+    made_of_the_state = {"_snapshots"}
+    assert set(vars(session.allocator)) == kept_here | of_the_settings | made_of_the_state
+
+
+def test_what_is_derived_is_not_kept_and_comes_back_by_itself():
+    session = busy()
+    before = kept(session.allocator)
+    session.state.agents.version += 1
+    changed_once = kept(session.allocator)
+    assert session.state.total_by_kind()[0] == 32_000
+    assert same(kept(session.allocator), changed_once), "whoever asks changes nothing"
+    assert not same(before, changed_once)
+    other = resumed(session.allocator)
+    assert other.state.total_by_kind()[0] == 32_000
 
 
 # What cannot be kept, or restored.
@@ -362,6 +396,7 @@ NONE = Column("none", 1)
             lambda root: wrong_type(root, "_spare", np.zeros(3, np.int64)),
             "_spare is a ndarray, it must be a ",
         ),
+        (lambda _root: Column("none", 2**64 - 1), "does not fit together: "),
         (lambda _root: shred("text"), "a str stands where tuple should"),
         (
             lambda _root: Column("text", 1, ["x"], [np.array([5])]),

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection
 from allocator.server.core_loop import CoreLoop
 from allocator.server.journal import Head, Journal
+from allocator.server.scores import scores
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Outcomes, read_records, replay
@@ -101,6 +103,12 @@ def test_the_journal_gives_the_bytes_that_were_sent(tmp_path):
     assert path.stat().st_mode & 0o077 == 0, "frameworks' names are nobody else's"
 
 
+def look(loop: CoreLoop) -> None:
+    """What `mesos-allocator shares` has the core do."""
+    loop.look()
+    scores(loop.allocator)
+
+
 def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
     """Two sessions into files as small as they can be, operators in between; gives what was heard.
 
@@ -120,6 +128,8 @@ def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
             events = [declined(answer, 500 * (batch % 3))] if len(answer) else []
             outcomes = [module.all_offered(answer)] if len(answer) else []
             answer = module.batch(1000 * (batch + 1), *outcomes, *events)
+            if batch % 7 == 3:
+                loop.call(partial(look, loop)).result(5)
             if batch % 10 == 9:
                 loop.operate(SetDemand("", f"s{batch}*", {"cpus": 100 * batch})).result(5)
                 loop.operate(SetConstraint("eng", f"x{batch}*", f"a{batch}")).result(5)

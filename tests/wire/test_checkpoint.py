@@ -127,6 +127,21 @@ def test_sessions_in_every_state_go_on():
     assert {session.state.value for session in other.sessions.values()} == {"events", "nothing"}
 
 
+def test_all_of_a_sidecar_and_a_session_is_kept_or_given():
+    """Whoever gives them something else has to say which; later answers may depend on it."""
+    sidecar = fresh()
+    module = Module(sidecar).begin()
+    kept = {"allocator", "_bearer", "_last", "sessions"}
+    given = {"_new_allocator", "_welcome"}
+    only_within_a_call, only_for_metrics = {"_parting"}, {"counts"}
+    assert set(vars(sidecar)) == kept | given | only_within_a_call | only_for_metrics
+    assert sidecar._parting == []
+    kept = {"state", "greeting", "sequence", "clock_ms", "_allocator"}
+    given, only_for_logs = {"_admit", "_welcome"}, {"failure"}
+    session = sidecar.sessions[module.number]
+    assert set(vars(session)) == kept | given | {"_counts"} | only_for_logs
+
+
 def checkpoint() -> list[journal_pb2.JournalRecord]:
     sidecar = fresh()
     module = Module(sidecar).begin()

@@ -19,6 +19,16 @@ from allocator.core.checkpoint.columns import CheckpointError, Column
 
 _Value = TypeVar("_Value")
 _SETS = {"set": set, "frozenset": frozenset}
+_MISFITS = (
+    AttributeError,
+    LookupError,
+    OverflowError,
+    RecursionError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
+"""What columns that do not belong together may come to."""
 
 
 def restore(column: Column, like: _Value) -> _Value:
@@ -42,7 +52,7 @@ def restore(column: Column, like: _Value) -> _Value:
         (value,) = _Reader(examples).read(column)
     except CheckpointError:
         raise
-    except (TypeError, ValueError, IndexError, KeyError, AttributeError, StopIteration) as error:
+    except _MISFITS as error:
         raise CheckpointError(f"the checkpoint does not fit together: {error}") from None
     _check_shape(value, like)
     return value
