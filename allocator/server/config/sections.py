@@ -87,7 +87,7 @@ class HttpSection(Section):
     host: str = Field(
         "127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0: all interfaces."
     )
-    port: int = Field(5057, ge=0, le=65535, description="SessionStream; 0: any free one.")
+    port: int = Field(5057, ge=0, le=65535, description="Port; 0: any free one.")
 
 
 class PolicySection(Section):
