@@ -1,6 +1,7 @@
 """The allocator itself: deterministic, without I/O.
 
-`Allocator.step` applies one event, `Allocator.allocate` runs one cycle. `DESIGN.md` tells the rest.
+`Allocator.advance` tells the time, `Allocator.step` applies one event, `Allocator.allocate` runs a
+cycle. `DESIGN.md` tells the rest.
 """
 
 from allocator.core.allocator import Allocator

@@ -17,7 +17,8 @@ from allocator.core.demand import Settings
 from allocator.core.events import EventError
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.quota import QuotaTree
-from allocator.core.snapshot import Grants, Ints
+from allocator.core.servable import servable
+from allocator.core.snapshot import Grants, Ints, Snapshot
 from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.core.state import Limits, State
 
@@ -28,7 +29,7 @@ class Allocator:
     Attributes
     ----------
     state : State
-        To read; only `step` and `allocate` change it.
+        To read; only `advance`, `step` and `allocate` change it.
     last_cycle : CycleReport
     cycle : int
         Cycles run so far.
@@ -123,13 +124,41 @@ class Allocator:
             error = f"{type(problem).__name__}: {problem}"
             snapshot = self._snapshots.build(state, agents)
             grants = cycles.run_policy(state, snapshot, self._drf(), seed)
-        if agents is None:
-            state.clients.waited[snapshot.tree.client] += 1
+        served = state.clients.served[snapshot.tree.client]
         decisions = cycles.commit(state, snapshot, grants, self.cycle)
+        if agents is None:
+            rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
+            state.clients.waited[rest[servable(snapshot, rest)]] += 1
         self.last_cycle = cycles.CycleReport(
             candidates, clients, len(grants), len(decisions), error
         )
         return decisions
+
+    def kept(self) -> tuple[int, cycles.CycleReport, State]:
+        """All that later answers depend on, to be kept in a checkpoint."""
+        return self.cycle, self.last_cycle, self.state
+
+    def resume(self, kept: tuple[int, cycles.CycleReport, State]) -> None:
+        """Go on from a checkpoint.
+
+        Raises
+        ------
+        ValueError
+            Where its settings name no policy.
+        """
+        policy = self._build(kept[2].settings.policy)
+        self.cycle, self.last_cycle, self.state = kept
+        self._policy = policy
+        self._snapshots = SnapshotBuilder()
+
+    def look(self) -> Snapshot | None:
+        """Take the snapshot that a cycle would begin with; None where nobody is to be served.
+
+        It changes no decision, but brings up to date what is known of filters.
+        """
+        if not self.state.live_clients().any():
+            return None
+        return SnapshotBuilder().build(self.state, None)
 
     def check(self) -> None:
         """Verify every invariant of the books.

@@ -6,6 +6,7 @@ import numpy as np
 
 from allocator.core.roles import ROOT, RoleTable
 from allocator.core.snapshot import Bools, Ints, Tree
+from allocator.core.tree_sums import add_upwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,7 @@ class Shape:
         count = np.zeros(len(self.parent), np.int64)
         np.add.at(count, self.parent_of_client, served)
         leaves = len(self.client)
-        for node in range(leaves, len(self.parent) - 1):
-            count[self.parent[node]] += count[node]
+        add_upwards(count[:, None], self.parent, leaves)
         count[:leaves] = served[self.client]
         return Tree(
             self.client,

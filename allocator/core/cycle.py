@@ -6,7 +6,7 @@ import numpy as np
 
 from allocator.core.decisions import Decisions
 from allocator.core.policy import Policy
-from allocator.core.snapshot import UNBOUNDED, Bools, Grants, Ints, Snapshot
+from allocator.core.snapshot import Bools, Grants, Ints, Snapshot
 from allocator.core.snapshot_builder import reaches
 from allocator.core.state import State
 
@@ -93,8 +93,7 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
     bounds = snapshot.bounds
     if not len(bounds.above):
         return
-    scalar = bounds.available < UNBOUNDED
-    counted = grants.amount * scalar
+    counted = grants.amount.copy()
     part = np.flatnonzero(snapshot.specials.bounded[grants.special])
     at = grants.special_grant[part], snapshot.specials.column[grants.special[part]]
     np.add.at(counted, at, grants.special_amount[part])
@@ -104,6 +103,8 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
         inside = bound >= 0
         np.add.at(given, bound[inside], counted[inside])
         bound = np.where(inside, bounds.above[bound], -1)
+    own = bounds.of_framework[grants.client]
+    np.add.at(given, own[own >= 0], counted[own >= 0])
     if (given > np.maximum(bounds.left, 0)).any():
         raise BadGrantError("more granted than a limit allows")
 

@@ -25,6 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core.tree_sums import add_upwards
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -180,7 +182,10 @@ class Bounds(NamedTuple):
     Attributes
     ----------
     of_client : (C,) int64
-        The innermost bound that a client is under; -1 where it is under none.
+        The innermost bound of a role that a client is under; -1 where it is under none.
+    of_framework : (C,) int64
+        Another bound that a client is under, beside those: its framework's own, the same for all
+        its roles; nothing is above it. -1 where there is none.
     above : (Q,) int64
         The bound that this one is under; -1 where there is none.
     left : (Q, R) int64, thousandths
@@ -194,6 +199,7 @@ class Bounds(NamedTuple):
     """
 
     of_client: Ints
+    of_framework: Ints
     above: Ints
     left: Ints
     owed: Ints
@@ -206,6 +212,7 @@ class Bounds(NamedTuple):
         nothing = np.empty((0, columns), np.int64)
         return Bounds(
             of_client=np.full(clients, -1),
+            of_framework=np.full(clients, -1),
             above=np.empty(0, np.int64),
             left=nothing,
             owed=nothing,
@@ -261,7 +268,8 @@ class Snapshot:
     characterised : (C,) bool
         True: the client is served in whole tasks of its demand. False: with all that is free.
     overdue : (C,) bool
-        Who has waited for an offer too long: it is given one before the others.
+        Who has waited for an offer too long, and could be served now: it is given one before the
+        others.
     excluded : (A, W) uint64
         Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
     filters : Filters
@@ -331,8 +339,7 @@ class Snapshot:
         leaves = len(tree.client)
         result = np.zeros((len(tree.parent), values.shape[1]))
         np.add.at(result, self.parent_of_client, values)
-        for node in range(leaves, len(tree.parent) - 1):
-            result[tree.parent[node]] += result[node]
+        add_upwards(result, tree.parent, leaves)
         result[:leaves] = values[tree.client]
         return result
 

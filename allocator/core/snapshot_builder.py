@@ -1,6 +1,7 @@
 """The snapshot of a cycle: what policies see of the books."""
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from allocator.core.competition_tree import Shape, shape
 from allocator.core.filters.coverage import Offerable
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
+from allocator.core.servable import servable
 from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials
 from allocator.core.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.state import State
@@ -46,7 +48,7 @@ class SnapshotBuilder:
         minimum, minimum_rows = minimum_of(state)
         known = _characterised(state)
         tree_shape = self._tree_shape(state)
-        return Snapshot(
+        snapshot = Snapshot(
             resources=tuple(space.names),
             counted=space.counted,
             capacity=capacity,
@@ -70,6 +72,7 @@ class SnapshotBuilder:
             parent_of_client=tree_shape.parent_of_client,
             classes=self._agent_classes(state, capacity),
         )
+        return _without_hopeless(snapshot)
 
     def _keep(self, name: str, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
         """Make something anew only where its key has changed."""
@@ -93,7 +96,7 @@ class SnapshotBuilder:
         number = {path: index + 1 for index, path in enumerate(subtrees)}
 
         def make() -> Ints:
-            return np.array([_innermost(number, path) for path in state.roles.path], np.int64)
+            return state.roles.inherit(number, 0)
 
         return self._keep("schemes", (state.roles.version, tuple(subtrees)), make)
 
@@ -142,11 +145,14 @@ def _overdue(state: State) -> Bools:
     return state.clients.waited >= patience
 
 
-def _innermost(number: dict[str, int], path: str) -> int:
-    """The number of the deepest of some roles that a path is in; 0 where it is in none."""
-    while path and path not in number:
-        path = path.rpartition("/")[0]
-    return number.get(path, 0)
+def _without_hopeless(snapshot: Snapshot) -> Snapshot:
+    """Let nobody come first whom no agent could serve now: that would cost a stage for nothing."""
+    rows = np.flatnonzero(snapshot.overdue)
+    if not len(rows):
+        return snapshot
+    overdue = np.zeros_like(snapshot.overdue)
+    overdue[rows[servable(snapshot, rows)]] = True
+    return replace(snapshot, overdue=overdue)
 
 
 def _weights(state: State) -> np.ndarray:

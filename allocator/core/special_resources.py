@@ -7,7 +7,6 @@ import numpy as np
 from allocator.core.array_structures import pack
 from allocator.core.filters.rest import RestRefusals
 from allocator.core.resources import Kind
-from allocator.core.roles import RoleTable
 from allocator.core.snapshot import Bools, Ints, Specials, Tier, Words
 from allocator.core.state import State
 from allocator.core.tables import REFINED, REVOCABLE, SHARED
@@ -139,16 +138,5 @@ def _takers(state: State, reserved_role: str, needs: int) -> Bools:
     clients = state.clients
     takers: Bools = (clients.takes & needs) == needs
     if reserved_role:
-        takers = takers & _inside(state.roles, reserved_role)[clients.role]
+        takers = takers & state.roles.inside(reserved_role)[clients.role]
     return takers
-
-
-def _inside(roles: RoleTable, path: str) -> Bools:
-    """Which roles (n,) are this one or below it."""
-    inside = np.zeros(len(roles.parent), np.bool_)
-    top = roles.row(path)
-    if top is not None:
-        inside[top] = True
-        for level in roles.by_depth():
-            inside[level] |= inside[roles.parent[level]]
-    return inside

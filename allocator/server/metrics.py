@@ -21,6 +21,9 @@ from allocator.server.metric_families import Scrape, StateCollector
 ANSWER_S = 2.0
 """How long the core may take to answer before we say that it is busy."""
 
+GLANCE_S = 0.5
+"""How long a probe of our health waits for it; most probes give up after a second."""
+
 SILENCE_S = 10.0
 """How long it may be busy before we say that it is not alive."""
 
@@ -124,17 +127,17 @@ class Monitor:
 
     def health(self) -> str:
         """What is wrong with the process; empty where nothing is."""
-        if not self._answers() and self._question.waiting_s() > SILENCE_S:
+        if not self._answers(GLANCE_S) and self._question.waiting_s() > SILENCE_S:
             return f"the core has not answered for {self._question.waiting_s():.0f} s"
         return ""
 
     def readiness(self) -> str:
         """Why no session can be taken now; empty where one can."""
-        return self._not_ready or ("" if self._answers() else "the core is busy")
+        return self._not_ready or ("" if self._answers(ANSWER_S) else "the core is busy")
 
-    def _answers(self) -> bool:
+    def _answers(self, timeout_s: float) -> bool:
         try:
-            self._question.ask(ANSWER_S)
+            self._question.ask(timeout_s)
         except TimeoutError:
             return False
         return True

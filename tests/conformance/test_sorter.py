@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.conformance.amounts import resources, revocable, volume
 from tests.conformance.mesos import mesos
 from tests.conformance.ranking import Ranking
-from tests.conformance.world import World
+from tests.world.amounts import resources, revocable, volume
+from tests.world.world import World
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def server(loop) -> Iterator[MetricsServer]:
 def impatient(monkeypatch):
     """Nobody waits long in a test; what is waited for is the same."""
     monkeypatch.setattr(metrics, "ANSWER_S", 0.05)
+    monkeypatch.setattr(metrics, "GLANCE_S", 0.05)
     monkeypatch.setattr(metrics, "SILENCE_S", 0.2)
 
 

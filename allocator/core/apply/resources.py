@@ -63,8 +63,8 @@ def hold(state: State, event: Hold) -> None:
     check_roles(state, set(holdings.role.tolist()), "holdings.role")
     for agent in set(holdings.agent.tolist()):
         check_agent(state, agent, "holdings.agent")
-    check_client_limit(state, len(holdings.framework), "holdings.framework")
-    pairs = zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True)
+    pairs = list(zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True))
+    check_client_limit(state, set(pairs), "holdings.framework")
     client = np.array([open_client(state, framework, role) for framework, role in pairs], np.int64)
     state.ledger.charge(
         client, holdings.agent, holdings.kind, holdings.amount, as_offer=False, now_ms=state.now_ms

@@ -98,7 +98,7 @@ def _is_as_seen(seen: Ints, offerable: Offerable, agent: int) -> bool:
     return True
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def refresh(
     filters: Refusals,
     offerable: Offerable,

@@ -273,9 +273,12 @@ def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> 
 
 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
-    """Make the loop; it captures the fingerprint of its sources."""
+    """Make the loop; it captures the fingerprint of its sources.
 
-    @numba.njit(cache=True, error_model="numpy")
+    It gives the interpreter's lock free, so that however long it takes, other threads answer.
+    """
+
+    @numba.njit(cache=True, error_model="numpy", nogil=True)
     def fill(scene: Scene, effort: Effort, log: Log, order: int, state: Words) -> tuple[Log, int]:
         visit = _begin(scene)
         live = scene.agents.row.copy()

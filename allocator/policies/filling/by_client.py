@@ -142,9 +142,12 @@ def _serve(
 
 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
-    """Make the loop; it captures the fingerprint of its sources."""
+    """Make the loop; it captures the fingerprint of its sources.
 
-    @numba.njit(cache=True, error_model="numpy")
+    It gives the interpreter's lock free, so that however long it takes, other threads answer.
+    """
+
+    @numba.njit(cache=True, error_model="numpy", nogil=True)
     def fill(scene: Scene, effort: Effort, log: Log, held: Ints, best_fit: bool) -> tuple[Log, int]:
         field = agent_index.begin(scene, held, effort, best_fit)
         findings = _begin(scene, field)

@@ -46,6 +46,9 @@ def _charge_bounds(bounds: Bounds, offer: Offer, stage: int, client: int) -> Non
             owed = max(owed, bounds.owed[bound, r])
             bounds.owed[bound, r] = max(bounds.owed[bound, r] - amount, 0)
             bound = bounds.above[bound]
+        own = bounds.of_framework[client]
+        if own >= 0:
+            bounds.left[own, r] -= amount
         bounds.available[r] -= amount
         if stage == GUARANTEED:
             bounds.required[r] -= min(owed, amount)

@@ -77,6 +77,9 @@ def _raise_ceiling(rule: Rule, bounds: Bounds, offer: Offer, stage: int, client:
                 ceiling = min(ceiling, bounds.left[bound, r])
                 owed = max(owed, bounds.owed[bound, r])
                 bound = bounds.above[bound]
+            own = bounds.of_framework[client]
+            if own >= 0:
+                ceiling = min(ceiling, bounds.left[own, r])
             surplus = UNBOUNDED
             if keeps_back:
                 surplus = max(bounds.available[r] - bounds.required[r], 0)

@@ -24,8 +24,8 @@ from allocator.core import PolicySpec, Settings
 from allocator.core.snapshot import Floats
 from allocator.policies import build
 from allocator.sim.experiments.demo_runs import OBLIVIOUS, STAGED_APART_MS, STAGED_JOBS
-from allocator.sim.experiments.parallel_runs import CHARACTERISED
 from allocator.sim.experiments.play import play
+from allocator.sim.experiments.runs import CHARACTERISED
 from allocator.sim.links.in_process import DirectLink
 from allocator.sim.reports.run_report import figures, sampled
 from allocator.sim.workloads.cluster import AgentSpec

@@ -1,43 +1,65 @@
-"""Resources as the scenarios write them, such as ``cpus:2;mem(eng):1024``."""
+"""Resources as the scenarios write them, such as ``cpus:2;mem(eng):1024;disk(eng)[volume]:8``.
+
+In parentheses stands the role that they are reserved to; in brackets the form of disk,
+``revocable``, ``shared``, and how deep reservations are stacked (``2-deep``). Volumes, mounts and
+blocks are indivisible; ports are counted; ``nothing`` is nothing.
+"""
 
 import re
 from collections import Counter
 from dataclasses import replace
 
 from allocator.core import Kind, format_amount, parse_amount
+from allocator.core.resources import FORMS
 
 Amounts = Counter[Kind]
 """Thousandths by kind; one that is not named is zero."""
 
 Text = str | Amounts
 
-_PART = re.compile(r"(?P<name>\w+)(?:\((?P<role>[^)]*)\))?:(?P<amount>[\d.]+)")
+_PART = re.compile(
+    r"(?P<name>\w+)(?:\((?P<role>[^)]*)\))?(?P<marks>(?:\[[\w-]+\])*):(?P<amount>[\d.]+)"
+)
+_WHOLE = frozenset({"volume", "mount", "block"})
 _COUNTED = frozenset({"ports"})
 
 
 def resources(text: Text) -> Amounts:
-    """Read resources; a role in parentheses is a static reservation, ports are counted.
+    """Read resources.
 
     Examples
     --------
-    >>> describe(resources("cpus:1.5;mem(eng):32"))
-    'cpus:1.5;mem(eng):32'
+    >>> describe(resources("cpus:1.5;mem(eng):32;disk(eng/ads)[volume][2-deep]:8"))
+    'cpus:1.5;disk(eng/ads)[volume][2-deep]:8;mem(eng):32'
     """
     if not isinstance(text, str):
         return text
     amounts: Amounts = Counter()
-    for part in filter(None, text.split(";")):
+    for part in filter(None, text.replace("nothing", "").split(";")):
         match = _PART.fullmatch(part)
         assert match, part
-        role = match["role"] or ""
-        kind = Kind(
-            match["name"],
-            scalar=match["name"] not in _COUNTED,
-            reserved_role=role,
-            depth=1 if role else 0,
+        amounts[_kind(match["name"], match["role"] or "", match["marks"])] += parse_amount(
+            match["amount"]
         )
-        amounts[kind] += parse_amount(match["amount"])
     return +amounts
+
+
+def _kind(name: str, role: str, marks: str) -> Kind:
+    given = set(re.findall(r"[\w-]+", marks))
+    (form,) = (given & set(FORMS)) or {""}
+    (deep,) = {mark for mark in given if mark.endswith("-deep")} or {""}
+    known = {form, deep, "revocable", "shared"}
+    assert given <= known, given - known
+    return Kind(
+        name,
+        scalar=name not in _COUNTED,
+        reserved_role=role,
+        depth=int(deep.removesuffix("-deep")) if deep else int(bool(role)),
+        revocable="revocable" in given,
+        shared="shared" in given,
+        form=form,
+        indivisible=form in _WHOLE,
+    )
 
 
 def reserved(amounts: Text, *roles: str) -> Amounts:
@@ -93,5 +115,5 @@ def _name(kind: Kind) -> str:
     role = f"({kind.reserved_role})" if kind.reserved_role else ""
     marks = [kind.form, *(["revocable"] if kind.revocable else [])]
     marks += ["shared"] if kind.shared else []
-    marks += [f"{kind.depth} reservations"] if kind.depth > 1 else []
+    marks += [f"{kind.depth}-deep"] if kind.depth > 1 else []
     return kind.name + role + "".join(f"[{mark}]" for mark in marks if mark)
