@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from allocator.core.snapshot import Bounds, Floats, Grants, Ints, Snapshot
+from allocator.policies.filling.blocks import Blocks, lay_out
 from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.cycle_stages import USUAL
 from allocator.policies.filling.loop_arrays import (
@@ -31,20 +32,26 @@ def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Scene:
     snapshot : Snapshot
     criteria : sequence of Criterion
         One for each scheme of the tree.
+
+    Raises
+    ------
+    CriterionError
+        Where the loops cannot go by one of them.
     """
-    places, node = _places_of(snapshot, criteria)
+    blocks = lay_out(snapshot, criteria)
+    places, node = _places_of(snapshot, blocks)
     return Scene(
         places=places,
-        standing=_standing_of(snapshot, criteria, node),
+        standing=_standing_of(snapshot, blocks.criteria, node),
         agents=_agents_of(snapshot),
         kinds=_kinds_of(snapshot),
         bounds=_bounds_of(snapshot),
-        rule=_rule_of(snapshot, criteria),
+        rule=_rule_of(snapshot, blocks.criteria),
         offer=_empty_offer(snapshot),
     )
 
 
-def _places_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> tuple[Places, Ints]:
+def _places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
     """Renumber the tree; returns the places and the node of each place, (P,)."""
     tree = snapshot.tree
     leaves = len(tree.client)
@@ -71,23 +78,22 @@ def _places_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> tuple[Place
         result[:, is_leaf] = np.stack(values)[:, client[is_leaf]]
         return read_only(result, np.float64)
 
-    parent = tree.parent[node]
-    scheme = tree.scheme[parent]  # that of the root's own parent, which is none, is never asked
+    parent, criteria = tree.parent[node], blocks.criteria
     columns = len(snapshot.total) + 1
     return Places(
         client=read_only(client, np.int64),
         parent=read_only(np.where(parent < 0, -1, place[parent]), np.int64),
         first=read_only(np.where(is_leaf, 0, tree.child_start[node]), np.int64),
         last=read_only(np.where(is_leaf, 0, tree.child_start[node + 1]), np.int64),
-        weight=read_only(tree.weight[node], np.float64),
+        weight=read_only(blocks.weight[node], np.float64),
         known=read_only(known, np.bool_),
         demand=read_only(demand, np.int64),
         least_row=read_only(minimum[:, 0], np.int64),
         end_row=read_only(minimum[:, 1], np.int64),
         usual=read_only((minimum == _usual_minimum(snapshot)).all(axis=1), np.bool_),
-        first_column=read_only(scheme * columns, np.int64),
-        end_column=read_only((scheme + 1) * columns, np.int64),
-        additive=read_only(np.array([each.additive for each in criteria])[scheme], np.bool_),
+        first_column=read_only(blocks.first[node], np.int64),
+        end_column=read_only(blocks.end[node], np.int64),
+        additive=read_only(blocks.additive[node], np.bool_),
         amount_gain=of_leaf([each.amount_gain for each in criteria]),
         task_gain=of_leaf([each.task_gain for each in criteria]),
         agent_gain=of_leaf([each.agent_gain for each in criteria]),
