@@ -10,6 +10,7 @@ import pytest
 from allocator.core.policy import PolicySpec
 from allocator.policies import POLICIES, SELECTIONS, build, warm
 from allocator.policies.filling import Filling
+from tests import oracles
 
 
 def test_every_policy_can_be_built_with_every_selection_and_value():
@@ -21,6 +22,14 @@ def test_every_policy_can_be_built_with_every_selection_and_value():
         for key, values in entry.parameters.items():
             for value in values:
                 build(PolicySpec(name, parameters={key: value}))
+
+
+def test_every_criterion_has_a_twin():
+    missing = {name for name, entry in POLICIES.items() if entry.criterion} - set(oracles.CRITERIA)
+    assert not missing, (
+        f"{', '.join(sorted(missing))}: spell the criterion out in CRITERIA of tests/oracles.py,"
+        " from its definition: every test of the compiled loops then takes it, too"
+    )
 
 
 def test_best_fit_is_the_default_of_bf_drf_alone():

@@ -16,7 +16,6 @@ from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection
 from allocator.server.core_loop import CoreLoop
 from allocator.server.journal import Head, Journal
-from allocator.server.scores import scores
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Outcomes, read_records, replay
@@ -106,7 +105,7 @@ def test_the_journal_gives_the_bytes_that_were_sent(tmp_path):
 def look(loop: CoreLoop) -> None:
     """What `mesos-allocator shares` has the core do."""
     loop.look()
-    scores(loop.allocator)
+    loop.allocator.scores()
 
 
 def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:

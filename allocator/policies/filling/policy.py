@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot, Words
-from allocator.policies.filling import scene_builder
+from allocator.policies.filling import blocks, scene_builder
 from allocator.policies.filling.criterion import CriterionFunction, leaf_scores
 from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.filling.loop_arrays import Effort, Log, Scene
@@ -71,10 +71,11 @@ class Filling:
         """Score the clients that may be served, (C,); nan for others, and where it depends."""
         found = np.full(len(snapshot.held), np.nan)
         criterion = self.criterion(snapshot)
-        if self.others or len(criterion.denominator) != 1 or criterion.residual:
+        depends = len(criterion.denominator) != 1 or criterion.preference is not None
+        if self.others or depends or criterion.residual:
             return found
-        leaves = len(snapshot.tree.client)
-        found[snapshot.tree.client] = leaf_scores(criterion, snapshot.tree.weight[:leaves])
+        weight = blocks.lay_out(snapshot, [criterion]).weight[: len(snapshot.tree.client)]
+        found[snapshot.tree.client] = leaf_scores(criterion, weight)
         return found
 
     def _fill(self, scene: Scene, log: Log, held: Ints, state: Words) -> Log:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.snapshot import Bounds, Floats, Grants, Ints, Snapshot
+from allocator.policies.filling.blocks import Blocks, lay_out
 from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.cycle_stages import USUAL
 from allocator.policies.filling.loop_arrays import (
@@ -32,15 +33,21 @@ def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Scene:
     snapshot : Snapshot
     criteria : sequence of Criterion
         One for each scheme of the tree.
+
+    Raises
+    ------
+    CriterionError
+        Where the loops cannot go by one of them.
     """
-    places, node = _places_of(snapshot, criteria)
+    blocks = lay_out(snapshot, criteria)
+    places, node = _places_of(snapshot, blocks)
     return Scene(
         places=places,
-        standing=_standing_of(snapshot, criteria, node),
+        standing=_standing_of(snapshot, blocks.criteria, node),
         agents=_agents_of(snapshot),
         kinds=_kinds_of(snapshot),
         bounds=_bounds_of(snapshot),
-        rule=_rule_of(snapshot, criteria),
+        rule=_rule_of(snapshot, blocks.criteria),
         offer=_empty_offer(snapshot),
     )
 
@@ -57,8 +64,6 @@ class _Layout(NamedTuple):
     client, parent, first, last : (P,) int64
     of_client : (C,) int64
         As in `Places`.
-    above : (P,) int64
-        The parent node of each place; the root's own, which is none, is the root.
     """
 
     node: Ints
@@ -69,7 +74,6 @@ class _Layout(NamedTuple):
     first: Ints
     last: Ints
     of_client: Ints
-    above: Ints
 
 
 _latest: tuple[tuple[np.ndarray, ...], _Layout] | None = None
@@ -113,13 +117,12 @@ def _new_layout(snapshot: Snapshot) -> _Layout:
         first=read_only(np.where(is_leaf, 0, tree.child_start[node]), np.int64),
         last=read_only(np.where(is_leaf, 0, tree.child_start[node + 1]), np.int64),
         of_client=read_only(of_client, np.int64),
-        above=np.where(parent < 0, len(tree.parent) - 1, parent),
     )
 
 
-def _places_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> tuple[Places, Ints]:
+def _places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
     """Put the clients in their places; returns the places and the node of each place, (P,)."""
-    tree, layout = snapshot.tree, _layout_of(snapshot)
+    layout, criteria = _layout_of(snapshot), blocks.criteria
     count, leaf, of_leaf = len(layout.node), layout.leaf, layout.of_leaf
     known = np.zeros(count, np.bool_)
     known[leaf] = characterised(snapshot)[of_leaf]
@@ -138,22 +141,21 @@ def _places_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> tuple[Place
             row[leaf] = each[of_leaf]
         return read_only(result, np.float64)
 
-    scheme = tree.scheme[layout.above]
     columns = len(snapshot.total) + 1
     return Places(
         client=layout.client,
         parent=layout.parent,
         first=layout.first,
         last=layout.last,
-        weight=read_only(tree.weight[layout.node], np.float64),
+        weight=read_only(blocks.weight[layout.node], np.float64),
         known=read_only(known, np.bool_),
         demand=read_only(demand, np.int64),
         least_row=read_only(least_row, np.int64),
         end_row=read_only(end_row, np.int64),
         usual=read_only((least_row == usual[0]) & (end_row == usual[1]), np.bool_),
-        first_column=read_only(scheme * columns, np.int64),
-        end_column=read_only((scheme + 1) * columns, np.int64),
-        additive=read_only(np.array([each.additive for each in criteria])[scheme], np.bool_),
+        first_column=read_only(blocks.first[layout.node], np.int64),
+        end_column=read_only(blocks.end[layout.node], np.int64),
+        additive=read_only(blocks.additive[layout.node], np.bool_),
         amount_gain=gain([each.amount_gain for each in criteria]),
         task_gain=gain([each.task_gain for each in criteria]),
         agent_gain=gain([each.agent_gain for each in criteria]),
