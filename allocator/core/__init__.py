@@ -57,7 +57,7 @@ from allocator.core.resources import (
 )
 from allocator.core.snapshot import AgentClasses, Filters, Grants, Snapshot, Tree
 from allocator.core.state import Limits, State
-from allocator.core.warm import warm
+from allocator.core.warm import GiveAll, warm
 
 __all__ = [
     "AMOUNT_MAX",
@@ -81,6 +81,7 @@ __all__ = [
     "Exclude",
     "Filters",
     "FrameworkInfo",
+    "GiveAll",
     "Grants",
     "Hold",
     "Holdings",

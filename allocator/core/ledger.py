@@ -6,10 +6,10 @@ a change either happens in all three or in none.
 
 from typing import NamedTuple, cast
 
-import numba
 import numpy as np
 
 from allocator.core.array_structures import KeyMap, grow, pair
+from allocator.core.compiled import loop, part
 from allocator.core.snapshot import Bools, Ints
 
 
@@ -43,7 +43,7 @@ class Books(NamedTuple):
     touched: Bools
 
 
-@numba.njit(cache=True)
+@part()
 def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> None:
     agent, client = books.agent[row], books.client[row]
     books.held[row, kind] += held
@@ -54,7 +54,7 @@ def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> Non
     books.client_offered[client, kind] += offered
 
 
-@numba.njit(cache=True)
+@part()
 def _on_offer(books: Books, row: int) -> bool:
     for k in range(books.offered.shape[1]):
         if books.offered[row, k] != 0:
@@ -62,7 +62,7 @@ def _on_offer(books: Books, row: int) -> bool:
     return False
 
 
-@numba.njit(cache=True)
+@loop
 def _charge(
     books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, now_ms: int
 ) -> None:
@@ -74,7 +74,7 @@ def _charge(
                 _add_cell(books, rows[i], kind[k], amount[i, k], amount[i, k] if as_offer else 0)
 
 
-@numba.njit(cache=True)
+@part()
 def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool) -> None:
     """Release one row: first what was in use where a task ended, else first what was offered."""
     for k in range(len(kind)):
@@ -86,7 +86,7 @@ def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool)
         _add_cell(books, row, kind[k], -amount[k], -back)
 
 
-@numba.njit(cache=True)
+@loop
 def _release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
     """Release row by row; -1, or the first row that releases more than is held, undone to there."""
     before = np.zeros((len(rows), len(kind)), np.int64)
@@ -111,7 +111,7 @@ def _release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools) ->
     return -1
 
 
-@numba.njit(cache=True)
+@loop
 def _use(books: Books, rows: Ints, kind: Ints, amount: Ints) -> None:
     for i in range(len(rows)):
         if rows[i] < 0:
@@ -121,7 +121,7 @@ def _use(books: Books, rows: Ints, kind: Ints, amount: Ints) -> None:
             _add_cell(books, rows[i], kind[k], 0, -moved)
 
 
-@numba.njit(cache=True)
+@loop
 def _empty(held: Ints, rows: Ints) -> Bools:
     empty = np.zeros(len(rows), np.bool_)
     for i in range(len(rows)):
@@ -136,7 +136,7 @@ def _empty(held: Ints, rows: Ints) -> Bools:
     return empty
 
 
-@numba.njit(cache=True)
+@loop
 def _oldest_offer(books: Books, end: int) -> Ints:
     oldest = np.full(len(books.agents_held), -1, np.int64)
     for row in range(end):

@@ -7,9 +7,9 @@ force cost a cycle nothing, however many they are.
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from allocator.core.compiled import loop, part
 from allocator.core.filters.refusals import Refusals, bit_of
 from allocator.core.snapshot import Bools, Indices, Ints, Words
 
@@ -40,7 +40,7 @@ class Offerable(NamedTuple):
     takes: Ints
 
 
-@numba.njit(cache=True)
+@part()
 def _covers_all(filters: Refusals, offerable: Offerable, row: int) -> bool:
     """Say whether a filter covers all that its client could be offered on its agent."""
     agent, client = filters.agent[row], filters.client[row]
@@ -61,7 +61,7 @@ def _covers_all(filters: Refusals, offerable: Offerable, row: int) -> bool:
     return True
 
 
-@numba.njit(cache=True)
+@part()
 def _look_through(filters: Refusals, offerable: Offerable, agent: int) -> None:
     """Work out all bits of an agent, filter by filter."""
     filters.covered[agent] = np.uint64(0)
@@ -80,7 +80,7 @@ def _look_through(filters: Refusals, offerable: Offerable, agent: int) -> None:
         row = filters.next_of_agent[row]
 
 
-@numba.njit(cache=True)
+@part()
 def _is_beyond(filters: Refusals, offerable: Offerable, agent: int) -> bool:
     """Say whether more is free on an agent than any filter there covers."""
     for r in range(offerable.free.shape[1]):
@@ -90,7 +90,7 @@ def _is_beyond(filters: Refusals, offerable: Offerable, agent: int) -> bool:
     return False
 
 
-@numba.njit(cache=True)
+@part()
 def _is_as_seen(seen: Ints, offerable: Offerable, agent: int) -> bool:
     for r in range(offerable.free.shape[1]):
         if offerable.free[agent, r] != seen[agent, r]:
@@ -98,7 +98,7 @@ def _is_as_seen(seen: Ints, offerable: Offerable, agent: int) -> bool:
     return True
 
 
-@numba.njit(cache=True)
+@loop
 def refresh(
     filters: Refusals,
     offerable: Offerable,
@@ -154,7 +154,7 @@ def changed_clients(before: Offerable | None, now: Offerable) -> Ints:
     return np.flatnonzero(changed)
 
 
-@numba.njit(cache=True)
+@loop
 def mark_stale(filters: Refusals, clients: Ints) -> None:
     """Have the bits of some clients worked out again."""
     for client in clients:
