@@ -70,7 +70,7 @@ from allocator.core.snapshot import (
     Words,
 )
 from allocator.core.state import Limits, State
-from allocator.core.warm import warm
+from allocator.core.warm import GiveAll, warm
 
 __all__ = [
     "AMOUNT_MAX",
@@ -97,6 +97,7 @@ __all__ = [
     "Filters",
     "Floats",
     "FrameworkInfo",
+    "GiveAll",
     "Grants",
     "Hold",
     "Holdings",

@@ -7,10 +7,10 @@ event about ten thousand rows costs about as much as one about a single row.
 import heapq
 from typing import Any, TypeVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core.compiled import loop, part
 from allocator.core.snapshot import Bools, Indices, Ints, Words
 
 _FEWEST = 8
@@ -103,7 +103,7 @@ class FreeRows:
         return self._next
 
 
-@numba.njit(cache=True)
+@loop
 def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
     """Find the slot of a key, or the empty one where it would go."""
     mask = len(keys) - 1
@@ -114,7 +114,7 @@ def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
     return slot
 
 
-@numba.njit(cache=True)
+@loop
 def _get_many(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
     found = np.empty(len(wanted), np.int64)
     for i in range(len(wanted)):
@@ -123,7 +123,7 @@ def _get_many(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
     return found
 
 
-@numba.njit(cache=True)
+@loop
 def _put_many(keys: Ints, rows: Ints, new_keys: Ints, new_rows: Ints) -> None:
     for i in range(len(new_keys)):
         slot = _slot(keys, new_keys[i])
@@ -131,7 +131,7 @@ def _put_many(keys: Ints, rows: Ints, new_keys: Ints, new_rows: Ints) -> None:
         rows[slot] = new_rows[i]
 
 
-@numba.njit(cache=True)
+@loop
 def _delete_many(keys: Ints, rows: Ints, gone: Ints) -> None:
     mask = len(keys) - 1
     for i in range(len(gone)):
@@ -192,7 +192,7 @@ class KeyMap:
         _put_many(self._keys, self._rows, old_keys, old_rows)
 
 
-@numba.njit(cache=True)
+@part()
 def push(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
     """Put an item at the head of its owner's doubly linked list."""
     first = head[owner]
@@ -203,7 +203,7 @@ def push(head: Indices, following: Indices, previous: Indices, owner: int, item:
     head[owner] = item
 
 
-@numba.njit(cache=True)
+@part()
 def unlink(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
     """Take an item out of its owner's doubly linked list."""
     before, after = previous[item], following[item]

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from allocator.core.array_structures import push, unlink
+from allocator.core.compiled import loop, part
 from allocator.core.snapshot import Bools, Indices, Ints
 from allocator.core.sparse_rows import SparseRows
 
@@ -45,7 +45,7 @@ class Books(NamedTuple):
     previous_of_agent: Indices
 
 
-@numba.njit(cache=True)
+@part()
 def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> None:
     agent, client = books.agent[row], books.client[row]
     books.held[row, kind] += held
@@ -56,7 +56,7 @@ def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> Non
     books.client_offered[client, kind] += offered
 
 
-@numba.njit(cache=True)
+@part()
 def _on_offer(books: Books, row: int) -> bool:
     for k in range(books.offered.shape[1]):
         if books.offered[row, k] != 0:
@@ -64,7 +64,7 @@ def _on_offer(books: Books, row: int) -> bool:
     return False
 
 
-@numba.njit(cache=True)
+@loop
 def charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, now_ms: int) -> None:
     """Add amounts (N, K) to rows (N,)."""
     for i in range(len(rows)):
@@ -75,7 +75,7 @@ def charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, n
                 _add_cell(books, rows[i], kind[k], amount[i, k], amount[i, k] if as_offer else 0)
 
 
-@numba.njit(cache=True)
+@loop
 def offer(books: Books, rows: Ints, amounts: SparseRows, now_ms: int) -> None:
     """Add what is on offer to rows (N,)."""
     for i in range(len(rows)):
@@ -85,7 +85,7 @@ def offer(books: Books, rows: Ints, amounts: SparseRows, now_ms: int) -> None:
             _add_cell(books, rows[i], amounts.kind[x], amounts.amount[x], amounts.amount[x])
 
 
-@numba.njit(cache=True)
+@loop
 def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
     """Take offers back; False, with nothing changed, where one is not held any more."""
     for i in range(len(rows)):
@@ -99,7 +99,7 @@ def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
     return True
 
 
-@numba.njit(cache=True)
+@part()
 def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool) -> None:
     """Release one row: first what was in use where a task ended, else first what was offered."""
     for k in range(len(kind)):
@@ -111,7 +111,7 @@ def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool)
         _add_cell(books, row, kind[k], -amount[k], -back)
 
 
-@numba.njit(cache=True)
+@loop
 def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
     """Release row by row; -1, or the first row that releases more than is held, undone to there."""
     before = np.zeros((len(rows), len(kind)), np.int64)
@@ -136,7 +136,7 @@ def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools) -> 
     return -1
 
 
-@numba.njit(cache=True)
+@loop
 def use(books: Books, rows: Ints, kind: Ints, amount: Ints) -> None:
     """Have offered amounts (N, K) come into use, as far as they are offered."""
     for i in range(len(rows)):
@@ -147,7 +147,7 @@ def use(books: Books, rows: Ints, kind: Ints, amount: Ints) -> None:
             _add_cell(books, rows[i], kind[k], 0, -moved)
 
 
-@numba.njit(cache=True)
+@loop
 def emptied(held: Ints, rows: Ints) -> Bools:
     """Say which rows hold nothing; a row below 0 is none."""
     empty = np.zeros(len(rows), np.bool_)
@@ -163,7 +163,7 @@ def emptied(held: Ints, rows: Ints) -> Bools:
     return empty
 
 
-@numba.njit(cache=True)
+@loop
 def oldest_offer(books: Books, end: int) -> Ints:
     """Say since when each client has something on offer, (C,); -1 where it has nothing."""
     oldest = np.full(len(books.agents_held), -1, np.int64)
@@ -176,7 +176,7 @@ def oldest_offer(books: Books, end: int) -> Ints:
     return oldest
 
 
-@numba.njit(cache=True)
+@loop
 def enlist(books: Books, rows: Ints) -> None:
     """Put new rows into the lists of their agents."""
     heads, following, previous = books.of_agent, books.next_of_agent, books.previous_of_agent
@@ -184,7 +184,7 @@ def enlist(books: Books, rows: Ints) -> None:
         push(heads, following, previous, books.agent[row], row)
 
 
-@numba.njit(cache=True)
+@loop
 def unlist(books: Books, rows: Ints) -> None:
     """Take rows out of the lists of their agents."""
     heads, following, previous = books.of_agent, books.next_of_agent, books.previous_of_agent
@@ -192,7 +192,7 @@ def unlist(books: Books, rows: Ints) -> None:
         unlink(heads, following, previous, books.agent[row], row)
 
 
-@numba.njit(cache=True)
+@loop
 def rows_of_agent(books: Books, agent: int) -> Ints:
     """List the holdings on an agent, in the order of its list."""
     count = 0
@@ -208,7 +208,7 @@ def rows_of_agent(books: Books, agent: int) -> Ints:
     return rows
 
 
-@numba.njit(cache=True)
+@loop
 def keys_of_agents(books: Books, agents: Ints) -> Ints:
     """List who holds something on some agents, as sorted keys ``place * 2**32 + client``."""
     count = 0
@@ -234,7 +234,7 @@ def keys_of_agents(books: Books, agents: Ints) -> Ints:
     return keys
 
 
-@numba.njit(cache=True)
+@loop
 def find_offers(
     books: Books, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
 ) -> Ints:

@@ -6,9 +6,9 @@ out, so that whoever a limit keeps back is seen to wait.
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from allocator.core.compiled import loop, part
 from allocator.core.snapshot import Bools, Ints, Snapshot, Specials, Tier, Words
 
 _REVOCABLE, _SHARED = int(Tier.REVOCABLE), int(Tier.SHARED)
@@ -56,12 +56,12 @@ def _seen(array: np.ndarray) -> Any:  # noqa: ANN401
     return view
 
 
-@numba.njit(cache=True, nogil=True)
+@part()
 def _bit(words: Words, row: int, client: int) -> bool:
     return (words[row, client >> 6] >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0)
 
 
-@numba.njit(cache=True, nogil=True)
+@part()
 def _gather(
     free: Ints, specials: Specials, agent: int, client: int, task: bool, amount: Ints
 ) -> None:
@@ -83,7 +83,7 @@ def _gather(
                 amount[0, r] += specials.free[e]
 
 
-@numba.njit(cache=True, nogil=True)
+@part()
 def _makes_task(demand: Ints, amount: Ints) -> bool:
     """Say whether each resource of a task is there: without what is revocable, or all of it so."""
     for r in range(len(demand)):
@@ -92,7 +92,7 @@ def _makes_task(demand: Ints, amount: Ints) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@part()
 def _reaches(amount: Ints, minimum: Ints, first: int, end: int) -> bool:
     """Say whether amounts (2, R) together make an offer: not empty, and not below the minimum."""
     some = False
@@ -109,7 +109,7 @@ def _reaches(amount: Ints, minimum: Ints, first: int, end: int) -> bool:
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _look(
     clients: Ints,
     agents: Ints,

@@ -1,11 +1,12 @@
 """Sums over a tree whose nodes are numbered children before parents."""
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core.compiled import loop
 
-@numba.njit(cache=True, nogil=True)
+
+@loop
 def _add_upwards(parent: NDArray[np.int64], first: int, values: NDArray[np.float64]) -> None:
     for node in range(first, len(parent) - 1):
         for k in range(values.shape[1]):

@@ -169,8 +169,8 @@ def _choose_from(names: Mapping[str, object] | tuple[str, ...]) -> str:
     return "choose from " + ", ".join(names)
 
 
-def warm() -> None:
-    """Load the compiled loops, or compile them where they are not cached (half a minute)."""
+def warm(*selections: str) -> None:
+    """Load the compiled loops that selections need, or compile them; without any, all."""
     cluster = static_snapshot(capacity=[[1, 1]], demand=[[1, 1]])
-    for selection in ("random", "joint"):
+    for selection in selections or ("random", "joint"):
         Filling(drf, selection).allocate(cluster, seed=0)

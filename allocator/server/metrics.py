@@ -10,9 +10,10 @@ from itertools import accumulate
 from typing import Generic, TypeVar
 
 import structlog
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 
 from allocator.server import report
+from allocator.server.compilation import PARTS, Compilation
 from allocator.server.config import Config
 from allocator.server.core_loop import CoreLoop
 from allocator.server.http import HttpServer
@@ -146,10 +147,14 @@ class Monitor:
 class MetricsServer(HttpServer):
     """The listener for /metrics, /healthz and /readyz."""
 
-    def __init__(self, config: Config, loop: CoreLoop) -> None:
+    def __init__(
+        self, config: Config, loop: CoreLoop, compilation: Compilation | None = None
+    ) -> None:
         """Listen; not ready before `serving` is called."""
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
+        if compilation:
+            _show_compilation(registry, compilation)
         limits = config.metrics
         registry.register(
             StateCollector(
@@ -166,7 +171,18 @@ class MetricsServer(HttpServer):
         )
 
 
-def start_http(config: Config, loop: CoreLoop) -> MetricsServer:
+def _show_compilation(registry: CollectorRegistry, compilation: Compilation) -> None:
+    text = "1 while the loops run compiled, 0 while they run interpreted."
+    compiled = Gauge("mesos_allocator_compiled", text, registry=registry)
+    compiled.set_function(lambda: compilation.state == "compiled")
+    text = "How much of the loops is compiled, 0 to 1."
+    progress = Gauge("mesos_allocator_compilation_progress", text, registry=registry)
+    progress.set_function(lambda: compilation.done / len(PARTS))
+
+
+def start_http(
+    config: Config, loop: CoreLoop, compilation: Compilation | None = None
+) -> MetricsServer:
     """Serve metrics, liveness and readiness.
 
     Raises
@@ -174,4 +190,4 @@ def start_http(config: Config, loop: CoreLoop) -> MetricsServer:
     OSError
         Where the address cannot be listened on.
     """
-    return MetricsServer(config, loop)
+    return MetricsServer(config, loop, compilation)

@@ -61,6 +61,36 @@ def test_help_loads_nothing_that_is_slow(arguments):
     assert not imported_by(*arguments) & SLOW
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check-config", "deploy/config.example.toml"],
+        ["status", "--target", "127.0.0.1:9", "--timeout", "0.1"],
+        ["shares", "--target", "127.0.0.1:9", "--timeout", "0.1"],
+        ["demand", "set", "cpus:2", "--target", "127.0.0.1:9", "--timeout", "0.1"],
+    ],
+)
+def test_what_runs_no_loop_needs_no_compiler(arguments):
+    assert "numba" not in imported_by(*arguments)
+
+
+@pytest.mark.parametrize("missing", ["matplotlib", "ortools", "joblib", "scipy"])
+def test_what_only_the_simulator_needs_is_named_when_it_is_missing(missing):
+    program = f"""
+import sys
+import allocator.cli.app as app
+sys.modules[{missing!r}] = None
+app.import_module = lambda name: __import__({missing!r})
+sys.argv = ["mesos-allocator", "demo"]
+app.main()
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"error: {missing} is not installed")
+    assert "pip install 'mesos-allocator[sim]'" in done.stderr
+
+
 def test_the_server_loads_nothing_that_only_the_simulator_and_tables_need():
     program = "import sys, allocator.cli, allocator.server.main; print(*sys.modules)"
     command = [sys.executable, "-c", program]

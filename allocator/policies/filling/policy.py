@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from allocator.core.compiled import Superseded, interpret
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot, Words
 from allocator.policies.filling import blocks, scene_builder
 from allocator.policies.filling.criterion import CriterionFunction, leaf_scores
@@ -55,6 +56,13 @@ class Filling:
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Fill until nothing more fits; the same seed gives the same grants."""
+        try:
+            return self._allocate(snapshot, seed)
+        except Superseded:
+            interpret(False)
+            return self._allocate(snapshot, seed)
+
+    def _allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         if not len(snapshot.agents) or not len(snapshot.tree.client):
             return Grants.none(len(snapshot.resources))
         criteria = [criterion(snapshot) for criterion in (self.criterion, *self.others)]
