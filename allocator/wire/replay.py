@@ -159,7 +159,7 @@ class Replay:
         start, pieces = self._start, self._pieces
         if start is None:
             raise JournalError("the journal does not say how it begins")
-        self._start, self._pieces, self._unchecked = None, [], []
+        self._start, self._pieces = None, []
         sidecar = self._sidecar if start.sidecar_id == self._sidecar_id else None
         if sidecar is not None and start.file <= self._file:
             message = f"file {start.file} comes after file {self._file}; give the older ones first"
@@ -172,7 +172,7 @@ class Replay:
         elif sidecar is not None:
             self.found.missing += start.records_before - self._done
         # Where something goes wrong from here on, nothing is left to go on from.
-        self._sidecar = None
+        self._sidecar, self._unchecked = None, []
         self._sidecar = self._restore(start, pieces, end)
         self._sidecar_id = start.sidecar_id
         self._done = start.records_before
