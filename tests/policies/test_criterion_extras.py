@@ -94,8 +94,7 @@ def test_priorities_divide_the_shares():
 
 def test_a_priority_is_beside_the_weight_of_the_role():
     """Inside a role of half the cluster a framework of priority 3 has three quarters of it."""
-    roles = {"role": [1, 1, 2], "role_parent": (-1, 0, 0)}
-    cluster = static_snapshot([[800, 800]], [[1, 1]] * 3, **roles)
+    cluster = static_snapshot([[800, 800]], [[1, 1]] * 3, role=[1, 1, 2], role_parent=(-1, 0, 0))
     first = with_extras(drf, priority=np.array([3.0, 1.0, 9.0]))
     tasks = placement(cluster, Filling(first, "listed").allocate(cluster, 0))
     assert tasks[:, 0].tolist() == [300, 100, 400]
