@@ -15,7 +15,7 @@ from allocator.wire.decode import READERS, read_bindings, read_filters
 from allocator.wire.errors import WireError, refuse
 from allocator.wire.proto_types import each, part
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
