@@ -100,15 +100,13 @@ Resources chop(
     const KindTable& kinds,
     Amounts* wanted)
 {
-  vector<const Resource*> toSplit;
+  // Objects to split, with the place of their kind in `wanted`.
+  vector<std::pair<const Resource*, int64_t*>> toSplit;
 
-  auto amountOfKind = [&](const Resource& resource) -> int64_t* {
-    const Option<uint32_t> kind = kinds.find(resource);
-    if (kind.isSome()) {
-      for (auto& entry : *wanted) {
-        if (entry.first == kind.get()) {
-          return &entry.second;
-        }
+  auto amountOfKind = [&](uint32_t kind) -> int64_t* {
+    for (auto& entry : *wanted) {
+      if (entry.first == kind) {
+        return &entry.second;
       }
     }
     return nullptr;
@@ -116,14 +114,17 @@ Resources chop(
 
   // Mostly whole objects are wanted, and those need not be copied.
   Resources result = pool.filter([&](const Resource& resource) {
-    int64_t* left = amountOfKind(resource);
+    const uint32_t kind = kinds.find(resource);
+    int64_t* left = kind == KindTable::NONE ? nullptr : amountOfKind(kind);
     if (left == nullptr || *left <= 0) {
       return false;
     }
 
     const int64_t amount = amountOf(resource);
     if (amount > *left) {
-      toSplit.push_back(&resource);
+      if (!kinds.whole(kind)) {
+        toSplit.emplace_back(&resource, left);
+      }
       return false;
     }
 
@@ -131,11 +132,10 @@ Resources chop(
     return true;
   });
 
-  for (const Resource* resource : toSplit) {
-    int64_t* left = amountOfKind(*resource);
-    const Option<Resource> taken = take(*resource, *left);
+  for (const auto& entry : toSplit) {
+    const Option<Resource> taken = take(*entry.first, *entry.second);
     if (taken.isSome()) {
-      *left -= amountOf(taken.get());
+      *entry.second -= amountOf(taken.get());
       result += taken.get();
     }
   }

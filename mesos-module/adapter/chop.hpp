@@ -13,9 +13,11 @@ namespace adapter {
 Option<Resource> take(const Resource& resource, int64_t amount);
 
 // Takes amounts by kind out of `pool`, whose own objects are shrunk; no
-// object is made of anything else. A kind that is not in the pool, or is
-// not known at all, gives nothing. At most one copy of a shared volume
-// is taken. What could not be taken is left in `wanted`.
+// object is made of anything else. An amount is made up of as many objects
+// of its kind as it takes; only one that can be divided is split. A kind
+// that is not in the pool, or is not known at all, gives nothing. At most
+// one copy of a shared volume is taken. What could not be taken is left in
+// `wanted`.
 Resources chop(
     const Resources& pool,
     const KindTable& kinds,

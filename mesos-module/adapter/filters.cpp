@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 using std::string;
 using std::vector;
@@ -36,22 +35,72 @@ void Filters::add(
     return;
   }
 
-  vector<Refusal>& refusals = filters[frameworkId][role][agentId];
+  ByAgent& agents = filters[frameworkId][role];
+  auto place = agents.emplace(agentId, nullptr).first;
+
+  if (place->second == nullptr) {
+    place->second =
+      std::make_shared<List>(List{{}, &agents, &place->first});
+  }
+
+  const std::shared_ptr<List>& list = place->second;
   const int64_t expiresMs = nowMs + std::max(refuseMs - 1, intervalMs);
 
   // One that another contains and outlives says nothing: so a framework
   // that declines the same for ever does not make the list grow.
-  refusals.erase(
-      std::remove_if(
-          refusals.begin(),
-          refusals.end(),
-          [&](const Refusal& old) {
-            return old.expiresMs < nowMs ||
-              (old.expiresMs <= expiresMs && refused.contains(old.refused));
-          }),
-      refusals.end());
+  remove(list.get(), [&](const Refusal& old) {
+    return old.expiresMs < nowMs ||
+      (old.expiresMs <= expiresMs && refused.contains(old.refused));
+  });
 
-  refusals.push_back(Refusal{refused, expiresMs});
+  list->refusals.push_back(Refusal{refused, expiresMs});
+  ++count;
+  expiries.push(Expiry{expiresMs, list});
+
+  // It must not grow, either.
+  if (expiries.size() > 2 * count + 1024) {
+    rebuildExpiries();
+  }
+}
+
+
+template <typename Predicate>
+void Filters::remove(List* list, const Predicate& predicate)
+{
+  vector<Refusal>& refusals = list->refusals;
+  const size_t before = refusals.size();
+
+  refusals.erase(
+      std::remove_if(refusals.begin(), refusals.end(), predicate),
+      refusals.end());
+  count -= before - refusals.size();
+}
+
+
+void Filters::drop(const ByAgent& agents)
+{
+  for (const auto& agent : agents) {
+    count -= agent.second->refusals.size();
+  }
+}
+
+
+void Filters::rebuildExpiries()
+{
+  vector<Expiry> entries;
+  entries.reserve(count);
+
+  for (const auto& framework : filters) {
+    for (const auto& role : framework.second) {
+      for (const auto& agent : role.second) {
+        for (const Refusal& refusal : agent.second->refusals) {
+          entries.push_back(Expiry{refusal.expiresMs, agent.second});
+        }
+      }
+    }
+  }
+
+  expiries = Expiries(std::greater<Expiry>(), std::move(entries));
 }
 
 
@@ -78,8 +127,8 @@ bool Filters::covers(
   }
 
   return std::any_of(
-      byAgent->second.begin(),
-      byAgent->second.end(),
+      byAgent->second->refusals.begin(),
+      byAgent->second->refusals.end(),
       [&](const Refusal& each) {
         return each.expiresMs >= nowMs && each.refused.contains(offer);
       });
@@ -88,15 +137,27 @@ bool Filters::covers(
 
 void Filters::dropFramework(const FrameworkID& frameworkId)
 {
-  filters.erase(frameworkId);
+  auto framework = filters.find(frameworkId);
+  if (framework != filters.end()) {
+    for (const auto& role : framework->second) {
+      drop(role.second);
+    }
+    filters.erase(framework);
+  }
 }
 
 
 void Filters::dropRole(const FrameworkID& frameworkId, const string& role)
 {
   auto framework = filters.find(frameworkId);
-  if (framework != filters.end()) {
-    framework->second.erase(role);
+  if (framework == filters.end()) {
+    return;
+  }
+
+  auto byRole = framework->second.find(role);
+  if (byRole != framework->second.end()) {
+    drop(byRole->second);
+    framework->second.erase(byRole);
   }
 }
 
@@ -105,7 +166,11 @@ void Filters::dropAgent(const SlaveID& agentId)
 {
   for (auto& framework : filters) {
     for (auto& role : framework.second) {
-      role.second.erase(agentId);
+      auto agent = role.second.find(agentId);
+      if (agent != role.second.end()) {
+        count -= agent->second->refusals.size();
+        role.second.erase(agent);
+      }
     }
   }
 }
@@ -113,34 +178,24 @@ void Filters::dropAgent(const SlaveID& agentId)
 
 void Filters::expire(int64_t nowMs)
 {
-  for (auto& framework : filters) {
-    for (auto& role : framework.second) {
-      ByAgent& agents = role.second;
+  while (!expiries.empty() && expiries.top().ms < nowMs) {
+    const std::shared_ptr<List> list = expiries.top().list.lock();
+    expiries.pop();
 
-      for (auto agent = agents.begin(); agent != agents.end();) {
-        vector<Refusal>& refusals = agent->second;
-        refusals.erase(
-            std::remove_if(
-                refusals.begin(),
-                refusals.end(),
-                [=](const Refusal& each) { return each.expiresMs < nowMs; }),
-            refusals.end());
+    if (list == nullptr) {
+      continue;
+    }
 
-        agent = refusals.empty() ? agents.erase(agent) : std::next(agent);
-      }
+    remove(list.get(), [=](const Refusal& each) {
+      return each.expiresMs < nowMs;
+    });
+
+    if (list->refusals.empty()) {
+      // A copy, for the key goes with the entry.
+      const SlaveID agentId = *list->agentId;
+      list->agents->erase(agentId);
     }
   }
-}
-
-
-size_t Filters::size() const
-{
-  size_t count = 0;
-  each([&](
-      const FrameworkID&, const string&, const SlaveID&, const Refusal&) {
-    ++count;
-  });
-  return count;
 }
 
 
@@ -154,7 +209,7 @@ void Filters::each(
   for (const auto& framework : filters) {
     for (const auto& role : framework.second) {
       for (const auto& agent : role.second) {
-        for (const Refusal& refusal : agent.second) {
+        for (const Refusal& refusal : agent.second->refusals) {
           visit(framework.first, role.first, agent.first, refusal);
         }
       }

@@ -1,6 +1,9 @@
 #ifndef __ALLOCATOR_ADAPTER_FILTERS_HPP__
 #define __ALLOCATOR_ADAPTER_FILTERS_HPP__
 
+#include <memory>
+#include <queue>
+
 #include "adapter/types.hpp"
 
 namespace allocator {
@@ -25,6 +28,10 @@ public:
   // A filter outlives the next batch (MESOS-4302).
   explicit Filters(int64_t _intervalMs = 1000) : intervalMs(_intervalMs) {}
 
+  // Its parts refer to each other.
+  Filters(Filters&&) = default;
+  Filters& operator=(Filters&&) = default;
+
   void add(
       const FrameworkID& frameworkId,
       const std::string& role,
@@ -44,10 +51,10 @@ public:
   void dropRole(const FrameworkID& frameworkId, const std::string& role);
   void dropAgent(const SlaveID& agentId);
 
-  // Forgets those that have expired.
+  // Forgets those that have expired; others are not looked at.
   void expire(int64_t nowMs);
 
-  size_t size() const;
+  size_t size() const { return count; }
 
   void each(
       const std::function<void(
@@ -57,11 +64,45 @@ public:
           const Refusal&)>& visit) const;
 
 private:
-  using ByAgent = hashmap<SlaveID, std::vector<Refusal>>;
+  struct List;
+
+  using ByAgent = hashmap<SlaveID, std::shared_ptr<List>>;
   using ByRole = hashmap<std::string, ByAgent>;
+
+  // The refusals of a framework in a role on an agent.
+  struct List
+  {
+    std::vector<Refusal> refusals;
+
+    // Where the list stands; both live as long as it is there.
+    ByAgent* agents;
+    const SlaveID* agentId;
+  };
+
+  struct Expiry
+  {
+    int64_t ms;
+    std::weak_ptr<List> list; // Gone where it was dropped.
+
+    bool operator>(const Expiry& that) const { return ms > that.ms; }
+  };
+
+  using Expiries = std::priority_queue<
+      Expiry, std::vector<Expiry>, std::greater<Expiry>>;
+
+  template <typename Predicate>
+  void remove(List* list, const Predicate& predicate);
+
+  void drop(const ByAgent& agents);
+  void rebuildExpiries();
 
   int64_t intervalMs;
   hashmap<FrameworkID, ByRole> filters;
+  size_t count = 0;
+
+  // When lists have something that expires, the first on top. Refusals
+  // that went before leave their entries here.
+  Expiries expiries;
 };
 
 } // namespace adapter {

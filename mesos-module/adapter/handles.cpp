@@ -17,128 +17,90 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-// Whether the id of a disk names a single volume of a storage.
-bool isVolume(const Resource::DiskInfo::Source& source)
+// Of the names that may still come, so many find room for a rest kind.
+constexpr size_t NEW_NAMES = 8;
+
+
+wire::DiskForm formOf(const Resource::DiskInfo& disk)
 {
-  return source.type() == Resource::DiskInfo::Source::RAW ||
-    source.type() == Resource::DiskInfo::Source::BLOCK;
+  if (disk.has_persistence()) {
+    return wire::DISK_FORM_VOLUME;
+  }
+
+  if (!disk.has_source()) {
+    return wire::DISK_FORM_UNSPECIFIED;
+  }
+
+  switch (disk.source().type()) {
+    case Resource::DiskInfo::Source::PATH: return wire::DISK_FORM_PATH;
+    case Resource::DiskInfo::Source::MOUNT: return wire::DISK_FORM_MOUNT;
+    case Resource::DiskInfo::Source::BLOCK: return wire::DISK_FORM_BLOCK;
+    case Resource::DiskInfo::Source::RAW: return wire::DISK_FORM_RAW;
+    default: return wire::DISK_FORM_UNSPECIFIED;
+  }
 }
 
 
-// Everything but the value and the allocation, byte by byte. Single
-// volumes are not told apart, for there may be thousands of them, and the
-// sidecar's books are dense by kind; that a volume is one is kept.
-string keyOf(const Resource& resource)
+bool isIndivisible(const Resource::DiskInfo& disk)
 {
-  Resource key = resource;
-  key.clear_scalar();
-  key.clear_ranges();
-  key.clear_set();
-  key.clear_allocation_info();
-
-  if (key.has_disk()) {
-    key.mutable_disk()->clear_volume();
-
-    if (key.disk().has_persistence()) {
-      key.mutable_disk()->mutable_persistence()->clear_principal();
-      key.mutable_disk()->mutable_persistence()->set_id("");
-    }
-
-    if (key.disk().has_source() && isVolume(key.disk().source())) {
+  switch (formOf(disk)) {
+    case wire::DISK_FORM_VOLUME:
+    case wire::DISK_FORM_MOUNT:
+    case wire::DISK_FORM_BLOCK:
+      return true;
+    case wire::DISK_FORM_RAW:
       // Without an id it is space that can be divided.
-      const bool named = key.disk().source().has_id();
-      key.mutable_disk()->mutable_source()->clear_metadata();
-      key.mutable_disk()->mutable_source()->clear_id();
-      if (named) {
-        key.mutable_disk()->mutable_source()->set_id("");
-      }
-    }
-  }
-
-  return key.SerializePartialAsString();
-}
-
-
-void describeReservations(const Resource& resource, wire::Kind* kind)
-{
-  for (const Resource::ReservationInfo& info : resource.reservations()) {
-    wire::Reservation* reservation = kind->add_reservations();
-    reservation->set_type(
-        info.type() == Resource::ReservationInfo::STATIC
-          ? wire::Reservation::TYPE_STATIC
-          : wire::Reservation::TYPE_DYNAMIC);
-    reservation->set_role(toText(info.role()));
-    reservation->set_principal(toText(info.principal()));
-
-    for (const mesos::Label& label : info.labels().labels()) {
-      (*reservation->mutable_labels())[toText(label.key())] =
-        toText(label.value());
-    }
+      return disk.source().has_id();
+    default:
+      return false;
   }
 }
 
 
-wire::Disk::Source sourceOf(const Resource::DiskInfo::Source& source)
+string keyOf(const Resource& resource, const Traits& traits)
 {
-  switch (source.type()) {
-    case Resource::DiskInfo::Source::PATH: return wire::Disk::SOURCE_PATH;
-    case Resource::DiskInfo::Source::MOUNT: return wire::Disk::SOURCE_MOUNT;
-    case Resource::DiskInfo::Source::BLOCK: return wire::Disk::SOURCE_BLOCK;
-    case Resource::DiskInfo::Source::RAW: return wire::Disk::SOURCE_RAW;
-    default: return wire::Disk::SOURCE_UNSPECIFIED;
+  string key = resource.name();
+  key += '\0';
+  key += traits.depth > 0 ? Resources::reservationRole(resource) : string();
+  key += '\0';
+  key += std::to_string(traits.depth);
+
+  for (int each : {
+           int(traits.type),
+           int(traits.revocable),
+           int(traits.shared),
+           int(traits.form),
+           int(traits.indivisible)}) {
+    key += static_cast<char>('0' + each);
+  }
+
+  return key;
+}
+
+
+wire::ValueType typeOf(mesos::Value::Type type)
+{
+  switch (type) {
+    case mesos::Value::RANGES: return wire::VALUE_TYPE_RANGES;
+    case mesos::Value::SET: return wire::VALUE_TYPE_SET;
+    default: return wire::VALUE_TYPE_SCALAR;
   }
 }
 
 
-// Whether `Resources::shrink` would refuse to split it.
-bool isAtomic(const Resource& resource)
-{
-  mesos::Value::Scalar half;
-  half.set_value(resource.scalar().value() / 2);
-  Resource copy = resource;
-  return !Resources::shrink(&copy, half);
-}
-
-
-void describeDisk(const Resource& resource, wire::Kind* kind)
-{
-  const Resource::DiskInfo& info = resource.disk();
-  wire::Disk* disk = kind->mutable_disk();
-  disk->set_atomic(isAtomic(resource));
-
-  if (info.has_source()) {
-    const Resource::DiskInfo::Source& source = info.source();
-    disk->set_source(sourceOf(source));
-    disk->set_profile(toText(source.profile()));
-
-    if (isVolume(source)) {
-      return;
-    }
-
-    disk->set_source_id(
-        toText(
-            source.has_id() ? source.id()
-              : source.has_mount() ? source.mount().root()
-              : source.path().root()));
-  }
-}
-
-
-wire::Kind describe(const Resource& resource)
+wire::Kind describe(const Resource& resource, const Traits& traits)
 {
   wire::Kind kind;
   kind.set_name(toText(resource.name()));
-  kind.set_type(
-      resource.type() == mesos::Value::RANGES ? wire::VALUE_TYPE_RANGES
-        : resource.type() == mesos::Value::SET ? wire::VALUE_TYPE_SET
-        : wire::VALUE_TYPE_SCALAR);
-  kind.set_revocable(resource.has_revocable());
-  kind.set_shared(resource.has_shared());
-  kind.set_provider_id(toText(resource.provider_id().value()));
-  describeReservations(resource, &kind);
+  kind.set_type(typeOf(traits.type));
+  kind.set_revocable(traits.revocable);
+  kind.set_shared(traits.shared);
+  kind.set_reservation_depth(traits.depth);
+  kind.set_form(traits.form);
+  kind.set_indivisible(traits.indivisible);
 
-  if (resource.has_disk()) {
-    describeDisk(resource, &kind);
+  if (traits.depth > 0) {
+    kind.set_reserved_role(toText(Resources::reservationRole(resource)));
   }
 
   return kind;
@@ -147,11 +109,20 @@ wire::Kind describe(const Resource& resource)
 } // namespace {
 
 
-bool isPlain(const Resource& resource)
+Traits::Traits(const Resource& resource)
+  : type(resource.type()),
+    depth(resource.reservations_size()),
+    revocable(resource.has_revocable()),
+    shared(resource.has_shared()),
+    form(resource.has_disk() ? formOf(resource.disk())
+                             : wire::DISK_FORM_UNSPECIFIED),
+    indivisible(resource.has_disk() && isIndivisible(resource.disk())) {}
+
+
+bool Traits::plain() const
 {
-  return resource.reservations_size() == 0 && !resource.has_disk() &&
-    !resource.has_revocable() && !resource.has_shared() &&
-    !resource.has_provider_id();
+  return depth == 0 && !revocable && !shared && !indivisible &&
+    form == wire::DISK_FORM_UNSPECIFIED && type != mesos::Value::TEXT;
 }
 
 
@@ -190,40 +161,86 @@ int64_t amountOf(const Resource& resource)
 }
 
 
+constexpr uint32_t KindTable::NONE;
+constexpr size_t KindTable::MOST_DEFAULT;
+
+
 uint32_t KindTable::intern(const Resource& resource)
 {
-  const bool simple = isPlain(resource);
-  hashmap<string, uint32_t>& table = simple ? plain : special;
-  const string key = simple ? resource.name() : keyOf(resource);
-
-  auto found = table.find(key);
-  if (found != table.end()) {
-    return found->second;
+  const uint32_t found = find(resource);
+  if (found != NONE) {
+    return found;
   }
 
-  const uint32_t number = static_cast<uint32_t>(kinds.size());
-  LOG_IF(WARNING, number == KINDS_USUAL)
-    << "There are more than " << KINDS_USUAL << " kinds of resources (by"
-    << " name, reservations, disk, ...), the last one " << resource
-    << "; a sidecar may refuse so many, and then the module decides itself";
-  kinds.push_back(describe(resource));
-  kinds.back().set_kind(number);
-  table[key] = number;
+  const Traits traits(resource);
+  const string& name = resource.name();
+
+  const bool newName = rests.count(name) == 0;
+  if (newName) {
+    rests[name] = NONE;
+    ++restsMissing;
+  }
+
+  // The first kind of a name may take room that is kept for new names.
+  const size_t reserved = restsMissing + (newName ? 0 : NEW_NAMES);
+  const uint32_t number = kinds.size() + reserved < most
+    ? add(describe(resource, traits)) : internRest(name);
+
+  if (number != NONE) {
+    if (traits.plain()) {
+      plain[traits.type][name] = number;
+    } else {
+      special[keyOf(resource, traits)] = number;
+    }
+  }
+
   return number;
 }
 
 
-Option<uint32_t> KindTable::find(const Resource& resource) const
+uint32_t KindTable::internRest(const string& name)
 {
-  const bool simple = isPlain(resource);
-  const hashmap<string, uint32_t>& table = simple ? plain : special;
-  auto found = table.find(simple ? resource.name() : keyOf(resource));
+  uint32_t& rest = rests.at(name);
 
-  if (found == table.end()) {
-    return None();
+  if (rest == NONE && kinds.size() < most) {
+    wire::Kind kind;
+    kind.set_name(toText(name));
+    kind.set_type(wire::VALUE_TYPE_SCALAR);
+    kind.set_rest(true);
+    rest = add(std::move(kind));
+    --restsMissing;
+
+    LOG(WARNING) << "There are more kinds of '" << name << "' (by reserved"
+                 << " role, form of disk, ...) than the " << most
+                 << " that the sidecar keeps apart; it is told the others as"
+                 << " one amount, which is offered as a whole";
   }
 
-  return found->second;
+  return rest;
+}
+
+
+uint32_t KindTable::add(wire::Kind&& kind)
+{
+  const uint32_t number = static_cast<uint32_t>(kinds.size());
+  kinds.emplace_back();
+  kinds.back().Swap(&kind);
+  kinds.back().set_kind(number);
+  return number;
+}
+
+
+uint32_t KindTable::find(const Resource& resource) const
+{
+  const Traits traits(resource);
+
+  if (traits.plain()) {
+    auto found = plain[traits.type].find(resource.name());
+    return found == plain[traits.type].end() ? NONE : found->second;
+  }
+
+  auto found = special.find(keyOf(resource, traits));
+  return found == special.end() ? NONE : found->second;
 }
 
 
@@ -232,15 +249,6 @@ vector<wire::Kind> KindTable::takeNew()
   vector<wire::Kind> result(kinds.begin() + taken, kinds.end());
   taken = kinds.size();
   return result;
-}
-
-
-void KindTable::clear()
-{
-  kinds.clear();
-  plain.clear();
-  special.clear();
-  taken = 0;
 }
 
 

@@ -112,34 +112,79 @@ private:
 };
 
 
-// The kinds of resources: everything that must be equal for two amounts
-// to be added up. Numbers start at 0 and are never bound again within a
-// session.
+// What a decision needs to know of a resource. Amounts that are equal in
+// it add up, whatever labels, principals, ids of volumes, sources and
+// providers their objects carry.
+struct Traits
+{
+  explicit Traits(const Resource& resource);
+
+  // Neither reserved, revocable, shared nor a special disk. A provider
+  // makes no difference.
+  bool plain() const;
+
+  mesos::Value::Type type;
+  uint32_t depth; // Of the stack of reservations.
+  bool revocable;
+  bool shared;
+  wire::DiskForm form;
+  bool indivisible; // `Resources::shrink` would refuse to split it.
+};
+
+
+// The kinds of resources. Numbers start at 0 and are never bound again
+// within a session.
+//
+// No more kinds are kept apart than the sidecar takes. What comes beyond
+// that is of the rest kind of its name; room for those is kept free.
 class KindTable
 {
 public:
+  // `most` is at least 1.
+  explicit KindTable(size_t _most = MOST_DEFAULT) : most(_most) {}
+
+  // The number of the resource's kind; NONE where there is no room even
+  // for a rest kind, and then the sidecar must not hear of the resource.
   uint32_t intern(const Resource& resource);
 
-  Option<uint32_t> find(const Resource& resource) const;
+  // NONE where it was not interned.
+  uint32_t find(const Resource& resource) const;
 
   bool known(uint32_t kind) const { return kind < kinds.size(); }
 
-  size_t size() const { return kinds.size(); }
+  // Whether objects of a known kind are given whole only.
+  bool whole(uint32_t kind) const
+  {
+    return kinds[kind].indivisible() || kinds[kind].rest();
+  }
 
-  // Sidecars take so many unless they are told otherwise.
-  static constexpr size_t KINDS_USUAL = 512;
+  size_t size() const { return kinds.size(); }
 
   const std::string& name(uint32_t kind) const { return kinds[kind].name(); }
 
   // Kinds that were interned since the last call.
   std::vector<wire::Kind> takeNew();
 
-  void clear();
+  static constexpr uint32_t NONE = UINT32_MAX;
+
+  // Sidecars take so many unless they say otherwise.
+  static constexpr size_t MOST_DEFAULT = 512;
 
 private:
+  uint32_t internRest(const std::string& name);
+  uint32_t add(wire::Kind&& kind);
+
+  size_t most;
   std::vector<wire::Kind> kinds;
-  hashmap<std::string, uint32_t> plain;
+
+  // By name for each type of value, for most resources are plain; the
+  // others by all of their traits.
+  hashmap<std::string, uint32_t> plain[3];
   hashmap<std::string, uint32_t> special;
+
+  // The rest kind of each name that was met, or NONE.
+  hashmap<std::string, uint32_t> rests;
+  size_t restsMissing = 0; // How many of them are NONE.
   size_t taken = 0;
 };
 
@@ -172,9 +217,6 @@ struct Handles
   KindTable kinds;
 };
 
-
-// Neither reserved, revocable, shared, a special disk nor of a provider.
-bool isPlain(const Resource& resource);
 
 // From 0 to the largest amount of the protocol, whatever the value is.
 int64_t thousandths(const mesos::Value::Scalar& scalar);

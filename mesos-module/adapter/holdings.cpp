@@ -33,6 +33,15 @@ void addRow(
 }
 
 
+void kindsOf(const Amounts& amounts, vector<uint32_t>* kinds)
+{
+  kinds->clear();
+  for (const auto& entry : amounts) {
+    kinds->push_back(entry.first);
+  }
+}
+
+
 wire::Holdings* released(wire::Event* event)
 {
   return event->mutable_release()->mutable_released();
@@ -55,7 +64,10 @@ Amounts toAmounts(const Resources& resources, KindTable* kinds)
   for (const Resource& resource : resources) {
     const int64_t copies = resource.has_shared()
       ? static_cast<int64_t>(resources.count(resource)) : 1;
-    result.emplace_back(kinds->intern(resource), amountOf(resource) * copies);
+    const uint32_t kind = kinds->intern(resource);
+    if (kind != KindTable::NONE) {
+      result.emplace_back(kind, amountOf(resource) * copies);
+    }
   }
 
   std::sort(result.begin(), result.end());
@@ -127,28 +139,37 @@ void HoldingsWriter::add(
     const Resources& resources)
 {
   for (const auto& entry : byRole(resources)) {
-    add(handles->frameworks.bind(frameworkId),
+    const Amounts amounts = toAmounts(entry.second, &handles->kinds);
+
+    if (amounts.empty()) {
+      continue;
+    }
+
+    vector<uint32_t> columns;
+    kindsOf(amounts, &columns);
+    addRow(
+        handles->frameworks.bind(frameworkId),
         handles->roles.bind(entry.first),
         handles->agents.find(agentId),
-        entry.second);
+        amounts,
+        &rows[columns]);
   }
 }
 
 
-void HoldingsWriter::add(
+void FiltersWriter::add(
     uint32_t framework,
     uint32_t role,
     uint32_t agent,
-    const Resources& resources)
+    const Amounts& refused,
+    int64_t expiresMs)
 {
-  const Amounts amounts = toAmounts(resources, &handles->kinds);
-
-  vector<uint32_t> columns;
-  for (const auto& entry : amounts) {
-    columns.push_back(entry.first);
+  if (!refused.empty()) {
+    kindsOf(refused, &columns);
+    wire::OfferFilters& group = rows[columns];
+    addRow(framework, role, agent, refused, group.mutable_refused());
+    group.add_expires_ms(expiresMs);
   }
-
-  addRow(framework, role, agent, amounts, &rows[columns]);
 }
 
 
@@ -157,14 +178,15 @@ wire::Event* Untold::place(
     const Amounts& amounts,
     wire::Holdings* (*holdings)(wire::Event*))
 {
-  columns.clear();
-  for (const auto& entry : amounts) {
-    columns.push_back(entry.first);
-  }
-
+  kindsOf(amounts, &columns);
   vector<wire::Event>& events = (*groups)[columns];
-  if (events.empty() ||
-      holdings(&events.back())->framework_size() >= ROWS_MAX) {
+
+  const auto isFull = [&](const wire::Holdings& last) {
+    const size_t cells = last.amount_size() + columns.size();
+    return last.framework_size() >= ROWS_MAX || cells > CELLS_MAX;
+  };
+
+  if (events.empty() || isFull(*holdings(&events.back()))) {
     events.emplace_back();
   }
 
@@ -181,6 +203,10 @@ void Untold::release(
     int64_t refuseMs,
     bool allocated)
 {
+  if (amounts.empty()) {
+    return;
+  }
+
   wire::Event* event = place(&releases, amounts, released);
   addRow(framework, role, agent, amounts, released(event));
   event->mutable_release()->add_refuse_ms(refuseMs);
@@ -194,6 +220,10 @@ void Untold::transition(
     uint32_t agent,
     const Amounts& amounts)
 {
+  if (amounts.empty()) {
+    return;
+  }
+
   wire::Event* event = place(&transitions, amounts, used);
   addRow(framework, role, agent, amounts, used(event));
 }

@@ -8,7 +8,7 @@ namespace allocator {
 namespace adapter {
 
 // Amounts by kind, in the order of the kinds. Copies of a shared volume
-// count each.
+// count each. Resources that no kind can be bound for are left out.
 Amounts toAmounts(const Resources& resources, KindTable* kinds);
 
 wire::Amounts toSparse(const Resources& resources, KindTable* kinds);
@@ -17,8 +17,9 @@ wire::Amounts toSparse(const Resources& resources, KindTable* kinds);
 std::map<std::string, Resources> byRole(const Resources& resources);
 
 
-// Collects rows of holdings; rows of the same kinds share columns, since
-// columns are dense and kinds may be many (one for each volume).
+// Collects rows of holdings. A group is of rows of the same kinds, for its
+// columns are dense: a row of few kinds beside one of 500 would cost as
+// much as that. A row without an amount is left out.
 class HoldingsWriter
 {
 public:
@@ -30,13 +31,6 @@ public:
       const SlaveID& agentId,
       const Resources& resources);
 
-  // One row, of resources that need no allocation.
-  void add(
-      uint32_t framework,
-      uint32_t role,
-      uint32_t agent,
-      const Resources& resources);
-
   using Groups = std::map<std::vector<uint32_t>, wire::Holdings>;
 
   const Groups& groups() const { return rows; }
@@ -44,6 +38,27 @@ public:
 private:
   Handles* handles;
   Groups rows;
+};
+
+
+// Collects refusals in the same way.
+class FiltersWriter
+{
+public:
+  void add(
+      uint32_t framework,
+      uint32_t role,
+      uint32_t agent,
+      const Amounts& refused,
+      int64_t expiresMs);
+
+  using Groups = std::map<std::vector<uint32_t>, wire::OfferFilters>;
+
+  const Groups& groups() const { return rows; }
+
+private:
+  Groups rows;
+  std::vector<uint32_t> columns;
 };
 
 
@@ -73,16 +88,20 @@ public:
 
   size_t size() const { return rows; }
 
-  // Gives it as events, of at most so many rows each, and is empty then.
+  // Gives it as events of bounded size, and is empty then.
   std::vector<wire::Event> take();
 
   void clear();
 
-  // An event of so many rows is far below what a sidecar reads.
+  // Nothing waits for more rows than this, and no event has more.
   static constexpr int ROWS_MAX = 4096;
 
+  // Nor has an event more amounts, which take up to 8 bytes each, unless
+  // one row has.
+  static constexpr int CELLS_MAX = 1 << 15;
+
 private:
-  // The last event of those kinds, with room for another row.
+  // The last event of those kinds that has room for another row.
   wire::Event* place(
       std::map<std::vector<uint32_t>, std::vector<wire::Event>>* groups,
       const Amounts& amounts,

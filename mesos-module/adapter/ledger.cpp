@@ -12,11 +12,20 @@ namespace adapter {
 
 namespace {
 
-// Whether two objects are plain and the same; cheap, and not sure where it
+// Whether nothing distinguishes objects of this name but their value.
+bool isBare(const Resource& resource)
+{
+  return resource.reservations_size() == 0 && !resource.has_disk() &&
+    !resource.has_revocable() && !resource.has_shared() &&
+    !resource.has_provider_id();
+}
+
+
+// Whether two objects are bare and the same; cheap, and not sure where it
 // says no.
 bool isSame(const Resource& one, const Resource& other)
 {
-  if (!isPlain(one) || !isPlain(other) || one.type() != other.type() ||
+  if (!isBare(one) || !isBare(other) || one.type() != other.type() ||
       one.name() != other.name() ||
       one.allocation_info().role() != other.allocation_info().role()) {
     return false;
@@ -78,17 +87,63 @@ const Resources& Ledger::Agent::available() const
 }
 
 
+void Ledger::note(const SlaveID& agentId, const Agent& agent)
+{
+  if (noting && !agent.changed) {
+    agent.changed = true;
+    changes.push_back(agentId);
+
+    // Nobody takes them any more, but agents come and go.
+    if (changes.size() > 2 * rows.size() + 1024) {
+      noting = false;
+      changes.clear();
+    }
+  }
+}
+
+
+Option<vector<SlaveID>> Ledger::takeChanges() const
+{
+  const bool known = noting;
+  noting = true;
+
+  if (!known) {
+    for (const auto& row : rows) {
+      row.second.changed = false;
+    }
+    return None();
+  }
+
+  for (const SlaveID& agentId : changes) {
+    auto row = rows.find(agentId);
+    if (row != rows.end()) {
+      row->second.changed = false;
+    }
+  }
+
+  vector<SlaveID> result;
+  result.swap(changes);
+  return result;
+}
+
+
 void Ledger::addAgent(const SlaveID& agentId, const Resources& total)
 {
-  Agent agent;
+  Agent& agent = rows[agentId];
+  agent = Agent();
   agent.total = total;
-  rows[agentId] = std::move(agent);
+  note(agentId, agent);
 }
 
 
 void Ledger::removeAgent(const SlaveID& agentId)
 {
-  rows.erase(agentId);
+  auto row = rows.find(agentId);
+
+  if (row != rows.end()) {
+    note(agentId, row->second);
+    rows.erase(row);
+  }
 }
 
 
@@ -100,6 +155,7 @@ void Ledger::setTotal(const SlaveID& agentId, const Resources& total)
     row->second.total = total;
     row->second.stale = true;
     row->second.wholeRole.clear();
+    note(agentId, row->second);
   }
 }
 
@@ -116,6 +172,7 @@ void Ledger::hold(
   }
 
   Agent& agent = row->second;
+  note(agentId, agent);
   agent.held[frameworkId] += resources;
 
   if (!agent.stale) {
@@ -140,6 +197,7 @@ Resources Ledger::offer(
   }
 
   Agent& agent = row->second;
+  note(agentId, agent);
 
   if (!all || !agent.held.empty()) {
     Resources allocated = given;
@@ -185,6 +243,8 @@ Resources Ledger::release(
     return Resources();
   }
 
+  note(agentId, agent);
+
   // Mostly all of it comes back.
   Resources left;
   if (!isSame(held->second, resources)) {
@@ -214,6 +274,7 @@ void Ledger::removeFramework(const FrameworkID& frameworkId)
   for (auto& row : rows) {
     if (row.second.held.erase(frameworkId) > 0) {
       row.second.stale = true;
+      note(row.first, row.second);
     }
   }
 }
@@ -259,6 +320,7 @@ Try<Nothing> Ledger::convertHeld(
     return Error("total: " + total.error());
   }
 
+  note(agentId, agent);
   agent.total = total.get();
   agent.wholeRole.clear();
   held->second -= offered;
@@ -304,6 +366,7 @@ Try<Nothing> Ledger::convertFree(
     return Error(total.error());
   }
 
+  note(agentId, agent);
   agent.total = total.get();
   agent.wholeRole.clear();
   agent.stale = true;

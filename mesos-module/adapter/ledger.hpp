@@ -31,6 +31,9 @@ public:
     // allocate costs a copy of every object, and idle agents go round.
     std::string wholeRole;
     Resources whole;
+
+    // Whether it is among the changes.
+    mutable bool changed = false;
   };
 
   void addAgent(const SlaveID& agentId, const Resources& total);
@@ -79,8 +82,19 @@ public:
 
   const hashmap<SlaveID, Agent>& agents() const { return rows; }
 
+  // Agents whose books are others than when this was called last, also
+  // those that are gone; so that sums over all of them can be kept without
+  // counting anew. None where that is not known, and all count as changed.
+  Option<std::vector<SlaveID>> takeChanges() const;
+
 private:
+  void note(const SlaveID& agentId, const Agent& agent);
+
   hashmap<SlaveID, Agent> rows;
+
+  // Noted only where somebody takes them.
+  mutable bool noting = false;
+  mutable std::vector<SlaveID> changes;
 };
 
 } // namespace adapter {

@@ -175,33 +175,35 @@ private:
 
   // process_session.cpp: the sidecar.
 
-  void snapshot(client::SnapshotWriter* writer) override;
+  void snapshot(
+      const wire::Welcome& welcome,
+      client::SnapshotWriter* writer) override;
   void connected(const wire::Welcome& welcome) override;
   void decided(const client::Decisions& decisions) override;
   void ended(const client::Client::End& end) override;
 
   void startClient();
   Verdict decide(
-      const client::Decisions& decisions,
-      size_t row,
+      const client::Decision& decision,
+      uint64_t sequence,
       const QuotaBook& quotas,
       int64_t clockMs,
       Pair* pair) const;
   bool isBad(
-      const client::Decisions& decisions,
-      size_t row,
+      const client::Decision& decision,
+      uint64_t sequence,
       wire::OutcomeReason reason) const;
   std::vector<int64_t> amountsOf(
       const Resources& given,
-      const client::Decisions& decisions);
+      const client::Decision& decision);
   void countBad(size_t bad);
   void closeBreaker();
 
   // process_snapshot.cpp.
 
-  void rebindHandles();
-  void snapshotHoldings(client::SnapshotWriter* writer);
-  void snapshotFilters(client::SnapshotWriter* writer);
+  void rebindHandles(size_t kindsMax);
+  HoldingsWriter collectHoldings();
+  FiltersWriter collectFilters();
   void snapshotExclusions(client::SnapshotWriter* writer);
 
   // Tells the sidecar, with the handles that are new. Gives the number of

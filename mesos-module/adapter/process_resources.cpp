@@ -173,13 +173,15 @@ Future<Nothing> AllocatorProcess::updateAvailable(
     return Failure(converted.error());
   }
 
-  wire::Event event;
-  event.mutable_update_allocation()->set_agent(
-      state.handles.agents.bind(agentId));
-  describe(
-      difference(before, toChanges(books->total, kinds)),
-      event.mutable_update_allocation());
-  tell(std::move(event));
+  // A new label, say, is another object of the same kind.
+  const Changes change = difference(before, toChanges(books->total, kinds));
+  if (!change.empty()) {
+    wire::Event event;
+    event.mutable_update_allocation()->set_agent(
+        state.handles.agents.bind(agentId));
+    describe(change, event.mutable_update_allocation());
+    tell(std::move(event));
+  }
 
   // The master hears of this before it hears of any later offer, for
   // both come from this actor.

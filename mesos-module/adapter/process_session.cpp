@@ -208,17 +208,16 @@ void AllocatorProcess::ended(const client::Client::End& end)
 
 
 Verdict AllocatorProcess::decide(
-    const client::Decisions& decisions,
-    size_t row,
+    const client::Decision& decision,
+    uint64_t sequence,
     const QuotaBook& quotas,
     int64_t clockMs,
     Pair* pair) const
 {
   const Handles& handles = state.handles;
-  const FrameworkID* frameworkId =
-    handles.frameworks.id(decisions.framework(row));
-  const string* role = handles.roles.path(decisions.role(row));
-  const SlaveID* agentId = handles.agents.id(decisions.agent(row));
+  const FrameworkID* frameworkId = handles.frameworks.id(decision.framework());
+  const string* role = handles.roles.path(decision.role());
+  const SlaveID* agentId = handles.agents.id(decision.agent());
 
   Verdict verdict;
 
@@ -229,9 +228,8 @@ Verdict AllocatorProcess::decide(
   } else if (agentId == nullptr) {
     verdict.reason = wire::OUTCOME_REASON_UNKNOWN_AGENT;
   } else if (
-      handles.frameworks.batch(decisions.framework(row)) >
-        decisions.sequence ||
-      handles.agents.batch(decisions.agent(row)) > decisions.sequence) {
+      handles.frameworks.batch(decision.framework()) > sequence ||
+      handles.agents.batch(decision.agent()) > sequence) {
     verdict.reason = wire::OUTCOME_REASON_STALE;
   }
 
@@ -244,11 +242,11 @@ Verdict AllocatorProcess::decide(
   pair->agentId = *agentId;
 
   Amounts wanted;
-  wanted.reserve(decisions.kinds());
-  for (size_t column = 0; column < decisions.kinds(); ++column) {
-    const int64_t amount = decisions.amount(row, column);
+  wanted.reserve(decision.kinds());
+  for (size_t column = 0; column < decision.kinds(); ++column) {
+    const int64_t amount = decision.amount(column);
     if (amount != 0) {
-      wanted.emplace_back(decisions.kind(column), amount);
+      wanted.emplace_back(decision.kind(column), amount);
     }
   }
 
@@ -256,23 +254,22 @@ Verdict AllocatorProcess::decide(
 }
 
 
-// Whether a sidecar that knows what it was told cannot have decided this.
+// Whether a sidecar that knows what it was sent cannot have decided this.
 bool AllocatorProcess::isBad(
-    const client::Decisions& decisions,
-    size_t row,
+    const client::Decision& decision,
+    uint64_t sequence,
     wire::OutcomeReason reason) const
 {
   switch (reason) {
     case wire::OUTCOME_REASON_MALFORMED:
       return true;
     case wire::OUTCOME_REASON_BAD_ROLE:
-      return state.handles.roles.path(decisions.role(row)) == nullptr;
+      return state.handles.roles.path(decision.role()) == nullptr;
     case wire::OUTCOME_REASON_UNKNOWN_AGENT:
-      return !state.handles.agents.excused(
-          decisions.agent(row), decisions.sequence);
+      return !state.handles.agents.excused(decision.agent(), sequence);
     case wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK:
       return !state.handles.frameworks.excused(
-          decisions.framework(row), decisions.sequence);
+          decision.framework(), sequence);
     default:
       return false;
   }
@@ -295,17 +292,18 @@ void AllocatorProcess::decided(const client::Decisions& decisions)
   size_t bad = 0;
   Pair pair;
 
-  for (size_t row = 0; row < decisions.size(); ++row) {
-    const Verdict verdict = decide(decisions, row, quotas, clockMs, &pair);
+  decisions.each([&](const client::Decision& decision) {
+    const Verdict verdict =
+      decide(decision, decisions.sequence, quotas, clockMs, &pair);
 
     if (verdict.reason == wire::OUTCOME_REASON_OFFERED) {
       outcomes.offered();
     } else if (verdict.reason == wire::OUTCOME_REASON_PARTIAL) {
-      outcomes.partial(amountsOf(verdict.given, decisions));
+      outcomes.partial(decision, amountsOf(verdict.given, decision));
     } else {
       outcomes.refused(verdict.reason);
-      bad += isBad(decisions, row, verdict.reason) ? 1 : 0;
-      continue;
+      bad += isBad(decision, decisions.sequence, verdict.reason) ? 1 : 0;
+      return;
     }
 
     quotas.charge(pair.role, verdict.given);
@@ -315,9 +313,9 @@ void AllocatorProcess::decided(const client::Decisions& decisions)
         pair.role,
         verdict.given,
         verdict.all);
-  }
+  });
 
-  if (decisions.size() > 0) {
+  if (outcomes.size() > 0) {
     tellRows();
     client->report(outcomes);
   }
@@ -329,14 +327,14 @@ void AllocatorProcess::decided(const client::Decisions& decisions)
 
 vector<int64_t> AllocatorProcess::amountsOf(
     const Resources& given,
-    const client::Decisions& decisions)
+    const client::Decision& decision)
 {
   const Amounts amounts = toAmounts(given, &state.handles.kinds);
-  vector<int64_t> result(decisions.kinds(), 0);
+  vector<int64_t> result(decision.kinds(), 0);
 
-  for (size_t column = 0; column < decisions.kinds(); ++column) {
+  for (size_t column = 0; column < decision.kinds(); ++column) {
     for (const auto& entry : amounts) {
-      if (entry.first == decisions.kind(column)) {
+      if (entry.first == decision.kind(column)) {
         result[column] = entry.second;
       }
     }
@@ -369,6 +367,10 @@ void AllocatorProcess::countBad(size_t bad)
   breakerOpen = true;
   badDecisions = 0;
   following = false;
+  untold.clear();
+
+  // Others of the same session must not be judged, either.
+  unjudged.clear();
   client->stop();
 
   process::delay(

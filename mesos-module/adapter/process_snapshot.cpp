@@ -12,10 +12,11 @@ using std::vector;
 namespace allocator {
 namespace adapter {
 
-void AllocatorProcess::rebindHandles()
+void AllocatorProcess::rebindHandles(size_t kindsMax)
 {
   // Kinds and roles that nobody names any more are left behind here.
   state.handles = Handles();
+  state.handles.kinds = KindTable(kindsMax);
 
   for (const auto& entry : state.agents) {
     state.handles.agents.bind(entry.first);
@@ -27,12 +28,16 @@ void AllocatorProcess::rebindHandles()
 }
 
 
-void AllocatorProcess::snapshot(client::SnapshotWriter* writer)
+void AllocatorProcess::snapshot(
+    const wire::Welcome& welcome,
+    client::SnapshotWriter* writer)
 {
   following = true;
   untold.clear();
   unjudged.clear();
-  rebindHandles();
+  rebindHandles(
+      welcome.kinds_max() > 0 ? welcome.kinds_max()
+                              : KindTable::MOST_DEFAULT);
 
   // Nouns are made before handles are told, for that binds them.
   vector<wire::Framework> frameworks;
@@ -51,11 +56,8 @@ void AllocatorProcess::snapshot(client::SnapshotWriter* writer)
         &state.handles));
   }
 
-  // The columns of holdings and filters are bound by a first pass that
-  // goes nowhere, since kinds come before everything else.
-  client::SnapshotWriter bound;
-  snapshotHoldings(&bound);
-  snapshotFilters(&bound);
+  const HoldingsWriter holdings = collectHoldings();
+  const FiltersWriter filters = collectFilters();
 
   for (wire::Kind& kind : state.handles.kinds.takeNew()) {
     writer->add(std::move(kind));
@@ -84,8 +86,14 @@ void AllocatorProcess::snapshot(client::SnapshotWriter* writer)
     writer->add(std::move(agent));
   }
 
-  snapshotHoldings(writer);
-  snapshotFilters(writer);
+  for (const auto& group : holdings.groups()) {
+    writer->add(group.second);
+  }
+
+  for (const auto& group : filters.groups()) {
+    writer->add(group.second);
+  }
+
   snapshotExclusions(writer);
 
   if (state.whitelist.isSome()) {
@@ -101,7 +109,7 @@ void AllocatorProcess::snapshot(client::SnapshotWriter* writer)
 }
 
 
-void AllocatorProcess::snapshotHoldings(client::SnapshotWriter* writer)
+HoldingsWriter AllocatorProcess::collectHoldings()
 {
   HoldingsWriter holdings(&state.handles);
 
@@ -111,46 +119,54 @@ void AllocatorProcess::snapshotHoldings(client::SnapshotWriter* writer)
     }
   }
 
-  for (const auto& group : holdings.groups()) {
-    writer->add(group.second);
-  }
+  return holdings;
 }
 
 
-void AllocatorProcess::snapshotFilters(client::SnapshotWriter* writer)
+FiltersWriter AllocatorProcess::collectFilters()
 {
   const int64_t now = nowMs();
-  vector<wire::OfferFilters> rows;
+  FiltersWriter filters;
+
+  // There may be a million. They are visited framework by framework and
+  // role by role, so those are looked up when they change.
+  const string* lastRole = nullptr;
+  bool known = false;
+  uint32_t framework = 0;
+  uint32_t role = 0;
 
   state.filters.each([&](
       const FrameworkID& frameworkId,
-      const string& role,
+      const string& path,
       const SlaveID& agentId,
       const Filters::Refusal& refusal) {
-    auto framework = state.frameworks.find(frameworkId);
+    if (&path != lastRole) {
+      lastRole = &path;
+      auto found = state.frameworks.find(frameworkId);
+      known = found != state.frameworks.end() &&
+        found->second.roles.count(path) > 0;
 
-    if (refusal.expiresMs < now || framework == state.frameworks.end() ||
-        framework->second.roles.count(role) == 0 ||
-        !state.agents.contains(agentId)) {
-      return;
+      if (known) {
+        framework = state.handles.frameworks.bind(frameworkId);
+        role = state.handles.roles.bind(path);
+      }
     }
 
-    HoldingsWriter holdings(&state.handles);
-    holdings.add(
-        state.handles.frameworks.bind(frameworkId),
-        state.handles.roles.bind(role),
-        state.handles.agents.find(agentId),
-        refusal.refused);
+    // Agents are bound; those that are gone have no filters.
+    const uint32_t agent =
+      known ? state.handles.agents.find(agentId) : state.handles.agents.NONE;
 
-    wire::OfferFilters filters;
-    *filters.mutable_refused() = holdings.groups().begin()->second;
-    filters.add_expires_ms(refusal.expiresMs);
-    rows.push_back(filters);
+    if (agent != state.handles.agents.NONE && refusal.expiresMs >= now) {
+      filters.add(
+          framework,
+          role,
+          agent,
+          toAmounts(refusal.refused, &state.handles.kinds),
+          refusal.expiresMs);
+    }
   });
 
-  for (const wire::OfferFilters& filters : rows) {
-    writer->add(filters);
-  }
+  return filters;
 }
 
 

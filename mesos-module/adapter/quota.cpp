@@ -11,13 +11,6 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-bool counts(const Resource& resource)
-{
-  return resource.type() == mesos::Value::SCALAR &&
-    resource.reservations_size() == 0 && !resource.has_revocable();
-}
-
-
 int64_t get(const Quantities& quantities, const string& name)
 {
   auto found = quantities.find(name);
@@ -25,12 +18,6 @@ int64_t get(const Quantities& quantities, const string& name)
 }
 
 } // namespace {
-
-
-string topLevel(const string& role)
-{
-  return role.substr(0, role.find('/'));
-}
 
 
 QuotaBook::QuotaBook(const Cluster& state)
@@ -51,45 +38,21 @@ QuotaBook::QuotaBook(const Cluster& state)
     return;
   }
 
-  count(state);
+  const QuotaUsage::Sums& usage = state.usage.of(state.ledger);
+  free = usage.free;
+
+  for (auto& entry : roles) {
+    auto consumed = usage.consumed.find(entry.first);
+    if (consumed != usage.consumed.end()) {
+      entry.second.consumed = consumed->second;
+    }
+  }
 
   for (const auto& entry : roles) {
     for (const auto& guarantee : entry.second.guarantee) {
       const int64_t missing =
         guarantee.second - get(entry.second.consumed, guarantee.first);
       required[guarantee.first] += std::max<int64_t>(0, missing);
-    }
-  }
-}
-
-
-void QuotaBook::count(const Cluster& state)
-{
-  auto consume = [this](const string& path, const Resource& resource) {
-    auto role = roles.find(topLevel(path));
-    if (role != roles.end()) {
-      role->second.consumed[resource.name()] += amountOf(resource);
-    }
-  };
-
-  for (const auto& row : state.ledger.agents()) {
-    for (const Resource& resource : row.second.total) {
-      if (counts(resource)) {
-        free[resource.name()] += amountOf(resource);
-      } else if (
-          resource.type() == mesos::Value::SCALAR &&
-          resource.reservations_size() > 0) {
-        consume(Resources::reservationRole(resource), resource);
-      }
-    }
-
-    for (const auto& held : row.second.held) {
-      for (const Resource& resource : held.second) {
-        if (counts(resource)) {
-          free[resource.name()] -= amountOf(resource);
-          consume(resource.allocation_info().role(), resource);
-        }
-      }
     }
   }
 }
@@ -107,14 +70,17 @@ Resources QuotaBook::bounded(
 
   constexpr int64_t UNBOUNDED = std::numeric_limits<int64_t>::max();
   auto found = roles.find(topLevel(path));
+  Quantities amounts;
   Quantities most;
 
   for (const Resource& resource : offer) {
-    if (!counts(resource)) {
-      continue;
+    if (countsAgainstQuota(resource)) {
+      amounts[resource.name()] += amountOf(resource);
     }
+  }
 
-    const string& name = resource.name();
+  for (const auto& entry : amounts) {
+    const string& name = entry.first;
     int64_t limit = UNBOUNDED;
     int64_t guaranteed = 0;
 
@@ -136,9 +102,8 @@ Resources QuotaBook::bounded(
       headroom = guaranteed + std::max<int64_t>(0, surplus);
     }
 
-    const int64_t amount = amountOf(resource);
-    *byLimit = *byLimit || limit < amount;
-    *byHeadroom = *byHeadroom || headroom < amount;
+    *byLimit = *byLimit || limit < entry.second;
+    *byHeadroom = *byHeadroom || headroom < entry.second;
 
     if (limit != UNBOUNDED || headroom != UNBOUNDED) {
       most[name] = std::min(limit, headroom);
@@ -158,7 +123,7 @@ void QuotaBook::charge(const string& path, const Resources& offer)
   auto found = roles.find(topLevel(path));
 
   for (const Resource& resource : offer) {
-    if (!counts(resource)) {
+    if (!countsAgainstQuota(resource)) {
       continue;
     }
 

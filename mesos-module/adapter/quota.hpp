@@ -9,18 +9,16 @@ namespace adapter {
 
 // Limits and guarantees of roles over one cycle.
 //
-// What a role consumes is what is reserved for its subtree, offered or
-// not, and what its subtree holds of unreserved, non-revocable scalars.
 // Beyond its own unsatisfied guarantee a role may have only what the
 // unsatisfied guarantees of all roles leave over.
 class QuotaBook
 {
 public:
-  // Counts; does nothing where no role has a quota.
+  // Begins with what is used now; does nothing where no role has a quota.
   explicit QuotaBook(const Cluster& state);
 
-  // Takes `offer` (unallocated) down to what the role may have. Which
-  // bound took something away is noted, where it did.
+  // Takes `offer` (unallocated) down to what the role may have, all of its
+  // objects of a name together. Which bound is below that is noted.
   Resources bounded(
       const std::string& role,
       const Resources& offer,
@@ -37,16 +35,10 @@ private:
     Quantities consumed;
   };
 
-  void count(const Cluster& state);
-
   std::map<std::string, Role> roles;
   Quantities free;     // Unreserved, non-revocable and held by nobody.
   Quantities required; // Of it, what guarantees still need.
 };
-
-
-// The top-level role of a path.
-std::string topLevel(const std::string& role);
 
 } // namespace adapter {
 } // namespace allocator {

@@ -6,6 +6,7 @@
 #include "adapter/filters.hpp"
 #include "adapter/handles.hpp"
 #include "adapter/ledger.hpp"
+#include "adapter/quota_usage.hpp"
 #include "adapter/types.hpp"
 
 namespace allocator {
@@ -60,6 +61,10 @@ struct Cluster
   Option<hashset<std::string>> whitelist;
 
   Ledger ledger;
+
+  // Follows the ledger whenever it is asked.
+  mutable QuotaUsage usage;
+
   Filters filters;
   Handles handles;
 

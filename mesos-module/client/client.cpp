@@ -93,8 +93,12 @@ void Client::connect()
   session.reset(
       new Session(counts.attempts, options.deadlines, options.limits));
 
+  wire::Hello hello = options.hello;
+  hello.set_message_bytes_max(static_cast<uint32_t>(
+      std::min<size_t>(link->receiveBytesMax(), UINT32_MAX)));
+
   wire::SessionRequest request;
-  session->hello(options.hello, now, &request);
+  session->hello(hello, now, &request);
 
   link->open();
   link->send(std::move(request), 0);
@@ -139,11 +143,13 @@ void Client::welcomed()
   messageBytesMax = told == 0 ? MESSAGE_BYTES_DEFAULT
                               : std::max(told, MESSAGE_BYTES_LEAST);
 
+  // The owner may stop the client, and so end the session.
+  const wire::Welcome welcome = session->welcome();
   SnapshotWriter writer(std::min(CHUNK_BYTES_MAX, messageBytesMax / 2));
-  owner->snapshot(&writer);
+  owner->snapshot(welcome, &writer);
 
   if (!session) {
-    return; // The owner stopped the client.
+    return;
   }
 
   if (!writer.error().empty()) {
@@ -168,7 +174,10 @@ void Client::welcomed()
 
 void Client::answered(Session::Reply&& reply)
 {
-  roundTrips.add(reply.waited);
+  if (!reply.decisions.more) {
+    roundTrips.add(reply.waited);
+  }
+
   counts.decisions += reply.decisions.size();
 
   if (!inStep) {
@@ -295,18 +304,24 @@ bool Client::cycle(const std::vector<uint32_t>& agents)
 
 bool Client::report(const Outcomes& outcomes)
 {
-  wire::Event event;
+  std::vector<wire::Event> events;
 
-  if (!streaming() || !session->outcomes(outcomes, &event)) {
+  if (!streaming() || !session->outcomes(outcomes, &events)) {
     return false;
   }
 
-  for (int reason : outcomes.message.reason()) {
-    const bool known = reason > 0 && reason < wire::OutcomeReason_ARRAYSIZE;
-    ++counts.outcomes[known ? reason : 0];
+  for (wire::Event& event : events) {
+    for (int reason : event.outcomes().reason()) {
+      const bool known = reason > 0 && reason < wire::OutcomeReason_ARRAYSIZE;
+      ++counts.outcomes[known ? reason : 0];
+    }
+
+    if (submit(std::move(event)) == 0) {
+      return false;
+    }
   }
 
-  return outcomes.size() == 0 || submit(std::move(event)) > 0;
+  return true;
 }
 
 

@@ -26,7 +26,8 @@ namespace client {
 // What a client is told beside where the sidecar is.
 struct ClientOptions
 {
-  // Who calls. The client fills in the version of the protocol.
+  // Who calls. The client fills in the version of the protocol, and what
+  // it reads.
   wire::Hello hello;
 
   // The master's clock, in milliseconds. Where it steps back the sidecar
@@ -84,14 +85,18 @@ public:
     virtual ~Owner() {}
 
     // Lay out the whole state as it is now. Events that are submitted
-    // later come after it, so those of before must not be submitted.
-    virtual void snapshot(SnapshotWriter* writer) = 0;
+    // later come after it, so those of before must not be submitted. The
+    // welcome says what the sidecar takes.
+    virtual void snapshot(
+        const wire::Welcome& welcome,
+        SnapshotWriter* writer) = 0;
 
     // The sidecar has applied the snapshot and answers.
     virtual void connected(const wire::Welcome& welcome) = 0;
 
-    // A cycle was run, perhaps without a decision. The outcomes are to be
-    // reported before any event that concerns the offers.
+    // A cycle was run, perhaps without a decision; this is its answer, or
+    // a part of it. The outcomes are to be reported before any event that
+    // concerns the offers.
     virtual void decided(const Decisions& decisions) = 0;
 
     // There is no session any more; one is begun after the delay.

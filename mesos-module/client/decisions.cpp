@@ -6,23 +6,24 @@ namespace allocator {
 namespace client {
 namespace {
 
-std::string sameLength(
-    int length,
-    int wanted,
-    const char* field)
+// What is wrong with a field, or nothing.
+using Wrong = std::string;
+
+
+Wrong sameLength(int length, int wanted, const char* field)
 {
   if (length == wanted) {
-    return std::string();
+    return Wrong();
   }
 
-  return std::string("grants.") + field + ": has " + std::to_string(length) +
+  return std::string(field) + ": has " + std::to_string(length) +
     " entries but framework has " + std::to_string(wanted) +
     "; columns are equally long";
 }
 
 
 template <typename Column>
-std::string inRange(
+Wrong inRange(
     const Column& column,
     int64_t least,
     int64_t most,
@@ -32,53 +33,53 @@ std::string inRange(
     const int64_t value = column.Get(i);
 
     if (value < least || value > most) {
-      return std::string("grants.") + field + "[" + std::to_string(i) +
-        "]: is " + std::to_string(value) + "; it must be from " +
+      return std::string(field) + "[" + std::to_string(i) + "]: is " +
+        std::to_string(value) + "; it must be from " +
         std::to_string(least) + " to " + std::to_string(most);
     }
   }
 
-  return std::string();
+  return Wrong();
 }
 
 
-std::string atMost(size_t count, size_t max, const char* field)
+Wrong atMost(size_t count, size_t max, const char* field)
 {
   if (count <= max) {
-    return std::string();
+    return Wrong();
   }
 
-  return std::string("grants.") + field + ": has " + std::to_string(count) +
+  return std::string(field) + ": has " + std::to_string(count) +
     " entries; at most " + std::to_string(max) + " are taken";
 }
 
 
 // Checks the lengths before anything is read by row and column.
-std::string checkShape(
-    const wire::Holdings& grants,
+Wrong checkShape(
+    const wire::Holdings& group,
     const DecisionLimits& limits)
 {
-  const int rows = grants.framework_size();
-  const int kinds = grants.kind_size();
+  const int rows = group.framework_size();
+  const int kinds = group.kind_size();
 
-  std::string wrong = atMost(rows, limits.decisionsMax, "framework");
+  if (rows == 0) {
+    return "framework: has no entries; leave out a group without decisions";
+  }
+
+  Wrong wrong = atMost(kinds, limits.kindsMax, "kind");
 
   if (wrong.empty()) {
-    wrong = atMost(kinds, limits.kindsMax, "kind");
+    wrong = sameLength(group.role_size(), rows, "role");
   }
 
   if (wrong.empty()) {
-    wrong = sameLength(grants.role_size(), rows, "role");
-  }
-
-  if (wrong.empty()) {
-    wrong = sameLength(grants.agent_size(), rows, "agent");
+    wrong = sameLength(group.agent_size(), rows, "agent");
   }
 
   const int64_t cells = static_cast<int64_t>(rows) * kinds;
 
-  if (wrong.empty() && grants.amount_size() != cells) {
-    wrong = "grants.amount: has " + std::to_string(grants.amount_size()) +
+  if (wrong.empty() && group.amount_size() != cells) {
+    wrong = "amount: has " + std::to_string(group.amount_size()) +
       " entries; it must have " + std::to_string(rows) + " rows of " +
       std::to_string(kinds) + " kinds, " + std::to_string(cells) + " in all";
   }
@@ -87,85 +88,162 @@ std::string checkShape(
 }
 
 
-std::string checkDistinct(const wire::Holdings& grants)
+Wrong checkDistinct(const wire::Holdings& group)
 {
-  std::vector<uint32_t> kinds(grants.kind().begin(), grants.kind().end());
+  std::vector<uint32_t> kinds(group.kind().begin(), group.kind().end());
   std::sort(kinds.begin(), kinds.end());
 
   const auto twice = std::adjacent_find(kinds.begin(), kinds.end());
 
   if (twice == kinds.end()) {
-    return std::string();
+    return Wrong();
   }
 
-  return "grants.kind: holds " + std::to_string(*twice) +
+  return "kind: holds " + std::to_string(*twice) +
     " more than once; give each only once";
 }
 
-} // namespace {
 
-
-std::string checkGrants(
-    const wire::Holdings& grants,
-    const DecisionLimits& limits)
+Wrong checkGroup(const wire::Holdings& group, const DecisionLimits& limits)
 {
   constexpr int64_t HANDLE_MAX = UINT32_MAX;
 
-  std::string wrong = checkShape(grants, limits);
+  Wrong wrong = checkShape(group, limits);
 
   if (wrong.empty()) {
-    wrong = checkDistinct(grants);
+    wrong = checkDistinct(group);
   }
 
   if (wrong.empty()) {
-    wrong = inRange(grants.framework(), 1, HANDLE_MAX, "framework");
+    wrong = inRange(group.framework(), 1, HANDLE_MAX, "framework");
   }
 
   if (wrong.empty()) {
-    wrong = inRange(grants.role(), 1, HANDLE_MAX, "role");
+    wrong = inRange(group.role(), 1, HANDLE_MAX, "role");
   }
 
   if (wrong.empty()) {
-    wrong = inRange(grants.agent(), 1, HANDLE_MAX, "agent");
+    wrong = inRange(group.agent(), 1, HANDLE_MAX, "agent");
   }
 
   if (wrong.empty()) {
-    wrong = inRange(grants.amount(), 0, AMOUNT_MAX, "amount");
+    wrong = inRange(group.amount(), 0, AMOUNT_MAX, "amount");
   }
 
   return wrong;
 }
 
+} // namespace {
+
+
+size_t Decisions::size() const
+{
+  size_t rows = 0;
+
+  for (const wire::Holdings& group : grants) {
+    rows += group.framework_size();
+  }
+
+  return rows;
+}
+
+
+std::string checkGrants(
+    const Decisions::Groups& grants,
+    const DecisionLimits& limits)
+{
+  size_t rows = 0;
+
+  for (int i = 0; i < grants.size(); ++i) {
+    const Wrong wrong = checkGroup(grants.Get(i), limits);
+
+    if (!wrong.empty()) {
+      return "grants[" + std::to_string(i) + "]." + wrong;
+    }
+
+    rows += grants.Get(i).framework_size();
+  }
+
+  return atMost(rows, limits.decisionsMax, "grants");
+}
+
 
 Outcomes::Outcomes(const Decisions& decisions)
-  : session(decisions.session),
-    kinds(decisions.grants.kind().begin(), decisions.grants.kind().end())
+  : session(decisions.session), first(decisions.first) {}
+
+
+size_t Outcomes::size() const
 {
-  message.set_first_decision(decisions.first);
-  message.mutable_reason()->Reserve(static_cast<int>(decisions.size()));
+  size_t rows = 0;
+
+  for (const wire::Outcomes& message : messages) {
+    rows += message.reason_size();
+  }
+
+  return rows;
+}
+
+
+void Outcomes::begin()
+{
+  const uint64_t next = first + size();
+  messages.emplace_back();
+  messages.back().set_first_decision(next);
+}
+
+
+void Outcomes::add(wire::OutcomeReason reason)
+{
+  if (messages.empty() || messages.back().reason_size() >= ROWS_MAX) {
+    begin();
+  }
+
+  messages.back().add_reason(reason);
 }
 
 
 void Outcomes::offered()
 {
-  message.add_reason(wire::OUTCOME_REASON_OFFERED);
+  add(wire::OUTCOME_REASON_OFFERED);
 }
 
 
-void Outcomes::partial(const std::vector<int64_t>& amounts)
+void Outcomes::partial(
+    const Decision& decision,
+    const std::vector<int64_t>& amounts)
 {
-  if (amounts.size() != kinds.size()) {
+  if (amounts.size() != decision.kinds()) {
     refused(wire::OUTCOME_REASON_MALFORMED);
     return;
   }
 
-  if (message.kind_size() == 0) {
-    for (uint32_t kind : kinds) {
-      message.add_kind(kind);
+  const auto sameKinds = [&decision](const wire::Outcomes& message) {
+    bool same = message.kind_size() == int(decision.kinds());
+
+    for (int i = 0; same && i < message.kind_size(); ++i) {
+      same = message.kind(i) == decision.kind(i);
+    }
+
+    return same;
+  };
+
+  // Kinds are sent only along with amounts, for the sidecar refuses kinds
+  // that it does not know.
+  if (!messages.empty() && messages.back().kind_size() > 0) {
+    const wire::Outcomes& last = messages.back();
+    const size_t cells = last.amount_size() + amounts.size();
+
+    if (!sameKinds(last) || cells > CELLS_MAX) {
+      begin();
     }
   }
 
-  message.add_reason(wire::OUTCOME_REASON_PARTIAL);
+  add(wire::OUTCOME_REASON_PARTIAL);
+  wire::Outcomes& message = messages.back();
+
+  for (size_t i = 0; message.kind_size() < int(amounts.size()); ++i) {
+    message.add_kind(decision.kind(i));
+  }
 
   for (int64_t amount : amounts) {
     message.add_amount(amount);
@@ -175,7 +253,7 @@ void Outcomes::partial(const std::vector<int64_t>& amounts)
 
 void Outcomes::refused(wire::OutcomeReason reason)
 {
-  message.add_reason(reason);
+  add(reason);
 }
 
 } // namespace client {

@@ -68,6 +68,9 @@ public:
   // Sets the alarm; it rings once, and replaces an earlier one.
   virtual void wakeAt(TimePoint time) = 0;
 
+  // No larger message of the sidecar is read.
+  virtual size_t receiveBytesMax() const = 0;
+
   // What waits to be sent.
   virtual Depth depth() const = 0;
 };

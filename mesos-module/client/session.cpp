@@ -129,19 +129,27 @@ bool Session::batch(
 }
 
 
-bool Session::outcomes(const Outcomes& outcomes, wire::Event* event)
+bool Session::outcomes(
+    const Outcomes& outcomes,
+    std::vector<wire::Event>* events)
 {
   const uint64_t oldest = nextDecision - unsettled_;
 
   if (state_ != State::STREAMING ||
       outcomes.session != number ||
-      outcomes.message.first_decision() != oldest ||
-      outcomes.size() > unsettled_) {
+      outcomes.size() > unsettled_ ||
+      (outcomes.size() > 0 &&
+       outcomes.messages.front().first_decision() != oldest)) {
     return false;
   }
 
   unsettled_ -= outcomes.size();
-  *event->mutable_outcomes() = outcomes.message;
+
+  for (const wire::Outcomes& message : outcomes.messages) {
+    events->emplace_back();
+    *events->back().mutable_outcomes() = message;
+  }
+
   return true;
 }
 
@@ -226,7 +234,10 @@ std::string Session::checkBatch(const wire::DecisionBatch& batch) const
       std::to_string(answered_ + 1) + " is due";
   }
 
-  const std::string wrong = checkGrants(batch.grants(), limits);
+  // What is left of an answer's bound for this part of it.
+  DecisionLimits left = limits;
+  left.decisionsMax -= partial;
+  const std::string wrong = checkGrants(batch.grants(), left);
 
   if (!wrong.empty()) {
     return wrong;
@@ -241,9 +252,14 @@ std::string Session::checkBatch(const wire::DecisionBatch& batch) const
       " was asked for";
   }
 
-  if (batch.grants().framework_size() > 0 && !asked) {
+  if (batch.grants_size() > 0 && !asked) {
     return "decisions without a cycle in batch " +
       std::to_string(batch.sequence());
+  }
+
+  if (batch.grants_size() == 0 && batch.more()) {
+    return "a part without decisions of the answer to batch " +
+      std::to_string(batch.sequence()) + " says that more follow";
   }
 
   if (batch.first_decision() != nextDecision) {
@@ -273,7 +289,19 @@ Session::Reply Session::takeDecisions(
   reply.decisions.sequence = batch.sequence();
   reply.decisions.cycle = batch.cycle();
   reply.decisions.first = batch.first_decision();
+  reply.decisions.more = batch.more();
   reply.decisions.grants.Swap(batch.mutable_grants());
+
+  const size_t size = reply.decisions.size();
+  nextDecision += size;
+  unsettled_ += size;
+  partial += size;
+
+  // A sidecar that sends part after part must come to an end in time, so
+  // only the whole answer moves the deadline.
+  if (batch.more()) {
+    return reply;
+  }
 
   if (batches.front().cycle) {
     ++cycles;
@@ -281,11 +309,10 @@ Session::Reply Session::takeDecisions(
   }
 
   batches.pop_front();
+  partial = 0;
   loading = false;
   heard = now;
   answered_ = batch.sequence();
-  nextDecision += reply.decisions.size();
-  unsettled_ += reply.decisions.size();
   return reply;
 }
 

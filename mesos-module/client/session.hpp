@@ -16,7 +16,7 @@ namespace allocator {
 namespace client {
 
 // The version of the protocol that this client speaks.
-constexpr uint32_t PROTOCOL_VERSION = 1;
+constexpr uint32_t PROTOCOL_VERSION = 2;
 
 
 // How long the sidecar may be silent while it owes something.
@@ -41,7 +41,9 @@ struct SessionDeadlines
 //
 // It does no input or output: its methods give the messages to send, and
 // `receive` takes the sidecar's. Batches may be sent before the answers
-// to earlier ones have come; answers come in order. Time is an argument.
+// to earlier ones have come; answers come in order. A large answer comes
+// in parts, each of which is believed as it comes; the batch counts as
+// answered with the last, and the deadline is for that. Time is an argument.
 // A session is never mended: when it ends, a new one begins with a new
 // stream and a new snapshot.
 class Session
@@ -69,7 +71,8 @@ public:
 
     Kind kind = Kind::BAD;
 
-    // For DECISIONS; `waited` is the time since the batch was sent.
+    // For DECISIONS, one for each part; `waited` is the time since the
+    // batch was sent.
     Decisions decisions;
     std::chrono::microseconds waited{0};
 
@@ -106,9 +109,9 @@ public:
       TimePoint now,
       wire::SessionRequest* request);
 
-  // Gives the event that tells what became of the oldest decisions
-  // without an outcome. It must be among the events of the next batch.
-  bool outcomes(const Outcomes& outcomes, wire::Event* event);
+  // Gives the events that say what became of the oldest decisions without
+  // an outcome. They must be the next events that are sent.
+  bool outcomes(const Outcomes& outcomes, std::vector<wire::Event>* events);
 
   Reply receive(const std::string& bytes, TimePoint now);
   Reply receive(wire::SessionResponse&& response, TimePoint now);
@@ -171,6 +174,7 @@ private:
   uint64_t cycles = 0;
   uint64_t nextDecision = 1;
   uint64_t unsettled_ = 0;
+  size_t partial = 0; // Decisions in the parts of an answer that is not whole.
   size_t cyclesUnanswered_ = 0;
 
   std::deque<Sent> batches;

@@ -71,6 +71,28 @@ void copyRows(
   copy(from.amount(), begin * kinds, end * kinds, to->mutable_amount());
 }
 
+
+
+bool sameKinds(const wire::Holdings& one, const wire::Holdings& other)
+{
+  return one.kind_size() == other.kind_size() &&
+    std::equal(one.kind().begin(), one.kind().end(), other.kind().begin());
+}
+
+
+// Appends rows of the same kinds.
+void append(const wire::Holdings& rows, wire::Holdings* to)
+{
+  to->mutable_framework()->MergeFrom(rows.framework());
+  to->mutable_role()->MergeFrom(rows.role());
+  to->mutable_agent()->MergeFrom(rows.agent());
+  to->mutable_amount()->MergeFrom(rows.amount());
+
+  if (to->kind_size() == 0) {
+    *to->mutable_kind() = rows.kind();
+  }
+}
+
 } // namespace {
 
 
@@ -94,6 +116,12 @@ wire::SnapshotChunk* SnapshotWriter::place(
   bytes += more;
   lastField = field;
   return &chunks.back();
+}
+
+
+wire::SnapshotChunk* SnapshotWriter::current(int field)
+{
+  return lastField == field ? &chunks.back() : nullptr;
 }
 
 
@@ -162,8 +190,13 @@ void SnapshotWriter::add(const wire::Holdings& holdings)
     wire::Holdings piece;
     copyRows(holdings, begin, std::min(begin + step, rows), &piece);
 
-    place(wire::SnapshotChunk::kHoldingsFieldNumber, false, fieldBytes(piece))
-      ->mutable_holdings()->Swap(&piece);
+    const int field = wire::SnapshotChunk::kHoldingsFieldNumber;
+    const wire::SnapshotChunk* chunk = current(field);
+    const bool joins =
+      chunk != nullptr && sameKinds(chunk->holdings(), piece);
+
+    append(
+        piece, place(field, joins, fieldBytes(piece))->mutable_holdings());
   }
 }
 
@@ -187,8 +220,15 @@ void SnapshotWriter::add(const wire::OfferFilters& filters)
     copyRows(refused, begin, end, piece.mutable_refused());
     copy(filters.expires_ms(), begin, end, piece.mutable_expires_ms());
 
-    place(wire::SnapshotChunk::kFiltersFieldNumber, false, fieldBytes(piece))
-      ->mutable_filters()->Swap(&piece);
+    const int field = wire::SnapshotChunk::kFiltersFieldNumber;
+    const wire::SnapshotChunk* chunk = current(field);
+    const bool joins = chunk != nullptr &&
+      sameKinds(chunk->filters().refused(), piece.refused());
+
+    wire::OfferFilters* to =
+      place(field, joins, fieldBytes(piece))->mutable_filters();
+    append(piece.refused(), to->mutable_refused());
+    to->mutable_expires_ms()->MergeFrom(piece.expires_ms());
   }
 }
 
@@ -216,8 +256,8 @@ void SnapshotWriter::add(const wire::Exclusions& exclusions)
     copy(exclusions.excluded(), begin, end, piece.mutable_excluded());
 
     const size_t more = fieldBytes(piece);
-    place(wire::SnapshotChunk::kExclusionsFieldNumber, false, more)
-      ->mutable_exclusions()->Swap(&piece);
+    place(wire::SnapshotChunk::kExclusionsFieldNumber, true, more)
+      ->mutable_exclusions()->MergeFrom(piece);
   }
 }
 

@@ -23,9 +23,12 @@ constexpr size_t CHUNK_BYTES_MAX = 1 << 20;
 // What is added goes into the chunks in its order, so handles must be
 // bound (kinds, roles) before they are used. Kinds, roles, weights,
 // quotas, frameworks, agents, holdings, filters, exclusions and the
-// whitelist, in this order, make the fewest chunks. No chunk is larger
-// than the bound, except where a single noun is; columns are cut into
-// pieces of as many rows as fit.
+// whitelist, in this order, make the fewest chunks; and so do columns of
+// the same kinds that follow each other, which share a chunk.
+//
+// No chunk is larger than the bound (its number, clock and end apart),
+// except where a single noun or a single row is. Columns are cut into
+// pieces of so many rows as fit whatever their numbers are.
 class SnapshotWriter
 {
 public:
@@ -58,6 +61,9 @@ private:
   // chunk holds its fields in the order of their numbers, because so they
   // are applied.
   wire::SnapshotChunk* place(int field, bool repeated, size_t bytes);
+
+  // The chunk whose last field is this one, or null.
+  wire::SnapshotChunk* current(int field);
 
   void wrong(const char* what);
 

@@ -63,6 +63,11 @@ public:
   void wakeAt(TimePoint time) override;
   Depth depth() const override;
 
+  size_t receiveBytesMax() const override
+  {
+    return options.channel.receiveBytesMax;
+  }
+
 private:
   struct Completion
   {

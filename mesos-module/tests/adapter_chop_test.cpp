@@ -77,6 +77,71 @@ TEST_F(ChopTest, AMountDiskIsTakenWholeOrNotAtAll)
 }
 
 
+Resource reserved(const std::string& text, const std::string& label)
+{
+  Resource resource = *parse(text).begin();
+  resource.mutable_reservations(0)->set_type(
+      Resource::ReservationInfo::DYNAMIC);
+  mesos::Label* pair =
+    resource.mutable_reservations(0)->mutable_labels()->add_labels();
+  pair->set_key(label);
+  return resource;
+}
+
+
+// They are one kind; an amount of it is made up of several objects, the
+// last of which is split.
+TEST_F(ChopTest, AnAmountMayComeFromSeveralObjects)
+{
+  const Resource one = reserved("cpus(a):2", "one");
+  const Resource two = reserved("cpus(a):3", "two");
+  const Resources pool = Resources(one) + two;
+  const uint32_t cpus = kinds.intern(one);
+  ASSERT_EQ(cpus, kinds.intern(two));
+
+  for (int64_t amount : {1000, 2000, 2500, 4500, 5000}) {
+    const Resources taken = chop(pool, {{cpus, amount}}, kinds);
+    EXPECT_TRUE(pool.contains(taken));
+    int64_t sum = 0;
+    for (const Resource& each : taken) {
+      sum += amountOf(each);
+    }
+    EXPECT_EQ(amount, sum);
+  }
+}
+
+
+TEST_F(ChopTest, AllVolumesOfAKindAreGivenWhole)
+{
+  Resource volume = *parse("disk(a):10").begin();
+  volume.mutable_disk()->mutable_persistence()->set_id("one");
+  Resources pool = volume;
+  volume.mutable_disk()->mutable_persistence()->set_id("two");
+  volume.mutable_scalar()->set_value(20);
+  pool += volume;
+  const uint32_t volumes = kinds.intern(volume);
+
+  EXPECT_EQ(pool, chop(pool, {{volumes, 30000}}, kinds));
+  EXPECT_EQ(Resources(volume).size(), chop(pool, {{volumes, 29999}}, kinds).size());
+  EXPECT_TRUE(chop(pool, {{volumes, 9999}}, kinds).empty());
+}
+
+
+// What the sidecar knows as the rest is given in whole objects, whatever
+// they are.
+TEST_F(ChopTest, TheRestIsGivenInWholeObjects)
+{
+  KindTable few(1);
+  const uint32_t rest = few.intern(*parse("cpus(a):4").begin());
+  ASSERT_EQ(rest, few.intern(*parse("cpus(b):3").begin()));
+  ASSERT_TRUE(few.whole(rest));
+
+  const Resources pool = parse("cpus(a):4;cpus(b):3");
+  EXPECT_EQ(pool, chop(pool, {{rest, 7000}}, few));
+  EXPECT_EQ(parse("cpus(b):3"), chop(pool, {{rest, 3500}}, few));
+}
+
+
 TEST_F(ChopTest, ABoundLeavesReservationsAlone)
 {
   const Resources resources = parse("cpus:8;cpus(a):4;mem:100");

@@ -1,6 +1,8 @@
 #include "adapter/filters.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "adapter_world.hpp"
 
@@ -59,6 +61,51 @@ TEST(FiltersTest, WhoseRoleIsRevivedIsNotFiltered)
 
   filters.dropAgent(AGENT);
   EXPECT_FALSE(filters.covers(ONE, "b", AGENT, parse("cpus:2"), 0));
+}
+
+
+// Counts and expiries are kept beside the lists; against counting anew.
+TEST(FiltersTest, TheCountIsThatOfTheLists)
+{
+  std::mt19937 random(3);
+  Filters filters(1000);
+  int64_t now = 0;
+  size_t most = 0;
+
+  for (int step = 0; step < 20000; ++step) {
+    const FrameworkID framework = frameworkId(std::to_string(random() % 4));
+    const AgentID agent = agentId(std::to_string(random() % 30));
+    const std::string role = random() % 2 == 0 ? "a" : "b";
+
+    switch (random() % 40) {
+      case 0: filters.dropFramework(framework); break;
+      case 1: filters.dropRole(framework, role); break;
+      case 2: filters.dropAgent(agent); break;
+      case 3: filters.expire(now += random() % 500); break;
+      default:
+        filters.add(
+            framework, role, agent,
+            parse("cpus:" + std::to_string(random() % 9 + 1)),
+            random() % 5000, now);
+    }
+
+    if (step % 100 == 0) {
+      filters.expire(now);
+      size_t count = 0;
+      filters.each([&](
+          const FrameworkID&, const std::string&, const AgentID&,
+          const Filters::Refusal& refusal) {
+        ++count;
+        ASSERT_GE(refusal.expiresMs, now); // Those that expired are gone.
+      });
+      ASSERT_EQ(count, filters.size());
+      most = std::max(most, count);
+    }
+  }
+
+  EXPECT_GT(most, 100u);
+  filters.expire(now + 100000);
+  EXPECT_EQ(0u, filters.size());
 }
 
 

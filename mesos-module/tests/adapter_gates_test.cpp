@@ -1,5 +1,9 @@
 #include "adapter/gates.hpp"
 
+#include <random>
+
+#include "adapter/holdings.hpp"
+
 #include "adapter_world.hpp"
 
 using std::string;
@@ -203,6 +207,124 @@ TEST_F(GatesTest, ALimitHolds)
 
   state.ledger.hold(ONE, AGENT, allocated("cpus:3", "eng"));
   EXPECT_EQ(wire::OUTCOME_REASON_LIMIT, reason());
+}
+
+
+// An object of the agent's and one of a provider's are of one kind: the
+// bound is for both together, and the verdict says what was given.
+TEST_F(GatesTest, ALimitHoldsForAllObjectsOfANameTogether)
+{
+  Resource provided = *parse("cpus:3").begin();
+  provided.mutable_provider_id()->set_value("provider");
+  state.ledger.setTotal(AGENT, parse("cpus:3;mem:1024") + provided);
+  state.handles.kinds.intern(provided);
+
+  mesos::quota::QuotaConfig config;
+  config.set_role("eng");
+  (*config.mutable_limits())["cpus"].set_value(4);
+  state.quotas["eng"] = mesos::Quota(config);
+
+  const Verdict verdict = ask({{cpus, 6000}});
+  EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, verdict.reason);
+  EXPECT_EQ((Amounts{{cpus, 4000}}), toAmounts(verdict.given, &state.handles.kinds));
+  EXPECT_EQ(wire::OUTCOME_REASON_OFFERED, ask({{cpus, 4000}}).reason);
+}
+
+
+TEST_F(GatesTest, HeadroomHoldsForAllObjectsOfANameTogether)
+{
+  Resource provided = *parse("cpus:3").begin();
+  provided.mutable_provider_id()->set_value("provider");
+  state.ledger.setTotal(AGENT, parse("cpus:3;mem:1024") + provided);
+  state.handles.kinds.intern(provided);
+
+  mesos::quota::QuotaConfig config;
+  config.set_role("ops");
+  (*config.mutable_guarantees())["cpus"].set_value(2);
+  state.quotas["ops"] = mesos::Quota(config);
+
+  const Verdict verdict = ask({{cpus, 6000}});
+  EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, verdict.reason);
+  EXPECT_EQ((Amounts{{cpus, 4000}}), toAmounts(verdict.given, &state.handles.kinds));
+}
+
+
+// Whatever there is on the agent, is wanted and is bounded: OFFERED means
+// exactly that, and PARTIAL less.
+TEST_F(GatesTest, TheVerdictSaysWhatIsGiven)
+{
+  std::mt19937 random(1);
+  int offered = 0;
+  int partial = 0;
+
+  for (int round = 0; round < 2000; ++round) {
+    Resources total;
+    const int objects = random() % 5 + 1;
+    for (int i = 0; i < objects; ++i) {
+      const char* const names[] = {"cpus", "mem", "cpus(eng)", "mem(eng)"};
+      Resource resource = *parse(
+          names[random() % 4] + std::string(":") +
+          std::to_string(random() % 40 + 1)).begin();
+      if (random() % 2 == 0) {
+        resource.mutable_provider_id()->set_value(std::to_string(i));
+      }
+      total += resource;
+    }
+
+    state.handles.kinds = KindTable(random() % 3 == 0 ? 3 : 512);
+    state.ledger.setTotal(AGENT, total);
+    state.quotas.clear();
+    mesos::quota::QuotaConfig config;
+    config.set_role(random() % 2 == 0 ? "eng" : "ops");
+    auto* bounds = config.role() == "eng" ? config.mutable_limits()
+                                          : config.mutable_guarantees();
+    (*bounds)["cpus"].set_value(random() % 40 + 1);
+    state.quotas[config.role()] = mesos::Quota(config);
+    state.frameworks[ONE].minimum["eng"] = {};
+
+    Amounts wanted = toAmounts(total, &state.handles.kinds);
+    for (auto& entry : wanted) {
+      entry.second = random() % 2 == 0 ? entry.second : random() % 60000 + 1;
+    }
+
+    const Verdict verdict = ask(wanted);
+    const Amounts given = toAmounts(verdict.given, &state.handles.kinds);
+    EXPECT_TRUE(total.contains(verdict.given));
+
+    if (verdict.reason == wire::OUTCOME_REASON_OFFERED) {
+      ++offered;
+      ASSERT_EQ(wanted, given) << "round " << round;
+    } else if (verdict.reason == wire::OUTCOME_REASON_PARTIAL) {
+      ++partial;
+      ASSERT_NE(wanted, given) << "round " << round;
+      ASSERT_FALSE(given.empty());
+    } else {
+      ASSERT_TRUE(given.empty());
+    }
+  }
+
+  EXPECT_GT(offered, 200);
+  EXPECT_GT(partial, 200);
+}
+
+
+// A framework gets of the rest what it may have, and is told how much.
+TEST_F(GatesTest, OfTheRestAFrameworkGetsWhatItMayHave)
+{
+  state.handles.kinds = KindTable(1);
+  const uint32_t rest =
+    state.handles.kinds.intern(*parse("cpus(eng):1").begin());
+  const Resources total = parse("cpus(eng):2;cpus(ops):5");
+  state.ledger.setTotal(AGENT, total);
+  ASSERT_EQ((Amounts{{rest, 7000}}), toAmounts(total, &state.handles.kinds));
+
+  const Verdict verdict = ask({{rest, 7000}});
+  EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, verdict.reason);
+  EXPECT_EQ(parse("cpus(eng):2"), verdict.given);
+
+  state.ledger.setTotal(AGENT, parse("cpus(ops):5"));
+  EXPECT_EQ(
+      wire::OUTCOME_REASON_NOTHING_AVAILABLE, ask({{rest, 5000}}).reason);
 }
 
 

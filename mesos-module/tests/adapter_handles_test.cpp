@@ -84,32 +84,176 @@ TEST(KindTableTest, WhatCanBeAddedUpIsOneKind)
 }
 
 
+Resource volume(const std::string& id)
+{
+  Resource resource = *parse("disk(a):8").begin();
+  resource.mutable_disk()->mutable_persistence()->set_id(id);
+  resource.mutable_disk()->mutable_volume()->set_container_path(id);
+  return resource;
+}
+
+
 TEST(KindTableTest, SingleVolumesAreNotToldApart)
 {
   KindTable kinds;
-  Resource volume = *parse("disk(a):8").begin();
-  const uint32_t space = kinds.intern(volume);
-
-  volume.mutable_disk()->mutable_persistence()->set_id("one");
-  volume.mutable_disk()->mutable_volume()->set_container_path("x");
-  const uint32_t persistent = kinds.intern(volume);
+  const uint32_t space = kinds.intern(*parse("disk(a):8").begin());
+  const uint32_t persistent = kinds.intern(volume("one"));
   EXPECT_NE(space, persistent);
-
-  volume.mutable_disk()->mutable_persistence()->set_id("two");
-  volume.mutable_disk()->mutable_volume()->set_container_path("y");
-  EXPECT_EQ(persistent, kinds.intern(volume));
+  EXPECT_EQ(persistent, kinds.intern(volume("two")));
   EXPECT_EQ(2u, kinds.size());
 
-  const std::vector<wire::Kind> told = kinds.takeNew();
-  EXPECT_TRUE(told[1].disk().atomic());
-  EXPECT_EQ("", told[1].disk().persistence_id());
+  const std::vector<wire::Kind> fresh = kinds.takeNew();
+  EXPECT_TRUE(fresh[1].indivisible());
+  EXPECT_EQ(wire::DISK_FORM_VOLUME, fresh[1].form());
+  EXPECT_EQ("a", fresh[1].reserved_role());
+  EXPECT_EQ(1u, fresh[1].reservation_depth());
+  EXPECT_FALSE(fresh[0].indivisible());
+}
+
+
+// What makes 10,000 objects different makes no more kinds of them, where
+// decisions do not depend on it.
+TEST(KindTableTest, LabelsPrincipalsIdsAndProvidersMakeNoKinds)
+{
+  KindTable kinds;
+
+  for (int i = 0; i < 10000; ++i) {
+    const std::string id = std::to_string(i);
+
+    Resource labelled = *parse("cpus(eng):1").begin();
+    Resource::ReservationInfo* info = labelled.mutable_reservations(0);
+    info->set_type(Resource::ReservationInfo::DYNAMIC);
+    info->set_principal("principal-" + id);
+    mesos::Label* label = info->mutable_labels()->add_labels();
+    label->set_key("task");
+    label->set_value(id);
+    kinds.intern(labelled);
+
+    kinds.intern(volume("volume-" + id));
+
+    Resource provided = *parse("mem:1").begin();
+    provided.mutable_provider_id()->set_value("provider-" + id);
+    kinds.intern(provided);
+
+    Resource mount = *parse("disk:1").begin();
+    Resource::DiskInfo::Source* source =
+      mount.mutable_disk()->mutable_source();
+    source->set_type(Resource::DiskInfo::Source::MOUNT);
+    source->set_id(id);
+    source->set_profile("profile-" + id);
+    source->mutable_mount()->set_root("/mnt/" + id);
+    kinds.intern(mount);
+  }
+
+  EXPECT_EQ(4u, kinds.size());
+
+  // What a provider has is plain: it adds up with what is the agent's own.
+  const uint32_t mem = kinds.find(*parse("mem:1").begin());
+  EXPECT_EQ(2u, mem);
+}
+
+
+// How the module says what can be split is how Mesos splits.
+TEST(KindTableTest, IndivisibleIsWhatMesosDoesNotShrink)
+{
+  using Source = Resource::DiskInfo::Source;
+
+  for (Source::Type type : {
+           Source::PATH, Source::MOUNT, Source::BLOCK, Source::RAW,
+           Source::UNKNOWN}) {
+    for (int bits = 0; bits < 16; ++bits) {
+      Resource resource = *parse("disk(a):8").begin();
+      resource.mutable_disk();
+
+      if (type != Source::UNKNOWN) {
+        Source* source = resource.mutable_disk()->mutable_source();
+        source->set_type(type);
+        if ((bits & 1) != 0) { source->set_id("id"); }
+        if ((bits & 2) != 0) { source->set_profile("profile"); }
+      }
+      if ((bits & 4) != 0) {
+        resource.mutable_disk()->mutable_persistence()->set_id("p");
+      }
+      if ((bits & 8) != 0) {
+        resource.mutable_provider_id()->set_value("provider");
+      }
+
+      mesos::Value::Scalar half;
+      half.set_value(4);
+      Resource shrunk = resource;
+      EXPECT_EQ(
+          !Resources::shrink(&shrunk, half), Traits(resource).indivisible)
+        << resource.ShortDebugString();
+    }
+  }
+}
+
+
+TEST(KindTableTest, TypesOfValuesAreKeptApart)
+{
+  KindTable kinds;
+  const uint32_t ranges = kinds.intern(*parse("ports:[1-2]").begin());
+  EXPECT_NE(ranges, kinds.intern(*parse("ports:2").begin()));
+  EXPECT_NE(ranges, kinds.intern(*parse("ports:{a,b}").begin()));
+}
+
+
+// With 20 kinds at most: what is reserved to a hundred roles is told as the
+// rest of its name once there is no room, and never as another kind later.
+TEST(KindTableTest, WhatIsBeyondTheSidecarsKindsIsTheRestOfItsName)
+{
+  KindTable kinds(20);
+  std::set<uint32_t> cpus;
+  std::set<uint32_t> mem;
+
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 100; ++i) {
+      const std::string role = "(role-" + std::to_string(i) + "):1";
+      cpus.insert(kinds.intern(*parse("cpus" + role).begin()));
+      mem.insert(kinds.intern(*parse("mem" + role).begin()));
+      EXPECT_NE(
+          KindTable::NONE + 0, kinds.find(*parse("mem" + role).begin()));
+    }
+  }
+
+  // A name that comes late has a kind of its own.
+  const uint32_t gpus = kinds.intern(*parse("gpus:1").begin());
+  EXPECT_FALSE(kinds.whole(gpus));
+  EXPECT_LE(kinds.size(), 20u);
+
+  int rests = 0;
+  for (const wire::Kind& kind : kinds.takeNew()) {
+    rests += kind.rest() ? 1 : 0;
+    EXPECT_EQ(kind.rest(), kinds.whole(kind.kind()));
+    EXPECT_TRUE(!kind.rest() || kind.reserved_role().empty());
+  }
+
+  EXPECT_EQ(2, rests);
+  EXPECT_GE(cpus.size(), 4u);
+  EXPECT_GE(mem.size(), 4u);
+}
+
+
+// Even 100 names with two kinds each never make more than the sidecar takes.
+TEST(KindTableTest, NoMoreKindsThanTheSidecarTakesWhateverComes)
+{
+  for (size_t most : {1, 2, 7, 64}) {
+    KindTable kinds(most);
+
+    for (int i = 0; i < 100; ++i) {
+      const std::string name = "name-" + std::to_string(i);
+      kinds.intern(*parse(name + ":1").begin());
+      kinds.intern(*parse(name + "(role):1").begin());
+      ASSERT_LE(kinds.size(), most);
+    }
+  }
 }
 
 
 TEST(KindTableTest, LookingForAKindDoesNotMakeIt)
 {
   KindTable kinds;
-  EXPECT_TRUE(kinds.find(*parse("cpus:1").begin()).isNone());
+  EXPECT_EQ(KindTable::NONE + 0, kinds.find(*parse("cpus:1").begin()));
   EXPECT_FALSE(kinds.known(0));
 }
 

@@ -69,6 +69,76 @@ TEST(UntoldTest, NoEventGrowsWithoutBound)
   EXPECT_EQ(1, events[1].release().released().agent_size());
 }
 
+// Rows of 500 kinds are few in an event, and rows of few kinds are not
+// blown up by them.
+TEST(UntoldTest, NoEventIsADenseMonster)
+{
+  const size_t most = Untold::CELLS_MAX;
+  Amounts wide;
+  for (uint32_t kind = 0; kind < 500; ++kind) {
+    wide.emplace_back(kind, 1);
+  }
+
+  Untold untold;
+  for (int i = 1; i <= 1000; ++i) {
+    untold.release(1, 1, i, i % 2 == 0 ? wide : Amounts{{7, 1}}, -1, false);
+    untold.transition(1, 1, i, wide);
+  }
+
+  int rows = 0;
+  size_t bytes = 0;
+  for (const wire::Event& event : untold.take()) {
+    const wire::Holdings& holdings =
+      event.has_release() ? event.release().released() : event.transition();
+    rows += holdings.framework_size();
+    bytes += event.ByteSizeLong();
+    EXPECT_LE(size_t(holdings.amount_size()), most);
+    EXPECT_EQ(
+        holdings.amount_size(),
+        holdings.framework_size() * holdings.kind_size());
+  }
+
+  EXPECT_EQ(2000, rows);
+  EXPECT_LT(bytes, 1000000u); // 1,500 rows of 500 small amounts.
+}
+
+
+TEST(UntoldTest, WhatHasNoAmountIsNoRow)
+{
+  Untold untold;
+  untold.release(1, 1, 1, {}, -1, false);
+  untold.transition(1, 1, 1, {});
+  EXPECT_EQ(0u, untold.size());
+}
+
+
+// 20,000 refusals of three sets of kinds are three tables.
+TEST(FiltersWriterTest, RefusalsOfTheSameKindsShareATable)
+{
+  FiltersWriter writer;
+  for (uint32_t i = 0; i < 20000; ++i) {
+    const Amounts refused = i % 3 == 0 ? Amounts{{0, 1}}
+      : i % 3 == 1 ? Amounts{{0, 1}, {1, 2}} : Amounts{{1, 2}};
+    writer.add(1, 2, i, refused, 1000 + i);
+  }
+  writer.add(1, 2, 3, {}, 1);
+
+  ASSERT_EQ(3u, writer.groups().size());
+  int rows = 0;
+  for (const auto& group : writer.groups()) {
+    const wire::OfferFilters& filters = group.second;
+    const wire::Holdings& refused = filters.refused();
+    rows += filters.expires_ms_size();
+    EXPECT_EQ(filters.expires_ms_size(), refused.agent_size());
+    EXPECT_EQ(
+        refused.amount_size(), refused.agent_size() * refused.kind_size());
+    for (int row = 0; row < refused.agent_size(); ++row) {
+      EXPECT_EQ(1000 + refused.agent(row), filters.expires_ms(row));
+    }
+  }
+  EXPECT_EQ(20000, rows);
+}
+
 } // namespace {
 } // namespace adapter {
 } // namespace allocator {

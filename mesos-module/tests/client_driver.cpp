@@ -62,6 +62,7 @@ bool parse(const std::string& name, const std::string& value, Settings* s)
   else if (name == "--agents") s->master.agents = number();
   else if (name == "--frameworks") s->master.frameworks = number();
   else if (name == "--seed") s->master.seed = number();
+  else if (name == "--filters") s->master.filters = number();
   else if (name == "--churn") s->master.churn = number() != 0;
   else return false;
 
@@ -152,11 +153,19 @@ public:
     }
   }
 
-  void snapshot(SnapshotWriter* writer) override { master.describe(writer); }
+  void snapshot(const wire::Welcome&, SnapshotWriter* writer) override
+  {
+    const TimePoint begin = Clock::now();
+    master.describe(writer);
+    snapshotAt = Clock::now();
+    say_("snapshot", ",\"ms\":" + since(begin));
+  }
 
   void connected(const wire::Welcome& welcome) override
   {
-    say_("connected", ",\"sidecar\":" + quoted(welcome.sidecar_id()));
+    say_("connected",
+         ",\"sidecar\":" + quoted(welcome.sidecar_id()) +
+         ",\"applied_ms\":" + since(snapshotAt));
   }
 
   void decided(const Decisions& decisions) override
@@ -175,6 +184,12 @@ public:
   }
 
 private:
+  static std::string since(TimePoint begin)
+  {
+    return std::to_string(
+        std::chrono::duration_cast<Duration>(Clock::now() - begin).count());
+  }
+
   SmallMaster::Tell teller()
   {
     return [this](wire::Event&& event) {
@@ -301,6 +316,7 @@ private:
   std::unique_ptr<Client> client;
 
   const TimePoint begin = Clock::now();
+  TimePoint snapshotAt; // When the last one was laid out.
   bool stopping = false;
   bool holding = false;
   bool held = false;

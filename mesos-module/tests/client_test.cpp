@@ -162,6 +162,30 @@ TEST(ClientTest, ACycleWaitsForTheSnapshotToBeApplied)
 }
 
 
+// Each part is decided on as it comes; the next cycle waits for the last.
+TEST(ClientTest, AnAnswerInPartsIsTakenPartByPart)
+{
+  SmallWorld world;
+  world.likeThis.partsPerCycle = 3;
+  world.begin();
+  world.told();
+  EXPECT_EQ(5u << 20, world.sidecar.moduleBytesMax);
+
+  world.cycle({1});
+  world.cycle({2});
+  world.exchange();
+  EXPECT_EQ(
+      "decided:2 decided:2 decided:2 decided:2 decided:2 decided:2",
+      world.told());
+  EXPECT_EQ(2u, world.sidecar.cycles);
+
+  world.pass(200);
+  world.exchange();
+  EXPECT_EQ(12u, world.sidecar.settled);
+  EXPECT_EQ(12u, world.client->counters().decisions);
+}
+
+
 // A full queue ends the session; nothing waits and nothing grows. The
 // snapshot of the next session carries what was not sent.
 TEST(ClientTest, AFullQueueMeansAResync)

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <grpcpp/grpcpp.h>
 
@@ -71,6 +73,12 @@ public:
   const Manner manner;
   const std::string path;
 
+  // What streams find; and what changes the answers to a request before
+  // they are written, if anything. Both are set before a stream begins.
+  ModelSidecar likeThis;
+  std::function<void(
+      const wire::SessionRequest&, std::vector<wire::SessionResponse>*)> spoil;
+
   std::atomic<int> sessions{0};
   std::atomic<int> left{0}; // Modules that took leave.
   std::atomic<int> written{0};
@@ -87,11 +95,17 @@ private:
       return grpc::Status(grpc::StatusCode::UNAVAILABLE, "no");
     }
 
-    ModelSidecar model;
+    ModelSidecar model = likeThis;
     wire::SessionRequest request;
 
     while (call->Read(&request)) {
-      for (const wire::SessionResponse& answer : model.take(request)) {
+      std::vector<wire::SessionResponse> answers = model.take(request);
+
+      if (spoil) {
+        spoil(request, &answers);
+      }
+
+      for (const wire::SessionResponse& answer : answers) {
         if (manner != Manner::MUTE || answer.has_welcome()) {
           call->Write(answer);
           ++written;

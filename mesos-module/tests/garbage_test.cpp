@@ -61,7 +61,13 @@ std::string spoil(wire::SessionResponse response, Random* random)
   switch ((*random)() % 8) {
     case 0:
       if (batch != nullptr) {
-        spoilColumns(batch->mutable_grants(), random);
+        spoilColumns(batch->add_grants(), random);
+      }
+      break;
+    case 5:
+      if (batch != nullptr) {
+        batch->set_more((*random)() % 2 == 0);
+        batch->mutable_grants()->Clear();
       }
       break;
     case 1:
@@ -105,28 +111,31 @@ std::string spoil(wire::SessionResponse response, Random* random)
 // Written apart from `checkGrants`, row by row.
 void expectSound(const Decisions& decisions)
 {
-  ASSERT_EQ(size_t(decisions.grants.role_size()), decisions.size());
-  ASSERT_EQ(size_t(decisions.grants.agent_size()), decisions.size());
-  ASSERT_EQ(
-      size_t(decisions.grants.amount_size()),
-      decisions.size() * decisions.kinds());
+  size_t rows = 0;
 
-  std::set<uint32_t> kinds;
-
-  for (size_t column = 0; column < decisions.kinds(); ++column) {
-    ASSERT_TRUE(kinds.insert(decisions.kind(column)).second);
+  for (const wire::Holdings& group : decisions.grants) {
+    ASSERT_EQ(group.role_size(), group.framework_size());
+    ASSERT_EQ(group.agent_size(), group.framework_size());
+    ASSERT_EQ(
+        group.amount_size(), group.framework_size() * group.kind_size());
   }
 
-  for (size_t row = 0; row < decisions.size(); ++row) {
-    ASSERT_GE(decisions.framework(row), 1u);
-    ASSERT_GE(decisions.role(row), 1u);
-    ASSERT_GE(decisions.agent(row), 1u);
+  decisions.each([&](const Decision& decision) {
+    ++rows;
+    std::set<uint32_t> kinds;
+    ASSERT_GE(decision.framework(), 1u);
+    ASSERT_GE(decision.role(), 1u);
+    ASSERT_GE(decision.agent(), 1u);
 
-    for (size_t column = 0; column < decisions.kinds(); ++column) {
-      ASSERT_GE(decisions.amount(row, column), 0);
-      ASSERT_LE(decisions.amount(row, column), int64_t(1) << 53);
+    for (size_t column = 0; column < decision.kinds(); ++column) {
+      ASSERT_TRUE(kinds.insert(decision.kind(column)).second);
+      ASSERT_GE(decision.amount(column), 0);
+      ASSERT_LE(decision.amount(column), int64_t(1) << 53);
     }
-  }
+  });
+
+  ASSERT_EQ(rows, decisions.size());
+  ASSERT_TRUE(rows > 0 || !decisions.more);
 }
 
 
@@ -147,7 +156,7 @@ TEST(GarbageTest, RandomBytesOnlyEndTheSession)
     const Session::Reply reply = session.receive(bytes, TimePoint());
 
     if (reply.kind == Session::Reply::Kind::WELCOME) {
-      EXPECT_EQ(1u, session.welcome().protocol_version()) << "seed " << seed;
+      EXPECT_EQ(2u, session.welcome().protocol_version()) << "seed " << seed;
     } else {
       EXPECT_EQ(Session::State::CLOSED, session.state()) << "seed " << seed;
       EXPECT_NE("", reply.message) << "seed " << seed;
@@ -206,6 +215,7 @@ private:
       if (stream != link->streams) {
         stream = link->streams;
         sidecar = ModelSidecar();
+        sidecar.partsPerCycle = random() % 3 + 1;
         nextDecision = 1;
         spoilt = false;
       }
@@ -272,15 +282,16 @@ private:
 
     Outcomes outcomes(decisions);
 
-    for (size_t row = 0; row < decisions.size(); ++row) {
+    decisions.each([&](const Decision& decision) {
       switch (random() % 3) {
         case 0: outcomes.offered(); break;
         case 1: outcomes.refused(wire::OUTCOME_REASON_UNKNOWN_AGENT); break;
         default:
-          outcomes.partial(std::vector<int64_t>(decisions.kinds(), 1));
+          outcomes.partial(
+              decision, std::vector<int64_t>(decision.kinds(), 1));
           break;
       }
-    }
+    });
 
     client->report(outcomes);
   }

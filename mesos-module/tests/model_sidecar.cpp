@@ -18,14 +18,16 @@ std::vector<wire::SessionResponse> ModelSidecar::take(
 
   switch (request.message_case()) {
     case wire::SessionRequest::kHello:
-      if (greeted || request.hello().protocol_version() != 1) {
+      if (greeted || request.hello().protocol_version() != 2) {
         fault = "a second hello, or one of another version";
       }
 
       greeted = true;
+      moduleBytesMax = request.hello().message_bytes_max();
       answers.emplace_back();
-      answers.back().mutable_welcome()->set_protocol_version(1);
+      answers.back().mutable_welcome()->set_protocol_version(2);
       answers.back().mutable_welcome()->set_message_bytes_max(messageBytesMax);
+      answers.back().mutable_welcome()->set_kinds_max(kindsMax);
       break;
     case wire::SessionRequest::kSnapshot:
       if (!greeted || streaming) {
@@ -39,7 +41,7 @@ std::vector<wire::SessionResponse> ModelSidecar::take(
       break;
     case wire::SessionRequest::kEvents:
       check(request.events());
-      answers.push_back(answer(request.events()));
+      answers = answer(request.events());
       break;
     default:
       fault = "a message that says nothing";
@@ -85,35 +87,41 @@ void ModelSidecar::check(const wire::EventBatch& batch)
 }
 
 
-wire::SessionResponse ModelSidecar::answer(const wire::EventBatch& batch)
+std::vector<wire::SessionResponse> ModelSidecar::answer(
+    const wire::EventBatch& batch)
 {
-  wire::SessionResponse response;
-  wire::DecisionBatch* answer = response.mutable_decisions();
-
   sequence = batch.sequence();
   clockMs = batch.clock_ms();
   events += batch.events_size();
   ++batches;
 
-  answer->set_sequence(sequence);
-  answer->set_first_decision(nextDecision);
+  const int parts = batch.cycle() ? partsPerCycle : 1;
+  std::vector<wire::SessionResponse> answers(parts);
 
   if (batch.cycle()) {
-    answer->set_cycle(++cycles);
+    ++cycles;
     cycleAgents.assign(batch.agents().begin(), batch.agents().end());
-    wire::Holdings* grants = answer->mutable_grants();
-    grants->add_kind(0);
+  }
 
-    for (int i = 0; i < decisionsPerCycle; ++i) {
-      grants->add_framework(1);
-      grants->add_role(1);
-      grants->add_agent(i + 1);
-      grants->add_amount(1000);
+  for (int part = 0; part < parts; ++part) {
+    wire::DecisionBatch* answer = answers[part].mutable_decisions();
+    answer->set_sequence(sequence);
+    answer->set_cycle(batch.cycle() ? cycles : 0);
+    answer->set_first_decision(nextDecision);
+    answer->set_more(part + 1 < parts);
+
+    for (int i = 0; batch.cycle() && i < decisionsPerCycle; ++i) {
+      wire::Holdings* group = answer->add_grants();
+      group->add_kind(i % 2);
+      group->add_framework(1);
+      group->add_role(1);
+      group->add_agent(i + 1);
+      group->add_amount(1000);
       ++nextDecision;
     }
   }
 
-  return response;
+  return answers;
 }
 
 } // namespace client {

@@ -23,11 +23,18 @@ public:
   // which, and there are no more answers.
   std::vector<wire::SessionResponse> take(const wire::SessionRequest& request);
 
-  // Decisions for each cycle, and what the welcome says.
+  // Decisions in each part of the answer to a cycle, in groups of one.
   int decisionsPerCycle = 2;
+  int partsPerCycle = 1;
+
+  // What the welcome says.
   uint32_t messageBytesMax = 4 << 20;
+  uint32_t kindsMax = 0;
 
   std::string fault;
+
+  // What the module said that it reads.
+  uint32_t moduleBytesMax = 0;
 
   bool streaming = false;
   int chunks = 0;
@@ -41,7 +48,7 @@ public:
   std::vector<uint32_t> cycleAgents; // Of the last cycle.
 
 private:
-  wire::SessionResponse answer(const wire::EventBatch& batch);
+  std::vector<wire::SessionResponse> answer(const wire::EventBatch& batch);
   void check(const wire::EventBatch& batch);
 
   bool greeted = false;

@@ -21,7 +21,7 @@ TimePoint at(int64_t ms)
 }
 
 
-wire::SessionResponse welcome(uint32_t version = 1)
+wire::SessionResponse welcome(uint32_t version = PROTOCOL_VERSION)
 {
   wire::SessionResponse response;
   response.mutable_welcome()->set_protocol_version(version);
@@ -41,12 +41,25 @@ wire::SessionResponse decisions(
   batch->set_cycle(cycle);
   batch->set_first_decision(first);
 
-  for (int i = 0; i < rows; ++i) {
-    batch->mutable_grants()->add_framework(1);
-    batch->mutable_grants()->add_role(1);
-    batch->mutable_grants()->add_agent(1);
+  if (rows > 0) {
+    batch->add_grants();
   }
 
+  for (int i = 0; i < rows; ++i) {
+    batch->mutable_grants(0)->add_framework(1);
+    batch->mutable_grants(0)->add_role(1);
+    batch->mutable_grants(0)->add_agent(1);
+  }
+
+  return response;
+}
+
+
+// A part that says that another follows.
+wire::SessionResponse part(uint64_t sequence, uint64_t first, int rows)
+{
+  wire::SessionResponse response = decisions(sequence, 1, first, rows);
+  response.mutable_decisions()->set_more(true);
   return response;
 }
 
@@ -73,7 +86,7 @@ struct Dialogue
   {
     wire::SessionRequest request;
     ASSERT_TRUE(session.hello(wire::Hello(), at(ms), &request));
-    EXPECT_EQ(1u, request.hello().protocol_version());
+    EXPECT_EQ(PROTOCOL_VERSION + 0, request.hello().protocol_version());
   }
 
   void stream(uint64_t sequence = 0, int64_t ms = 0)
@@ -104,7 +117,14 @@ struct Dialogue
     return session.receive(std::move(response), at(ms));
   }
 
-  Session session{7, SessionDeadlines(), DecisionLimits()};
+  static DecisionLimits limits()
+  {
+    DecisionLimits limits;
+    limits.decisionsMax = 100;
+    return limits;
+  }
+
+  Session session{7, SessionDeadlines(), limits()};
 };
 
 
@@ -173,17 +193,19 @@ TEST(SessionTest, OutcomesAreOfTheOldestDecisions)
   dialogue.batch(true);
   dialogue.hear(decisions(1, 1, 1, 3));
 
-  wire::Event event;
-  EXPECT_FALSE(session.outcomes(outcomes(2, 1), &event)); // 1 is the oldest.
-  EXPECT_FALSE(session.outcomes(outcomes(1, 4), &event)); // There are 3.
-  EXPECT_FALSE(session.outcomes(outcomes(1, 1, 6), &event)); // Not session 7.
+  std::vector<wire::Event> events;
+  EXPECT_FALSE(session.outcomes(outcomes(2, 1), &events)); // 1 is the oldest.
+  EXPECT_FALSE(session.outcomes(outcomes(1, 4), &events)); // There are 3.
+  EXPECT_FALSE(session.outcomes(outcomes(1, 1, 6), &events)); // Not session 7.
   EXPECT_EQ(3u, session.unsettled());
+  EXPECT_TRUE(events.empty());
 
-  EXPECT_TRUE(session.outcomes(outcomes(1, 2), &event));
-  EXPECT_EQ(1u, event.outcomes().first_decision());
-  EXPECT_TRUE(session.outcomes(outcomes(3, 1), &event));
+  EXPECT_TRUE(session.outcomes(outcomes(1, 2), &events));
+  ASSERT_EQ(1u, events.size());
+  EXPECT_EQ(1u, events[0].outcomes().first_decision());
+  EXPECT_TRUE(session.outcomes(outcomes(3, 1), &events));
   EXPECT_EQ(0u, session.unsettled());
-  EXPECT_FALSE(session.outcomes(outcomes(4, 1), &event));
+  EXPECT_FALSE(session.outcomes(outcomes(4, 1), &events));
 }
 
 
@@ -191,7 +213,7 @@ TEST(SessionTest, OutcomesAreOfTheOldestDecisions)
 TEST(SessionTest, AnImpossibleAnswerEndsIt)
 {
   wire::SessionResponse uneven = decisions(12, 1, 1, 1);
-  uneven.mutable_decisions()->mutable_grants()->clear_role();
+  uneven.mutable_decisions()->mutable_grants(0)->clear_role();
 
   const std::vector<std::pair<wire::SessionResponse, std::string>> cases = {
     {wire::SessionResponse(), "the sidecar said nothing that this module"},
@@ -203,7 +225,7 @@ TEST(SessionTest, AnImpossibleAnswerEndsIt)
     {decisions(12, 2), "cycle 2 in the answer to batch 12"},
     {decisions(12, 1, 2), "decision 2 comes where 1 is due"},
     {decisions(12, 1, 0), "decision 0 comes where 1 is due"},
-    {uneven, "grants.role: has 0 entries but framework has 1"},
+    {uneven, "grants[0].role: has 0 entries but framework has 1"},
   };
 
   for (const auto& each : cases) {
@@ -218,6 +240,100 @@ TEST(SessionTest, AnImpossibleAnswerEndsIt)
     EXPECT_EQ(
         "the session is over", dialogue.hear(decisions(12, 1)).message);
   }
+}
+
+
+// A large answer: the batch counts as answered with its last part.
+TEST(SessionTest, AnAnswerMayComeInParts)
+{
+  Dialogue dialogue;
+  Session& session = dialogue.session;
+  dialogue.stream(10);
+  dialogue.batch(true);
+  dialogue.batch(true);
+
+  Session::Reply reply = dialogue.hear(part(11, 1, 3));
+  ASSERT_EQ(Kind::DECISIONS, reply.kind) << reply.message;
+  EXPECT_TRUE(reply.decisions.more);
+  EXPECT_EQ(1u, reply.decisions.cycle);
+  EXPECT_EQ(10u, session.answered());
+  EXPECT_EQ(2u, session.unanswered());
+  EXPECT_EQ(2u, session.cyclesUnanswered());
+
+  // What became of these may be said before the rest has come.
+  std::vector<wire::Event> events;
+  EXPECT_TRUE(session.outcomes(outcomes(1, 3), &events));
+
+  reply = dialogue.hear(part(11, 4, 2));
+  ASSERT_EQ(Kind::DECISIONS, reply.kind) << reply.message;
+  EXPECT_EQ(4u, reply.decisions.first);
+
+  reply = dialogue.hear(decisions(11, 1, 6, 1));
+  ASSERT_EQ(Kind::DECISIONS, reply.kind) << reply.message;
+  EXPECT_FALSE(reply.decisions.more);
+  EXPECT_EQ(11u, session.answered());
+  EXPECT_EQ(3u, session.unsettled());
+  EXPECT_EQ(1u, session.cyclesUnanswered());
+
+  // The last part may be empty, and the next cycle has the next number.
+  EXPECT_EQ(Kind::DECISIONS, dialogue.hear(decisions(12, 2, 7)).kind);
+}
+
+
+TEST(SessionTest, PartsThatCannotBeEndIt)
+{
+  wire::SessionResponse anotherCycle = part(1, 3, 2);
+  anotherCycle.mutable_decisions()->set_cycle(2);
+
+  const std::vector<std::pair<wire::SessionResponse, std::string>> cases = {
+    {part(1, 3, 0), "a part without decisions of the answer to batch 1"},
+    {part(2, 3, 2), "an answer to batch 2; 1 is due"},
+    {anotherCycle, "cycle 2 in the answer to batch 1"},
+    {part(1, 1, 2), "decision 1 comes where 3 is due"},
+    {part(1, 4, 2), "decision 4 comes where 3 is due"},
+    {part(1, 3, 99), "grants: has 99 entries; at most 98 are taken"},
+  };
+
+  for (const auto& each : cases) {
+    Dialogue dialogue;
+    dialogue.stream();
+    dialogue.batch(true);
+    dialogue.batch(true);
+    ASSERT_EQ(Kind::DECISIONS, dialogue.hear(part(1, 1, 2)).kind);
+
+    const Session::Reply reply = dialogue.hear(each.first);
+    EXPECT_EQ(Kind::BAD, reply.kind) << each.second;
+    EXPECT_EQ(0u, reply.message.find(each.second)) << reply.message;
+    EXPECT_EQ(Session::State::CLOSED, dialogue.session.state());
+  }
+}
+
+
+// However slowly they come.
+TEST(SessionTest, PartsWithoutEndRunIntoTheDeadlineOrTheBound)
+{
+  Dialogue slow;
+  slow.stream();
+  slow.batch(false);
+  slow.hear(decisions(1));
+  slow.batch(true, 1000);
+  const TimePoint due = slow.session.deadline();
+
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(Kind::DECISIONS, slow.hear(part(2, i + 1, 1), 2000 + i).kind);
+    EXPECT_EQ(due, slow.session.deadline());
+  }
+
+  Dialogue fast;
+  fast.stream();
+  fast.batch(true);
+  int taken = 0;
+
+  while (taken < 1000 && fast.hear(part(1, taken + 1, 1)).kind != Kind::BAD) {
+    ++taken;
+  }
+
+  EXPECT_EQ(100, taken); // So many decisions an answer may have.
 }
 
 
@@ -248,8 +364,8 @@ TEST(SessionTest, AnotherVersionIsNotBelieved)
   Dialogue dialogue;
   dialogue.greet();
   EXPECT_EQ(
-      "the sidecar speaks version 2, not 1",
-      dialogue.hear(welcome(2)).message);
+      "the sidecar speaks version 1, not 2",
+      dialogue.hear(welcome(1)).message);
 }
 
 

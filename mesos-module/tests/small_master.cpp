@@ -110,18 +110,51 @@ void SmallMaster::describe(SnapshotWriter* writer)
   }
 
   writer->add(all);
+  describeFilters(writer);
+}
+
+
+void SmallMaster::describeFilters(SnapshotWriter* writer) const
+{
+  wire::OfferFilters filters;
+  wire::Holdings* refused = filters.mutable_refused();
+
+  for (uint32_t kind = 0; kind < KINDS; ++kind) {
+    refused->add_kind(kind);
+  }
+
+  for (uint32_t i = 0; i < options.filters; ++i) {
+    const uint32_t framework = i % options.frameworks + 1;
+    const uint32_t agent = i / options.frameworks % options.agents + 1;
+
+    if (!agents[agent].known) {
+      continue;
+    }
+
+    refused->add_framework(framework);
+    refused->add_role(frameworks[framework].role);
+    refused->add_agent(agent);
+
+    for (int64_t amount : agents[agent].capacity) {
+      refused->add_amount(amount);
+    }
+
+    filters.add_expires_ms(options.filtersUntilMs);
+  }
+
+  writer->add(filters);
 }
 
 
 wire::OutcomeReason SmallMaster::gate(
-    const Decisions& decisions,
-    size_t row) const
+    const Decision& decision,
+    uint64_t sequence) const
 {
-  const uint32_t framework = decisions.framework(row);
-  const uint32_t agent = decisions.agent(row);
+  const uint32_t framework = decision.framework();
+  const uint32_t agent = decision.agent();
 
-  for (size_t column = 0; column < decisions.kinds(); ++column) {
-    if (decisions.kind(column) >= KINDS) {
+  for (size_t column = 0; column < decision.kinds(); ++column) {
+    if (decision.kind(column) >= KINDS) {
       return wire::OUTCOME_REASON_MALFORMED;
     }
   }
@@ -134,7 +167,7 @@ wire::OutcomeReason SmallMaster::gate(
     return wire::OUTCOME_REASON_INACTIVE_FRAMEWORK;
   }
 
-  if (frameworks[framework].role != decisions.role(row)) {
+  if (frameworks[framework].role != decision.role()) {
     return wire::OUTCOME_REASON_BAD_ROLE;
   }
 
@@ -142,7 +175,7 @@ wire::OutcomeReason SmallMaster::gate(
     return wire::OUTCOME_REASON_UNKNOWN_AGENT;
   }
 
-  if (agents[agent].since > decisions.sequence) {
+  if (agents[agent].since > sequence) {
     return wire::OUTCOME_REASON_STALE;
   }
 
@@ -154,48 +187,53 @@ Outcomes SmallMaster::offer(const Decisions& decisions)
 {
   Outcomes outcomes(decisions);
 
-  for (size_t row = 0; row < decisions.size(); ++row) {
-    const wire::OutcomeReason reason = gate(decisions, row);
+  decisions.each([&](const Decision& decision) {
+    const wire::OutcomeReason reason = gate(decision, decisions.sequence);
 
-    if (reason != wire::OUTCOME_REASON_OFFERED) {
-      outcomes.refused(reason);
-      continue;
-    }
-
-    Agent& agent = agents[decisions.agent(row)];
-    Holding holding{decisions.framework(row), decisions.agent(row), {}, false};
-    std::vector<int64_t> given(decisions.kinds());
-    bool exact = true;
-    bool any = false;
-
-    for (size_t column = 0; column < decisions.kinds(); ++column) {
-      const uint32_t kind = decisions.kind(column);
-      given[column] = std::min(decisions.amount(row, column), agent.free[kind]);
-      exact = exact && given[column] == decisions.amount(row, column);
-      any = any || given[column] > 0;
-      holding.amounts[kind] = given[column];
-    }
-
-    if (!any) {
-      outcomes.refused(wire::OUTCOME_REASON_NOTHING_AVAILABLE);
-      continue;
-    }
-
-    for (size_t kind = 0; kind < KINDS; ++kind) {
-      agent.free[kind] -= holding.amounts[kind];
-    }
-
-    held.push_back(holding);
-    ++offers_;
-
-    if (exact) {
-      outcomes.offered();
+    if (reason == wire::OUTCOME_REASON_OFFERED) {
+      give(decision, &outcomes);
     } else {
-      outcomes.partial(given);
+      outcomes.refused(reason);
     }
-  }
+  });
 
   return outcomes;
+}
+
+
+void SmallMaster::give(const Decision& decision, Outcomes* outcomes)
+{
+  Agent& agent = agents[decision.agent()];
+  Holding holding{decision.framework(), decision.agent(), {}, false};
+  std::vector<int64_t> given(decision.kinds());
+  bool exact = true;
+  bool any = false;
+
+  for (size_t column = 0; column < decision.kinds(); ++column) {
+    const uint32_t kind = decision.kind(column);
+    given[column] = std::min(decision.amount(column), agent.free[kind]);
+    exact = exact && given[column] == decision.amount(column);
+    any = any || given[column] > 0;
+    holding.amounts[kind] = given[column];
+  }
+
+  if (!any) {
+    outcomes->refused(wire::OUTCOME_REASON_NOTHING_AVAILABLE);
+    return;
+  }
+
+  for (size_t kind = 0; kind < KINDS; ++kind) {
+    agent.free[kind] -= holding.amounts[kind];
+  }
+
+  held.push_back(holding);
+  ++offers_;
+
+  if (exact) {
+    outcomes->offered();
+  } else {
+    outcomes->partial(decision, given);
+  }
 }
 
 

@@ -29,6 +29,11 @@ public:
     uint32_t frameworks = 4;
     uint32_t seed = 1;
     bool churn = true; // Agents and frameworks come and go.
+
+    // Refusals that every snapshot holds: of all that an agent has, by each
+    // framework in turn.
+    uint32_t filters = 0;
+    int64_t filtersUntilMs = int64_t(1) << 50;
   };
 
   // What is told to a sidecar, and with which batch it goes (0: with none).
@@ -85,7 +90,9 @@ private:
     bool used;
   };
 
-  wire::OutcomeReason gate(const Decisions& decisions, size_t row) const;
+  wire::OutcomeReason gate(const Decision& decision, uint64_t sequence) const;
+  void give(const Decision& decision, Outcomes* outcomes);
+  void describeFilters(SnapshotWriter* writer) const;
   wire::Holdings toWire(const Holding& holding) const;
   wire::Agent toWire(uint32_t agent) const;
   wire::Framework toWireFramework(uint32_t framework) const;

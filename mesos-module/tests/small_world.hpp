@@ -56,6 +56,7 @@ public:
 
   void wakeAt(TimePoint time) override { alarm = time; }
 
+  size_t receiveBytesMax() const override { return 5 << 20; }
   Depth depth() const override { return Depth{queue.size(), queue.cost()}; }
 
   Listener* listener = nullptr;
@@ -165,7 +166,7 @@ public:
 
   // The owner.
 
-  void snapshot(SnapshotWriter* writer) override
+  void snapshot(const wire::Welcome&, SnapshotWriter* writer) override
   {
     EXPECT_FALSE(calling);
     story += "snapshot ";
@@ -187,7 +188,7 @@ public:
   {
     EXPECT_FALSE(calling);
     EXPECT_TRUE(client->connected());
-    EXPECT_EQ(1u, welcome.protocol_version());
+    EXPECT_EQ(2u, welcome.protocol_version());
     story += "connected ";
 
     if (onConnected) {

@@ -97,8 +97,8 @@ TEST(SnapshotTest, FieldsInOrderShareAChunk)
 
 
 // Within a chunk the fields apply in the order of their numbers, so a
-// role that comes after an agent needs a chunk of its own; so does a
-// second table of holdings.
+// role that comes after an agent needs a chunk of its own; so do holdings
+// of other kinds.
 TEST(SnapshotTest, WhatComesOutOfOrderBeginsAChunk)
 {
   SnapshotWriter writer;
@@ -106,7 +106,7 @@ TEST(SnapshotTest, WhatComesOutOfOrderBeginsAChunk)
   writer.add(wire::Role());
   writer.add(agentOf(2));
   writer.add(holdingsOf(1, 1));
-  writer.add(holdingsOf(1, 1));
+  writer.add(holdingsOf(1, 2));
   const auto chunks = writer.finish(0, 0);
 
   ASSERT_EQ(3u, chunks.size());
@@ -172,6 +172,36 @@ TEST(SnapshotTest, ChunksAreBoundedAndAddUp)
 }
 
 
+// A million refusals that come one by one are as few chunks as if they came
+// in one table: 1,000,000 rows take some 40 bytes each.
+TEST(SnapshotTest, RowsOfTheSameKindsShareAChunkHoweverTheyCome)
+{
+  wire::OfferFilters one;
+  *one.mutable_refused() = holdingsOf(1, 2, 8192000);
+  one.add_expires_ms(int64_t(1) << 40);
+
+  SnapshotWriter writer;
+
+  for (int i = 0; i < 1000000; ++i) {
+    writer.add(one);
+  }
+
+  const auto chunks = writer.finish(0, 0);
+  int64_t rows = 0;
+
+  for (const wire::SnapshotChunk& chunk : chunks) {
+    const wire::OfferFilters& filters = chunk.filters();
+    rows += filters.expires_ms_size();
+    ASSERT_EQ(2, filters.refused().kind_size());
+    ASSERT_EQ(2 * filters.expires_ms_size(), filters.refused().amount_size());
+    ASSERT_LE(chunk.ByteSizeLong(), CHUNK_BYTES_MAX + 24);
+  }
+
+  EXPECT_EQ(1000000, rows);
+  EXPECT_LE(chunks.size(), 64u);
+}
+
+
 TEST(SnapshotTest, ExclusionsAreCut)
 {
   wire::Exclusions exclusions;
@@ -187,9 +217,8 @@ TEST(SnapshotTest, ExclusionsAreCut)
   writer.add(exclusions);
   const auto chunks = writer.finish(0, 0);
 
-  // (1024 - 64) / (3 * 5 + 8) = 41 rows a chunk.
-  EXPECT_EQ(25u, chunks.size());
-  EXPECT_EQ(41, chunks[0].exclusions().agent_size());
+  // 1,000 rows of 4 or 5 bytes.
+  EXPECT_EQ(6u, chunks.size());
   EXPECT_EQ(
       exclusions.SerializeAsString(),
       merged(chunks).exclusions().SerializeAsString());

@@ -141,9 +141,11 @@ private:
         Decisions decisions;
         decisions.session = 1;
         Outcomes outcomes(decisions);
-        outcomes.message = event.outcomes();
-        event.clear_outcomes();
-        ASSERT_TRUE(session.outcomes(outcomes, &event));
+        outcomes.messages.push_back(event.outcomes());
+        std::vector<wire::Event> events;
+        ASSERT_TRUE(session.outcomes(outcomes, &events));
+        ASSERT_EQ(1u, events.size());
+        event = events[0];
       }
     }
 

@@ -56,7 +56,7 @@ public:
         new Client(options, this, newTransport(target, loop, transport)));
   }
 
-  void snapshot(SnapshotWriter* writer) override
+  void snapshot(const wire::Welcome&, SnapshotWriter* writer) override
   {
     writer->add(wire::Role());
   }
@@ -242,7 +242,7 @@ TEST_F(TransportTest, ABusyOwnerIsNotFlooded)
   transport->open();
 
   wire::SessionRequest hello;
-  hello.mutable_hello()->set_protocol_version(1);
+  hello.mutable_hello()->set_protocol_version(PROTOCOL_VERSION);
   ASSERT_TRUE(transport->send(std::move(hello), 0));
 
   // The loop does not run: the owner is busy.
@@ -360,7 +360,7 @@ TEST_F(TransportTest, StreamsInQuickSuccession)
 
   for (int i = 0; i < 100; ++i) {
     wire::SessionRequest hello;
-    hello.mutable_hello()->set_protocol_version(1);
+    hello.mutable_hello()->set_protocol_version(PROTOCOL_VERSION);
     transport->open();
     ASSERT_TRUE(transport->send(std::move(hello), 0));
 

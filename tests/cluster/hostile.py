@@ -17,6 +17,8 @@ from typing import Any, Self
 import grpc
 
 from allocator.v1 import session_pb2 as pb
+from allocator.v1 import types_pb2 as types
+from allocator.wire import PROTOCOL_VERSION
 
 SERVICE, METHOD = "allocator.v1.SessionService", "Session"
 ROWS_MAX = 60_000
@@ -131,7 +133,7 @@ class HostileSidecar:
             answer = pb.SessionResponse()
             match request.WhichOneof("message"):
                 case "hello":
-                    answer.welcome.protocol_version = 2
+                    answer.welcome.protocol_version = PROTOCOL_VERSION
                     answer.welcome.sidecar_id = "hostile"
                     yield answer.SerializeToString()
                 case "events":
@@ -140,9 +142,10 @@ class HostileSidecar:
                     if request.events.cycle:
                         cycles += 1
                         answer.decisions.cycle = cycles
-                        self._believed(answer.decisions.grants, world)
-                    decision += len(answer.decisions.grants.framework)
-                    self.rows += len(answer.decisions.grants.framework)
+                        self._believed(answer.decisions, world)
+                    rows = sum(len(group.framework) for group in answer.decisions.grants)
+                    decision += rows
+                    self.rows += rows
                     yield from self._say(answer, last)
 
     def _say(self, answer: Any, last: list[bytes]) -> Iterator[bytes]:
@@ -161,13 +164,14 @@ class HostileSidecar:
 
     # Answers that a module has to take row by row.
 
-    def _believed(self, grants: Any, world: World) -> None:
-        """Some rows of some manner about the world, in any order."""
+    def _believed(self, answer: Any, world: World) -> None:
+        """Add a group of rows of some manner about the world, in any order."""
         if not world.agents or not world.clients:
             return
         manner = self._random.choice(BELIEVED)
         self.said[manner] += 1
         kinds = sorted(world.kinds)
+        grants = answer.grants.add()
         grants.kind.extend(kinds)
         count = ROWS_MAX if manner == "oversized" else self._random.randint(1, 40)
         if manner == "oversized" and self._random.random() < 0.9:
@@ -207,7 +211,7 @@ class HostileSidecar:
     # Answers that end a session.
 
     def _negative(self, answer, honest, last):
-        amounts = answer.decisions.grants.amount
+        amounts = _rows(answer).amount
         if amounts:
             number = self._random.choice((-1, -(2**63), INT64_MAX))
             amounts[self._random.randrange(len(amounts))] = number
@@ -215,14 +219,14 @@ class HostileSidecar:
 
     def _nobody_at_all(self, answer, honest, last):
         """The number that is nobody's."""
-        grants = answer.decisions.grants
+        grants = _rows(answer)
         if grants.agent:
             column = self._random.choice((grants.agent, grants.role, grants.framework))
             column[self._random.randrange(len(column))] = 0
         yield answer.SerializeToString()
 
     def _uneven(self, answer, honest, last):
-        grants = answer.decisions.grants
+        grants = _rows(answer)
         if grants.agent:
             self._random.choice((grants.agent, grants.role, grants.amount, grants.kind)).pop()
         yield answer.SerializeToString()
@@ -257,6 +261,17 @@ class HostileSidecar:
         setattr(answer.decisions, field, number)
         yield answer.SerializeToString()
 
+    def _more_of_nothing(self, answer, honest, last):
+        """A part without a decision that says that another follows."""
+        del answer.decisions.grants[:]
+        answer.decisions.more = True
+        yield answer.SerializeToString()
+
+    def _many_groups(self, answer, honest, last):
+        """Many groups without a decision."""
+        answer.decisions.grants.extend([types.Holdings()] * 100_000)
+        yield answer.SerializeToString()
+
     def _immense(self, answer, honest, last):
         error = pb.Error(message="x" * (12 * 2**20))
         yield pb.SessionResponse(error=error).SerializeToString()
@@ -269,6 +284,12 @@ class HostileSidecar:
     def _silent(self, answer, honest, last):
         time.sleep(5)
         yield honest
+
+
+def _rows(answer: Any) -> Any:
+    """The only group of an answer; an empty one where it has none."""
+    groups = answer.decisions.grants
+    return groups[0] if groups else types.Holdings()
 
 
 def _length(data: bytes) -> bytes:
@@ -302,6 +323,8 @@ ENDING = (
     "repeated",
     "reordered",
     "renumbered",
+    "more_of_nothing",
+    "many_groups",
     "immense",
     "rude",
     "silent",

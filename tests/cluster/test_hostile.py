@@ -33,8 +33,8 @@ def world():
 def test_every_manner_makes_whole_rows(hostile, world, manner, monkeypatch):
     monkeypatch.setattr(random.Random, "choice", _prefer(manner))
     answer = pb.DecisionBatch()
-    hostile._believed(answer.grants, world)
-    grants = answer.grants
+    hostile._believed(answer, world)
+    (grants,) = answer.grants
     rows = len(grants.framework)
     assert rows > 0
     assert len(grants.role) == len(grants.agent) == rows
@@ -52,7 +52,7 @@ def _prefer(manner):
 def test_every_end_differs_from_the_honest_answer(hostile, world, manner):
     answer = pb.SessionResponse()
     answer.decisions.sequence = 7
-    hostile._believed(answer.decisions.grants, world)
+    hostile._believed(answer.decisions, world)
     honest = answer.SerializeToString()
     said = list(getattr(hostile, "_" + manner)(answer, honest, [b"older"]))
     assert said != [honest]

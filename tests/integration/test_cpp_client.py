@@ -22,6 +22,8 @@ import pytest
 
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
+from allocator.v1 import types_pb2 as types
+from allocator.wire import PROTOCOL_VERSION
 from tests.server.process import METHOD, SidecarProcess
 
 DRIVER = os.environ.get("MESOS_ALLOCATOR_DRIVER", "")
@@ -288,6 +290,12 @@ def test_bad_options_are_said_and_nothing_starts(tmp_path):
         assert said in done.stderr
 
 
+def _rows(answer: Any) -> Any:
+    """The only group of an answer; an empty one where it has none."""
+    groups = answer.decisions.grants
+    return groups[0] if groups else types.Holdings()
+
+
 HUGE = pb.SessionResponse(error=pb.Error(message="x" * (12 * MIB))).SerializeToString()
 
 
@@ -328,15 +336,15 @@ class HostileServer:
             answer = pb.SessionResponse()
             match request.WhichOneof("message"):
                 case "hello":
-                    answer.welcome.protocol_version = 2
+                    answer.welcome.protocol_version = PROTOCOL_VERSION
                 case "events":
                     answer.decisions.sequence = request.events.sequence
                     answer.decisions.first_decision = decision
                     if request.events.cycle:
                         cycles += 1
                         answer.decisions.cycle = cycles
-                        self._grant(answer.decisions.grants, capacity)
-                    decision += len(answer.decisions.grants.framework)
+                        self._grant(answer.decisions.grants.add(), capacity)
+                        decision += len(capacity)
                 case _:
                     continue
             honest = answer.SerializeToString()
@@ -362,7 +370,7 @@ class HostileServer:
 
     def _absurd(self, answer, honest, last):
         """Well formed, and full of agents, frameworks, roles and amounts that do not exist."""
-        grants = answer.decisions.grants
+        grants = _rows(answer)
         for row in range(len(grants.framework)):
             column = self._random.choice((grants.framework, grants.role, grants.agent))
             column[row] = self._random.choice((1, 2, 1000, 2**32 - 1))
@@ -370,7 +378,7 @@ class HostileServer:
         yield answer.SerializeToString()
 
     def _negative(self, answer, honest, last):
-        grants = answer.decisions.grants
+        grants = _rows(answer)
         if grants.amount:
             grants.amount[self._random.randrange(len(grants.amount))] = self._random.choice(
                 (-1, -(2**63), 2**63 - 1, 2**53 + 1)
@@ -378,7 +386,7 @@ class HostileServer:
         yield answer.SerializeToString()
 
     def _uneven(self, answer, honest, last):
-        grants = answer.decisions.grants
+        grants = _rows(answer)
         if grants.agent:
             self._random.choice((grants.agent, grants.role, grants.amount, grants.kind)).pop()
         yield answer.SerializeToString()
@@ -424,6 +432,31 @@ class HostileServer:
             answer.decisions.sequence += 1
             yield answer.SerializeToString()
 
+    def _parts(self, answer, honest, last):
+        """Part after part, of one decision each, and never the last."""
+        if not answer.decisions.cycle:
+            yield honest
+            return
+        while True:
+            del answer.decisions.grants[:]
+            self._grant(answer.decisions.grants.add(), {1: [1, 1]})
+            answer.decisions.more = True
+            yield answer.SerializeToString()
+            answer.decisions.first_decision += 1
+
+    def _promised(self, answer, honest, last):
+        """More is announced where there is nothing, again and again."""
+        if answer.decisions.cycle:
+            del answer.decisions.grants[:]
+            answer.decisions.more = True
+        yield answer.SerializeToString()
+
+    def _many_groups(self, answer, honest, last):
+        """Many groups without a decision."""
+        if answer.decisions.cycle:
+            answer.decisions.grants.extend([types.Holdings()] * 100_000)
+        yield answer.SerializeToString()
+
     def _rude(self, answer, honest, last):
         """Every stream ends with an error of some kind, known or not."""
         yield honest
@@ -439,7 +472,8 @@ class HostileServer:
 
 BELIEVED = ["greedy", "absurd"]
 ENDED = ["negative", "uneven", "noise", "flipped", "cut_short", "repeated", "reordered"]
-ENDED += ["renumbered", "huge", "endless", "rude", "silent"]
+ENDED += ["renumbered", "huge", "endless", "promised", "many_groups", "rude", "silent"]
+ENDED += ["parts"]
 
 
 def endure(driver: Driver, manner: str, target: str, seed: int) -> None:
@@ -468,7 +502,7 @@ def test_no_server_makes_the_ledger_wrong(manner, tmp_path):
         assert last["sessions"] == 1
         assert sum(outcomes) - outcomes[pb.OUTCOME_REASON_OFFERED] > 50
     else:
-        causes = {"huge": "lost", "rude": "refused", "silent": "silent"}
+        causes = {"huge": "lost", "rude": "refused", "silent": "silent", "parts": "silent"}
         assert ends[causes.get(manner, "malformed")] >= 2, ends
 
 

@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from allocator.core.array_structures import some
 from allocator.core.snapshot import Bools, Floats, Snapshot
 
 
@@ -229,4 +228,4 @@ def cluster_total(snapshot: Snapshot) -> Floats:
 
 def characterised(snapshot: Snapshot) -> Bools:
     """Say which clients (C,) are served in whole tasks: a demand of nothing is no demand."""
-    return snapshot.characterised & some(snapshot.demand)
+    return snapshot.characterised & (snapshot.demand > 0).any(axis=1)

@@ -1,0 +1,165 @@
+#include "adapter/process.hpp"
+
+#include <atomic>
+#include <future>
+#include <map>
+#include <thread>
+
+#include <process/dispatch.hpp>
+#include <process/metrics/metrics.hpp>
+#include <process/process.hpp>
+
+#include <stout/duration.hpp>
+
+#include "adapter_world.hpp"
+#include "fake_sidecar.hpp"
+
+// The actor with a sidecar of its own, over a real stream.
+
+namespace allocator {
+namespace adapter {
+namespace {
+
+const FrameworkID ONE = frameworkId("one");
+const AgentID AGENT = agentId("agent");
+
+
+class ProcessTest : public ::testing::Test
+{
+protected:
+  // Starts the actor with one framework and one agent, and waits until the
+  // sidecar is in session.
+  void start(const std::string& target)
+  {
+    Parameters parameters;
+    parameters.transport.channel.target = target;
+    parameters.fallback = false;
+    parameters.badDecisionsMax = 1;
+    actor.reset(new AllocatorProcess(parameters));
+    process::spawn(actor.get());
+
+    mesos::allocator::Options options;
+    options.allocationInterval = Hours(1);
+
+    call([=](AllocatorProcess* allocator) {
+      allocator->initialize_(
+          options,
+          [this](
+              const FrameworkID&,
+              const hashmap<std::string, hashmap<AgentID, Resources>>&) {
+            ++offers;
+          },
+          [](const FrameworkID&,
+             const hashmap<AgentID, mesos::UnavailableResources>&) {});
+
+      FrameworkInfo info;
+      info.set_user("user");
+      info.set_name("name");
+      info.add_roles("eng");
+      info.add_capabilities()->set_type(
+          FrameworkInfo::Capability::MULTI_ROLE);
+      allocator->addFramework(ONE, info, true, {});
+
+      std::vector<AgentInfo::Capability> capabilities(2);
+      capabilities[0].set_type(AgentInfo::Capability::MULTI_ROLE);
+      capabilities[1].set_type(AgentInfo::Capability::HIERARCHICAL_ROLE);
+      allocator->addSlave(
+          AGENT, AgentInfo(), capabilities, None(), parse("cpus:4;mem:4"), {});
+      allocator->recover(0, {});
+    });
+
+    await("connected", 1);
+  }
+
+  void TearDown() override
+  {
+    if (actor != nullptr) {
+      process::terminate(actor.get());
+      process::wait(actor.get());
+    }
+  }
+
+  // Runs a function in the actor, and waits for it.
+  void call(const std::function<void(AllocatorProcess*)>& function)
+  {
+    std::promise<void> done;
+    AllocatorProcess* allocator = actor.get();
+    process::dispatch(actor->self(), std::function<void()>([&]() {
+      function(allocator);
+      done.set_value();
+    }));
+    done.get_future().get();
+  }
+
+  double metric(const std::string& name)
+  {
+    const process::Future<std::map<std::string, double>> all =
+      process::metrics::snapshot(None());
+    all.await(Seconds(10));
+    const std::string key = "allocator/sidecar/" + name;
+    return all.isReady() && all->count(key) > 0 ? all->at(key) : -1;
+  }
+
+  void await(const std::string& name, double value)
+  {
+    for (int i = 0; i < 2000 && metric(name) != value; ++i) {
+      std::this_thread::sleep_for(client::Duration(5));
+    }
+    ASSERT_EQ(value, metric(name)) << name;
+  }
+
+  std::atomic<int> offers{0};
+  std::unique_ptr<AllocatorProcess> actor;
+};
+
+
+TEST_F(ProcessTest, ADecisionBecomesAnOffer)
+{
+  client::FakeSidecar sidecar;
+  start(sidecar.target());
+  call([](AllocatorProcess* allocator) { allocator->reviveOffers(ONE, {}); });
+  await("outcomes/offered", 1);
+  EXPECT_EQ(1, offers);
+}
+
+
+// Two parts of an answer come while the master's calls have the books. The
+// first opens the circuit breaker, so the second is not judged any more.
+TEST_F(ProcessTest, WhatWaitsOfAStoppedSessionIsNotOffered)
+{
+  std::promise<void> asked;
+  std::promise<void> paused;
+  std::shared_future<void> isPaused = paused.get_future().share();
+  std::atomic<bool> first{true};
+
+  client::FakeSidecar sidecar;
+  sidecar.likeThis.partsPerCycle = 2;
+  sidecar.spoil = [&](
+      const wire::SessionRequest& request,
+      std::vector<wire::SessionResponse>* answers) {
+    if (request.events().cycle() && first.exchange(false)) {
+      asked.set_value();
+      isPaused.wait();
+      for (wire::Holdings& group :
+           *answers->at(0).mutable_decisions()->mutable_grants()) {
+        group.set_framework(0, 999);
+      }
+    }
+  };
+
+  start(sidecar.target());
+  call([](AllocatorProcess* allocator) { allocator->reviveOffers(ONE, {}); });
+  asked.get_future().get();
+  call([](AllocatorProcess* allocator) { allocator->pause(); });
+  paused.set_value();
+  await("decisions", 4);
+
+  call([](AllocatorProcess* allocator) { allocator->resume(); });
+  EXPECT_EQ(1, metric("breaker_trips"));
+  EXPECT_EQ(0, metric("connected"));
+  EXPECT_EQ(0, offers);
+}
+
+} // namespace {
+} // namespace adapter {
+} // namespace allocator {
