@@ -58,6 +58,12 @@ def reproduce(context: typer.Context) -> None:
     _run_module("allocator.cli.reproduce", context)
 
 
+@app.command(context_settings=PASS_THROUGH, add_help_option=False)
+def replay(context: typer.Context) -> None:
+    """Compute again what a sidecar answered, from its journal, and compare."""
+    _run_module("allocator.cli.replay", context)
+
+
 def _run_module(name: str, context: typer.Context) -> None:
     """Run the `app` of a module that is imported only now, with arguments of its own."""
     command = typer.main.get_command(import_module(name).app)

@@ -15,7 +15,7 @@ from allocator.core.demand import Settings
 from allocator.core.events import EventError
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.quota import QuotaTree
-from allocator.core.snapshot import Ints
+from allocator.core.snapshot import Ints, Snapshot
 from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.core.state import Limits, State
 
@@ -127,6 +127,32 @@ class Allocator:
             candidates, clients, len(grants), len(decisions), error
         )
         return decisions
+
+    def kept(self) -> tuple[int, cycles.CycleReport, State]:
+        """All that later answers depend on, to be kept in a checkpoint."""
+        return self.cycle, self.last_cycle, self.state
+
+    def resume(self, kept: tuple[int, cycles.CycleReport, State]) -> None:
+        """Go on from a checkpoint.
+
+        Raises
+        ------
+        ValueError
+            Where its settings name no policy.
+        """
+        policy = self._build(kept[2].settings.policy)
+        self.cycle, self.last_cycle, self.state = kept
+        self._policy = policy
+        self._snapshots = SnapshotBuilder()
+
+    def look(self) -> Snapshot | None:
+        """Take the snapshot that a cycle would begin with; None where nobody is to be served.
+
+        It changes no decision, but brings up to date what is known of filters.
+        """
+        if not self.state.live_clients().any():
+            return None
+        return SnapshotBuilder().build(self.state, None)
 
     def check(self) -> None:
         """Verify every invariant of the books.

@@ -167,12 +167,14 @@ class Tier(IntEnum):
 
     Plain resources come after those that are reserved. Revocable ones are taken for all of a
     resource or for none of it, for Mesos lets no task mix them; shared volumes are no room.
+    What the rest consists of is not known, so no task is made of it.
     """
 
     RESERVED = 0
     OPEN = 1
     REVOCABLE = 2
     SHARED = 3
+    REST = 4
 
 
 class Bounds(NamedTuple):

@@ -11,7 +11,7 @@ from allocator.core.competition_tree import Shape, shape
 from allocator.core.filters.coverage import Offerable
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
 from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials
-from allocator.core.special_resources import Reach, reach_of, specials_of
+from allocator.core.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.state import State
 
 FULL_MODE = "characterised"
@@ -56,6 +56,7 @@ class SnapshotBuilder:
             free = _plain(by_kind, plain)
             agents = np.arange(1, len(rows))
         handle = np.arange(len(free)) if rows is None else rows
+        specials = without_refusers(specials, handle, state.filters.rest)
         capacity = self._capacity(state)
         excluded = state.eligibility.excluded
         known = _characterised(state)

@@ -1,6 +1,7 @@
 """The whole state of one session: tables, ledger, filters, relation, open decisions."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +43,9 @@ class State:
     recovery_until : (int, int) or None
         While set, nothing is decided until there are so many agents, or until that time.
     """
+
+    # Kept from one question to the next, so whoever only asks changes them, too.
+    DERIVED: ClassVar[tuple[str, ...]] = ("_total", "_total_version")
 
     def __init__(self, settings: Settings, limits: Limits) -> None:
         """Begin empty, with these settings."""

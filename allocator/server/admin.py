@@ -56,6 +56,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
 
         def read() -> tuple[report.Report, Floats]:
             allocator = self._loop.allocator
+            self._loop.look()
             rows = np.flatnonzero(allocator.state.clients.framework)
             return report.read(allocator), scores(allocator)[rows]
 

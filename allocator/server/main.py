@@ -21,7 +21,7 @@ from allocator.server.admin import AdminServicer
 from allocator.server.config import Config
 from allocator.server.core_loop import GRACE_S, SESSIONS_MAX, CoreLoop
 from allocator.server.health import Health
-from allocator.server.listeners import ListenError, listen
+from allocator.server.listeners import ListenError, claim_addresses, listen
 from allocator.server.metrics import start_http
 from allocator.server.service import SERVICE, SessionServicer
 from allocator.v1 import admin_pb2, admin_pb2_grpc
@@ -70,6 +70,7 @@ class Server:
         ListenError, OSError
             Where an address cannot be listened on.
         """
+        claim_addresses(config)
         warm(policies.build)
         policies.warm()
         self.loop = CoreLoop(config, build_policy=policies.build)

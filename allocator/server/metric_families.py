@@ -28,6 +28,7 @@ from allocator.core.snapshot import UNBOUNDED, Bools, Ints
 from allocator.server.report import Report
 from allocator.v1 import session_pb2
 from allocator.wire.counters import Counts
+from allocator.wire.mending import FIELDS
 
 PREFIX = "mesos_allocator_"
 
@@ -182,6 +183,8 @@ def _counters(scrape: Scrape) -> Iterator[Metric]:
         ["left", *_CODES],
     )
     yield _by("errors", "Errors that masters' modules were sent.", "code", counts.errors, _CODES)
+    text = "Values that only inform, put right instead of refused."
+    yield _by("mended", text, "field", counts.mended, FIELDS)
     text = "Cycles in which the policy failed and DRF decided."
     yield _counter("policy_errors", text, counts.policy_errors)
     text = "Failures to write the journal; it is off afterwards."
@@ -355,7 +358,7 @@ def _frameworks(report: Report, limit: int) -> Iterator[Metric]:
         ),
         (
             "framework_waited_cycles",
-            "Full cycles in a row that could have served it, and did not.",
+            "Full cycles since its last offer that could have served it.",
             clients.waited,
         ),
     ):

@@ -5,7 +5,6 @@ import numpy as np
 from allocator import policies
 from allocator.core import Allocator
 from allocator.core.snapshot import Floats
-from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.policies.filling import Criterion, Filling
 
 
@@ -21,9 +20,9 @@ def scores(allocator: Allocator) -> Floats:
     state = allocator.state
     found = np.full(len(state.clients.framework), np.nan)
     policy = policies.build(allocator.settings.policy)
-    if not isinstance(policy, Filling) or not state.live_clients().any():
+    snapshot = allocator.look()
+    if not isinstance(policy, Filling) or snapshot is None:
         return found
-    snapshot = SnapshotBuilder().build(state, None)
     criterion = policy.criterion(snapshot)
     if len(criterion.denominator) != 1 or criterion.residual:
         return found

@@ -247,7 +247,7 @@ class Hello(_message.Message):
     MODULE_VERSION_FIELD_NUMBER: _builtins.int
     MESSAGE_BYTES_MAX_FIELD_NUMBER: _builtins.int
     protocol_version: _builtins.int
-    """The version of this protocol that the module speaks: 1."""
+    """The version of this protocol that the module speaks: 2."""
     mesos_version: _builtins.str
     master_id: _builtins.str
     instance_id: _builtins.str

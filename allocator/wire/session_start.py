@@ -16,7 +16,7 @@ from allocator.wire.encode import BYTES_LEAST, BYTES_MAX
 from allocator.wire.errors import WireError, refuse
 from allocator.wire.proto_types import each, part
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)

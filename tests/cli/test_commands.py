@@ -28,7 +28,8 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_help_lists_all_commands_and_what_the_exit_codes_mean():
     done = run("--help")
     assert done.returncode == 0
-    commands = "serve check-config status shares policy demand constraint dump demo reproduce"
+    commands = "serve check-config status shares policy demand constraint dump"
+    commands += " demo reproduce replay"
     for command in commands.split():
         assert f"\n  {command} " in done.stdout
     assert "3 sidecar unreachable" in done.stdout

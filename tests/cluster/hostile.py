@@ -131,7 +131,7 @@ class HostileSidecar:
             answer = pb.SessionResponse()
             match request.WhichOneof("message"):
                 case "hello":
-                    answer.welcome.protocol_version = 1
+                    answer.welcome.protocol_version = 2
                     answer.welcome.sidecar_id = "hostile"
                     yield answer.SerializeToString()
                 case "events":

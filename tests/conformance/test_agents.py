@@ -3,10 +3,10 @@
 import pytest
 
 from allocator.core import BeginRecovery, SetQuota
-from tests.conformance.amounts import provided, resources, revocable
 from tests.conformance.mesos import mesos
-from tests.conformance.nouns import total
-from tests.conformance.world import DAY_S, World
+from tests.world.amounts import resources, revocable
+from tests.world.nouns import total
+from tests.world.world import DAY_S, World
 
 
 @mesos("AddAgentWithUnknownFrameworkAndMaintenance", "MESOS-10109")
@@ -113,7 +113,7 @@ def test_what_a_resource_provider_brings_is_offered_and_counts():
     one = world.framework("role1", active=False)
     two = world.framework("role2", active=False)
     has = resources("cpus:1;mem:100;disk:10")
-    brought = provided(has + has, "provider")
+    brought = has + has
     agent = world.agent(has)
     world.update_agent(agent, has + brought)
     world.hold(one, "role1", agent, brought)

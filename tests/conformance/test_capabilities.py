@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.conformance.amounts import reserved, resources, revocable, volume
 from tests.conformance.mesos import mesos
-from tests.conformance.world import World
+from tests.world.amounts import reserved, resources, revocable, volume
+from tests.world.world import World
 
 SHARED = ("SHARED_RESOURCES",)
 

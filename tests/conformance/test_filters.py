@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.conformance.amounts import reserved, resources
 from tests.conformance.mesos import mesos
-from tests.conformance.world import DAY_S, World
+from tests.world.amounts import reserved, resources
+from tests.world.world import DAY_S, World
 
 
 @mesos("OfferFilter")

@@ -3,9 +3,9 @@
 import pytest
 
 from allocator.core import Define, EventError, Request
-from tests.conformance.amounts import resources
 from tests.conformance.mesos import mesos
-from tests.conformance.world import DAY_S, World
+from tests.world.amounts import resources
+from tests.world.world import DAY_S, World
 
 HALF = "cpus:1;mem:512"
 

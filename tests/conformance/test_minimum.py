@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.conformance.amounts import resources
 from tests.conformance.mesos import mesos
-from tests.conformance.world import World
+from tests.world.amounts import resources
+from tests.world.world import World
 
 TOO_LITTLE = "cpus:0.005;mem:16;disk:128"
 

@@ -2,7 +2,9 @@
 
 from collections import Counter
 
-from tests.conformance.amounts import (
+from tests.conformance.mesos import mesos
+from tests.world.amounts import (
+    mount_disk,
     reserved,
     reserved_to,
     resources,
@@ -10,8 +12,7 @@ from tests.conformance.amounts import (
     unreserved,
     volume,
 )
-from tests.conformance.mesos import mesos
-from tests.conformance.world import World
+from tests.world.world import World
 
 SHARED = ("SHARED_RESOURCES",)
 
@@ -58,7 +59,7 @@ def test_a_shared_volume_is_made_and_destroyed(world):
 @mesos("UpdateAvailableSuccess", "ReservationEndpointsTest.AvailableResources")
 def test_what_an_operator_reserved_is_offered_as_such(world):
     agent = world.agent("cpus:100;mem:100;disk:100")
-    own = reserved("cpus:25;mem:50", "role1", by="ops")
+    own = reserved("cpus:25;mem:50", "role1")
     world.operate(agent, "cpus:25;mem:50", own)
     framework = world.framework("role1")
     expected = resources("cpus:75;mem:50;disk:100") + own
@@ -82,16 +83,16 @@ def test_a_volume_grows_and_shrinks(world):
 
 
 @mesos("ReservationEndpointsTest.LabeledResources")
-def test_reservations_that_differ_in_a_label_are_kept_apart(world):
+def test_reservations_that_differ_in_a_label_are_offered_together(world):
+    """For decisions they are alike; which of them is unreserved the master knows."""
     agent = world.agent("cpus:4;mem:1024")
-    one = reserved("cpus:1;mem:256", "role", by="ops label one")
-    two = reserved("cpus:1;mem:256", "role", by="ops label two")
-    world.operate(agent, "cpus:1;mem:256", one)
-    world.operate(agent, "cpus:1;mem:256", two)
+    one = reserved("cpus:1;mem:256", "role")
+    for _ in range(2):
+        world.operate(agent, "cpus:1;mem:256", one)
     framework = world.framework("role")
     (offer,) = world.cycle()
-    assert offer == framework.gets(agent, resources("cpus:2;mem:512") + one + two)
-    offer = world.convert(offer, two, "cpus:1;mem:256")
+    assert offer == framework.gets(agent, resources("cpus:2;mem:512") + one + one)
+    offer = world.convert(offer, one, "cpus:1;mem:256")
     world.decline(offer)
     assert world.cycle() == [framework.gets(agent, resources("cpus:3;mem:768") + one)]
 
@@ -147,23 +148,23 @@ def test_parts_of_revocable_resources_come_back(world):
 
 @mesos("MESOS-10015")
 def test_many_reservations_of_one_agent_are_offered_together(world):
-    """Each label is a kind of its own."""
+    """However many labels there are, they are of one kind."""
     labels = 100
     agent = world.agent(f"cpus:{labels};mem:{labels}")
-    for n in range(labels):
-        world.operate(agent, "cpus:1;mem:1", reserved("cpus:1;mem:1", "role", by=f"label {n}"))
+    for _ in range(labels):
+        world.operate(agent, "cpus:1;mem:1", reserved("cpus:1;mem:1", "role"))
     framework = world.framework("role")
     assert world.cycle() == [framework.gets(agent)]
     world.allocator.check()
 
 
 def test_a_persistent_volume_is_offered_whole_or_not_at_all():
-    """A limit of 8 leaves room for a part of the second volume, which cannot be parted."""
+    """A limit of 8 leaves room for a part of the second disk, which cannot be parted."""
     world = World()
     world.quota("role", "", "disk:8")
-    agent = world.agent(resources("cpus:2;mem:64") + volume("5", "one") + volume("5", "two"))
+    agent = world.agent(resources("cpus:2;mem:64") + volume("5") + mount_disk("5"))
     world.framework("role")
     (offer,) = world.cycle()
     rest = agent.resources - offer.resources
     assert list(rest.values()) == [5000]
-    assert offer.resources - resources("cpus:2;mem:64") in (volume("5", "one"), volume("5", "two"))
+    assert offer.resources - resources("cpus:2;mem:64") in (volume("5"), mount_disk("5"))

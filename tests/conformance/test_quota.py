@@ -4,10 +4,10 @@ import pytest
 
 from allocator.core import AMOUNT_MAX, EventError, parse_quantities
 from allocator.core.quota import bounds_of, quota_tree
-from tests.conformance.amounts import mount_disk, reserved, resources, revocable, volume
 from tests.conformance.mesos import mesos
-from tests.conformance.nouns import total
-from tests.conformance.world import World
+from tests.world.amounts import mount_disk, reserved, resources, revocable, volume
+from tests.world.nouns import total
+from tests.world.world import World
 
 HALF = "cpus:1;mem:512"
 FULL = "cpus:2;mem:1024"
@@ -285,16 +285,15 @@ def test_a_limit_below_what_is_held_stops_offers_until_it_is_kept(world):
 
 
 @mesos("SharedAllocatedResourceQuotaAccounting")
-@pytest.mark.parametrize("by", ["static", "dynamic"])
-def test_a_shared_volume_counts_once_against_a_quota(world, by):
+def test_a_shared_volume_counts_once_against_a_quota(world):
     world.quota("quota-role", "cpus:3;mem:2048;disk:100")
-    agent = world.agent(reserved("cpus:2;mem:1024;disk:50", "quota-role", by=by))
+    agent = world.agent(reserved("cpus:2;mem:1024;disk:50", "quota-role"))
     framework = world.framework("quota-role", capabilities=["SHARED_RESOURCES"])
     (offer,) = world.cycle()
     assert offer == framework.gets(agent)
-    shared = reserved(volume("50", shared=True), "quota-role", by=by)
-    offer = world.convert(offer, reserved("disk:50", "quota-role", by=by), shared)
-    back = reserved("cpus:1;mem:512", "quota-role", by=by)
+    shared = reserved(volume("50", shared=True), "quota-role")
+    offer = world.convert(offer, reserved("disk:50", "quota-role"), shared)
+    back = reserved("cpus:1;mem:512", "quota-role")
     world.decline(offer, part=back)
     assert world.cycle() == [framework.gets(agent, back + shared)]
     agent = world.agent("cpus:1;mem:1024;disk:50")

@@ -3,19 +3,17 @@
 import pytest
 
 from allocator.core import EventError
-from tests.conformance.amounts import reserved, resources
 from tests.conformance.mesos import mesos
-from tests.conformance.nouns import total
-from tests.conformance.world import DAY_S, World
+from tests.world.amounts import reserved, resources
+from tests.world.nouns import total
+from tests.world.world import DAY_S, World
 
 ONE = "cpus:1;mem:1024"
-BOTH = pytest.mark.parametrize("by", ["static", "dynamic"])
 
 
 @mesos("ReservationUnallocated")
-@BOTH
-def test_a_reservation_that_nobody_uses_counts(world, by):
-    own = reserved(ONE, "quota-role", by=by)
+def test_a_reservation_that_nobody_uses_counts(world):
+    own = reserved(ONE, "quota-role")
     agent = world.agent(own)
     world.quota("quota-role", ONE)
     framework = world.framework("quota-role")
@@ -27,9 +25,8 @@ def test_a_reservation_that_nobody_uses_counts(world, by):
 
 
 @mesos("ReservationAllocated")
-@BOTH
-def test_a_reservation_in_use_counts_once(world, by):
-    agent = world.agent(reserved(ONE, "quota-role", by=by))
+def test_a_reservation_in_use_counts_once(world):
+    agent = world.agent(reserved(ONE, "quota-role"))
     world.quota("quota-role", "cpus:2;mem:2048")
     framework = world.framework("quota-role")
     assert world.cycle() == [framework.gets(agent)]
@@ -40,10 +37,9 @@ def test_a_reservation_in_use_counts_once(world, by):
 
 
 @mesos("NonQuotaRoleReservationWithQuotaRole", "MESOS-8293")
-@BOTH
-def test_a_role_gets_its_reservation_though_a_guarantee_is_not_met(world, by):
+def test_a_role_gets_its_reservation_though_a_guarantee_is_not_met(world):
     plain = resources("cpus:2;mem:2048")
-    theirs = reserved(plain, "non-quota-role", by=by)
+    theirs = reserved(plain, "non-quota-role")
     agent = world.agent(plain + theirs)
     world.quota("quota-role", "cpus:2;mem:2048")
     one = world.framework("quota-role")
@@ -70,7 +66,7 @@ def test_reserving_what_is_held_changes_nothing(world):
 def test_unreserving_what_is_held_changes_nothing(world):
     world.quota("quota-role", ONE)
     framework = world.framework("quota-role")
-    agent = world.agent(reserved(ONE, "quota-role", by="static"))
+    agent = world.agent(reserved(ONE, "quota-role"))
     (offer,) = world.cycle()
     assert offer == framework.gets(agent)
     world.agent(ONE)
@@ -80,11 +76,10 @@ def test_unreserving_what_is_held_changes_nothing(world):
 
 
 @mesos("QuotaHeadroomWhenReservationsExceedQuota")
-@BOTH
-def test_reservations_beyond_a_guarantee_are_no_headroom_for_another(world, by):
+def test_reservations_beyond_a_guarantee_are_no_headroom_for_another(world):
     world.quota("quota-role-1", ONE)
     world.quota("quota-role-2", ONE)
-    world.agent(reserved("cpus:2;mem:2048", "quota-role-1", by=by))
+    world.agent(reserved("cpus:2;mem:2048", "quota-role-1"))
     world.agent(ONE)
     framework = world.framework("non-quota-role")
     assert world.cycle() == []
@@ -108,7 +103,7 @@ def test_a_reservation_is_part_of_the_quota(world):
 @mesos("QuotaSetAsideReservedResources")
 def test_what_is_reserved_for_others_is_no_headroom(world):
     agents = [world.agent("cpus:4;mem:512") for _ in range(2)]
-    theirs = reserved("cpus:4;mem:512", "no-quota-role", by="ops")
+    theirs = reserved("cpus:4;mem:512", "no-quota-role")
     world.operate(agents[1], "cpus:4;mem:512", theirs)
     one = world.framework("quota-role")
     world.quota("quota-role", "cpus:4;mem:512")

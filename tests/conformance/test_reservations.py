@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.conformance.amounts import reserved, reserved_to, resources, unreserved
 from tests.conformance.mesos import mesos
-from tests.conformance.world import MODERN_AGENT
+from tests.world.amounts import reserved, reserved_to, resources, unreserved
+from tests.world.world import MODERN_AGENT
 
 
 @mesos("Reservations")

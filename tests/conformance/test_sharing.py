@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from tests.conformance.mesos import mesos
-from tests.conformance.nouns import total
-from tests.conformance.world import World
+from tests.world.nouns import total
+from tests.world.world import World
 
 FULL = "cpus:2;mem:1024"
 

@@ -328,7 +328,7 @@ class HostileServer:
             answer = pb.SessionResponse()
             match request.WhichOneof("message"):
                 case "hello":
-                    answer.welcome.protocol_version = 1
+                    answer.welcome.protocol_version = 2
                 case "events":
                     answer.decisions.sequence = request.events.sequence
                     answer.decisions.first_decision = decision

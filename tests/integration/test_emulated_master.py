@@ -8,8 +8,9 @@ import pytest
 from allocator.core import PolicySpec
 from allocator.sim.checks.books_audit import differences, of_ledger, of_sidecar
 from allocator.sim.experiments.demo_runs import MODES
-from allocator.sim.experiments.parallel_runs import Run, play_all, play_on
+from allocator.sim.experiments.parallel_runs import play_all
 from allocator.sim.experiments.play import play
+from allocator.sim.experiments.runs import Run, play_on
 from allocator.sim.experiments.soak import soak_sidecar
 from allocator.sim.experiments.soak_scenario import Soak
 from allocator.sim.links.base import LinkDownError

@@ -126,7 +126,7 @@ def test_quotas_and_the_headroom_that_they_need():
 def test_what_is_reserved_or_no_scalar_is_no_headroom():
     allocator = nsdi()
     kinds = {
-        2: Kind("cpus", reservation=("ops",), reserved_role="ops"),
+        2: Kind("cpus", reserved_role="ops", depth=1),
         3: Kind("ports", scalar=False),
     }
     allocator.step(Define(kinds, {}))

@@ -11,6 +11,9 @@ from allocator.sim.links.base import Batch, Opening
 from allocator.sim.links.stream import WireLink
 from allocator.sim.master.cycles import Timing
 from allocator.sim.master.emulated import EmulatedMaster
+from allocator.sim.master.kinds import KindTable
+from allocator.sim.master.outbox import Outbox
+from allocator.sim.master.resources import ResourceTable
 from allocator.sim.workloads.cluster import AgentSpec
 
 
@@ -61,6 +64,12 @@ def master_for(link, **options):
     master.open()
     master.add_agent(AgentSpec("host", {"cpus": 4000, "mem": 8_192_000}))
     return master
+
+
+def outbox_of(names):
+    """An outbox of a master with so many plain resources, and no others."""
+    table = ResourceTable([f"resource-{number}" for number in range(names)])
+    return Outbox(KindTable(table, names))
 
 
 def run(master, until_ms):

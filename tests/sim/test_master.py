@@ -242,7 +242,7 @@ def test_a_session_begins_with_all_that_is_there(link):
     offer = offer_whole(link, master, framework)
     master.accept(offer, [HALF], 60_000)
     master.session.open()
-    state = link.openings[-1].state
+    state = link.openings[-1].state(0)
     (agent,) = [event for event in state if isinstance(event, AddAgent)]
     assert agent.capacity == dict(enumerate(WHOLE))
     (hold,) = [event for event in state if isinstance(event, Hold)]

@@ -4,8 +4,8 @@ import numpy as np
 
 from allocator.core import Release, SetPaused, Suppress, Transition
 from allocator.sim.master.gates import Reason, Verdict
-from allocator.sim.master.outbox import Outbox
 from allocator.wire import Outcomes
+from tests.sim.masters import outbox_of
 
 
 def names(messages):
@@ -13,7 +13,7 @@ def names(messages):
 
 
 def test_neighbouring_releases_become_one_event():
-    outbox = Outbox(2)
+    outbox = outbox_of(2)
     outbox.release((1, 1, 1, (5, 6)), refuse_ms=7)
     outbox.release((2, 1, 3, (8, 9)), used=True)
     (event,) = outbox.drain()
@@ -26,7 +26,7 @@ def test_neighbouring_releases_become_one_event():
 
 
 def test_order_is_kept_between_different_events():
-    outbox = Outbox(1)
+    outbox = outbox_of(1)
     outbox.release((1, 1, 1, (1,)))
     outbox.add(Suppress(1))
     outbox.release((1, 1, 1, (1,)))
@@ -38,7 +38,7 @@ def test_order_is_kept_between_different_events():
 
 
 def test_the_bracket_of_an_accept_is_in_mesos_order():
-    outbox = Outbox(1)
+    outbox = outbox_of(1)
     outbox.pause()
     outbox.release((1, 1, 1, (2,)), refuse_ms=5000)
     outbox.transition((1, 1, 1, (3,)))
@@ -47,7 +47,7 @@ def test_the_bracket_of_an_accept_is_in_mesos_order():
 
 
 def test_two_brackets_in_a_row_are_one():
-    outbox = Outbox(1)
+    outbox = outbox_of(1)
     for agent in (1, 2):
         outbox.pause()
         outbox.transition((1, 1, agent, (3,)))
@@ -58,7 +58,7 @@ def test_two_brackets_in_a_row_are_one():
 
 
 def test_outcomes_carry_amounts_only_where_they_are_partial():
-    outbox = Outbox(2)
+    outbox = outbox_of(2)
     outbox.outcome(7, Verdict(Reason.OFFERED, (1, 1)))
     outbox.outcome(8, Verdict(Reason.PARTIAL, (2, 0)))
     outbox.outcome(9, Verdict(Reason.FILTERED))
@@ -73,7 +73,7 @@ def test_outcomes_carry_amounts_only_where_they_are_partial():
 
 
 def test_outcomes_of_decisions_apart_are_two_events():
-    outbox = Outbox(1)
+    outbox = outbox_of(1)
     outbox.outcome(1, Verdict(Reason.OFFERED, (1,)))
     outbox.outcome(3, Verdict(Reason.OFFERED, (1,)))
     first, second = outbox.drain()
@@ -83,7 +83,7 @@ def test_outcomes_of_decisions_apart_are_two_events():
 
 
 def test_what_is_drained_is_gone():
-    outbox = Outbox(1)
+    outbox = outbox_of(1)
     outbox.release((1, 1, 1, (1,)))
     assert len(outbox) == 1
     outbox.drain()
@@ -92,7 +92,7 @@ def test_what_is_drained_is_gone():
 
 
 def test_columns_are_exact_integers():
-    outbox = Outbox(1)
+    outbox = outbox_of(1)
     outbox.release((1, 1, 1, (2**53,)))
     (event,) = outbox.drain()
     assert isinstance(event, Release)

@@ -3,8 +3,8 @@
 from allocator.core import Define
 from allocator.sim.event_heap import EventHeap, Priority
 from allocator.sim.master.handles import Handles
-from allocator.sim.master.outbox import Outbox
 from allocator.sim.master.roles import Roles
+from tests.sim.masters import outbox_of
 
 
 def test_actions_run_by_time_then_priority_then_plan():
@@ -34,7 +34,7 @@ def test_the_lowest_free_handle_is_taken_first():
 
 
 def test_a_role_is_bound_after_its_ancestors_and_forgotten_before_them():
-    outbox = Outbox(1)
+    outbox = outbox_of(1)
     roles = Roles(outbox)
     assert roles.name(("a/b/c",)) == (3,)
     assert outbox.drain() == [Define(roles={1: "a", 2: "a/b", 3: "a/b/c"})]
@@ -43,7 +43,7 @@ def test_a_role_is_bound_after_its_ancestors_and_forgotten_before_them():
 
 
 def test_a_role_stays_while_something_names_it():
-    outbox = Outbox(1)
+    outbox = outbox_of(1)
     roles = Roles(outbox)
     roles.name(("a/b", "a/c"))
     roles.name(("a/b",))

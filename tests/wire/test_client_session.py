@@ -28,7 +28,7 @@ def streaming(sequence: int = 0) -> ModuleSession:
 def decisions(sequence: int, cycle: int = 0, first: int = 1, rows: int = 0) -> pb.SessionResponse:
     batch = pb.DecisionBatch(sequence=sequence, cycle=cycle, first_decision=first)
     for _ in range(rows):
-        batch.grants.add(framework=[1], role=[1], agent=[1])
+        batch.grants.add(framework=[1], role=[1], agent=[1], kind=[0], amount=[1000])
     return pb.SessionResponse(decisions=batch)
 
 
@@ -120,8 +120,8 @@ def test_an_answer_before_the_first_batch_is_not_believed():
 def test_another_version_is_not_believed():
     client = ModuleSession(Greeting("master", "instance", 1))
     client.hello()
-    with pytest.raises(BadSidecarError, match="speaks version 2, not 1"):
-        client.receive(pb.SessionResponse(welcome=pb.Welcome(protocol_version=2)))
+    with pytest.raises(BadSidecarError, match="speaks version 3, not 2"):
+        client.receive(pb.SessionResponse(welcome=pb.Welcome(protocol_version=3)))
 
 
 def test_an_error_says_why_the_session_ended():

@@ -6,7 +6,7 @@ Each function validates the whole event before it changes anything.
 import math
 from collections.abc import Iterable, Mapping
 
-from allocator.core.apply.agents import close_client_if_idle
+from allocator.core.apply.agents import close_client_if_idle, holds_nothing
 from allocator.core.constraints import Clause, parse_constraint
 from allocator.core.demand import CONSTRAINT_LABEL, declared_demand
 from allocator.core.eligibility import Rule
@@ -84,10 +84,25 @@ def open_client(state: State, framework: int, role: int) -> int:
     return client
 
 
-def check_client_limit(state: State, more: int, field: str = "roles") -> None:
-    """Raise an `EventError` where there is no room for more clients."""
-    if len(state.clients) + more > state.limits.clients:
-        message = f"more than {state.limits.clients} clients; raise limits.clients"
+def check_client_limit(
+    state: State, pairs: set[tuple[int, int]], field: str = "roles", *, leaving: int = 0
+) -> None:
+    """Raise an `EventError` where there is no room for those of the clients that are new.
+
+    Parameters
+    ----------
+    state : State
+    pairs : set of (framework, role)
+        Clients that the event names; those that have a row already take no more room.
+    field : str
+    leaving : int
+        Rows that the event sets free before.
+    """
+    new = sum(not state.clients.row(*pair) for pair in pairs)
+    count = len(state.clients) - leaving + new
+    if new and count > state.limits.clients:
+        most = state.limits.clients
+        message = f"there would be {count} clients; at most {most} are kept, raise limits.clients"
         raise EventError("limit", field, message)
 
 
@@ -114,7 +129,11 @@ def update_framework(state: State, event: UpdateFramework) -> None:
 
 def _check_subscription(state: State, event: AddFramework | UpdateFramework) -> None:
     check_roles(state, event.roles)
-    check_client_limit(state, len(event.roles))
+    clients, framework = state.clients, event.framework
+    known = state.frameworks.clients[framework] if framework < len(state.frameworks.bound) else ()
+    left = [client for client in known if int(clients.role[client]) not in event.roles]
+    leaving = sum(holds_nothing(state, client) for client in left)
+    check_client_limit(state, {(framework, role) for role in event.roles}, leaving=leaving)
     check_roles(state, event.info.minimum, "minimum")
     for role in event.suppressed_roles:
         if role not in event.roles:
@@ -165,7 +184,7 @@ def activate_framework(state: State, event: ActivateFramework) -> None:
     state.frameworks.active[event.framework] = event.active
     state.clients.version += 1
     if not event.active:
-        for client in state.frameworks.clients[event.framework]:
+        for client in sorted(state.frameworks.clients[event.framework]):
             state.filters.drop_client(client)
 
 
@@ -206,7 +225,7 @@ def request(state: State, event: Request) -> None:
         state.frameworks.request.pop(event.framework, None)
     else:
         state.frameworks.request[event.framework] = stated
-    for client in state.frameworks.clients[event.framework]:
+    for client in sorted(state.frameworks.clients[event.framework]):
         refresh_client(state, client)
 
 

@@ -14,6 +14,7 @@ from allocator.core.apply.frameworks import (
     open_client,
     refresh_client,
 )
+from allocator.core.apply.rest import refuse_rest
 from allocator.core.events import (
     Amounts,
     EventError,
@@ -62,8 +63,8 @@ def hold(state: State, event: Hold) -> None:
     check_roles(state, set(holdings.role.tolist()), "holdings.role")
     for agent in set(holdings.agent.tolist()):
         check_agent(state, agent, "holdings.agent")
-    check_client_limit(state, len(holdings.framework), "holdings.framework")
-    pairs = zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True)
+    pairs = list(zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True))
+    check_client_limit(state, set(pairs), "holdings.framework")
     client = np.array([open_client(state, framework, role) for framework, role in pairs], np.int64)
     state.ledger.charge(
         client, holdings.agent, holdings.kind, holdings.amount, as_offer=False, now_ms=state.now_ms
@@ -259,11 +260,16 @@ def settle(state: State, event: Settle) -> None:
         )
         raise EventError("value", "first_decision", message)
     _check_partial(state, event)
-    client, agent, amounts = queue.take(count)
+    decided = queue.oldest(count)
+    client, agent, amounts = decided
     partial = event.partial & (client > 0)
     undone = np.flatnonzero(partial | (~event.offered & (client > 0)))
-    withdrawn = state.ledger.withdraw(client[undone], agent[undone], amounts.take(undone))
-    assert withdrawn, "a decision was released before it was settled"
+    if not state.ledger.withdraw(client[undone], agent[undone], amounts.take(undone)):
+        message = "some of what was decided was given back before its outcome; send a new snapshot"
+        raise EventError("books", "first_decision", message)
+    queue.drop(count)
+    if state.space.rest:
+        refuse_rest(state, event, decided)
     state.ledger.charge(
         client[partial],
         agent[partial],

@@ -20,6 +20,7 @@ from allocator.server.config.checks import (
     spec_that_builds,
     target,
 )
+from allocator.server.tls import find_problem
 
 GIB = 2**30
 MIB = 2**20
@@ -71,13 +72,13 @@ class ListenSection(Section):
 
     @model_validator(mode="after")
     def check_tls(self) -> "ListenSection":
-        """A key without a certificate secures nothing, and the other way round."""
-        if self.tls_cert and not self.tls_key:
-            refuse_at("tls_key", "is missing while tls_cert is given; give both, or neither")
-        if self.tls_key and not self.tls_cert:
-            refuse_at("tls_cert", "is missing while tls_key is given; give both, or neither")
-        if self.tls_client_ca and not self.tls_cert:
+        """The files are what they are named as, and belong together."""
+        if self.tls_client_ca and not (self.tls_cert or self.tls_key):
             refuse_at("tls_client_ca", "needs tls_cert and tls_key; give them, or leave it empty")
+        problem = find_problem(self.tls_cert, self.tls_key, self.tls_client_ca)
+        if problem:
+            key = {"cert": "tls_cert", "key": "tls_key", "ca": "tls_client_ca"}[problem.part]
+            refuse_at(key, problem.message)
         return self
 
 
@@ -143,13 +144,18 @@ class PolicySection(Section):
 
 
 class LimitsSection(Section):
-    """What one session may grow to; beyond it the session ends with a named error."""
+    """What one session may grow to; beyond it the session ends with a named error.
+
+    Modules are told how many kinds are kept apart, and tell no more.
+    """
 
     agents: Count = Field(131_072, description="Agents of one master.")
     frameworks: Count = Field(65_536, description="Frameworks of one master.")
     roles: Count = Field(65_536, description="Roles, with their ancestors.")
     clients: Count = Field(131_072, description="Pairs of a framework and one of its roles.")
-    kinds: Count = Field(512, description="Kinds of resources: name, reservation, disk, ...")
+    kinds: Count = Field(
+        512, description="Kinds of resources kept apart; those beyond are one for each name."
+    )
     filters: Annotated[int, Field(ge=1, le=1_000_000_000)] = Field(
         20_000_000, description="Refusals in force; what is refused beyond that is forgotten."
     )
@@ -179,9 +185,12 @@ class JournalSection(Section):
     bytes_max: Annotated[int, Field(ge=MIB, le=2**50)] = Field(
         GIB,
         description=(
-            "Size in bytes at which the file is renamed to PATH.1, in place of the one before,"
-            " and a new one begun."
+            "Size in bytes at which a new file is begun and this one renamed to PATH.1. Where twice"
+            " what a file begins with is more, that counts."
         ),
+    )
+    files: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        2, description="Files that are kept: PATH, PATH.1 and so on; the oldest go."
     )
 
 

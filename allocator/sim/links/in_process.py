@@ -31,7 +31,7 @@ class DirectLink:
         self.allocator = Allocator(self._build, self._settings)
         self.allocator.step(opening.options)
         self.allocator.advance(opening.clock_ms)
-        for event in opening.state:
+        for event in opening.state(self.allocator.state.limits.kinds):
             self.allocator.step(event)
 
     def tell(self, batch: Batch) -> None:

@@ -12,7 +12,7 @@ from allocator.sim.links.base import Batch, LinkDownError, Opening
 from allocator.sim.module_protocol import ModuleSession, SessionEndedError
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.session_pb2_grpc import SessionServiceStub
-from allocator.wire import Greeting, Sidecar
+from allocator.wire import PROTOCOL_VERSION, Greeting, Sidecar
 
 CONNECT_S = 1.0
 
@@ -95,7 +95,7 @@ class StreamLink:
         self._requests.put(self._session.hello())
         self._receive()
         for request in self._session.snapshot(
-            opening.state,
+            opening.state(_kinds_max(self._session)),
             sequence=opening.sequence,
             clock_ms=opening.clock_ms,
             paused=opening.paused,
@@ -152,7 +152,12 @@ class WireLink:
     """
 
     def __init__(self, new_allocator: Callable[[Settings], Allocator], settings: Settings) -> None:
-        welcome = pb.Welcome(protocol_version=1, sidecar_version=__version__, sidecar_id="here")
+        welcome = pb.Welcome(
+            protocol_version=PROTOCOL_VERSION,
+            sidecar_version=__version__,
+            sidecar_id="here",
+            kinds_max=new_allocator(settings).state.limits.kinds,
+        )
         self.sidecar = Sidecar(new_allocator, settings, welcome)
         self._caller = Caller()
         self._stream = 0
@@ -171,7 +176,7 @@ class WireLink:
         self._broken = False
         self._say(self._session.hello())
         for request in self._session.snapshot(
-            opening.state,
+            opening.state(_kinds_max(self._session)),
             sequence=opening.sequence,
             clock_ms=opening.clock_ms,
             paused=opening.paused,
@@ -207,6 +212,10 @@ class WireLink:
     def _say(self, request: pb.SessionRequest) -> list[pb.Welcome | Decisions]:
         answers = self.sidecar.receive(self._stream, request.SerializeToString())
         return [self._session.receive(answer.SerializeToString()) for _, answer in answers]
+
+
+def _kinds_max(session: ModuleSession) -> int:
+    return session.welcome.kinds_max if session.welcome else 0
 
 
 def _request(session: ModuleSession, batch: Batch, *, cycle: bool) -> pb.SessionRequest:

@@ -8,7 +8,7 @@ from allocator.sim.frameworks.base import Framework
 from allocator.sim.master.agents import AgentCalls
 from allocator.sim.master.frameworks import FrameworkCalls
 from allocator.sim.master.ledger_rows import AgentRow
-from allocator.sim.master.outbox import Row, holdings
+from allocator.sim.master.outbox import Row
 from allocator.sim.master.registered_framework import RegisteredFramework
 
 
@@ -84,7 +84,7 @@ class Failover(AgentCalls, FrameworkCalls):
             if tasks and member.handle not in self.ledger.frameworks:
                 unknown.append(member)
         if running:
-            self.outbox.add(Hold(holdings(running, len(self.ledger.zero))))
+            self.outbox.add(Hold(self.outbox.holdings(running)))
         # An agent knows the FrameworkInfo of some of them: whose handle is even, say.
         for member in unknown:
             if member.handle % 2 == 0:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from allocator.core import Define
 from allocator.sim.master.handles import Handles
-from allocator.sim.master.kinds import lineage
 from allocator.sim.master.outbox import Outbox
+from allocator.sim.master.resources import lineage
 
 
 class Roles:

@@ -33,22 +33,20 @@ def resources(text: Text) -> Amounts:
         kind = Kind(
             match["name"],
             scalar=match["name"] not in _COUNTED,
-            reservation=(f"static {role}",) if role else (),
             reserved_role=role,
+            depth=1 if role else 0,
         )
         amounts[kind] += parse_amount(match["amount"])
     return +amounts
 
 
-def reserved(amounts: Text, *roles: str, by: str = "dynamic") -> Amounts:
+def reserved(amounts: Text, *roles: str) -> Amounts:
     """Push reservations, the outermost last."""
     pushed = Counter(resources(amounts))
     for role in roles:
         pushed = Counter(
             {
-                replace(
-                    kind, reservation=(*kind.reservation, f"{by} {role}"), reserved_role=role
-                ): n
+                replace(kind, reserved_role=role, depth=kind.depth + 1): n
                 for kind, n in pushed.items()
             }
         )
@@ -57,7 +55,7 @@ def reserved(amounts: Text, *roles: str, by: str = "dynamic") -> Amounts:
 
 def unreserved(amounts: Amounts) -> Amounts:
     """Leave what is not reserved."""
-    return Counter({kind: amount for kind, amount in amounts.items() if not kind.reservation})
+    return Counter({kind: amount for kind, amount in amounts.items() if not kind.depth})
 
 
 def reserved_to(amounts: Amounts, role: str) -> Amounts:
@@ -70,20 +68,15 @@ def revocable(amounts: Text) -> Amounts:
     return Counter({replace(kind, revocable=True): n for kind, n in resources(amounts).items()})
 
 
-def provided(amounts: Text, provider: str) -> Amounts:
-    """Make resources those of a resource provider."""
-    return Counter({replace(kind, provider=provider): n for kind, n in resources(amounts).items()})
-
-
-def volume(size: str, name: str = "id1", role: str = "", *, shared: bool = False) -> Amounts:
+def volume(size: str, role: str = "", *, shared: bool = False) -> Amounts:
     """Make a persistent volume, on a static reservation where a role is named."""
     ((kind, amount),) = resources(f"disk({role}):{size}" if role else f"disk:{size}").items()
-    return Counter({replace(kind, disk=f"volume {name}", atomic=True, shared=shared): amount})
+    return Counter({replace(kind, form="volume", indivisible=True, shared=shared): amount})
 
 
 def mount_disk(size: str) -> Amounts:
     """Make a disk that is a mount: nobody can have a part of it."""
-    return Counter({Kind("disk", disk="mount", atomic=True): parse_amount(size)})
+    return Counter({Kind("disk", form="mount", indivisible=True): parse_amount(size)})
 
 
 def describe(amounts: Amounts) -> str:
@@ -98,7 +91,7 @@ def sorted_by_text(amounts: Amounts) -> list[tuple[Kind, int]]:
 
 def _name(kind: Kind) -> str:
     role = f"({kind.reserved_role})" if kind.reserved_role else ""
-    marks = [kind.disk, *(["revocable"] if kind.revocable else [])]
+    marks = [kind.form, *(["revocable"] if kind.revocable else [])]
     marks += ["shared"] if kind.shared else []
-    marks += [f"{len(kind.reservation)} reservations"] if len(kind.reservation) > 1 else []
+    marks += [f"{kind.depth} reservations"] if kind.depth > 1 else []
     return kind.name + role + "".join(f"[{mark}]" for mark in marks if mark)

@@ -1,0 +1,36 @@
+"""What comes back of decisions that named the rest of an agent."""
+
+import numpy as np
+
+from allocator.core.events import Settle
+from allocator.core.open_decisions import OpenDecisions
+from allocator.core.state import State
+
+REST_REFUSED_MS = 60_000
+"""How long who got nothing of a rest kind is kept from it."""
+
+
+def refuse_rest(state: State, event: Settle, decided: OpenDecisions) -> None:
+    """Keep those from the rest who got nothing of it.
+
+    Parameters
+    ----------
+    state : State
+    event : Settle
+    decided : OpenDecisions
+        The decisions that are settled.
+    """
+    client, agent, amounts = decided
+    columns = {kind: column for column, kind in enumerate(event.kind.tolist())}
+    for kind in state.space.rest:
+        part = np.flatnonzero(amounts.kind == kind)
+        nothing = ~event.offered
+        if kind in columns:
+            nothing[event.partial] = event.amount[:, columns[kind]] == 0
+        else:
+            nothing |= event.partial
+        row = np.searchsorted(amounts.start, part, "right") - 1
+        kept = nothing[row] & (client[row] > 0)
+        for one, much in zip(row[kept].tolist(), amounts.amount[part[kept]].tolist(), strict=True):
+            until_ms = state.now_ms + REST_REFUSED_MS
+            state.filters.refuse_rest(int(client[one]), int(agent[one]), kind, much, until_ms)

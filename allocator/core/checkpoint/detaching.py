@@ -1,0 +1,46 @@
+"""The copy that a checkpoint is made of, while the core goes on."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from allocator.core.checkpoint.classes import assemble, names_of, never_changes
+
+
+class Detached:
+    """A copy that nobody changes.
+
+    Attributes
+    ----------
+    value : object
+    nbytes : int
+        Size of the arrays.
+    """
+
+    def __init__(self, value: object) -> None:
+        """Copy a value with all that it holds."""
+        self.nbytes = 0
+        self.value = self._copy(value)
+
+    def _copy(self, value: Any) -> Any:  # noqa: ANN401
+        kind: Any = type(value)
+        if kind is np.ndarray:
+            self.nbytes += value.nbytes
+            return value.copy()
+        if kind is list or kind is tuple:
+            return kind(self._each(value))
+        if kind is dict:
+            return dict(zip(value, self._each(value.values()), strict=True))
+        if kind is set:
+            return set(value)
+        if never_changes(kind):
+            return value
+        names = names_of(value)
+        return assemble(kind, names, [self._copy(getattr(value, name)) for name in names])
+
+    def _each(self, values: Iterable[Any]) -> Iterable[Any]:
+        values = list(values)
+        if all(map(never_changes, set(map(type, values)))):
+            return values
+        return [self._copy(value) for value in values]
