@@ -88,14 +88,19 @@ def offer(books: Books, rows: Ints, amounts: SparseRows, now_ms: int) -> None:
 @loop
 def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
     """Take offers back; False, with nothing changed, where one is not held any more."""
+    offered = np.zeros(len(amounts.amount), np.int64)  # how much of each part was not in use
     for i in range(len(rows)):
         for x in range(amounts.start[i], amounts.start[i + 1]):
-            if rows[i] < 0 or books.held[rows[i], amounts.kind[x]] < amounts.amount[x]:
-                return False
-    for i in range(len(rows)):
-        for x in range(amounts.start[i], amounts.start[i + 1]):
-            amount, offered = amounts.amount[x], books.offered[rows[i], amounts.kind[x]]
-            _add_cell(books, rows[i], amounts.kind[x], -amount, -min(amount, offered))
+            row, kind, amount = rows[i], amounts.kind[x], amounts.amount[x]
+            if row >= 0 and books.held[row, kind] >= amount:
+                offered[x] = min(amount, books.offered[row, kind])
+                _add_cell(books, row, kind, -amount, -offered[x])
+                continue
+            for done in range(i, -1, -1):
+                end = x if done == i else amounts.start[done + 1]
+                for y in range(amounts.start[done], end):
+                    _add_cell(books, rows[done], amounts.kind[y], amounts.amount[y], offered[y])
+            return False
     return True
 
 

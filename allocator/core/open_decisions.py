@@ -54,26 +54,33 @@ class Tentative:
             self._pieces.append(OpenDecisions(client.copy(), agent, amounts))
             self._count += len(client)
 
-    def take(self, count: int) -> OpenDecisions:
-        """Take the oldest decisions out of the queue."""
+    def oldest(self, count: int) -> OpenDecisions:
+        """The oldest decisions, as a copy."""
         taken, left = [], count
-        while left:
-            client, agent, amounts = self._pieces.pop(0)
-            size = len(client)
-            if size > left:
-                rest = OpenDecisions(client[left:], agent[left:], amounts.cut(left, size))
-                self._pieces.insert(0, rest)
-                client, agent, amounts = client[:left], agent[:left], amounts.cut(0, left)
-            taken.append(OpenDecisions(client, agent, amounts))
-            left -= len(client)
-        self.first += count
-        self._count -= count
+        for client, agent, amounts in self._pieces:
+            if not left:
+                break
+            size = min(len(client), left)
+            taken.append(OpenDecisions(client[:size], agent[:size], amounts.cut(0, size)))
+            left -= size
         empty = np.empty(0, np.int64)
         return OpenDecisions(
             client=np.concatenate([empty, *(piece.client for piece in taken)]),
             agent=np.concatenate([empty, *(piece.agent for piece in taken)]),
             amounts=sparse_rows.joined([piece.amounts for piece in taken]),
         )
+
+    def drop(self, count: int) -> None:
+        """Forget the oldest decisions."""
+        self.first += count
+        self._count -= count
+        while count:
+            client, agent, amounts = self._pieces.pop(0)
+            size = len(client)
+            if size > count:
+                rest = OpenDecisions(client[count:], agent[count:], amounts.cut(count, size))
+                self._pieces.insert(0, rest)
+            count -= min(size, count)
 
     def void_agent(self, agent: int) -> None:
         """The agent is gone: whatever was decided on it is."""

@@ -82,7 +82,7 @@ def specials_of(reach: Reach, free: Ints) -> Specials:
     )
 
 
-def without_refusers(specials: Specials, agents: Ints, refusals: RestRefusals) -> Specials:
+def without_refusers(specials: Specials, handle: Ints, refusals: RestRefusals) -> Specials:
     """Keep from the rest of an agent who got nothing of it lately.
 
     Such an agent gets special rows of its own, which are out of reach of those clients.
@@ -90,18 +90,16 @@ def without_refusers(specials: Specials, agents: Ints, refusals: RestRefusals) -
     Parameters
     ----------
     specials : Specials
-        Of some agents.
-    agents : (J,) int64
-        Rows of these agents in the core's books, ascending.
+    handle : (A,) int64
+        Of the agents that these are about.
     refusals : RestRefusals
     """
     row, words = specials.row.copy(), specials.reach.shape[1]
     rows: list[int] = []
     reach: list[Words] = []
-    for agent in refusals:
-        place = int(np.searchsorted(agents, agent))
-        if place == len(agents) or agents[place] != agent:
-            continue
+    places = np.flatnonzero(np.isin(handle, list(refusals))) if len(refusals) else handle[:0]
+    for place in places.tolist():
+        agent = int(handle[place])
         for entry in range(int(specials.start[place]), int(specials.start[place + 1])):
             usual = int(row[entry])
             kept = refusals.clients(agent, int(specials.kind[usual]), int(specials.free[entry]))

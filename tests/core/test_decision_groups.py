@@ -59,7 +59,8 @@ def test_the_queue_gives_the_oldest_first_however_it_is_cut(cycles, data) -> Non
     first = 1
     while expected:
         count = data.draw(st.integers(1, len(expected)))
-        taken = queue.take(count)
+        taken = queue.oldest(count)
+        queue.drop(count)
         found = list(zip(taken.client.tolist(), as_dicts(taken.amounts), strict=True))
         assert found == expected[:count]
         expected, first = expected[count:], first + count

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from allocator.core.array_structures import pair
 from allocator.core.ledger import Ledger
+from allocator.core.sparse_rows import SparseRows
 from allocator.core.tree_sums import sum_upwards
 
 AGENTS, CLIENTS, KINDS = 4, 6, 2
@@ -73,6 +74,40 @@ def test_whom_amounts_were_offered_to(
         expected.append(next(first, 0))
     found = ledger.find_offers(ROLE_OF_CLIENT, role, agent, np.arange(KINDS), amount)
     assert found.tolist() == expected
+
+
+@given(
+    ledger=ledgers(),
+    decided=st.lists(
+        st.tuples(
+            st.integers(1, CLIENTS - 1),
+            st.integers(1, AGENTS - 1),
+            st.integers(0, KINDS - 1),
+            st.integers(1, 4),
+        ),
+        max_size=6,
+    ),
+)
+def test_offers_are_withdrawn_all_or_none(
+    ledger: Ledger, decided: list[tuple[int, int, int, int]]
+) -> None:
+    table = np.array(decided, np.int64).reshape(-1, 4)
+    client, agent, kind, amount = table.T.copy()
+    books = ledger.books
+    keys = list(zip(books.client.tolist(), books.agent.tolist(), strict=True))
+    held = {key: books.held[keys.index(key), :KINDS].tolist() for key in keys if key[0]}
+    before = books.held.copy(), books.offered.copy()
+    possible = True
+    for who, where, what, much in decided:
+        row = held.setdefault((who, where), [0] * KINDS)
+        possible = possible and row[what] >= much
+        row[what] -= much
+    rows = SparseRows(np.arange(len(decided) + 1), kind, amount)
+    assert ledger.withdraw(client, agent, rows) == possible
+    if not possible:
+        assert (ledger.books.held == before[0]).all()
+        assert (ledger.books.offered == before[1]).all()
+    ledger.check(1)
 
 
 @given(st.data())

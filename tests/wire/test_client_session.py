@@ -28,7 +28,7 @@ def streaming(sequence: int = 0) -> ModuleSession:
 def decisions(sequence: int, cycle: int = 0, first: int = 1, rows: int = 0) -> pb.SessionResponse:
     batch = pb.DecisionBatch(sequence=sequence, cycle=cycle, first_decision=first)
     for _ in range(rows):
-        batch.grants.add(framework=[1], role=[1], agent=[1])
+        batch.grants.add(framework=[1], role=[1], agent=[1], kind=[0], amount=[1000])
     return pb.SessionResponse(decisions=batch)
 
 

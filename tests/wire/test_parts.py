@@ -11,7 +11,7 @@ from allocator.core.decisions import one_table
 from allocator.sim.module_protocol import BadSidecarError, ModuleSession, read_decisions
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.types_pb2 import Holdings
-from allocator.wire import Greeting, WireError, read_hello, write_decisions
+from allocator.wire import PROTOCOL_VERSION, Greeting, WireError, read_hello, write_decisions
 from allocator.wire.encode import BYTES_LEAST, BYTES_MAX
 from tests.wire import strategies
 from tests.wire.dialogue import WELCOME, Module, new_sidecar
@@ -96,7 +96,7 @@ def test_a_message_that_the_module_does_not_read_ends_the_session() -> None:
 
 
 def test_a_module_must_read_enough() -> None:
-    hello = pb.Hello(protocol_version=1, instance_id="i", message_bytes_max=1000)
+    hello = pb.Hello(protocol_version=PROTOCOL_VERSION, instance_id="i", message_bytes_max=1000)
     hello.options.allocation_interval_ms = 1000
     hello.options.agent_recovery_factor = 0.5
     with pytest.raises(WireError, match="message_bytes_max: is 1000; it must be from 65536"):

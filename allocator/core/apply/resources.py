@@ -260,14 +260,16 @@ def settle(state: State, event: Settle) -> None:
         )
         raise EventError("value", "first_decision", message)
     _check_partial(state, event)
-    decided = queue.take(count)
-    if state.space.rest:
-        refuse_rest(state, event, decided)
+    decided = queue.oldest(count)
     client, agent, amounts = decided
     partial = event.partial & (client > 0)
     undone = np.flatnonzero(partial | (~event.offered & (client > 0)))
-    withdrawn = state.ledger.withdraw(client[undone], agent[undone], amounts.take(undone))
-    assert withdrawn, "a decision was released before it was settled"
+    if not state.ledger.withdraw(client[undone], agent[undone], amounts.take(undone)):
+        message = "some of what was decided was given back before its outcome; send a new snapshot"
+        raise EventError("books", "first_decision", message)
+    queue.drop(count)
+    if state.space.rest:
+        refuse_rest(state, event, decided)
     state.ledger.charge(
         client[partial],
         agent[partial],

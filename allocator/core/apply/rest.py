@@ -22,20 +22,15 @@ def refuse_rest(state: State, event: Settle, decided: OpenDecisions) -> None:
     """
     client, agent, amounts = decided
     columns = {kind: column for column, kind in enumerate(event.kind.tolist())}
-    row_of_part = np.repeat(np.arange(len(client)), np.diff(amounts.start))
     for kind in state.space.rest:
+        part = np.flatnonzero(amounts.kind == kind)
         nothing = ~event.offered
         if kind in columns:
             nothing[event.partial] = event.amount[:, columns[kind]] == 0
         else:
             nothing |= event.partial
-        for part in np.flatnonzero(amounts.kind == kind).tolist():
-            row = int(row_of_part[part])
-            if nothing[row] and client[row]:
-                state.filters.refuse_rest(
-                    int(client[row]),
-                    int(agent[row]),
-                    kind,
-                    int(amounts.amount[part]),
-                    state.now_ms + REST_REFUSED_MS,
-                )
+        row = np.searchsorted(amounts.start, part, "right") - 1
+        kept = nothing[row] & (client[row] > 0)
+        for one, much in zip(row[kept].tolist(), amounts.amount[part[kept]].tolist(), strict=True):
+            until_ms = state.now_ms + REST_REFUSED_MS
+            state.filters.refuse_rest(int(client[one]), int(agent[one]), kind, much, until_ms)

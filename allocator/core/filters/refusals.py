@@ -98,17 +98,20 @@ def add(
     amount: Ints,
     expires_ms: Ints,
     spare: int,
+    rows: Ints,
 ) -> int:
-    """Add filters that no other one covers; there is room for all.
+    """Add filters, and say in which rows; -1: another one covers it. There is room for all.
 
     Returns how many rows are spare afterwards.
     """
     for i in range(len(client)):
         spare, covered = _replace(filters, client[i], agent[i], amount[i], expires_ms[i], spare)
+        rows[i] = -1
         if covered:
             continue
         spare -= 1
         row = filters.spare[spare]
+        rows[i] = row
         filters.fresh[agent[i]] += 1
         filters.agent[row] = agent[i]
         filters.client[row] = client[i]
@@ -159,9 +162,9 @@ def drop_list(filters: Refusals, row: int, following: Indices, spare: int) -> in
 
 
 @loop
-def expire(filters: Refusals, end: int, now_ms: int, spare: int) -> int:
-    """Drop what is not in force any more; returns how many rows are spare."""
-    for row in range(end):
+def expire(filters: Refusals, rows: Ints, now_ms: int, spare: int) -> int:
+    """Drop those of some rows that are not in force any more; returns how many rows are spare."""
+    for row in rows:
         if filters.expires_ms[row] < now_ms:
             spare = _remove(filters, row, spare)
     return spare

@@ -12,6 +12,7 @@ import numpy as np
 
 from allocator.core.array_structures import grow, grow_heads, pack
 from allocator.core.filters import coverage, refusals
+from allocator.core.filters.calendar import Calendar
 from allocator.core.filters.coverage import Offerable
 from allocator.core.filters.refusals import NEVER, Refusals
 from allocator.core.filters.rest import RestRefusals
@@ -49,7 +50,7 @@ class FilterTable:
         self._shown: Offerable | None = None
         self._limit = limit
         self._spare = 0
-        self._next_expiry_ms = NEVER
+        self._calendar = Calendar()
 
     def __len__(self) -> int:
         return len(self.rows.spare) - self._spare
@@ -81,8 +82,17 @@ class FilterTable:
         if not len(client):
             return
         self._make_rows(len(client))
-        self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare)
-        self._next_expiry_ms = min(self._next_expiry_ms, int(expires_ms.min()))
+        rows = np.empty(len(client), np.int64)
+        self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare, rows)
+        self._enter(rows[rows >= 0])
+        if self._calendar.is_overfull(len(self)):
+            self._calendar.clear()
+            self._enter(np.flatnonzero(self.rows.agent))
+
+    def _enter(self, rows: Ints) -> None:
+        """Note when filters expire; rows that are free are passed over."""
+        rows = rows[self.rows.agent[rows] > 0]
+        self._calendar.enter(rows, self.rows.expires_ms[rows])
 
     def refuse_rest(self, client: int, agent: int, kind: int, amount: int, expires_ms: int) -> None:
         """Keep a client from so much of a rest kind, see `RestRefusals`."""
@@ -92,10 +102,10 @@ class FilterTable:
     def expire(self, now_ms: int) -> None:
         """Drop what is not in force any more."""
         self.rows.stale[self.rest.expire(now_ms)] = True
-        if self._next_expiry_ms >= now_ms:
-            return
-        self._spare = refusals.expire(self.rows, len(self.rows.agent), now_ms, self._spare)
-        self._next_expiry_ms = int(self.rows.expires_ms.min(initial=NEVER))
+        due = self._calendar.due(now_ms)
+        if len(due):
+            self._spare = refusals.expire(self.rows, due, now_ms, self._spare)
+            self._enter(due)
 
     def drop_agent(self, agent: int) -> None:
         """Forget what was refused on an agent."""
@@ -193,6 +203,9 @@ class FilterTable:
                     seen.append(row)
                     row = following[row]
             assert sorted(seen) == live.tolist()
+        entered = self._calendar.entered()
+        for row in live.tolist():
+            assert row in entered[Calendar.page_of(int(rows.expires_ms[row]))]
         assert (
             np.bincount(rows.client[live], minlength=len(rows.per_client)) == rows.per_client
         ).all()

@@ -1,0 +1,69 @@
+"""When filters expire: rows by the second in which they do, so that nothing else is looked at."""
+
+import heapq
+
+import numpy as np
+
+from allocator.core.snapshot import Ints
+
+_BITS = 10  # a page is 1024 ms
+_SUPERFLUOUS_MAX = 1024
+"""So many entries may be superfluous, and as many more as there are others."""
+
+
+class Calendar:
+    """Rows by the time at which they expire.
+
+    An entry stays when its row goes before its time, and means nothing then; when they are most of
+    all, all are entered anew.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing entered."""
+        self._pages: dict[int, list[Ints]] = {}
+        self._order: list[int] = []
+        self._entered = 0
+
+    def __len__(self) -> int:
+        return self._entered
+
+    def enter(self, rows: Ints, expires_ms: Ints) -> None:
+        """Note when rows (N,) expire (N,)."""
+        page = expires_ms >> _BITS
+        for number in np.unique(page).tolist():
+            if number not in self._pages:
+                self._pages[number] = []
+                heapq.heappush(self._order, number)
+            self._pages[number].append(rows[page == number])
+        self._entered += len(rows)
+
+    def due(self, now_ms: int) -> Ints:
+        """Take out the rows of the pages that have begun before now, each once, ascending.
+
+        What of them has not expired yet must be entered again.
+        """
+        found: list[Ints] = [np.empty(0, np.int64)]
+        while self._order and self._order[0] << _BITS < now_ms:
+            found += self._pages.pop(heapq.heappop(self._order))
+        rows = np.concatenate(found)
+        self._entered -= len(rows)
+        return np.unique(rows)
+
+    def is_overfull(self, live: int) -> bool:
+        """Whether most entries mean nothing any more, where so many rows are alive."""
+        return self._entered > 2 * live + _SUPERFLUOUS_MAX
+
+    def clear(self) -> None:
+        """Take everything out."""
+        self._pages.clear()
+        self._order.clear()
+        self._entered = 0
+
+    def entered(self) -> dict[int, set[int]]:
+        """All rows by page; for checks."""
+        return {page: set(np.concatenate(rows).tolist()) for page, rows in self._pages.items()}
+
+    @staticmethod
+    def page_of(expires_ms: int) -> int:
+        """The page of a time."""
+        return expires_ms >> _BITS
