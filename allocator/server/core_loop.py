@@ -150,7 +150,7 @@ class CoreLoop:
         session = self._sidecar.session
         if session is None or session.greeting is None:
             return None
-        greeting, number = session.greeting, self._sidecar.bearer
+        greeting, number = session.greeting, self._sidecar.active
         return SessionInfo(
             number=number,
             peer=self._ports[number].peer,

@@ -54,7 +54,7 @@ class _OutcomeReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome
     OUTCOME_REASON_HEADROOM: _OutcomeReason.ValueType  # 16
     OUTCOME_REASON_MALFORMED: _OutcomeReason.ValueType  # 17
     OUTCOME_REASON_STALE: _OutcomeReason.ValueType  # 18
-    """Made for an earlier bearer of the handle, or after a newer session began."""
+    """Made for what the handle was bound to before, or after a newer session began."""
 
 class OutcomeReason(_OutcomeReason, metaclass=_OutcomeReasonEnumTypeWrapper):
     """What became of a decision."""
@@ -79,7 +79,7 @@ OUTCOME_REASON_LIMIT: OutcomeReason.ValueType  # 15
 OUTCOME_REASON_HEADROOM: OutcomeReason.ValueType  # 16
 OUTCOME_REASON_MALFORMED: OutcomeReason.ValueType  # 17
 OUTCOME_REASON_STALE: OutcomeReason.ValueType  # 18
-"""Made for an earlier bearer of the handle, or after a newer session began."""
+"""Made for what the handle was bound to before, or after a newer session began."""
 Global___OutcomeReason: _TypeAlias = OutcomeReason  # noqa: Y015
 
 class _ErrorCode:

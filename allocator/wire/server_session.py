@@ -64,7 +64,7 @@ _REASONS = [
 ]
 
 
-def supersedes(newcomer: Greeting, bearer: Greeting) -> bool:
+def supersedes(newcomer: Greeting, holder: Greeting) -> bool:
     """Whether a caller takes the sidecar over from the one that has it.
 
     The instance that began to lead later wins, and so does the same instance that calls again.
@@ -72,7 +72,7 @@ def supersedes(newcomer: Greeting, bearer: Greeting) -> bool:
     call again and again one prevails.
     """
     mine = (newcomer.instance_started_us, newcomer.instance_id)
-    return mine >= (bearer.instance_started_us, bearer.instance_id)
+    return mine >= (holder.instance_started_us, holder.instance_id)
 
 
 class SidecarSession:
@@ -159,7 +159,7 @@ class SidecarSession:
         return self.state.value, self.sequence, self.clock_ms, who
 
     def resume(self, kept: KeptSession, allocator: Allocator | None) -> None:
-        """Go on from a checkpoint; the allocator is its bearer's.
+        """Go on from a checkpoint; an allocator is for the session that has it.
 
         Raises
         ------

@@ -60,19 +60,19 @@ class Sidecar:
         self.sessions: dict[int, SidecarSession] = {}
         self._new_allocator = new_allocator
         self._welcome = welcome
-        self._bearer = 0
+        self._active = 0
         self._last = sessions_before
         self._parting: list[Answer] = []
 
     @property
-    def bearer(self) -> int:
+    def active(self) -> int:
         """Number of the session that has the allocator; 0 where none has."""
-        return self._bearer
+        return self._active
 
     @property
     def session(self) -> SidecarSession | None:
         """The session that has the allocator."""
-        return self.sessions.get(self._bearer)
+        return self.sessions.get(self._active)
 
     @property
     def sessions_begun(self) -> int:
@@ -118,7 +118,7 @@ class Sidecar:
     def kept(self) -> Kept:
         """All that later answers depend on, to be kept in a checkpoint."""
         sessions = {number: session.kept() for number, session in self.sessions.items()}
-        return self.allocator.kept(), self._bearer, self._last, sessions
+        return self.allocator.kept(), self._active, self._last, sessions
 
     def resume(self, root: Column) -> None:
         """Go on from a checkpoint.
@@ -130,16 +130,16 @@ class Sidecar:
         """
         kept = restore(root, self.kept())
         try:
-            core, bearer, last, sessions = kept
+            core, holder, last, sessions = kept
             allocator = self._new_allocator(core[2].settings)
             allocator.resume(core)
             resumed = {}
             for number, session in sessions.items():
                 resumed[number] = self._new_session(number)
-                resumed[number].resume(session, allocator if number == bearer else None)
+                resumed[number].resume(session, allocator if number == holder else None)
         except (TypeError, ValueError, IndexError, AttributeError) as error:
             raise CheckpointError(f"the checkpoint cannot be gone on from: {error}") from None
-        self.allocator, self._bearer, self._last = allocator, bearer, last
+        self.allocator, self._active, self._last = allocator, holder, last
         self.sessions = resumed
 
     def _new_session(self, number: int) -> SidecarSession:
@@ -148,14 +148,14 @@ class Sidecar:
         )
 
     def _admit(self, number: int, greeting: Greeting) -> Allocator:
-        bearer = self.session
-        if bearer and bearer.greeting:
-            self._supersede(bearer, bearer.greeting, greeting)
-        self._bearer = number
+        holder = self.session
+        if holder and holder.greeting:
+            self._supersede(holder, holder.greeting, greeting)
+        self._active = number
         self.allocator = self._new_allocator(self.allocator.settings)
         return self.allocator
 
-    def _supersede(self, bearer: SidecarSession, its: Greeting, newcomer: Greeting) -> None:
+    def _supersede(self, holder: SidecarSession, its: Greeting, newcomer: Greeting) -> None:
         code = pb.ERROR_CODE_SUPERSEDED
         if not supersedes(newcomer, its):
             message = (
@@ -168,12 +168,12 @@ class Sidecar:
             "over; it is newer, or the same one calling again"
         )
         self._parting += [
-            (self._bearer, response) for response in bearer.close(WireError(code, "", message))
+            (self._active, response) for response in holder.close(WireError(code, "", message))
         ]
 
     def _release(self, number: int) -> None:
         """Take the allocator back from a session that ended."""
         session = self.sessions.get(number)
-        if number == self._bearer and session and session.state is State.CLOSED:
-            self._bearer = 0
+        if number == self._active and session and session.state is State.CLOSED:
+            self._active = 0
             self.allocator = self._new_allocator(self.allocator.settings)

@@ -40,7 +40,7 @@ class Audited:
 
     def _compare(self):
         master = self._master
-        master.tell()
+        master.send()
         master.ledger.check()
         allocator = self.link.allocator
         allocator.check()

@@ -30,7 +30,7 @@ class Listener:
     def open(self, opening):
         self.openings.append(opening)
 
-    def tell(self, batch):
+    def send(self, batch):
         self.batches.append(batch)
 
     def exchange(self, batch):

@@ -24,7 +24,7 @@ def offer(link, master, amount, agent=1, framework=1):
     run(master, master.event_heap.now_ms)
     link.script = [[(framework, 1, agent, amount)]]
     run(master, (master.event_heap.now_ms // 1000 + 1) * 1000 + 10)
-    master.tell()
+    master.send()
 
 
 def refusals(link):
@@ -91,7 +91,7 @@ def test_a_task_that_is_lost_is_run_again(link):
     master.subscribe(framework)
     offer(link, master, WHOLE)
     master.remove_agent(1)
-    master.tell()
+    master.send()
     assert framework.waiting == [1000]
     assert Revive(1, (1,)) in link.messages
     run(master, 9000)

@@ -93,7 +93,7 @@ def test_an_accept_is_a_transition_and_a_release(link):
     framework = Recorder()
     offer = offer_whole(link, master, framework)
     master.accept(offer, [HALF], 5000)
-    master.tell()
+    master.send()
     transition, release = link.messages
     assert isinstance(release, Release)
     assert release.released.amount.tolist() == [list(HALF)]
@@ -108,7 +108,7 @@ def test_an_offer_that_is_used_up_leaves_nothing_to_release(link):
     master = master_for(link)
     offer = offer_whole(link, master, Recorder())
     master.accept(offer, [HALF, HALF], 5000)
-    master.tell()
+    master.send()
     assert link.names() == ["Transition"]
 
 
@@ -118,7 +118,7 @@ def test_what_was_on_a_lost_agent_goes_with_it(link):
     offer = offer_whole(link, master, framework)
     (task,) = master.accept(offer, [HALF], -1)
     master.remove_agent(1)
-    master.tell()
+    master.send()
     assert link.messages[-1] == RemoveAgent(1)
     assert framework.lost_tasks == [task]
     assert not task.live
@@ -132,10 +132,10 @@ def test_a_framework_that_drops_out_gets_its_offers_taken_back_and_keeps_its_tas
     (task,) = master.accept(offer, [HALF], -1)
     link.script = [[(1, 1, 1, HALF)]]
     run(master, 1000)
-    master.tell()
+    master.send()
     link.names()
     master.disconnect(framework)
-    master.tell()
+    master.send()
     inactive, rescinded = link.messages
     assert inactive == ActivateFramework(1, active=False)
     assert isinstance(rescinded, Release)
@@ -166,10 +166,10 @@ def test_a_framework_that_leaves_gives_everything_back_before_it_is_removed(link
     framework = Recorder()
     offer = offer_whole(link, master, framework)
     master.accept(offer, [HALF], -1)
-    master.tell()
+    master.send()
     link.names()
     master.unsubscribe(framework)
-    master.tell()
+    master.send()
     assert link.names() == ["ActivateFramework", "Release", "RemoveFramework"]
     assert master.ledger.agents[1].available() == list(WHOLE)
 

@@ -105,7 +105,7 @@ def test_sessions_in_every_state_go_on():
     stranger, refused = Module(sidecar), Module(sidecar, "older", 1)
     refused.say(refused.client.hello())
     other = resumed(sidecar)
-    assert (other.bearer, other.sessions_begun) == (1, 3)
+    assert (other.active, other.sessions_begun) == (1, 3)
     assert other.allocator.settings == sidecar.allocator.settings
     # From here on both hear the same.
     newer = Module(sidecar, "newer", 3)
@@ -123,7 +123,7 @@ def test_sessions_in_every_state_go_on():
         data = request.SerializeToString()
         assert as_bytes(other.receive(number, data)) == as_bytes(sidecar.receive(number, data))
         other = resumed(other)
-    assert other.bearer == newer.number
+    assert other.active == newer.number
     assert {session.state.value for session in other.sessions.values()} == {"events", "nothing"}
 
 

@@ -35,7 +35,7 @@ def test_a_newer_master_takes_over():
     assert response.error.code == pb.ERROR_CODE_SUPERSEDED
     assert "instance 'new' of master 'master' took this sidecar over" in response.error.message
     assert response.error.sequence == 1
-    assert sidecar.bearer == new.number
+    assert sidecar.active == new.number
     assert old.say(pb.SessionRequest(events=pb.EventBatch(sequence=2))) == []
     assert len(new.batch(cycle=True)) == 2
 
@@ -66,7 +66,7 @@ def test_an_older_master_is_welcome_once_the_newer_left():
     sidecar = new_sidecar()
     new = Module(sidecar, "new", 2).begin()
     sidecar.close(new.number)
-    assert sidecar.bearer == 0
+    assert sidecar.active == 0
     assert len(Module(sidecar, "old", 1).begin().batch(cycle=True)) == 2
     assert sidecar.counts.sessions_closed == {"left": 1}
 
@@ -75,7 +75,7 @@ def test_a_broken_session_frees_the_allocator():
     sidecar = new_sidecar()
     new = Module(sidecar, "new", 2).begin()
     new.say(b"garbage")
-    assert sidecar.bearer == 0
+    assert sidecar.active == 0
     assert len(sidecar.allocator.state.agents) == 0
     Module(sidecar, "old", 1).begin()
 
@@ -99,7 +99,7 @@ def test_a_refused_greeting_does_not_supersede():
     hello.hello.protocol_version = 3
     (answer,) = newer.say(hello)
     assert answer.error.code == pb.ERROR_CODE_VERSION
-    assert sidecar.bearer == module.number
+    assert sidecar.active == module.number
 
 
 def test_closing_with_an_error_tells_the_module():

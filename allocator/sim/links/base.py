@@ -62,7 +62,7 @@ class Link(Protocol):
         """Begin a new session; `LinkDownError` where that fails."""
         ...
 
-    def tell(self, batch: Batch) -> None:
+    def send(self, batch: Batch) -> None:
         """Tell it what happened, without a cycle, and do not wait."""
         ...
 

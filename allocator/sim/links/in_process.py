@@ -34,7 +34,7 @@ class DirectLink:
         for event in opening.state(self.allocator.state.limits.kinds):
             self.allocator.step(event)
 
-    def tell(self, batch: Batch) -> None:
+    def send(self, batch: Batch) -> None:
         """Apply the batch."""
         self.allocator.advance(batch.clock_ms)
         for message in batch.messages:
@@ -45,7 +45,7 @@ class DirectLink:
 
     def exchange(self, batch: Batch) -> Decisions:
         """Apply the batch, and run its cycle."""
-        self.tell(batch)
+        self.send(batch)
         agents: Ints | None = np.array(batch.agents, np.int64) if batch.agents else None
         return self.allocator.allocate(batch.clock_ms, agents)
 

@@ -102,7 +102,7 @@ class StreamLink:
         ):
             self._requests.put(request)
 
-    def tell(self, batch: Batch) -> None:
+    def send(self, batch: Batch) -> None:
         """Send the batch; the answer is read later."""
         self._requests.put(_request(self._session, batch, cycle=False))
         if self._session.sequence - self._session.answered >= UNANSWERED_MAX:
@@ -183,7 +183,7 @@ class WireLink:
         ):
             self._say(request)
 
-    def tell(self, batch: Batch) -> None:
+    def send(self, batch: Batch) -> None:
         """Send the batch."""
         self._exchange(batch, cycle=False)
 

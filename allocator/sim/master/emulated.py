@@ -27,19 +27,19 @@ class EmulatedMaster(Failover, OperatorCalls):
     def step(self, until_ms: int | None = None) -> bool:
         """Do the next thing; False where there is none up to and including `until_ms`.
 
-        What has happened is told before time goes on, so that both sides count from one moment.
+        What has happened is sent before time goes on, so that both sides count from one moment.
         """
         next_ms = self.event_heap.next_ms
         if next_ms is None or (until_ms is not None and next_ms > until_ms):
             return False
         if next_ms > self.event_heap.now_ms:
-            self.tell()
+            self.send()
         return self.event_heap.step()
 
-    def tell(self) -> None:
-        """Tell the sidecar what it was not told yet."""
+    def send(self) -> None:
+        """Send the sidecar what is pending."""
         if len(self.outbox):
-            self.session.tell(self.event_heap.now_ms)
+            self.session.send(self.event_heap.now_ms)
 
     def settle(self) -> None:
         """Tell the sidecar everything, and wait until it is applied."""

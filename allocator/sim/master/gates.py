@@ -92,7 +92,7 @@ def judge(
     ledger : Ledger
     decision : Decision
     sequence : int
-        The batch that the decision answers: handles bound since then have another bearer.
+        The batch that the decision answers: handles bound since then name something else.
     now_ms : int
     quotas : QuotaBook
         Charged with the decisions of the batch before this one; else counted anew.

@@ -25,7 +25,7 @@ class AgentRow:
     Attributes
     ----------
     bound_sequence : int
-        Number of the batch that tells the sidecar of this bearer of the handle.
+        Number of the batch that binds the handle to it.
     capacity, held : list of int, thousandths
         By resource. More may be held than the capacity after the capacity shrank.
     region, zone : str
@@ -59,7 +59,7 @@ class FrameworkRow:
     Attributes
     ----------
     bound_sequence : int
-        Number of the batch that tells the sidecar of this bearer of the handle.
+        Number of the batch that binds the handle to it.
     roles, suppressed : set of int
     allowed : mapping of str to frozenset of str
         For each attribute named here, the values that an agent may have.

@@ -1,7 +1,7 @@
 """Events on their way to the sidecar, in the order in which Mesos causes them.
 
 As in the module, releases and uses of offers wait, as rows of one event, until something else is
-told; then uses are told before releases. Rows of resources are told by kind, and kinds are defined
+sent; then uses are sent before releases. Rows of resources are sent by kind, and kinds are defined
 before they are used.
 """
 
@@ -22,7 +22,7 @@ Row = tuple[int, int, int, Amount]
 
 
 class Outbox:
-    """What the sidecar has not been told yet.
+    """What is pending for the sidecar.
 
     Parameters
     ----------
@@ -50,12 +50,12 @@ class Outbox:
 
     def by_kind(self, amount: Sequence[int]) -> Amount:
         """A row of resources by kind; kinds that are new are defined."""
-        told = self._kinds.by_kind(amount)
+        by_kind = self._kinds.by_kind(amount)
         fresh = self._kinds.kinds[self._defined :]
         if fresh:
             self.add(Define(kinds=dict(enumerate(fresh, self._defined))))
             self._defined = len(self._kinds)
-        return told
+        return by_kind
 
     def sparse(self, amount: Sequence[int]) -> dict[int, int]:
         """A row of resources by kind, without zeros."""
@@ -82,27 +82,27 @@ class Outbox:
 
     def release(self, row: Row, *, refuse_ms: int = -1, used: bool = False) -> None:
         """Queue resources that come back."""
-        told = (*row[:3], self.by_kind(row[3]))
+        by_kind = (*row[:3], self.by_kind(row[3]))
         if self._verdicts:
             self._close()
-        self._releases.append((told, refuse_ms, used))
+        self._releases.append((by_kind, refuse_ms, used))
 
     def transition(self, row: Row) -> None:
         """Queue offered resources that come into use."""
-        told = (*row[:3], self.by_kind(row[3]))
+        by_kind = (*row[:3], self.by_kind(row[3]))
         if self._verdicts:
             self._close()
-        self._transitions.append(told)
+        self._transitions.append(by_kind)
 
     def outcome(self, decision: int, verdict: Verdict) -> None:
         """Queue what became of a decision."""
-        told = self.by_kind(verdict.amount) if verdict.reason == Reason.PARTIAL else ()
+        by_kind = self.by_kind(verdict.amount) if verdict.reason == Reason.PARTIAL else ()
         following = self._first_decision + len(self._verdicts)
         if self._releases or self._transitions or decision != following:
             self._close()
         if not self._verdicts:
             self._first_decision = decision
-        self._verdicts.append((verdict.reason, told))
+        self._verdicts.append((verdict.reason, by_kind))
 
     def drain(self) -> list[Message]:
         """Hand out everything queued, and forget it."""
@@ -127,7 +127,7 @@ class Outbox:
             self._releases = []
         if self._verdicts:
             reasons = np.array([reason for reason, _ in self._verdicts], np.int64)
-            partial = [told for reason, told in self._verdicts if reason == Reason.PARTIAL]
+            partial = [by_kind for reason, by_kind in self._verdicts if reason == Reason.PARTIAL]
             kinds, amounts = columns(partial, self._kinds.usual)
             self._messages.append(Outcomes(self._first_decision, reasons, kinds, amounts))
             self._verdicts = []

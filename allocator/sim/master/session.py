@@ -56,17 +56,17 @@ class Session:
             else:
                 return
 
-    def tell(self, clock_ms: int) -> None:
+    def send(self, clock_ms: int) -> None:
         """Send what is queued, and do not wait; where the session breaks, begin another."""
         batch = self._batch(clock_ms)
         try:
-            self._link.tell(batch)
+            self._link.send(batch)
         except LinkDownError:
             self._begin_again()
 
     def settle(self, clock_ms: int) -> None:
         """Send what is queued, and wait until all is applied."""
-        self.tell(clock_ms)
+        self.send(clock_ms)
         try:
             self._link.settle()
         except LinkDownError:
