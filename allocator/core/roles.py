@@ -40,7 +40,8 @@ class RoleTable:
         self._row: dict[str, int] = {"": ROOT}
         self._weights: dict[str, float] = {}
         self._levels: tuple[int, list[Ints]] = (-1, [])
-        self._order: tuple[int, Ints, Ints] = (-1, self.parent, self.parent)
+        nobody = np.empty(0, np.int64)
+        self._order: tuple[int, Ints, Ints] = (-1, nobody, nobody.copy())
 
     def __len__(self) -> int:
         return len(self._row) - 1
