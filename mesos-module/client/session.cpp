@@ -237,7 +237,7 @@ std::string Session::checkBatch(const wire::DecisionBatch& batch) const
   // What is left of an answer's bound for this part of it.
   DecisionLimits left = limits;
   left.decisionsMax -= partial;
-  const std::string wrong = checkGrants(batch.grants(), left);
+  std::string wrong = checkGrants(batch.grants(), left);
 
   if (!wrong.empty()) {
     return wrong;
