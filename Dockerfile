@@ -12,26 +12,31 @@ COPY allocator allocator
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
  && pip install --no-cache-dir --no-deps /wheels/*.whl \
  && mesos-allocator --help >/dev/null
+# The loops are compiled here, for any x86-64 or arm64: a container starts with them.
+ENV NUMBA_CPU_NAME=generic \
+    NUMBA_CACHE_DIR=/loops
+RUN mesos-allocator warm
 
 FROM python:3.11-slim-bookworm
 LABEL org.opencontainers.image.title="mesos-allocator" \
       org.opencontainers.image.description="Decides, for an Apache Mesos master, who is offered which agent's resources" \
       org.opencontainers.image.licenses="Apache-2.0"
-# Compiled loops are cached where the process may write; the rest of the image it only reads.
 RUN useradd --system --uid 5056 --home-dir /var/lib/mesos-allocator --create-home mesos-allocator
 COPY --from=build /opt/mesos-allocator /opt/mesos-allocator
+# Where another user runs it, or all is read-only, it makes a private copy of these.
+COPY --from=build --chown=mesos-allocator /loops /var/lib/mesos-allocator/loops
 # Prometheus scrapes from outside. gRPC commands the sidecar, so whom to open it to is the operator's
 # choice: MESOS_ALLOCATOR_LISTEN__TARGETS, or listen.targets in the configuration file.
 ENV PATH=/opt/mesos-allocator/bin:$PATH \
     MESOS_ALLOCATOR_HTTP__HOST=0.0.0.0 \
     PYTHONUNBUFFERED=1 \
-    NUMBA_CACHE_DIR=/var/lib/mesos-allocator/numba \
-    MPLCONFIGDIR=/var/lib/mesos-allocator/matplotlib
+    NUMBA_CPU_NAME=generic \
+    NUMBA_CACHE_DIR=/var/lib/mesos-allocator/loops
 USER mesos-allocator
 WORKDIR /var/lib/mesos-allocator
 # gRPC for masters and operators; HTTP for /metrics, /healthz and /readyz.
 EXPOSE 5056 5057
-HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s \
   CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:5057/healthz', timeout=4)"]
 ENTRYPOINT ["mesos-allocator"]
 CMD ["serve"]

@@ -10,6 +10,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # A small master around the C++ client, made by `client`; the tests play it against real sidecars.
 export MESOS_ALLOCATOR_DRIVER ?= $(CURDIR)/.cache/module/address/tests/client_driver
 
+# Compiled loops stay here from run to run; `warm` fills it, and so do tests.
+export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
+
 # The stamp carries the hash of what it was made from, so that a switch of branches is noticed
 # whatever the time stamps of the files say.
 STAMP := $(VENV)/.installed-$(shell cat requirements-dev.lock pyproject.toml | sha256sum | cut -c1-16)
@@ -27,12 +30,17 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: $(STAMP) ## virtual environment in .venv, exactly as locked
+setup: warm ## virtual environment in .venv, exactly as locked, and compiled loops
+
+.PHONY: warm
+warm: $(STAMP)
+	@$(BIN)/mesos-allocator warm
 
 $(STAMP):
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || .ci/debian-packages python3-venv
 	test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/pip install --quiet --require-hashes --requirement requirements-dev.lock
+	@echo 'installing $(shell grep -c '^[a-z]' requirements-dev.lock) packages (a minute or two)'
+	$(BIN)/pip install --require-hashes --requirement requirements-dev.lock
 	$(BIN)/pip install -qq --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.installed-*
 	@touch $@
@@ -61,7 +69,7 @@ types: $(STAMP) ## mypy
 
 # Which tests to run, given in ARGS, are tests in Python: the client stays as it was built before.
 .PHONY: test
-test: $(STAMP) tools $(if $(ARGS),,client) ## every test
+test: warm tools $(if $(ARGS),,client) ## every test
 	pytest --numprocesses auto --dist worksteal $(ARGS)
 
 .PHONY: client
@@ -69,15 +77,15 @@ client: $(STAMP)
 	.ci/client
 
 .PHONY: doctest
-doctest: $(STAMP) ## the examples in docstrings
+doctest: warm ## the examples in docstrings
 	pytest --doctest-modules allocator --ignore allocator/v1 $(ARGS)
 
 .PHONY: papers
-papers: $(STAMP) ## the papers' numbers, one test a claim
+papers: warm ## the papers' numbers, one test a claim
 	pytest --verbose tests/papers $(ARGS)
 
 .PHONY: bench
-bench: $(STAMP) ## tables of what cycles and events cost, under bench-out/
+bench: warm ## tables of what cycles and events cost, under bench-out/
 	mkdir -p bench-out
 	python -m tests.bench.bench_cycle $(ARGS) | tee bench-out/cycle.md
 	python -m tests.bench.bench_events | tee bench-out/events.md
@@ -86,7 +94,7 @@ bench: $(STAMP) ## tables of what cycles and events cost, under bench-out/
 check: lint types test doctest proto-check ## all that continuous integration checks
 
 .PHONY: demo
-demo: $(STAMP) ## an emulated master and a real sidecar, on this machine
+demo: warm ## an emulated master and a real sidecar, on this machine
 	$(BIN)/mesos-allocator demo
 
 # The path below proto/ equals the package's, so the generated imports need no patching.

@@ -134,6 +134,7 @@ def make_snapshot(
         "minimum_rows": np.tile([0, len(more.get("minimum", ()))], (count, 1)),
         "bounds": Bounds.none(count, resources),
         "holder": none,
+        "handle": np.arange(agents),
         "classes": AgentClasses(classes, multiplicity),
     }
     return Snapshot(
@@ -192,7 +193,8 @@ def with_refusals(
         known=snapshot.characterised,
         takes=np.zeros(clients, np.int64),
     )
-    filters = table.show(offerable, np.ones(len(table.rows.stale), np.bool_))
+    touched = np.ones(len(table.rows.stale), np.bool_)
+    filters = table.show(offerable, np.arange(agents), touched)
     covered = filters.covered[:agents, : snapshot.excluded.shape[1]]
     shown = filters._replace(
         head=filters.head[:agents], largest=filters.largest[:agents], covered=covered

@@ -1,8 +1,8 @@
 """What every test shares: Hypothesis profiles, where compiled loops are cached, needed tools."""
 
-import hashlib
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,25 +10,21 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from allocator.server import loop_cache
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def _numba_cache_dir() -> Path:
-    """Name a cache of compiled loops that is valid for the sources as they are now.
-
-    Numba looks only at the file a function stands in. A loop compiled against another file's
-    older function would go on being tested, so any change to any compiled file empties the cache.
-    """
-    digest = hashlib.sha256()
-    for path in sorted((ROOT / "allocator").rglob("*.py")):
-        source = path.read_bytes()
-        if b"numba" in source:
-            digest.update(path.name.encode() + b"\0" + source)
-    return ROOT / ".cache" / "numba" / digest.hexdigest()[:16]
-
-
 # Before anything imports numba, and inherited by the processes that tests start.
-os.environ.setdefault("NUMBA_CACHE_DIR", str(_numba_cache_dir()))
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".cache" / "numba"))
+loop_cache.prepare()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile once before tests run side by side: each of them would compile everything."""
+    if getattr(config.option, "numprocesses", None) and not loop_cache.is_complete():
+        subprocess.run([sys.executable, "-m", "allocator", "warm"], check=True, cwd=ROOT)
+
 
 # A first call compiles, so no example has a deadline; pytest-timeout bounds the test.
 _common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])

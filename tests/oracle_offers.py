@@ -35,12 +35,17 @@ class Supply:
         self.bounded = bool(self.left) or any(self.required)
 
     def chain(self, client: int) -> list[int]:
-        """The bounds that a client is under."""
+        """The bounds of roles that a client is under."""
         result, bound = [], int(self.snapshot.bounds.of_client[client])
         while bound >= 0:
             result.append(bound)
             bound = int(self.snapshot.bounds.above[bound])
         return result
+
+    def bounds_of(self, client: int) -> list[int]:
+        """All bounds that a client is under: those of its roles, and its framework's own."""
+        own = int(self.snapshot.bounds.of_framework[client])
+        return [*self.chain(client), *([own] if own >= 0 else [])]
 
     def ceiling(self, client: int, stage: int) -> list[int]:
         """The most that may be given of what counts against quota."""
@@ -53,7 +58,8 @@ class Supply:
                 surplus = max(self.available[r] - self.required[r], 0)
             owed = max((self.owed[b][r] for b in self.chain(client)), default=0)
             most = surplus + owed if stage == GUARANTEED else surplus
-            result.append(max(0, min([most, *(self.left[b][r] for b in self.chain(client))])))
+            left = [self.left[b][r] for b in self.bounds_of(client)]
+            result.append(max(0, min([most, *left])))
         return result
 
     def may_have(self, special: int, client: int) -> bool:
@@ -115,7 +121,7 @@ class Supply:
             self.available[r] -= amount
             if stage == GUARANTEED:
                 self.required[r] -= min(owed, amount)
-            for bound in self.chain(client):
+            for bound in self.bounds_of(client):
                 self.left[bound][r] -= amount
                 self.owed[bound][r] = max(self.owed[bound][r] - amount, 0)
         return whole

@@ -138,6 +138,9 @@ class Criterion:
     denominator : agent -> one number a resource
     count_denominator : of the column that counts
     additive : the parts are added up
+    priority : client -> what its weight is multiplied by
+    preference : (client, agent) -> how much it likes the agent
+    weight_power : power of all weights
     """
 
     counts_amounts: Callable[[int], bool]
@@ -146,58 +149,100 @@ class Criterion:
     gain: Callable[[int, int, bool], float] = lambda client, tasks, new: 0.0
     count_denominator: float = math.inf
     additive: bool = False
+    priority: Callable[[int], float] = lambda client: 1.0
+    preference: Callable[[int, int], float] = lambda client, agent: 1.0
+    weight_power: float = 1.0
 
 
-def define(cluster: Cluster, name: str, unit: str = "agents") -> Criterion:
-    """Spell out a criterion of the registry."""
+def everybody(_client: int) -> bool:
+    return True
+
+
+def totals(cluster: Cluster) -> list[float]:
+    """The whole cluster's amounts; infinite for what does not count or is not there."""
     s = cluster.snapshot
-    counted = s.counted.tolist()
-    total = [float(t) if c and t else math.inf for t, c in zip(s.total, counted, strict=True)]
+    return [float(t) if c and t else math.inf for t, c in zip(s.total, s.counted, strict=True)]
+
+
+def of_totals(cluster: Cluster, *, additive: bool = False) -> Criterion:
+    """What is held, of the whole cluster."""
+    total = totals(cluster)
+    return Criterion(everybody, lambda agent: total, [0.0] * len(cluster.held), additive=additive)
+
+
+def of_prices(cluster: Cluster) -> Criterion:
+    """What is held, at the prices of the fluid optimum."""
+    price = prices(cluster.snapshot).tolist()
+    at_price = [
+        math.inf if t and not p else (t / p if t else 0.0)
+        for t, p in zip(totals(cluster), price, strict=True)
+    ]
     nothing = [0.0] * len(cluster.held)
-    everybody = lambda client: True  # noqa: E731
-    nobody = lambda client: False  # noqa: E731
-    if name in {"drf", "bf-drf", "asset"} or (name, unit) == ("choosy", "dominant_share"):
-        return Criterion(everybody, lambda agent: total, nothing, additive=name == "asset")
-    if name in {"pf", "ceei"}:
-        price = prices(s).tolist()
-        at_price = [
-            math.inf if t and not p else (t / p if t else 0.0)
-            for t, p in zip(total, price, strict=True)
+    return Criterion(everybody, lambda agent: at_price, nothing, additive=True)
+
+
+def of_agent(cluster: Cluster, against: list[list[int]]) -> Criterion:
+    """What is held, of what the agent has, or has left."""
+    s = cluster.snapshot
+    counted, capacity = s.counted.tolist(), s.capacity.tolist()
+
+    def on_agent(agent: int) -> list[float]:
+        takes_part = [c and n > 0 for c, n in zip(counted, capacity[agent], strict=True)]
+        return [
+            float(n) if yes else math.inf for n, yes in zip(against[agent], takes_part, strict=True)
         ]
-        return Criterion(everybody, lambda agent: at_price, nothing, additive=True)
-    if name in {"ps-dsf", "rps-dsf"}:
-        capacity = s.capacity.tolist()
-        against = capacity if name == "ps-dsf" else cluster.residual
 
-        def on_agent(agent: int) -> list[float]:
-            takes_part = [c and n > 0 for c, n in zip(counted, capacity[agent], strict=True)]
-            return [
-                float(n) if yes else math.inf
-                for n, yes in zip(against[agent], takes_part, strict=True)
-            ]
+    return Criterion(everybody, on_agent, [0.0] * len(cluster.held))
 
-        return Criterion(everybody, on_agent, nothing)
-    tasks = [tasks_held(cluster, client) for client in range(len(nothing))]
-    if name == "tsf":
-        alone = [max(tasks_alone(cluster, client), 1) for client in range(len(nothing))]
-        whole = math.lcm(*(n for n, known in zip(alone, cluster.known, strict=True) if known))
-        return Criterion(
-            counts_amounts=lambda client: not cluster.known[client],
-            denominator=lambda agent: total,
-            count=[t * (whole / n) for t, n in zip(tasks, alone, strict=True)],
-            gain=lambda client, given, new: given * (whole / alone[client]),
-            count_denominator=float(whole),
-        )
-    infinite = [math.inf] * cluster.resources
-    agents = s.agents_held.tolist()
-    by_task = [unit == "tasks" and known for known in cluster.known]
+
+def of_tasks_alone(cluster: Cluster) -> Criterion:
+    """Tasks, of those that would run alone; what is held, where the demand is unknown."""
+    total, clients = totals(cluster), range(len(cluster.held))
+    alone = [max(tasks_alone(cluster, client), 1) for client in clients]
+    whole = math.lcm(*(n for n, known in zip(alone, cluster.known, strict=True) if known))
     return Criterion(
-        counts_amounts=nobody,
+        counts_amounts=lambda client: not cluster.known[client],
+        denominator=lambda agent: total,
+        count=[tasks_held(cluster, client) * (whole / alone[client]) for client in clients],
+        gain=lambda client, given, new: given * (whole / alone[client]),
+        count_denominator=float(whole),
+    )
+
+
+def of_counts(cluster: Cluster, unit: str) -> Criterion:
+    """Agents or tasks, one like the other; or what is held."""
+    if unit == "dominant_share":
+        return of_totals(cluster)
+    infinite = [math.inf] * cluster.resources
+    agents = cluster.snapshot.agents_held.tolist()
+    by_task = [unit == "tasks" and known for known in cluster.known]
+    tasks = [tasks_held(cluster, client) for client in range(len(cluster.held))]
+    return Criterion(
+        counts_amounts=lambda client: False,
         denominator=lambda agent: infinite,
         count=[float(t if b else a) for t, a, b in zip(tasks, agents, by_task, strict=True)],
         gain=lambda client, given, new: float(given if by_task[client] else new),
         count_denominator=1.0,
     )
+
+
+CRITERIA: dict[str, Callable[[Cluster, str], Criterion]] = {
+    "drf": lambda cluster, _: of_totals(cluster),
+    "bf-drf": lambda cluster, _: of_totals(cluster),
+    "asset": lambda cluster, _: of_totals(cluster, additive=True),
+    "pf": lambda cluster, _: of_prices(cluster),
+    "ceei": lambda cluster, _: of_prices(cluster),
+    "ps-dsf": lambda cluster, _: of_agent(cluster, cluster.snapshot.capacity.tolist()),
+    "rps-dsf": lambda cluster, _: of_agent(cluster, cluster.residual),
+    "tsf": lambda cluster, _: of_tasks_alone(cluster),
+    "choosy": of_counts,
+}
+"""Every criterion of the registry, spelled out: of a cluster, and the value of its parameter."""
+
+
+def define(cluster: Cluster, name: str, unit: str = "agents") -> Criterion:
+    """Spell out a criterion of the registry."""
+    return CRITERIA[name](cluster, unit)
 
 
 def tasks_held(cluster: Cluster, client: int) -> float:
@@ -228,9 +273,10 @@ class Filling:
         seed: int,
         unit: str,
         others: tuple[str, ...] = (),
+        changed: Callable[[Criterion], Criterion] = lambda criterion: criterion,
     ) -> None:
         self.cluster = Cluster(snapshot)
-        self.criteria = [define(self.cluster, name, unit)]
+        self.criteria = [changed(define(self.cluster, name, unit))]
         self.criteria += [define(self.cluster, other) for other in others]
         self.selection = selection
         self.random = SplitMix64(seed)
@@ -250,16 +296,20 @@ class Filling:
 
     def score(self, node: int, agent: int) -> float:
         tree = self.cluster.snapshot.tree
-        weight = float(tree.weight[node])
         scheme = int(tree.scheme[tree.parent[node]])
         criterion = self.criteria[scheme]
+        weight, liked = float(tree.weight[node]) ** criterion.weight_power, 1.0
+        if node < self.cluster.leaves:
+            client = int(tree.client[node])
+            weight *= criterion.priority(client)
+            liked = criterion.preference(client, agent)
         measure = [
             *self.cluster.held_at(node, criterion.counts_amounts),
             self.counts[scheme][node],
         ]
         against = [*criterion.denominator(agent), criterion.count_denominator]
         parts = [
-            0.0 if not m else (math.inf if not d else m / (d * weight))
+            0.0 if not m else (math.inf if not d else m / (d * liked * weight))
             for m, d in zip(measure, against, strict=True)
         ]
         if not criterion.additive:
@@ -386,6 +436,10 @@ def fill(
     seed: int = 0,
     unit: str = "agents",
     others: tuple[str, ...] = (),
+    changed: Callable[[Criterion], Criterion] = lambda criterion: criterion,
 ) -> list[Grant]:
-    """Fill slowly: the grants of the policy `name` of the registry, in order."""
-    return Filling(snapshot, name, selection, seed, unit, others).run()
+    """Fill slowly: the grants of the policy `name` of the registry, in order.
+
+    `changed` may give its criterion priorities, preferences, a power of the weights.
+    """
+    return Filling(snapshot, name, selection, seed, unit, others, changed).run()

@@ -106,20 +106,23 @@ def snapshot_specials(draw, agents: int, clients: int, resources: int) -> Specia
 
 @st.composite
 def snapshot_bounds(draw, free: np.ndarray, clients: int) -> Bounds:
-    """Limits and guarantees, mostly none."""
+    """Limits and guarantees of roles, and bounds of frameworks, mostly none."""
     resources = free.shape[1]
     count = draw(st.sampled_from([0, 0, 1, 2, 3]))
-    if not count:
+    own = draw(st.sampled_from([0, 0, 1, 2]))
+    if not count and not own:
         return Bounds.none(clients, resources)
     above = np.array([draw(st.sampled_from([-1, *range(q + 1, count)])) for q in range(count)])
     limits = st.sampled_from([UNBOUNDED, UNBOUNDED, -1000, 0, 1000, 3000, 6000])
     owed = draw(amounts((count, resources), st.sampled_from([0, 0, 1000, 2000, 4000])))
     owed[above >= 0] = 0
+    of_framework = draw(amounts((clients,), st.integers(0, max(own - 1, 0))))
     return Bounds(
         of_client=draw(amounts((clients,), st.integers(-1, count - 1))),
-        above=above,
-        left=draw(amounts((count, resources), limits)),
-        owed=owed,
+        of_framework=count + of_framework if own else np.full(clients, -1),
+        above=np.append(above, np.full(own, -1)).astype(np.int64),
+        left=draw(amounts((count + own, resources), limits)),
+        owed=np.concatenate([owed, np.zeros((own, resources), np.int64)]),
         available=free.sum(axis=0) + draw(amounts((resources,))),
         required=owed.sum(axis=0),
     )

@@ -6,13 +6,18 @@ from typing import Annotated
 import typer
 
 from allocator import __version__
-from allocator.cli import admin, serve
+from allocator.cli import admin, serve, warm
+from allocator.cli.exits import Exit, fail
+from allocator.server import loop_cache
 
 HELP = """Decide who is offered which agent's resources, for an Apache Mesos master.
 
 Exit codes: 0 done, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused by the sidecar,
 78 wrong configuration.
 """
+
+SIMULATOR_ONLY = {"joblib", "matplotlib", "ortools", "scipy"}
+"""What the extra `sim` installs."""
 
 PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -25,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 serve.register(app)
+warm.register(app)
 admin.register(app)
 
 
@@ -58,10 +64,28 @@ def reproduce(context: typer.Context) -> None:
     _run_module("allocator.cli.reproduce", context)
 
 
+@app.command(context_settings=PASS_THROUGH, add_help_option=False)
+def replay(context: typer.Context) -> None:
+    """Compute again what a sidecar answered, from its journal, and compare."""
+    _run_module("allocator.cli.replay", context)
+
+
 def _run_module(name: str, context: typer.Context) -> None:
     """Run the `app` of a module that is imported only now, with arguments of its own."""
-    command = typer.main.get_command(import_module(name).app)
-    command.main(args=context.args, prog_name=context.command_path)
+    if note := loop_cache.prepare():
+        typer.echo(note, err=True)
+    try:
+        command = typer.main.get_command(import_module(name).app)
+        command.main(args=context.args, prog_name=context.command_path)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in SIMULATOR_ONLY:
+            raise
+        fail(
+            Exit.FAILURE,
+            f"{missing} is not installed, which {context.command_path} needs;"
+            " pip install 'mesos-allocator[sim]' brings it",
+        )
 
 
 def main() -> None:

@@ -55,12 +55,29 @@ class Connection:
             ("grpc.max_receive_message_length", RESPONSE_BYTES_MAX),
             ("grpc.enable_http_proxy", 0),
         ]
-        if self.tls_ca is None and self.tls_cert is None:
+        if not (self.tls_ca or self.tls_cert or self.tls_key):
             return grpc.insecure_channel(self.target, options)
+        self._check_tls()
         credentials = grpc.ssl_channel_credentials(
             _read(self.tls_ca), _read(self.tls_key), _read(self.tls_cert)
         )
         return grpc.secure_channel(self.target, credentials, options)
+
+    def _check_tls(self) -> None:
+        """End where TLS cannot be had with these files: gRPC would abort the process."""
+        from allocator.server.tls import find_problem
+
+        if self.target.startswith("unix:"):
+            text = "a Unix socket needs no TLS, and sidecars speak none on theirs"
+            fail(Exit.USAGE, f"{self.target}: {text}; leave --tls-ca, --tls-cert and --tls-key out")
+        files = {"cert": self.tls_cert, "key": self.tls_key, "ca": self.tls_ca}
+        for path in files.values():
+            _read(path)
+        problem = find_problem(*(str(path or "") for path in files.values()))
+        if problem:
+            path = files[problem.part]
+            where = f"--tls-{problem.part}" + (f" {path}" if path else "")
+            fail(Exit.USAGE, f"{where}: {problem.message}".replace("tls_", "--tls-"))
 
     def explain(self, error: "grpc.RpcError") -> NoReturn:
         """Say what went wrong, and end."""

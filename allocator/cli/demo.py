@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from allocator.cli import demo_more
 from allocator.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
-    from allocator.sim.experiments.parallel_runs import Result, Run
+    from allocator.sim.experiments.runs import Result, Run
 
 WORKERS_MAX = 2
 SCENARIOS = ("section-v", "swim", "openb")
@@ -61,6 +62,7 @@ def demo(
             help="A sidecar that runs already (host:port or unix:/path); else one starts."
         ),
     ] = None,
+    force: demo_more.Force = False,
     workers: Workers = WORKERS_MAX,
 ) -> None:
     """Play section V of Kesidis et al. under several policies, and compare them."""
@@ -79,7 +81,8 @@ def demo(
         fail(Exit.FAILURE, str(error))
     typer.echo(f"{trace}: {source}; seed {seed}; {len(runs)} runs")
     begin_s = time.monotonic()
-    results = _play(runs, target, workers)
+    with demo_more.on_sidecar(target, force=force) as started_us:
+        results = _play(runs, target, workers, started_us)
     _keep(out, results, {"trace": trace, "source": source, "seed": seed, "scale": scale})
     print_runs(results)
     typer.echo(f"{time.monotonic() - begin_s:.0f} s; figures and pictures are in {out}/")
@@ -117,13 +120,11 @@ def _runs(
     return catalogue.on_trace(scenario, policies, modes, seed), source
 
 
-def _play(runs: list["Run"], target: str | None, workers: int) -> list["Result"]:
+def _play(runs: list["Run"], target: str | None, workers: int, started_us: int) -> list["Result"]:
     """Play with a progress bar; the results in the order of the runs."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from allocator.sim.experiments.parallel_runs import play_all
-    from allocator.sim.links.base import LinkDownError
-    from allocator.sim.links.sidecar_process import SidecarFailedError
 
     order = {run.name: number for number, run in enumerate(runs)}
     ended = dict.fromkeys(order, 0)
@@ -145,13 +146,11 @@ def _play(runs: list["Run"], target: str | None, workers: int) -> list["Result"]
             ended[name] = max(ended[name], count)
             progress.update(bar, completed=sum(ended.values()), description="playing")
 
-        try:
-            for result in play_all(runs, target=target, workers=workers, watch=watch):
+        playing = play_all(runs, target=target, workers=workers, watch=watch, started_us=started_us)
+        with closing(playing):  # after Ctrl-C at once, not when it happens to be collected
+            for result in playing:
                 watch(result.name, runs[order[result.name]].scenario.jobs)
                 results.append(result)
-        except (LinkDownError, SidecarFailedError) as error:
-            progress.stop()
-            fail(Exit.UNREACHABLE if target else Exit.FAILURE, str(error))
     return sorted(results, key=lambda result: order[result.name])
 
 

@@ -1,11 +1,14 @@
 """`mesos-allocator demo claims` and `demo soak`."""
 
 import json
-import tempfile
-from contextlib import ExitStack
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -16,11 +19,52 @@ if TYPE_CHECKING:
 
 SEEDS_MIN = 2
 
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Take the sidecar of --target from the master that it serves."),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(claims)
     app.command()(soak)
+
+
+@contextmanager
+def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
+    """Play here: on one's own sidecars, or on one that is given back as it was.
+
+    Says in one line why nothing can be played, and ends. SIGTERM ends as Ctrl-C does.
+
+    Yields
+    ------
+    int
+        When our master began to lead, in microseconds.
+    """
+    from allocator.sim.experiments.parallel_runs import WorkerFailedError
+    from allocator.sim.links.base import LinkDownError
+    from allocator.sim.links.borrowed_sidecar import SidecarBusyError, borrowed
+    from allocator.sim.links.sidecar_process import SidecarFailedError
+    from allocator.sim.module_protocol import SessionEndedError
+
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        with borrowed(target, force=force) if target else nullcontext(1) as started_us:
+            yield started_us
+    except LinkDownError as error:
+        fail(Exit.UNREACHABLE if target else Exit.FAILURE, str(error))
+    except SidecarBusyError as error:
+        fail(Exit.REFUSED, str(error))
+    except SessionEndedError as error:
+        fail(Exit.REFUSED, f"the sidecar ended the session: {error}")
+    except (SidecarFailedError, WorkerFailedError) as error:
+        fail(Exit.FAILURE, str(error))
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    """End in order, with the code that a shell gives for a signal."""
+    sys.exit(128 + number)
 
 
 def claims(
@@ -88,27 +132,29 @@ def soak(
             help="A sidecar that runs already (host:port or unix:/path); else one starts."
         ),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Let agents and frameworks do anything that Mesos allows, and compare the books."""
     from allocator.core import PolicySpec
     from allocator.policies import POLICIES
     from allocator.sim.experiments.soak import soak_sidecar
     from allocator.sim.experiments.soak_scenario import Soak
-    from allocator.sim.links.base import LinkDownError
+    from allocator.sim.links.scratch import scratch_directory
     from allocator.sim.links.sidecar_process import SidecarProcess
 
     if policy not in POLICIES:
         fail(Exit.USAGE, f"--policy: {policy!r}; choose from {', '.join(POLICIES)}")
-    with ExitStack() as until_end:
+    with on_sidecar(target, force=force) as started_us, ExitStack() as until_end:
         if target is None:
-            directory = Path(until_end.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
-            settings = {"log.level": "warning"}
-            target = until_end.enter_context(SidecarProcess(directory, settings)).target
-        scenario = Soak(seed, size, duration_ms=seconds * 1000)
-        try:
-            soaked = soak_sidecar(target, scenario, PolicySpec(policy, mode="characterised"))
-        except LinkDownError as error:
-            fail(Exit.UNREACHABLE, str(error))
+            directory = until_end.enter_context(scratch_directory("soak-"))
+            sidecar = SidecarProcess(directory, {"log.level": "warning"})
+            target = until_end.enter_context(sidecar).target
+        soaked = soak_sidecar(
+            target,
+            Soak(seed, size, duration_ms=seconds * 1000),
+            PolicySpec(policy, mode="characterised"),
+            started_us=started_us,
+        )
     record = soaked.played.record
     typer.echo(
         f"{seconds} s with {size} agents and {size} frameworks, seed {seed}: {record.events}"

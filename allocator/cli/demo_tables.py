@@ -8,7 +8,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from allocator.sim.experiments.claims import Verdict
-    from allocator.sim.experiments.parallel_runs import Result
+    from allocator.sim.experiments.runs import Result
 
 WIDTH_IN_FILES = 160
 NAMES = {"cpus": "CPU", "mem": "memory", "gpus": "GPU"}

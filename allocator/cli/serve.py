@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocator.cli.exits import Exit, fail
+from allocator.server import loop_cache
 
 if TYPE_CHECKING:
     from allocator.server.config import Config, Flag
@@ -52,10 +53,11 @@ def serve(
         "--log-level": ("log.level", log_level),
     }
     loaded = _load(config, assignments, short)
+    note = loop_cache.prepare()
 
     from allocator.server.main import run
 
-    raise typer.Exit(run(loaded))
+    raise typer.Exit(run(loaded, note))
 
 
 def check_config(

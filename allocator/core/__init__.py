@@ -1,6 +1,7 @@
 """The allocator itself: deterministic, without I/O.
 
-`Allocator.step` applies one event, `Allocator.allocate` runs one cycle. `DESIGN.md` tells the rest.
+`Allocator.advance` tells the time, `Allocator.step` applies one event, `Allocator.allocate` runs a
+cycle. `DESIGN.md` tells the rest.
 """
 
 from allocator.core.allocator import Allocator
@@ -45,7 +46,8 @@ from allocator.core.events import (
     UpdateAllocation,
     UpdateFramework,
 )
-from allocator.core.policy import Policy, PolicySpec
+from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
+from allocator.core.quota import QuotaUse
 from allocator.core.resources import (
     AMOUNT_MAX,
     MILLI,
@@ -55,15 +57,27 @@ from allocator.core.resources import (
     parse_amount,
     parse_quantities,
 )
-from allocator.core.snapshot import AgentClasses, Filters, Grants, Snapshot, Tree
+from allocator.core.snapshot import (
+    UNBOUNDED,
+    AgentClasses,
+    Bools,
+    Filters,
+    Floats,
+    Grants,
+    Ints,
+    Snapshot,
+    Tree,
+    Words,
+)
 from allocator.core.state import Limits, State
-from allocator.core.warm import warm
+from allocator.core.warm import GiveAll, warm
 
 __all__ = [
     "AMOUNT_MAX",
     "CONSTRAINT_LABEL",
     "DEMAND_LABEL",
     "MILLI",
+    "UNBOUNDED",
     "ActivateAgent",
     "ActivateFramework",
     "AddAgent",
@@ -72,6 +86,7 @@ __all__ = [
     "AgentInfo",
     "Allocator",
     "BeginRecovery",
+    "Bools",
     "Clause",
     "CycleReport",
     "Decisions",
@@ -80,22 +95,27 @@ __all__ = [
     "EventError",
     "Exclude",
     "Filters",
+    "Floats",
     "FrameworkInfo",
+    "GiveAll",
     "Grants",
     "Hold",
     "Holdings",
+    "Ints",
     "InverseOffer",
     "Kind",
     "Limits",
     "Options",
     "Policy",
     "PolicySpec",
+    "QuotaUse",
     "Refuse",
     "Release",
     "RemoveAgent",
     "RemoveFramework",
     "Request",
     "Revive",
+    "ScoringPolicy",
     "SetConstraint",
     "SetDemand",
     "SetPaused",
@@ -114,6 +134,7 @@ __all__ = [
     "UpdateAgent",
     "UpdateAllocation",
     "UpdateFramework",
+    "Words",
     "format_amount",
     "format_quantities",
     "parse_amount",

@@ -5,6 +5,7 @@ and the times that it is told, so that the same journal gives the same decisions
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -15,9 +16,10 @@ from allocator.core.apply.settings import set_policy
 from allocator.core.decisions import Decisions
 from allocator.core.demand import Settings
 from allocator.core.events import EventError
-from allocator.core.policy import Policy, PolicySpec
-from allocator.core.quota import QuotaTree
-from allocator.core.snapshot import Grants, Ints
+from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
+from allocator.core.quota import QuotaUse, quota_use
+from allocator.core.servable import servable
+from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
 from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.core.state import Limits, State
 
@@ -28,7 +30,7 @@ class Allocator:
     Attributes
     ----------
     state : State
-        To read; only `step` and `allocate` change it.
+        To read; only `advance`, `step` and `allocate` change it.
     last_cycle : CycleReport
     cycle : int
         Cycles run so far.
@@ -39,6 +41,9 @@ class Allocator:
         build_policy: Callable[[PolicySpec], Policy],
         settings: Settings,
         limits: Limits | None = None,
+        *,
+        fallback: Policy | None = None,
+        around_cycle: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         """Begin a session.
 
@@ -49,6 +54,11 @@ class Allocator:
         settings : Settings
             What operators set; taken over and changed by later events.
         limits : Limits
+        fallback : Policy
+            Decides where the policy cannot: where it raises, or grants what it must not. None:
+            such a cycle grants nothing.
+        around_cycle : callable
+            Gives a context in which a cycle is run, for hosts that look at the clock.
 
         Raises
         ------
@@ -60,7 +70,8 @@ class Allocator:
         self.cycle = 0
         self._build = build_policy
         self._policy = build_policy(settings.policy)
-        self._fallback: Policy | None = None
+        self._fallback = fallback
+        self._around_cycle = around_cycle
         self._snapshots = SnapshotBuilder()
 
     @property
@@ -103,6 +114,10 @@ class Allocator:
         agents : (n,) int64 or None
             Only these agents; None: all.
         """
+        with self._around_cycle():
+            return self._allocate(now_ms, agents)
+
+    def _allocate(self, now_ms: int, agents: Ints | None) -> Decisions:
         self.advance(now_ms)
         self.cycle += 1
         state = self.state
@@ -121,15 +136,44 @@ class Allocator:
             grants = cycles.run_policy(state, snapshot, self._policy, seed)
         except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
             error = f"{type(problem).__name__}: {problem}"
-            snapshot = self._snapshots.build(state, agents)
-            grants = cycles.run_policy(state, snapshot, self._drf(), seed)
-        if agents is None:
-            state.clients.waited[snapshot.tree.client] += 1
+            grants = Grants.none(len(snapshot.resources))
+            if self._fallback is not None:
+                grants = cycles.run_policy(state, snapshot, self._fallback, seed)
+        served = state.clients.served[snapshot.tree.client]
         decisions = cycles.commit(state, snapshot, grants, self.cycle)
+        if agents is None:
+            rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
+            state.clients.waited[rest[servable(snapshot, rest)]] += 1
         self.last_cycle = cycles.CycleReport(
             candidates, clients, len(grants), len(decisions), error
         )
         return decisions
+
+    def kept(self) -> tuple[int, cycles.CycleReport, State]:
+        """All that later answers depend on, to be kept in a checkpoint."""
+        return self.cycle, self.last_cycle, self.state
+
+    def resume(self, kept: tuple[int, cycles.CycleReport, State]) -> None:
+        """Go on from a checkpoint.
+
+        Raises
+        ------
+        ValueError
+            Where its settings name no policy.
+        """
+        policy = self._build(kept[2].settings.policy)
+        self.cycle, self.last_cycle, self.state = kept
+        self._policy = policy
+        self._snapshots = SnapshotBuilder()
+
+    def look(self) -> Snapshot | None:
+        """Take the snapshot that a cycle would begin with; None where nobody is to be served.
+
+        It changes no decision, but brings up to date what is known of filters.
+        """
+        if not self.state.live_clients().any():
+            return None
+        return self._snapshots.build(self.state, None)
 
     def check(self) -> None:
         """Verify every invariant of the books.
@@ -140,9 +184,28 @@ class Allocator:
         """
         self.state.check()
 
-    def quota_tree(self) -> QuotaTree:
-        """The roles with a quota, to read; what cycles decide by."""
-        return self._snapshots.quota_tree(self.state)
+    def quota_use(self) -> QuotaUse:
+        """Say how far the roles with a quota are; what cycles decide by."""
+        return quota_use(self.state, self._snapshots.quota_tree(self.state))
+
+    def scores(self) -> Floats:
+        """Score every client as a cycle over all agents would at its start.
+
+        Returns
+        -------
+        (C,) float64
+            Comparable among siblings. nan where there is none: the client may not be served now, or
+            the score depends on the agent, or the policy has no scores, or fails.
+        """
+        none = np.full(len(self.state.clients.framework), np.nan)
+        snapshot = self.look()
+        if snapshot is None or not isinstance(self._policy, ScoringPolicy):
+            return none
+        try:
+            scores = self._policy.scores(snapshot)
+        except Exception:  # noqa: BLE001 - no more than a column in a table is lost.
+            return none
+        return scores if scores.shape == none.shape else none
 
     def _holds_back(self) -> bool:
         state = self.state
@@ -150,22 +213,8 @@ class Allocator:
             state.recovery_until = None
         return state.paused or state.recovery_until is not None
 
-    def _drf(self) -> Policy:
-        if self._fallback is None:
-            self._fallback = self._build(PolicySpec("drf"))
-        return self._fallback
-
     def _nothing(self) -> Decisions:
-        none = Grants.none(0)
-        return Decisions(
-            cycle=self.cycle,
-            first_decision=self.state.tentative.next,
-            framework=none.client,
-            role=none.client,
-            agent=none.agent,
-            kind=np.empty(0, np.int64),
-            amount=none.amount,
-        )
+        return Decisions(self.cycle, self.state.tentative.next)
 
 
 def _seed(seed: int, cycle: int) -> int:

@@ -7,10 +7,10 @@ event about ten thousand rows costs about as much as one about a single row.
 import heapq
 from typing import Any, TypeVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core.compiled import loop, part
 from allocator.core.snapshot import Bools, Indices, Ints, Words
 
 _FEWEST = 8
@@ -38,6 +38,31 @@ def _doubled(size: int, wanted: int) -> int:
     while size < wanted:
         size *= 2
     return size
+
+
+def grow_heads(heads: Indices, owners: int) -> Indices:
+    """Make room for the lists of so many owners; new ones are empty."""
+    larger = grow(heads, owners)
+    if len(larger) > len(heads):
+        larger[len(heads) :] = -1
+    return larger
+
+
+def some(table: NDArray[Any]) -> Bools:
+    """Which rows (n,) of a table (n, K) are not all zeros; faster than `any` on few columns."""
+    result = np.zeros(len(table), np.bool_)
+    for column in range(table.shape[1]):
+        result |= table[:, column] != 0
+    return result
+
+
+def read_only(array: NDArray[_Item]) -> NDArray[_Item]:
+    """View an array so that nobody writes it; the array itself where that is so already."""
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def pair(high: Ints | int, low: Ints | int) -> Any:  # noqa: ANN401
@@ -78,7 +103,7 @@ class FreeRows:
         return self._next
 
 
-@numba.njit(cache=True)
+@loop
 def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
     """Find the slot of a key, or the empty one where it would go."""
     mask = len(keys) - 1
@@ -89,7 +114,7 @@ def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
     return slot
 
 
-@numba.njit(cache=True)
+@loop
 def _get_many(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
     found = np.empty(len(wanted), np.int64)
     for i in range(len(wanted)):
@@ -98,7 +123,7 @@ def _get_many(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
     return found
 
 
-@numba.njit(cache=True)
+@loop
 def _put_many(keys: Ints, rows: Ints, new_keys: Ints, new_rows: Ints) -> None:
     for i in range(len(new_keys)):
         slot = _slot(keys, new_keys[i])
@@ -106,7 +131,7 @@ def _put_many(keys: Ints, rows: Ints, new_keys: Ints, new_rows: Ints) -> None:
         rows[slot] = new_rows[i]
 
 
-@numba.njit(cache=True)
+@loop
 def _delete_many(keys: Ints, rows: Ints, gone: Ints) -> None:
     mask = len(keys) - 1
     for i in range(len(gone)):
@@ -158,10 +183,6 @@ class KeyMap:
         _delete_many(self._keys, self._rows, keys)
         self._count -= len(keys)
 
-    def keys(self) -> Ints:
-        """All keys, in no order that means anything."""
-        return self._keys[self._keys >= 0]
-
     def _resize(self) -> None:
         used = self._keys >= 0
         old_keys, old_rows = self._keys[used], self._rows[used]
@@ -171,7 +192,7 @@ class KeyMap:
         _put_many(self._keys, self._rows, old_keys, old_rows)
 
 
-@numba.njit(cache=True)
+@part()
 def push(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
     """Put an item at the head of its owner's doubly linked list."""
     first = head[owner]
@@ -182,7 +203,7 @@ def push(head: Indices, following: Indices, previous: Indices, owner: int, item:
     head[owner] = item
 
 
-@numba.njit(cache=True)
+@part()
 def unlink(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
     """Take an item out of its owner's doubly linked list."""
     before, after = previous[item], following[item]

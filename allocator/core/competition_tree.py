@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from allocator.core.array_structures import read_only
 from allocator.core.roles import ROOT, RoleTable
 from allocator.core.snapshot import Bools, Ints, Tree
+from allocator.core.tree_sums import sum_upwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,9 @@ class Shape:
 
     def tree(self, weight_of_role: np.ndarray, scheme_of_role: Ints, served: Ints) -> Tree:
         """Fill in weights and schemes, and how often the clients (C,) were served."""
-        count = np.zeros(len(self.parent), np.int64)
-        np.add.at(count, self.parent_of_client, served)
         leaves = len(self.client)
-        for node in range(leaves, len(self.parent) - 1):
-            count[self.parent[node]] += count[node]
+        own = served[:, None].astype(np.float64)
+        count = sum_upwards(self.parent, leaves, self.parent_of_client, own)[:, 0].astype(np.int64)
         count[:leaves] = served[self.client]
         return Tree(
             self.client,
@@ -136,4 +136,5 @@ def _link(client: Ints, parent: Ints, role: Ints, below: Ints, parent_of_client:
     np.cumsum(np.bincount(parent[:-1], minlength=len(parent)), out=child_start[1:])
     leaf_of_client = np.full(len(parent_of_client), -1, np.int64)
     leaf_of_client[client] = np.arange(len(client))
-    return Shape(client, parent, child_start, child, role, below, leaf_of_client, parent_of_client)
+    arrays = client, parent, child_start, child, role, below, leaf_of_client, parent_of_client
+    return Shape(*map(read_only, arrays))

@@ -1,13 +1,16 @@
 """One cycle: let the policy decide on a snapshot, check, charge, coalesce."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from allocator.core.decisions import Decisions
+from allocator.core.events import Holdings
 from allocator.core.policy import Policy
-from allocator.core.snapshot import UNBOUNDED, Bools, Grants, Ints, Snapshot
+from allocator.core.snapshot import Bools, Grants, Ints, Snapshot
 from allocator.core.snapshot_builder import reaches
+from allocator.core.sparse_rows import groups_of, rows_of
 from allocator.core.state import State
 
 
@@ -53,7 +56,7 @@ def check_grants(state: State, snapshot: Snapshot, grants: Grants) -> None:
     candidate[snapshot.agents] = True
     if (agent < 0).any() or (agent >= len(candidate)).any() or not candidate[agent].all():
         raise BadGrantError("a grant on an agent that is not to be offered")
-    if state.eligibility.barred(client, agent).any():
+    if state.eligibility.barred(client, snapshot.handle[agent]).any():
         raise BadGrantError("a grant on an agent that is excluded")
     something: Bools = np.asarray(grants.amount.any(axis=1))
     something[grants.special_grant] = True
@@ -93,8 +96,7 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
     bounds = snapshot.bounds
     if not len(bounds.above):
         return
-    scalar = bounds.available < UNBOUNDED
-    counted = grants.amount * scalar
+    counted = grants.amount.copy()
     part = np.flatnonzero(snapshot.specials.bounded[grants.special])
     at = grants.special_grant[part], snapshot.specials.column[grants.special[part]]
     np.add.at(counted, at, grants.special_amount[part])
@@ -104,6 +106,8 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
         inside = bound >= 0
         np.add.at(given, bound[inside], counted[inside])
         bound = np.where(inside, bounds.above[bound], -1)
+    own = bounds.of_framework[grants.client]
+    np.add.at(given, own[own >= 0], counted[own >= 0])
     if (given > np.maximum(bounds.left, 0)).any():
         raise BadGrantError("more granted than a limit allows")
 
@@ -135,24 +139,19 @@ def coalesce(grants: Grants) -> Grants:
 
 def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> Grants:
     """Let a policy decide, and check what it says; whatever it raises is the caller's."""
-    snapshot.free.flags.writeable = False
     grants = policy.allocate(snapshot, seed)
     check_grants(state, snapshot, grants)
     return grants
 
 
-def _by_kind(state: State, snapshot: Snapshot, grants: Grants) -> tuple[Ints, Ints]:
-    """What is granted, by column and by kind: (G, R), (G, K)."""
-    wide = np.zeros((len(grants), len(state.space)), np.int64)
-    plain = snapshot.filters.plain_kind
-    some = np.flatnonzero(plain >= 0)
-    wide[:, plain[some]] = grants.amount[:, some]
+def _by_column(snapshot: Snapshot, grants: Grants) -> Ints:
+    """What is granted of each resource, whatever its kind, (G, R)."""
+    if not len(grants.special):
+        return grants.amount
     columns = grants.amount.copy()
-    specials = snapshot.specials
-    at = grants.special_grant
-    np.add.at(wide, (at, specials.kind[grants.special]), grants.special_amount)
-    np.add.at(columns, (at, specials.column[grants.special]), grants.special_amount)
-    return columns, wide
+    at = grants.special_grant, snapshot.specials.column[grants.special]
+    np.add.at(columns, at, grants.special_amount)
+    return columns
 
 
 def _enough(snapshot: Snapshot, client: Ints, columns: Ints) -> Bools:
@@ -168,23 +167,21 @@ def _enough(snapshot: Snapshot, client: Ints, columns: Ints) -> Bools:
 def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
     """Charge grants to the books as tentative decisions."""
     merged = coalesce(grants)
-    columns, wide = _by_kind(state, snapshot, merged)
-    enough = _enough(snapshot, merged.client, columns)
-    client, agent, wide = merged.client[enough], merged.agent[enough], wide[enough]
-    kind = np.flatnonzero(wide.any(axis=0))
-    amount = wide[:, kind]
+    enough = _enough(snapshot, merged.client, _by_column(snapshot, merged))
+    amounts = rows_of(snapshot, merged).take(np.flatnonzero(enough))
+    order, ends = groups_of(amounts)
+    amounts = amounts.take(order)
+    client = merged.client[enough][order]
+    agent = snapshot.handle[merged.agent[enough][order]]
     first = state.tentative.next
-    now_ms = state.now_ms
-    state.ledger.charge(client, agent, kind, amount, as_offer=True, now_ms=now_ms)
-    state.tentative.append(client, agent, wide)
+    state.ledger.offer(client, agent, amounts, now_ms=state.now_ms)
+    state.tentative.append(client, agent, amounts)
     np.add.at(state.clients.served, client, 1)
     state.clients.waited[client] = 0
-    return Decisions(
-        cycle=cycle,
-        first_decision=first,
-        framework=state.clients.framework[client],
-        role=state.clients.role[client],
-        agent=agent,
-        kind=kind,
-        amount=amount,
-    )
+    framework, role = state.clients.framework[client], state.clients.role[client]
+    groups = []
+    for begin, end in pairwise([0, *ends.tolist()]):
+        kind, amount = amounts.table(begin, end)
+        rows = slice(begin, end)
+        groups.append(Holdings(framework[rows], role[rows], agent[rows], kind, amount))
+    return Decisions(cycle, first, tuple(groups))

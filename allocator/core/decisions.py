@@ -1,11 +1,16 @@
 """What the allocator says: the decisions of one cycle."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
+
+from allocator.core.events import Holdings
 from allocator.core.snapshot import Ints
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Decisions:
     """Offers to make, one row for each (framework, role, agent).
 
@@ -14,19 +19,65 @@ class Decisions:
     cycle : int
         Number of the cycle, from 1; 0 where none was run.
     first_decision : int
-        Row i is decision ``first_decision + i``.
-    framework, role, agent : (N,) int64
-    kind : (K,) int64
-    amount : (N, K) int64, thousandths
+        Row i, counted through the groups in their order, is decision ``first_decision + i``.
+    groups : tuple of Holdings
+        Decisions that name the same kinds stand in one group; none is empty.
     """
 
     cycle: int
     first_decision: int
-    framework: Ints
-    role: Ints
-    agent: Ints
-    kind: Ints
-    amount: Ints
+    groups: tuple[Holdings, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.framework)
+        return sum(len(group.framework) for group in self.groups)
+
+    @cached_property
+    def together(self) -> Holdings:
+        """All groups in one table, for where kinds are few."""
+        return one_table(self.groups)
+
+    @property
+    def framework(self) -> Ints:
+        """Of each decision, (N,)."""
+        return self.together.framework
+
+    @property
+    def role(self) -> Ints:
+        """Of each decision, (N,)."""
+        return self.together.role
+
+    @property
+    def agent(self) -> Ints:
+        """Of each decision, (N,)."""
+        return self.together.agent
+
+    @property
+    def kind(self) -> Ints:
+        """All kinds that some decision names, (K,), ascending."""
+        return self.together.kind
+
+    @property
+    def amount(self) -> Ints:
+        """Of each decision and each of these kinds, (N, K), thousandths."""
+        return self.together.amount
+
+
+def one_table(groups: Iterable[Holdings]) -> Holdings:
+    """Put groups of rows one below the other, over all kinds that occur in any of them."""
+    tables = list(groups)
+    none = np.empty(0, np.int64)
+    kind = np.unique(np.concatenate([none, *(table.kind for table in tables)]))
+    rows = sum(len(table.framework) for table in tables)
+    amount = np.zeros((rows, len(kind)), np.int64)
+    first = 0
+    for table in tables:
+        end = first + len(table.framework)
+        amount[first:end, np.searchsorted(kind, table.kind)] = table.amount
+        first = end
+    return Holdings(
+        framework=np.concatenate([none, *(table.framework for table in tables)]),
+        role=np.concatenate([none, *(table.role for table in tables)]),
+        agent=np.concatenate([none, *(table.agent for table in tables)]),
+        kind=kind,
+        amount=amount,
+    )

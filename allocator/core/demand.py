@@ -37,8 +37,9 @@ class Settings:
         A client that could be served, but was not in so many full cycles, comes first in the next,
         with one grant. 0: never.
     outstanding_max : float
-        No client is offered more while so much of the cluster, in any resource, is offered to its
-        framework and not in use. 1: no bound.
+        So much of the cluster, in any resource, a framework may have on offer and not in use, in
+        all its roles together; then it is offered no more of what is neither reserved nor
+        revocable. 1: no bound.
     limits : dict of role path to amounts by name
         What is granted in a role and below it at most, beside the limits of the master's quotas.
     demands, constraints : dict of (role, framework_name) to rule

@@ -4,148 +4,13 @@ The ledger also keeps the two sums that cycles need, by agent and by client, in 
 a change either happens in all three or in none.
 """
 
-from typing import NamedTuple, cast
-
-import numba
 import numpy as np
 
-from allocator.core.array_structures import KeyMap, grow, pair
+from allocator.core import ledger_loops as loops
+from allocator.core.array_structures import KeyMap, grow, grow_heads, pair
+from allocator.core.ledger_loops import Books
 from allocator.core.snapshot import Bools, Ints
-
-
-class Books(NamedTuple):
-    """The arrays of the ledger, as the compiled loops take them.
-
-    Attributes
-    ----------
-    held, offered : (H, K) int64
-        Of each holding; `offered` is the part that is not in use yet.
-    since_ms : (H,) int64
-        Since when something of the holding has been on offer without a break; means nothing where
-        nothing is.
-    agent, client : (H,) int64
-    agent_held : (A, K) int64
-    client_held, client_offered : (C, K) int64
-    agents_held : (C,) int64
-    touched : (A,) bool
-        Set whenever what is held on the agent changes.
-    """
-
-    held: Ints
-    offered: Ints
-    since_ms: Ints
-    agent: Ints
-    client: Ints
-    agent_held: Ints
-    client_held: Ints
-    client_offered: Ints
-    agents_held: Ints
-    touched: Bools
-
-
-@numba.njit(cache=True)
-def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> None:
-    agent, client = books.agent[row], books.client[row]
-    books.held[row, kind] += held
-    books.agent_held[agent, kind] += held
-    books.touched[agent] = True
-    books.client_held[client, kind] += held
-    books.offered[row, kind] += offered
-    books.client_offered[client, kind] += offered
-
-
-@numba.njit(cache=True)
-def _on_offer(books: Books, row: int) -> bool:
-    for k in range(books.offered.shape[1]):
-        if books.offered[row, k] != 0:
-            return True
-    return False
-
-
-@numba.njit(cache=True)
-def _charge(
-    books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, now_ms: int
-) -> None:
-    for i in range(len(rows)):
-        if as_offer and not _on_offer(books, rows[i]):
-            books.since_ms[rows[i]] = now_ms
-        for k in range(len(kind)):
-            if amount[i, k] != 0:
-                _add_cell(books, rows[i], kind[k], amount[i, k], amount[i, k] if as_offer else 0)
-
-
-@numba.njit(cache=True)
-def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool) -> None:
-    """Release one row: first what was in use where a task ended, else first what was offered."""
-    for k in range(len(kind)):
-        if amount[k] == 0:
-            continue
-        offered = books.offered[row, kind[k]]
-        in_use = books.held[row, kind[k]] - offered
-        back = max(amount[k] - in_use, 0) if used else min(amount[k], offered)
-        _add_cell(books, row, kind[k], -amount[k], -back)
-
-
-@numba.njit(cache=True)
-def _release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
-    """Release row by row; -1, or the first row that releases more than is held, undone to there."""
-    before = np.zeros((len(rows), len(kind)), np.int64)
-    for i in range(len(rows)):
-        row = rows[i]
-        if row < 0:
-            continue
-        fits = True
-        for k in range(len(kind)):
-            before[i, k] = books.offered[row, kind[k]]
-            fits = fits and books.held[row, kind[k]] >= amount[i, k]
-        if not fits:
-            for undone in range(i - 1, -1, -1):
-                row = rows[undone]
-                if row < 0:
-                    continue
-                for k in range(len(kind)):
-                    offered = before[undone, k] - books.offered[row, kind[k]]
-                    _add_cell(books, row, kind[k], amount[undone, k], offered)
-            return i
-        _give_back_row(books, row, kind, amount[i], used[i])
-    return -1
-
-
-@numba.njit(cache=True)
-def _use(books: Books, rows: Ints, kind: Ints, amount: Ints) -> None:
-    for i in range(len(rows)):
-        if rows[i] < 0:
-            continue
-        for k in range(len(kind)):
-            moved = min(amount[i, k], books.offered[rows[i], kind[k]])
-            _add_cell(books, rows[i], kind[k], 0, -moved)
-
-
-@numba.njit(cache=True)
-def _empty(held: Ints, rows: Ints) -> Bools:
-    empty = np.zeros(len(rows), np.bool_)
-    for i in range(len(rows)):
-        row = rows[i]
-        if row < 0:
-            continue
-        empty[i] = True
-        for k in range(held.shape[1]):
-            if held[row, k] != 0:
-                empty[i] = False
-                break
-    return empty
-
-
-@numba.njit(cache=True)
-def _oldest_offer(books: Books, end: int) -> Ints:
-    oldest = np.full(len(books.agents_held), -1, np.int64)
-    for row in range(end):
-        client = books.client[row]
-        if client == 0 or not _on_offer(books, row):
-            continue
-        if oldest[client] < 0 or books.since_ms[row] < oldest[client]:
-            oldest[client] = books.since_ms[row]
-    return oldest
+from allocator.core.sparse_rows import SparseRows
 
 
 class Ledger:
@@ -168,6 +33,9 @@ class Ledger:
             client_offered=np.zeros(narrow, np.int64),
             agents_held=np.zeros(0, np.int64),
             touched=np.zeros(0, np.bool_),
+            of_agent=np.zeros(0, np.int32),
+            next_of_agent=np.zeros(0, np.int32),
+            previous_of_agent=np.zeros(0, np.int32),
         )
 
     def __len__(self) -> int:
@@ -188,6 +56,9 @@ class Ledger:
             client_offered=grow(books.client_offered, clients, width),
             agents_held=grow(books.agents_held, clients),
             touched=grow(books.touched, agents),
+            of_agent=grow_heads(books.of_agent, agents),
+            next_of_agent=grow(books.next_of_agent, 0),
+            previous_of_agent=grow(books.previous_of_agent, 0),
         )
 
     def find(self, client: Ints, agent: Ints) -> Ints:
@@ -204,7 +75,21 @@ class Ledger:
         if len(client):
             rows = self._open(client, agent)
             amount = np.ascontiguousarray(amount)  # one layout: loops are compiled for each
-            _charge(self.books, rows, kind, amount, as_offer, now_ms)
+            loops.charge(self.books, rows, kind, amount, as_offer, now_ms)
+
+    def offer(self, client: Ints, agent: Ints, amounts: SparseRows, *, now_ms: int) -> None:
+        """Book one offer for each client (N,), each on another agent or of another client."""
+        if len(client):
+            rows = self._open(client, agent)  # which may replace the books
+            loops.offer(self.books, rows, amounts, now_ms)
+
+    def withdraw(self, client: Ints, agent: Ints, amounts: SparseRows) -> bool:
+        """Take offers back; False, with nothing changed, where one is not held any more."""
+        rows = self.find(client, agent)
+        done = bool(loops.withdraw(self.books, rows, amounts))
+        if done:
+            self._close(rows)
+        return done
 
     def release(self, client: Ints, agent: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
         """Give amounts (N, K) back; rows with a client or agent below 1 are passed over.
@@ -218,26 +103,28 @@ class Ledger:
         nothing_held = (rows < 0) & (client > 0) & (agent > 0) & amount.any(axis=1)
         if nothing_held.any():
             return int(np.argmax(nothing_held))
-        failed = int(_release(self.books, rows, kind, np.ascontiguousarray(amount), used))
+        failed = int(loops.release(self.books, rows, kind, np.ascontiguousarray(amount), used))
         if failed < 0:
             self._close(rows)
         return failed
 
     def use(self, client: Ints, agent: Ints, kind: Ints, amount: Ints) -> None:
         """Move amounts (N, K) from offered to used, as far as they are offered."""
-        _use(self.books, self.find(client, agent), kind, np.ascontiguousarray(amount))
+        loops.use(self.books, self.find(client, agent), kind, np.ascontiguousarray(amount))
 
     def drop(self, rows: Ints) -> None:
         """Forget holdings altogether."""
         books = self.books
         kind = np.arange(books.held.shape[1])
         # One kind of release for both parts: all that is offered goes, then all that is used.
-        _release(books, rows, kind, books.held[rows], np.zeros(len(rows), np.bool_))
+        loops.release(books, rows, kind, books.held[rows], np.zeros(len(rows), np.bool_))
         self._close(rows)
 
     def rows_of_agent(self, agent: int) -> Ints:
         """Rows of all holdings on an agent, ascending."""
-        return np.flatnonzero(self.books.agent[: self._end] == agent)
+        rows: Ints = loops.rows_of_agent(self.books, agent)
+        rows.sort()
+        return rows
 
     def rows_of_client(self, client: int) -> Ints:
         """Rows of all holdings of a client, ascending."""
@@ -249,11 +136,33 @@ class Ledger:
 
     def oldest_offer_ms(self) -> Ints:
         """Since when each client has had something on offer, (C,); -1 where it has nothing."""
-        return _oldest_offer(self.books, self._end)
+        return loops.oldest_offer(self.books, self._end)
 
-    def holders(self) -> Ints:
-        """Sorted keys ``agent * 2**32 + client`` of all holdings."""
-        return cast("Ints", np.sort(self._rows.keys()))
+    def holders(self, agents: Ints) -> Ints:
+        """Who holds something on some agents (J,): sorted keys ``place there * 2**32 + client``."""
+        keys: Ints = loops.keys_of_agents(self.books, agents)
+        return keys
+
+    def find_offers(
+        self, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
+    ) -> Ints:
+        """Find whom amounts were offered to; of several clients that of the lowest row.
+
+        Parameters
+        ----------
+        role_of_client : (C,) int64
+        role, agent : (N,) int64
+        kind : (K,) int64
+        amount : (N, K) int64, thousandths
+
+        Returns
+        -------
+        (N,) int64
+            Clients; 0 where nobody in the role has so much on offer there.
+        """
+        amount = np.ascontiguousarray(amount)
+        found: Ints = loops.find_offers(self.books, role_of_client, role, agent, kind, amount)
+        return found
 
     def _open(self, client: Ints, agent: Ints) -> Ints:
         """Rows of holdings, made where there is none."""
@@ -268,6 +177,7 @@ class Ledger:
             self.books.agent[fresh] = agent[at]
             self.books.client[fresh] = client[at]
             np.add.at(self.books.agents_held, client[at], 1)
+            loops.enlist(self.books, fresh)
             rows = self._rows.get(keys)
         return rows
 
@@ -285,18 +195,21 @@ class Ledger:
             since_ms=grow(books.since_ms, self._end),
             agent=grow(books.agent, self._end),
             client=grow(books.client, self._end),
+            next_of_agent=grow(books.next_of_agent, self._end),
+            previous_of_agent=grow(books.previous_of_agent, self._end),
         )
         return np.array(taken, np.int64)
 
     def _close(self, rows: Ints) -> None:
         """Free the rows that hold nothing any more."""
         books = self.books
-        emptied = np.unique(rows[_empty(books.held, rows)])
+        emptied = np.unique(rows[loops.emptied(books.held, rows)])
         if not len(emptied):
             return
         agent, client = books.agent[emptied], books.client[emptied]
         self._rows.delete(pair(agent, client))
         np.subtract.at(books.agents_held, client, 1)
+        loops.unlist(books, emptied)
         books.agent[emptied] = 0
         books.client[emptied] = 0
         self._spare.extend(emptied.tolist())
@@ -324,3 +237,8 @@ class Ledger:
             assert (expected == total).all()
         counts = np.bincount(books.client[rows], minlength=len(books.agents_held))
         assert (counts == books.agents_held).all()
+        every = np.arange(len(books.of_agent))
+        listed = [self.rows_of_agent(agent) for agent in every.tolist()]
+        assert all((books.agent[some] == agent).all() for agent, some in enumerate(listed))
+        assert (np.sort(np.concatenate(listed)) == rows).all()
+        assert (self.holders(every) == np.sort(pair(books.agent[rows], books.client[rows]))).all()

@@ -1,9 +1,9 @@
 """The one interface between the core and whatever decides."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from allocator.core.snapshot import Grants, Snapshot
+from allocator.core.snapshot import Floats, Grants, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class PolicySpec:
     Attributes
     ----------
     name : str
-        A name of the registry (`allocator.policies.POLICIES`).
+        What the host's registry has it under.
     selection : str
         How the agent is chosen; empty for the policy's own default.
     mode : str
@@ -52,5 +52,20 @@ class Policy(Protocol):
         Grants
             At most what is free, to clients with a leaf, on candidate agents, where neither an
             exclusion nor a filter bars it; after it nothing more fits.
+        """
+        ...
+
+
+@runtime_checkable
+class ScoringPolicy(Policy, Protocol):
+    """A policy that can say by what it ranks, for people to look at."""
+
+    def scores(self, snapshot: Snapshot) -> Floats:
+        """Score every client as it stands.
+
+        Returns
+        -------
+        (C,) float64
+            Comparable among siblings: the smallest comes first. nan where there is no such number.
         """
         ...

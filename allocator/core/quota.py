@@ -39,6 +39,33 @@ class QuotaTree:
     of_role: Ints
 
 
+@dataclass(frozen=True, slots=True)
+class QuotaUse:
+    """How far the roles with a quota are, Q of them, deepest first.
+
+    Attributes
+    ----------
+    path : list of str, Q long
+    above : (Q,) int64
+        The innermost of these roles that this one is below; -1 where there is none.
+    guarantee, limit, consumed, left : (Q, R) int64, thousandths
+        `UNBOUNDED` where there is no limit.
+    of_role : (n,) int64
+        The innermost of these roles that a role is in; -1 where it is in none.
+    available : (R,) int64, thousandths
+        What is free and counts against quota, on all agents.
+    """
+
+    path: list[str]
+    above: Ints
+    guarantee: Ints
+    limit: Ints
+    consumed: Ints
+    left: Ints
+    of_role: Ints
+    available: Ints
+
+
 def quota_tree(state: State) -> QuotaTree:
     """Find out which quotas each kind and each role is under."""
     space, quotas, limits = state.space, state.quotas, state.settings.limits
@@ -64,12 +91,14 @@ def quota_tree(state: State) -> QuotaTree:
         of_kind=np.array(
             [_innermost(row, kind.reserved_role) if kind else -1 for kind in space.kinds], np.int64
         ),
-        of_role=np.array([_innermost(row, each) for each in state.roles.path], np.int64),
+        of_role=state.roles.inherit(row, -1),
     )
 
 
 def _innermost(row: dict[str, int], path: str) -> int:
     """The deepest of some roles that a path is in, itself included; -1 where there is none."""
+    deepest = max((each.count("/") for each in row), default=0)
+    path = "/".join(path.split("/", deepest + 1)[: deepest + 1])  # none of them is deeper
     while path:
         if path in row:
             return row[path]
@@ -94,6 +123,21 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
     return result
 
 
+def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
+    """Work out how far everybody is, for whoever looks on."""
+    used = consumed(state, tree)
+    return QuotaUse(
+        path=tree.path,
+        above=tree.above,
+        guarantee=tree.guarantee,
+        limit=tree.limit,
+        consumed=used,
+        left=left_of(tree, used),
+        of_role=tree.of_role,
+        available=available(state),
+    )
+
+
 def bounds_of(state: State, tree: QuotaTree) -> Bounds:
     """Work out the bounds of a cycle."""
     bounds = _of_quotas(state, tree)
@@ -108,6 +152,7 @@ def _of_quotas(state: State, tree: QuotaTree) -> Bounds:
     owed = np.maximum(tree.guarantee - used, 0)
     return Bounds(
         of_client=tree.of_role[clients.role],
+        of_framework=np.full(len(clients.framework), -1),
         above=tree.above,
         left=left_of(tree, used),
         owed=owed,
@@ -132,17 +177,19 @@ def available(state: State) -> Ints:
 
 
 def _with_caps(state: State, bounds: Bounds) -> Bounds:
-    """Add a bound for each client: what its framework may have on offer and not in use."""
+    """Add a bound for each framework: what it may have on offer and not in use, in all its roles.
+
+    What it has been offered of anything counts; what is offered in the cycle counts as for quotas.
+    """
     clients, frameworks = state.clients, len(state.frameworks.bound)
     offered = np.zeros((frameworks, len(state.space.names)), np.int64)
     np.add.at(offered, clients.framework, state.offered_by_column())
     most = np.floor(state.total_by_column() * state.settings.outstanding_max).astype(np.int64)
-    left = np.where(state.space.scalar, most - offered[clients.framework], UNBOUNDED)
-    return Bounds(
-        of_client=len(bounds.above) + np.arange(len(clients.framework)),
-        above=np.concatenate([bounds.above, bounds.of_client]),
+    left = np.where(state.space.scalar, most - offered, UNBOUNDED)
+    # A role's bound and a framework's are not one below the other: so a client is under both.
+    return bounds._replace(
+        of_framework=len(bounds.above) + clients.framework,
+        above=np.concatenate([bounds.above, np.full(frameworks, -1)]),
         left=np.concatenate([bounds.left, left]),
         owed=np.concatenate([bounds.owed, np.zeros_like(left)]),
-        available=bounds.available,
-        required=bounds.required,
     )

@@ -22,6 +22,8 @@ class ResourceSpace:
     column_of_kind : (K,) int64
     scalar_kind, bounded_kind, shared_kind : (K,) bool
         What each kind is; zeros where the handle is not bound.
+    rest : list of int
+        Handles of the rest kinds.
     version : int
         Grows whenever a kind is bound.
     """
@@ -31,6 +33,7 @@ class ResourceSpace:
         self._limit = limit
         self._excluded = excluded
         self.kinds: list[Kind | None] = []
+        self.rest: list[int] = []
         self.names: list[str] = []
         self._column: dict[str, int] = {}
         self._not_scalar: set[str] = set()
@@ -75,6 +78,8 @@ class ResourceSpace:
         self.scalar_kind[handle] = kind.scalar
         self.bounded_kind[handle] = kind.bounded
         self.shared_kind[handle] = kind.shared
+        if kind.rest and handle not in self.rest:
+            self.rest.append(handle)
         if not kind.scalar:
             self._not_scalar.add(kind.name)
 
@@ -126,9 +131,13 @@ class ResourceSpace:
 
     @property
     def plain_kind(self) -> Ints:
-        """The kind of each column that can be granted, (R,); -1 where there is none."""
+        """The plain kind of each column, (R,); -1 where there is none.
+
+        Where a name has several (one of ranges and one of sets, say) it is the first, and the
+        others are special kinds that anybody may have.
+        """
         plain = np.full(len(self.names), -1, np.int64)
-        for handle, kind in enumerate(self.kinds):
+        for handle, kind in reversed(list(enumerate(self.kinds))):
             if kind is not None and kind.plain:
                 plain[self._column[kind.name]] = handle
         return plain

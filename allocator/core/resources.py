@@ -1,7 +1,7 @@
 """Kinds of resources, and the columns that policies see.
 
-A *kind* is everything that must be equal for two amounts to be added up. A *column* is a resource
-by name. The books are kept by kind; shares and policies are about columns.
+A *kind* is what decisions need to know of a resource: two amounts that are alike in it add up. A
+*column* is a resource by name. The books are kept by kind; shares and policies are about columns.
 """
 
 from dataclasses import dataclass
@@ -14,45 +14,58 @@ AMOUNT_MAX = 2**53
 """No amount is larger: every sum of a cluster stays exact in a float64, too."""
 
 
+FORMS = ("", "path", "mount", "block", "raw", "volume")
+"""What form of disk a kind may be; the first is no disk, or plain space."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What must be equal for two amounts to be added up.
+    """What decisions need to know of a resource; amounts that are alike in it add up.
 
     Attributes
     ----------
     name : str
     scalar : bool
         False: ranges and sets, kept as counts.
-    reservation : tuple of str
-        The stack of reservations, outermost last, each as text; empty where unreserved.
     reserved_role : str
         Role of the effective reservation; empty where unreserved.
+    depth : int
+        How many reservations are stacked; 0 where unreserved.
     revocable, shared : bool
-    provider, disk : str
-        Empty where there is none.
-    atomic : bool
-        Offered whole or not at all.
+    form : str
+        One of `FORMS`.
+    indivisible : bool
+        Offered whole or not at all: all that is free of the kind on an agent.
+    rest : bool
+        Resources of the name whose kinds are too many to be kept apart. Nobody knows who may have
+        which part of it, so it is offered whole, and what was given is seen afterwards.
     """
 
     name: str
     scalar: bool = True
-    reservation: tuple[str, ...] = ()
     reserved_role: str = ""
+    depth: int = 0
     revocable: bool = False
     shared: bool = False
-    provider: str = ""
-    disk: str = ""
-    atomic: bool = False
+    form: str = ""
+    indivisible: bool = False
+    rest: bool = False
 
     @property
     def plain(self) -> bool:
-        """True for what any framework may be given any part of."""
-        return not (self.reservation or self.revocable or self.shared or self.provider or self.disk)
+        """True for what any framework may be given any part of; one kind of each name is."""
+        special = self.depth or self.revocable or self.shared
+        return not (special or self.form or self.indivisible or self.rest)
 
     @property
     def bounded(self) -> bool:
         """True for what counts against quota when somebody holds it."""
-        return self.scalar and not (self.reservation or self.revocable or self.shared)
+        return self.scalar and not (self.depth or self.revocable or self.shared or self.rest)
+
+    @property
+    def whole(self) -> bool:
+        """True for what is given whole or not at all."""
+        return self.indivisible or self.rest
 
 
 def parse_amount(text: str) -> int:

@@ -6,9 +6,12 @@ import numpy as np
 
 from allocator.core.array_structures import grow
 from allocator.core.events import EventError
-from allocator.core.snapshot import Ints
+from allocator.core.snapshot import Bools, Ints
 
 ROOT = 0
+
+_SHOWN = 80
+"""So many characters of a path that is too deep are shown."""
 
 
 class RoleTable:
@@ -36,14 +39,29 @@ class RoleTable:
         self.version = 0
         self._row: dict[str, int] = {"": ROOT}
         self._weights: dict[str, float] = {}
+        self._levels: tuple[int, list[Ints]] = (-1, [])
+        self._order: tuple[int, Ints, Ints] = (-1, self.parent, self.parent)
 
     def __len__(self) -> int:
         return len(self._row) - 1
 
-    def check_define(self, roles: Mapping[int, str], limit: int, field: str) -> None:
-        """Raise an `EventError` where one of the roles cannot be bound."""
-        coming = set(self._row)
+    def check_define(
+        self, roles: Mapping[int, str], limit: int, depth_max: int, field: str
+    ) -> None:
+        """Raise an `EventError` where one of the roles cannot be bound.
+
+        Parameters
+        ----------
+        roles : dict of handle to path
+        limit : int
+            The largest handle.
+        depth_max : int
+            How many names a path has at most: all that is worked out per level stays cheap.
+        field : str
+        """
+        coming: set[str] = set()
         for handle, path in roles.items():
+            check_depth(path, depth_max, field)
             if not 1 <= handle <= limit:
                 message = f"role {handle} is out of range; handles of roles are 1 to {limit}"
                 raise EventError("limit", field, message)
@@ -51,14 +69,14 @@ class RoleTable:
             if bound and self.path[handle] != path:
                 message = f"role {handle} is bound to {self.path[handle]!r}; take a free handle"
                 raise EventError("handle", field, message)
-            if not bound and path in coming:
+            if not bound and (path in self._row or path in coming):
                 message = f"role {path!r} has a handle already; use that"
                 raise EventError("handle", field, message)
             parent = path.rpartition("/")[0]
             if not path or not all(path.split("/")):
                 message = f"{path!r} is not a role; write it as 'eng' or 'eng/ads'"
                 raise EventError("value", field, message)
-            if parent not in coming:
+            if parent not in self._row and parent not in coming:
                 message = f"role {path!r} comes before its parent; define {parent!r} first"
                 raise EventError("handle", field, message)
             coming.add(path)
@@ -108,6 +126,71 @@ class RoleTable:
 
     def by_depth(self) -> list[Ints]:
         """Bound roles below the root, level by level."""
-        rows = np.flatnonzero(self.bound[: len(self.path)])[1:]
-        depth = self.depth[rows]
-        return [rows[depth == level] for level in range(1, int(depth.max(initial=0)) + 1)]
+        if self._levels[0] != self.version:
+            rows = np.flatnonzero(self.bound[: len(self.path)])[1:]
+            depth = self.depth[rows]
+            ends = np.cumsum(np.bincount(depth, minlength=2)[1:])[:-1]
+            levels = np.split(rows[np.argsort(depth, kind="stable")], ends)
+            self._levels = self.version, levels
+        return self._levels[1]
+
+    def inherit(self, own: Mapping[str, int], nothing: int) -> Ints:
+        """Give every role the number of the innermost of some roles that it is in.
+
+        Parameters
+        ----------
+        own : dict of path to number
+        nothing : int
+            For roles that are in none of them, and rows that are not bound.
+
+        Returns
+        -------
+        (n,) int64
+        """
+        has = np.zeros(len(self.path), np.bool_)
+        number = np.full(len(self.path), nothing)
+        for path, value in own.items():
+            row = self._row.get(path, ROOT)
+            if row != ROOT:
+                has[row], number[row] = True, value
+        for level in self.by_depth():
+            rest = level[~has[level]]
+            number[rest] = number[self.parent[rest]]
+        return number
+
+    def inside(self, path: str) -> Bools:
+        """Which roles are this one or below it, (rows,); none where it is not bound."""
+        enter, leave = self._numbering()
+        top = self._row.get(path)
+        if top is None:
+            return np.zeros(len(self.parent), np.bool_)
+        inside: Bools = (enter >= enter[top]) & (enter < leave[top])
+        return inside
+
+    def _numbering(self) -> tuple[Ints, Ints]:
+        """Number the roles so that those below role r are ``enter[r]`` to ``leave[r] - 1``."""
+        if self._order[0] != self.version:
+            size = np.ones(len(self.parent), np.int64)
+            levels = self.by_depth()
+            for level in reversed(levels):
+                np.add.at(size, self.parent[level], size[level])
+            enter = np.full(len(self.parent), -1)
+            enter[ROOT] = 0
+            for level in levels:
+                children = level[np.argsort(self.parent[level], kind="stable")]
+                parent = self.parent[children]
+                before = np.cumsum(size[children]) - size[children]
+                # How much stands before the first child of the same parent does not count.
+                others = before[np.searchsorted(parent, parent)]
+                enter[children] = enter[parent] + 1 + before - others
+            self._order = self.version, enter, enter + size
+        return self._order[1], self._order[2]
+
+
+def check_depth(path: str, depth_max: int, field: str) -> None:
+    """Raise an `EventError` where a role is too deep."""
+    depth = path.count("/") + 1
+    if depth > depth_max:
+        shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."
+        message = f"{shown!r} has {depth} levels; at most {depth_max}, raise limits.role_depth"
+        raise EventError("limit", field, message)

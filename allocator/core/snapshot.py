@@ -1,12 +1,13 @@
 """What a cycle decides on, and what it decides: arrays only.
 
 A `Snapshot` is taken by the core at the start of a cycle and handed to the policy, which answers
-with `Grants`. Its arrays are the policy's to read.
+with `Grants`. Its arrays are the policy's to read: none of them can be written.
 
 Index spaces
 ------------
 agent
-    row of the agent arrays, 0 to A-1. Row 0 is never an agent. Rows that are not bound hold zeros.
+    row of the snapshot's agent arrays, 0 to A-1: of the agents that this cycle is about, in the
+    order of their handles. Row 0 is never an agent. Rows that are none hold zeros.
 client
     row of the client arrays, 0 to C-1: one framework in one role.
 column
@@ -24,6 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from allocator.core.tree_sums import sum_upwards
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -164,12 +167,14 @@ class Tier(IntEnum):
 
     Plain resources come after those that are reserved. Revocable ones are taken for all of a
     resource or for none of it, for Mesos lets no task mix them; shared volumes are no room.
+    What the rest consists of is not known, so no task is made of it.
     """
 
     RESERVED = 0
     OPEN = 1
     REVOCABLE = 2
     SHARED = 3
+    REST = 4
 
 
 class Bounds(NamedTuple):
@@ -178,7 +183,10 @@ class Bounds(NamedTuple):
     Attributes
     ----------
     of_client : (C,) int64
-        The innermost bound that a client is under; -1 where it is under none.
+        The innermost bound of a role that a client is under; -1 where it is under none.
+    of_framework : (C,) int64
+        Another bound that a client is under, beside those: its framework's own, the same for all
+        its roles; nothing is above it. -1 where there is none.
     above : (Q,) int64
         The bound that this one is under; -1 where there is none.
     left : (Q, R) int64, thousandths
@@ -192,6 +200,7 @@ class Bounds(NamedTuple):
     """
 
     of_client: Ints
+    of_framework: Ints
     above: Ints
     left: Ints
     owed: Ints
@@ -204,6 +213,7 @@ class Bounds(NamedTuple):
         nothing = np.empty((0, columns), np.int64)
         return Bounds(
             of_client=np.full(clients, -1),
+            of_framework=np.full(clients, -1),
             above=np.empty(0, np.int64),
             left=nothing,
             owed=nothing,
@@ -244,6 +254,8 @@ class Snapshot:
         Capacity of the whole cluster.
     agents : (J,) int64
         Candidate agents of this cycle, ascending.
+    handle : (A,) int64
+        The handle of each agent, ascending.
     minimum : (M, R) int64, thousandths
         An offer must reach one of its client's rows in every column.
     minimum_rows : (C, 2) int64
@@ -259,7 +271,8 @@ class Snapshot:
     characterised : (C,) bool
         True: the client is served in whole tasks of its demand. False: with all that is free.
     overdue : (C,) bool
-        Who has waited for an offer too long: it is given one before the others.
+        Who has waited for an offer too long, and could be served now: it is given one before the
+        others.
     excluded : (A, W) uint64
         Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
     filters : Filters
@@ -282,6 +295,7 @@ class Snapshot:
     specials: Specials
     total: Ints
     agents: Ints
+    handle: Ints
     minimum: Ints
     minimum_rows: Ints
     bounds: Bounds
@@ -327,10 +341,7 @@ class Snapshot:
         """
         tree = self.tree
         leaves = len(tree.client)
-        result = np.zeros((len(tree.parent), values.shape[1]))
-        np.add.at(result, self.parent_of_client, values)
-        for node in range(leaves, len(tree.parent) - 1):
-            result[tree.parent[node]] += result[node]
+        result = sum_upwards(tree.parent, leaves, self.parent_of_client, values)
         result[:leaves] = values[tree.client]
         return result
 

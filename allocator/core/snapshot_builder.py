@@ -1,15 +1,18 @@
 """The snapshot of a cycle: what policies see of the books."""
 
 from collections.abc import Callable, Hashable
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
+from allocator.core.array_structures import read_only, some
 from allocator.core.competition_tree import Shape, shape
 from allocator.core.filters.coverage import Offerable
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
+from allocator.core.servable import servable
 from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials
-from allocator.core.special_resources import Reach, reach_of, specials_of
+from allocator.core.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.state import State
 
 FULL_MODE = "characterised"
@@ -34,26 +37,40 @@ class SnapshotBuilder:
             The agents that the host asked a cycle for; None: all.
         """
         space, clients = state.space, state.clients
-        plain = space.plain_kind
-        capacity = self._keep(
-            "capacity",
-            (state.agents.version, len(space), len(space.names)),
-            lambda: space.by_column(state.agents.capacity),
-        )
-        by_kind = state.free
-        free = _plain(by_kind, plain)
-        specials = specials_of(self._reach(state), by_kind)
+        names = len(space.names)
+        plain = self._keep("plain", (space.version, names), lambda: space.plain_kind)
+        reach = self._reach(state)
         minimum, minimum_rows = minimum_of(state)
+        least = minimum if (minimum_rows[:, 0] < minimum_rows[:, 1]).all() else None
+        rows = _ready(state, wanted)
+        by_kind = state.free_on(rows)
+        specials = specials_of(reach, by_kind)
+        free = _plain(by_kind, plain)
+        agents = _candidates(free, specials, least)
+        if rows is None:
+            ready = state.agents.bound & state.agents.active & state.agents.whitelisted
+            agents = agents[ready[agents]]
+        if 0 < 2 * len(agents) < len(free):  # the others are no part of this cycle
+            kept = np.append(0, agents)
+            rows, by_kind = (kept if rows is None else rows[kept]), by_kind[kept]
+            specials = specials_of(reach, by_kind)
+            free = _plain(by_kind, plain)
+            agents = np.arange(1, len(rows))
+        handle = np.arange(len(free)) if rows is None else rows
+        specials = without_refusers(specials, handle, state.filters.rest)
+        capacity = self._capacity(state)
+        excluded = state.eligibility.excluded
         known = _characterised(state)
         tree_shape = self._tree_shape(state)
-        return Snapshot(
+        snapshot = Snapshot(
             resources=tuple(space.names),
-            counted=space.counted,
-            capacity=capacity,
+            counted=self._keep("counted", (space.version, names), lambda: space.counted),
+            capacity=capacity if rows is None else capacity[rows],
             free=free,
             specials=specials,
             total=state.total_by_column(),
-            agents=_candidates(state, free, specials, minimum, minimum_rows, wanted),
+            agents=agents,
+            handle=handle,
             minimum=minimum,
             minimum_rows=minimum_rows,
             bounds=bounds_of(state, self.quota_tree(state)),
@@ -62,14 +79,15 @@ class SnapshotBuilder:
             demand=clients.demand,
             characterised=known,
             overdue=_overdue(state),
-            excluded=state.eligibility.excluded,
-            filters=self._filters(state, free, specials, plain, known),
-            holder=state.ledger.holders(),
+            excluded=excluded if rows is None else excluded[rows],
+            filters=self._filters(state, handle, free, specials, plain, known),
+            holder=state.ledger.holders(handle),
             tree=tree_shape.tree(_weights(state), self._schemes(state), clients.served),
             leaf_of_client=tree_shape.leaf_of_client,
             parent_of_client=tree_shape.parent_of_client,
             classes=self._agent_classes(state, capacity),
         )
+        return _frozen(_without_hopeless(snapshot))
 
     def _keep(self, name: str, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
         """Make something anew only where its key has changed."""
@@ -93,9 +111,15 @@ class SnapshotBuilder:
         number = {path: index + 1 for index, path in enumerate(subtrees)}
 
         def make() -> Ints:
-            return np.array([_innermost(number, path) for path in state.roles.path], np.int64)
+            return state.roles.inherit(number, 0)
 
         return self._keep("schemes", (state.roles.version, tuple(subtrees)), make)
+
+    def _capacity(self, state: State) -> Ints:
+        """The capacity of all agents by column."""
+        space = state.space
+        key = (state.agents.version, len(space), len(space.names), len(state.agents.bound))
+        return self._keep("capacity", key, lambda: space.by_column(state.agents.capacity))
 
     def _agent_classes(self, state: State, capacity: Ints) -> AgentClasses:
         def make() -> AgentClasses:
@@ -116,7 +140,7 @@ class SnapshotBuilder:
 
     @staticmethod
     def _filters(
-        state: State, free: Ints, specials: Specials, plain: Ints, known: Bools
+        state: State, handle: Ints, free: Ints, specials: Specials, plain: Ints, known: Bools
     ) -> Filters:
         """Show the filters; what they cover depends on all that clients could be offered."""
         offerable = Offerable(
@@ -131,7 +155,23 @@ class SnapshotBuilder:
             known=known,
             takes=state.clients.takes,
         )
-        return state.filters.show(offerable, state.ledger.books.touched)
+        return state.filters.show(offerable, handle, state.ledger.books.touched)
+
+
+def _frozen(snapshot: Snapshot) -> Snapshot:
+    """Make every array read-only: many are the books' own."""
+    parts = {each.name: _frozen_part(getattr(snapshot, each.name)) for each in fields(snapshot)}
+    return replace(snapshot, **parts)
+
+
+def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, and what is neither
+    if isinstance(part, np.ndarray):
+        return read_only(part)
+    if isinstance(part, AgentClasses):
+        return AgentClasses(read_only(part.capacity), read_only(part.count))
+    if hasattr(part, "_make"):
+        return part._make(map(_frozen_part, part))
+    return part
 
 
 def _overdue(state: State) -> Bools:
@@ -142,11 +182,14 @@ def _overdue(state: State) -> Bools:
     return state.clients.waited >= patience
 
 
-def _innermost(number: dict[str, int], path: str) -> int:
-    """The number of the deepest of some roles that a path is in; 0 where it is in none."""
-    while path and path not in number:
-        path = path.rpartition("/")[0]
-    return number.get(path, 0)
+def _without_hopeless(snapshot: Snapshot) -> Snapshot:
+    """Let nobody come first whom no agent could serve now: that would cost a stage for nothing."""
+    rows = np.flatnonzero(snapshot.overdue)
+    if not len(rows):
+        return snapshot
+    overdue = np.zeros_like(snapshot.overdue)
+    overdue[rows[servable(snapshot, rows)]] = True
+    return replace(snapshot, overdue=overdue)
 
 
 def _weights(state: State) -> np.ndarray:
@@ -160,8 +203,8 @@ def _plain(free: Ints, plain: Ints) -> Ints:
     if np.array_equal(plain, np.arange(free.shape[1])):
         return free
     columns = np.zeros((len(free), len(plain)), np.int64)
-    some = plain >= 0
-    columns[:, some] = free[:, plain[some]]
+    grantable = plain >= 0
+    columns[:, grantable] = free[:, plain[grantable]]
     return columns
 
 
@@ -184,31 +227,29 @@ def reaches(amount: Ints, minimum: Ints) -> Bools:
     """Which rows of amounts (n, R) are large enough to be offered."""
     enough = np.full(len(amount), not len(minimum))
     for row in minimum:
-        enough |= (amount >= row).all(axis=1)
-    enough &= amount.any(axis=1)
+        enough |= ~some(amount < row)
+    enough &= some(amount)
     return enough
 
 
-def _candidates(
-    state: State,
-    free: Ints,
-    specials: Specials,
-    minimum: Ints,
-    minimum_rows: Ints,
-    wanted: Ints | None,
-) -> Ints:
-    """Agents that may be offered, and have enough for somebody."""
+def _ready(state: State, wanted: Ints | None) -> Ints | None:
+    """Row 0 and the agents that were asked for and may be offered; None: all are asked for.
+
+    Where all are, whoever may not is left out later: that costs less than to gather the others.
+    """
+    if wanted is None:
+        return None
     agents = state.agents
-    ready = agents.bound & agents.active & agents.whitelisted
-    if wanted is not None:
-        asked = np.zeros(len(ready), np.bool_)
-        asked[wanted[(wanted > 0) & (wanted < len(ready))]] = True
-        ready &= asked
-    rows = np.flatnonzero(ready)
-    some = free if not len(specials.row) else free + specials.by_column(free.shape[1])
-    if (minimum_rows[:, 0] == minimum_rows[:, 1]).any():
-        return rows[some[rows].any(axis=1)]
-    return rows[reaches(some[rows], minimum)]
+    rows = np.unique(wanted[(wanted > 0) & (wanted < len(agents.bound))])
+    ready = agents.bound[rows] & agents.active[rows] & agents.whitelisted[rows]
+    return np.append(0, rows[ready])
+
+
+def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
+    """Agents that have enough for somebody: some row of `least`, or anything where it is None."""
+    whole = free if not len(specials.row) else free + specials.by_column(free.shape[1])
+    enough = some(whole) if least is None else reaches(whole, least)
+    return np.flatnonzero(enough)
 
 
 def _characterised(state: State) -> Bools:
@@ -217,6 +258,6 @@ def _characterised(state: State) -> Bools:
     if settings.policy.mode != FULL_MODE:
         return np.zeros(len(clients.framework), np.bool_)
     books = state.ledger.books
-    idle = (books.client_held == books.client_offered).all(axis=1)
+    idle = ~some(books.client_held != books.client_offered)
     probe = idle & (clients.declines >= settings.probe_after)
-    return clients.demand.any(axis=1) & ~probe
+    return some(clients.demand) & ~probe

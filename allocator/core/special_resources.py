@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocator.core.array_structures import pack
+from allocator.core.filters.rest import RestRefusals
 from allocator.core.resources import Kind
-from allocator.core.roles import RoleTable
 from allocator.core.snapshot import Bools, Ints, Specials, Tier, Words
 from allocator.core.state import State
 from allocator.core.tables import REFINED, REVOCABLE, SHARED
@@ -35,13 +35,15 @@ def reach_of(state: State) -> Reach:
     """Say of each special kind who may have it.
 
     What is reserved to the innermost role comes first, and what can be divided before what cannot.
+    The rest is within everybody's reach: only the module knows whose its parts are.
     """
+    plain = frozenset(state.space.plain_kind.tolist())
     chosen = [
         (handle, kind)
         for handle, kind in enumerate(state.space.kinds)
-        if kind is not None and not kind.plain
+        if kind is not None and handle not in plain
     ]
-    chosen.sort(key=lambda each: (_tier(each[1]), -_depth(each[1]), each[1].atomic, each[0]))
+    chosen.sort(key=lambda each: (_tier(each[1]), -_depth(each[1]), each[1].whole, each[0]))
     kinds = [kind for _, kind in chosen]
     words = state.eligibility.excluded.shape[1]
     reach = np.zeros((len(kinds), words), np.uint64)
@@ -56,7 +58,7 @@ def reach_of(state: State) -> Reach:
         column=np.array([state.space.column(kind.name) for kind in kinds], np.int64),
         tier=np.array([_tier(kind) for kind in kinds], np.int64),
         bounded=np.array([kind.bounded for kind in kinds], np.bool_),
-        whole=np.array([kind.atomic for kind in kinds], np.bool_),
+        whole=np.array([kind.whole for kind in kinds], np.bool_),
         reach=reach,
     )
 
@@ -80,12 +82,57 @@ def specials_of(reach: Reach, free: Ints) -> Specials:
     )
 
 
+def without_refusers(specials: Specials, agents: Ints, refusals: RestRefusals) -> Specials:
+    """Keep from the rest of an agent who got nothing of it lately.
+
+    Such an agent gets special rows of its own, which are out of reach of those clients.
+
+    Parameters
+    ----------
+    specials : Specials
+        Of some agents.
+    agents : (J,) int64
+        Rows of these agents in the core's books, ascending.
+    refusals : RestRefusals
+    """
+    row, words = specials.row.copy(), specials.reach.shape[1]
+    rows: list[int] = []
+    reach: list[Words] = []
+    for agent in refusals:
+        place = int(np.searchsorted(agents, agent))
+        if place == len(agents) or agents[place] != agent:
+            continue
+        for entry in range(int(specials.start[place]), int(specials.start[place + 1])):
+            usual = int(row[entry])
+            kept = refusals.clients(agent, int(specials.kind[usual]), int(specials.free[entry]))
+            if kept:
+                row[entry] = len(specials.kind) + len(rows)
+                rows.append(usual)
+                outside = np.zeros(64 * words, np.bool_)
+                outside[kept] = True
+                reach.append(specials.reach[usual] & ~pack(outside, words))
+    if not rows:
+        return specials
+    some = np.array(rows)
+    return specials._replace(
+        row=row,
+        kind=np.append(specials.kind, specials.kind[some]),
+        column=np.append(specials.column, specials.column[some]),
+        tier=np.append(specials.tier, specials.tier[some]),
+        bounded=np.append(specials.bounded, specials.bounded[some]),
+        whole=np.append(specials.whole, specials.whole[some]),
+        reach=np.concatenate([specials.reach, reach]),
+    )
+
+
 def _tier(kind: Kind) -> int:
+    if kind.rest:
+        return Tier.REST
     if kind.shared:
         return Tier.SHARED
     if kind.revocable:
         return Tier.REVOCABLE
-    return Tier.RESERVED if kind.reservation else Tier.OPEN
+    return Tier.RESERVED if kind.depth else Tier.OPEN
 
 
 def _depth(kind: Kind) -> int:
@@ -94,7 +141,7 @@ def _depth(kind: Kind) -> int:
 
 def _needs(kind: Kind) -> int:
     """What a framework has to be capable of, as bits."""
-    return REVOCABLE * kind.revocable + SHARED * kind.shared + REFINED * (len(kind.reservation) > 1)
+    return REVOCABLE * kind.revocable + SHARED * kind.shared + REFINED * (kind.depth > 1)
 
 
 def _takers(state: State, reserved_role: str, needs: int) -> Bools:
@@ -102,16 +149,5 @@ def _takers(state: State, reserved_role: str, needs: int) -> Bools:
     clients = state.clients
     takers: Bools = (clients.takes & needs) == needs
     if reserved_role:
-        takers = takers & _inside(state.roles, reserved_role)[clients.role]
+        takers = takers & state.roles.inside(reserved_role)[clients.role]
     return takers
-
-
-def _inside(roles: RoleTable, path: str) -> Bools:
-    """Which roles (n,) are this one or below it."""
-    inside = np.zeros(len(roles.parent), np.bool_)
-    top = roles.row(path)
-    if top is not None:
-        inside[top] = True
-        for level in roles.by_depth():
-            inside[level] |= inside[roles.parent[level]]
-    return inside

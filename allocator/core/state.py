@@ -1,6 +1,7 @@
 """The whole state of one session: tables, ledger, filters, relation, open decisions."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,19 +22,24 @@ class Limits:
     """How much a session may ask us to keep.
 
     Handles are row numbers, so their limit bounds memory; the relation between clients and agents
-    takes one bit for each pair.
+    takes one bit for each pair. A role's depth bounds what is worked out level by level.
     """
 
     agents: int = 131_072
     frameworks: int = 65_536
     roles: int = 65_536
+    role_depth: int = 64
     clients: int = 131_072
     kinds: int = 512
     filters: int = 20_000_000
 
 
 class State:
-    """Everything that the allocator knows; changed only by `allocator.core.apply`.
+    """Everything that the allocator knows.
+
+    Events change it through `allocator.core.apply`; a cycle changes it in `Allocator.allocate` and
+    `cycle.commit`: the clock, filters that expire, recovery that ends, decisions that are charged,
+    who was served and who waits. Nobody else does.
 
     Attributes
     ----------
@@ -42,6 +48,9 @@ class State:
     recovery_until : (int, int) or None
         While set, nothing is decided until there are so many agents, or until that time.
     """
+
+    # Kept from one question to the next, so whoever only asks changes them, too.
+    DERIVED: ClassVar[tuple[str, ...]] = ("_total", "_total_version")
 
     def __init__(self, settings: Settings, limits: Limits) -> None:
         """Begin empty, with these settings."""
@@ -98,10 +107,17 @@ class State:
 
         What is shared may be, whoever holds it.
         """
-        held = self.ledger.books.agent_held
+        return self.free_on(None)
+
+    def free_on(self, agents: Ints | None) -> Ints:
+        """What may be offered on some agents (J,), or on all of them: (J, K), as in `free`."""
+        held, capacity = self.ledger.books.agent_held, self.agents.capacity
+        if agents is not None:
+            held, capacity = held[agents], capacity[agents]
         if self.space.shared_kind.any():
             held = np.where(self.space.shared_kind, 0, held)
-        return np.maximum(self.agents.capacity - held, 0)
+        free = capacity - held
+        return np.maximum(free, 0, out=free)
 
     def total_by_kind(self) -> Ints:
         """Capacity of the cluster by kind, (K,)."""

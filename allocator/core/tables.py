@@ -134,7 +134,8 @@ class ClientTable:
     served : (C,) int64
         Decisions made for the client so far.
     waited : (C,) int64
-        Full cycles in a row in which it could have been served, and was not.
+        Full cycles since its last offer in which some agent could have served it, quotas aside,
+        and it was offered nothing.
     declines : (C,) int64
         Offers in a row that it gave back whole.
     accepts : (C,) int64

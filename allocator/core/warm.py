@@ -22,6 +22,17 @@ from allocator.core.events import (
 )
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.resources import Kind
+from allocator.core.snapshot import Grants, Snapshot
+
+
+class GiveAll:
+    """Gives each agent to the first client; with it, the core's own loops are compiled alone."""
+
+    def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
+        """Give all that is free and plain."""
+        agents, count = snapshot.agents, len(snapshot.agents)
+        client = np.full(count, snapshot.tree.client[0])
+        return Grants(client, agents, np.zeros(count, np.int64), snapshot.free[agents])
 
 
 def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:

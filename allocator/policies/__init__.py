@@ -1,14 +1,15 @@
 """Who is served next, and where: the policies by name.
 
-A policy is three choices: a criterion (who), a selection (where) and a mode (how much). This is the
-only list of criteria; a new one is a file, a line here and a test of its paper. Mode and hierarchy
-are in the snapshot, made by whoever takes it.
+A policy is whatever answers `allocate(snapshot, seed)`. Those of this package fill progressively:
+a criterion (who), a selection (where) and a mode (how much), of which the mode is in the snapshot.
+This is the only list of them: a new one is a file, a line here, and a row of the tests' tables.
+Users' own are added to it by the hosts, see `Entry` and ``examples/``.
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
-from allocator.core.policy import Policy, PolicySpec
+from allocator.core import Policy, PolicySpec
 from allocator.policies.asset_fairness import asset_fairness
 from allocator.policies.choosy import UNITS, choosy
 from allocator.policies.drf import drf
@@ -23,40 +24,80 @@ from allocator.testing import static_snapshot
 MODES = ("oblivious", "characterised")
 
 
-class Entry(NamedTuple):
+@dataclass(frozen=True)
+class Entry:
     """A line of the registry.
 
     Attributes
+    ----------
+    build : function of a PolicySpec
+        Makes the policy; selection, mode and parameters of the specification are checked before.
+    selections : tuple of str
+        How the agent may be chosen, the default first; empty: the policy chooses by itself.
+    parameters : dict of str to tuple of str
+        What may be set, and to what; the first value is the default.
+    criterion : function of the parameters, or None
+        Makes what ranks clients, where the policy may decide below a single role, too.
+    origin : str
+        Where it comes from; empty: from here.
+    """
+
+    build: Callable[[PolicySpec], Policy]
+    selections: tuple[str, ...] = ()
+    parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    criterion: Callable[..., CriterionFunction] | None = None
+    origin: str = ""
+
+
+def filled_by(
+    criterion: Callable[..., CriterionFunction],
+    selection: str = "random",
+    parameters: Mapping[str, tuple[str, ...]] | None = None,
+) -> Entry:
+    """Enter a policy that fills by a criterion.
+
+    Parameters
     ----------
     criterion : function of the parameters
         Makes the criterion.
     selection : str
         The default.
     parameters : dict of str to tuple of str
-        What may be set, and to what; the first value is the default.
+        As in `Entry`.
     """
 
-    criterion: Callable[..., CriterionFunction]
-    selection: str = "random"
-    parameters: Mapping[str, tuple[str, ...]] = {}
+    def build_filling(spec: PolicySpec) -> Policy:
+        return Filling(
+            criterion(**spec.parameters),
+            spec.selection or selection,
+            others=tuple(_criterion_below(spec, role) for role in sorted(spec.subtrees)),
+        )
+
+    others = tuple(each for each in SELECTIONS if each != selection)
+    return Entry(build_filling, (selection, *others), parameters or {}, criterion)
 
 
-def _fixed(criterion: CriterionFunction) -> Callable[[], CriterionFunction]:
-    """Wrap a criterion that takes no parameters."""
-    return lambda: criterion
+def _fixed(criterion: CriterionFunction, selection: str = "random") -> Entry:
+    """Enter a policy that fills by a criterion without parameters."""
+    return filled_by(lambda: criterion, selection)
 
 
 POLICIES: dict[str, Entry] = {
-    "drf": Entry(_fixed(drf)),
-    "tsf": Entry(_fixed(tsf)),
-    "ps-dsf": Entry(_fixed(ps_dsf)),
-    "rps-dsf": Entry(_fixed(rps_dsf)),
-    "bf-drf": Entry(_fixed(drf), selection="best_fit"),
-    "choosy": Entry(choosy, parameters={"unit": UNITS}),
-    "pf": Entry(_fixed(proportional_fairness)),
-    "ceei": Entry(_fixed(proportional_fairness)),
-    "asset": Entry(_fixed(asset_fairness)),
+    "drf": _fixed(drf),
+    "tsf": _fixed(tsf),
+    "ps-dsf": _fixed(ps_dsf),
+    "rps-dsf": _fixed(rps_dsf),
+    "bf-drf": _fixed(drf, "best_fit"),
+    "choosy": filled_by(choosy, parameters={"unit": UNITS}),
+    "pf": _fixed(proportional_fairness),
+    "ceei": _fixed(proportional_fairness),
+    "asset": _fixed(asset_fairness),
 }
+
+
+def fallback() -> Policy:
+    """Make the policy that decides where another one cannot."""
+    return build(PolicySpec("drf"))
 
 
 def build(spec: PolicySpec) -> Policy:
@@ -76,10 +117,15 @@ def build(spec: PolicySpec) -> Policy:
     entry = POLICIES.get(spec.name)
     if entry is None:
         raise ValueError(f"name: there is no policy {spec.name!r}; {_choose_from(POLICIES)}")
-    if spec.selection and spec.selection not in SELECTIONS:
+    if spec.selection and not entry.selections:
         raise ValueError(
-            f"selection: there is no selection {spec.selection!r}; {_choose_from(SELECTIONS)}, "
-            f"or leave it empty for the default of {spec.name}, {entry.selection}"
+            f"selection: the policy {spec.name} chooses agents by itself; leave it empty"
+        )
+    if spec.selection and spec.selection not in entry.selections:
+        raise ValueError(
+            f"selection: there is no selection {spec.selection!r}; "
+            f"{_choose_from(entry.selections)}, or leave it empty for the default of {spec.name}, "
+            f"{entry.selections[0]}"
         )
     if spec.mode not in MODES:
         raise ValueError(f"mode: there is no mode {spec.mode!r}; {_choose_from(MODES)}")
@@ -98,11 +144,12 @@ def build(spec: PolicySpec) -> Policy:
                 f"parameters.{key}: {value!r} is not possible; "
                 f"{_choose_from(entry.parameters[key])}"
             )
-    return Filling(
-        entry.criterion(**spec.parameters),
-        spec.selection or entry.selection,
-        others=tuple(_criterion_below(spec, role) for role in sorted(spec.subtrees)),
-    )
+    if spec.subtrees and entry.criterion is None:
+        raise ValueError(
+            f"subtrees: the policy {spec.name} decides for all roles; leave them out, or choose "
+            "another policy"
+        )
+    return entry.build(spec)
 
 
 def _criterion_below(spec: PolicySpec, role: str) -> CriterionFunction:
@@ -112,17 +159,18 @@ def _criterion_below(spec: PolicySpec, role: str) -> CriterionFunction:
         raise ValueError(f"subtrees: {role!r} is not a role; write it as 'eng' or 'eng/ads'")
     if spec.flat:
         raise ValueError(f"subtrees: {role!r} has no place in a flat competition; leave flat out")
-    if name not in POLICIES:
-        raise ValueError(f"subtrees.{role}: there is no policy {name!r}; {_choose_from(POLICIES)}")
-    return POLICIES[name].criterion()
+    ranking = {each: entry.criterion for each, entry in POLICIES.items() if entry.criterion}
+    if name not in ranking:
+        raise ValueError(f"subtrees.{role}: there is no policy {name!r}; {_choose_from(ranking)}")
+    return ranking[name]()
 
 
 def _choose_from(names: Mapping[str, object] | tuple[str, ...]) -> str:
     return "choose from " + ", ".join(names)
 
 
-def warm() -> None:
-    """Load the compiled loops, or compile them where they are not cached (half a minute)."""
+def warm(*selections: str) -> None:
+    """Load the compiled loops that selections need, or compile them; without any, all."""
     cluster = static_snapshot(capacity=[[1, 1]], demand=[[1, 1]])
-    for selection in ("random", "joint"):
+    for selection in selections or ("random", "joint"):
         Filling(drf, selection).allocate(cluster, seed=0)

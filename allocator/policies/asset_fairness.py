@@ -9,7 +9,7 @@ References
    Allocation of Multiple Resource Types." NSDI 2011, sec. 4.3.1.
 """
 
-from allocator.core.snapshot import Snapshot
+from allocator.core import Snapshot
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
 
 

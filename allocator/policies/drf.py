@@ -11,7 +11,7 @@ References
    in Heterogeneous Private Clouds." MASCOTS 2018, eq. 3.
 """
 
-from allocator.core.snapshot import Snapshot
+from allocator.core import Snapshot
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
 
 

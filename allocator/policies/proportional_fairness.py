@@ -12,7 +12,7 @@ References
 
 import numpy as np
 
-from allocator.core.snapshot import Floats, Snapshot
+from allocator.core import Floats, Snapshot
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
 
 _DIGITS = 9  # of a price: what the solver promises, so that equal prices are equal

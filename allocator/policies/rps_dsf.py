@@ -11,7 +11,7 @@ References
 
 import numpy as np
 
-from allocator.core.snapshot import Snapshot
+from allocator.core import Snapshot
 from allocator.policies.filling import Criterion, of_amounts
 
 

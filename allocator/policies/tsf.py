@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from allocator.core.snapshot import Floats, Snapshot
+from allocator.core import Floats, Snapshot
 from allocator.policies.filling import Criterion, characterised, cluster_total, mixed
 
 _EXACT = 2**40  # a common denominator below this keeps counts of tasks exact in float64

@@ -10,13 +10,11 @@ import grpc
 import numpy as np
 
 from allocator import __version__
-from allocator.core import EventError, SetPolicy
-from allocator.core.snapshot import Floats
+from allocator.core import EventError, Floats, SetPolicy
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.server import dump, report
 from allocator.server.config.checks import suggestion
 from allocator.server.core_loop import CoreLoop
-from allocator.server.scores import scores
 from allocator.server.shares import write_clients, write_roles
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
@@ -56,8 +54,9 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
 
         def read() -> tuple[report.Report, Floats]:
             allocator = self._loop.allocator
+            self._loop.look()
             rows = np.flatnonzero(allocator.state.clients.framework)
-            return report.read(allocator), scores(allocator)[rows]
+            return report.read(allocator), allocator.scores()[rows]
 
         state, score = self._ask(context, read)
         if request.role and request.role not in state.roles.path:

@@ -18,10 +18,10 @@ from uuid import uuid4
 import structlog
 
 from allocator import __version__
-from allocator.core import Allocator, Decisions, Policy, PolicySpec, Settings
-from allocator.core.snapshot import Ints
+from allocator.core import Allocator, Policy, PolicySpec, SetPolicy, Settings
+from allocator.core.checkpoint import Detached
 from allocator.server.config import Config
-from allocator.server.journal import Journal
+from allocator.server.journal import Head, Journal
 from allocator.server.latency_histogram import Durations
 from allocator.server.session_stream import SessionStream
 from allocator.v1 import journal_pb2
@@ -35,8 +35,11 @@ from allocator.wire import (
     State,
     WireError,
 )
+from allocator.wire.checkpoint import head
 from allocator.wire.journal import (
+    answered_record,
     closed_record,
+    looked_record,
     opened_record,
     operator_record,
     request_record,
@@ -72,20 +75,6 @@ class SessionInfo:
     clock_ms: int
 
 
-class TimedAllocator(Allocator):
-    """An allocator that tells how long its cycles took."""
-
-    cycle_times: Durations
-
-    def allocate(self, now_ms: int, agents: Ints | None = None) -> Decisions:
-        """Run a cycle."""
-        begun_s = time.perf_counter()
-        try:
-            return super().allocate(now_ms, agents)
-        finally:
-            self.cycle_times.observe(time.perf_counter() - begun_s)
-
-
 class CoreLoop:
     """The core's thread, and the queue before it.
 
@@ -102,6 +91,8 @@ class CoreLoop:
         config: Config,
         *,
         build_policy: Callable[[PolicySpec], Policy],
+        fallback: Policy | None = None,
+        before_policy: Callable[[], None] = lambda: None,
         sidecar_id: str | None = None,
     ) -> None:
         """Set up the core; nothing runs yet.
@@ -111,6 +102,10 @@ class CoreLoop:
         config : Config
         build_policy : callable
             Makes a policy of its specification.
+        fallback : Policy
+            Decides where the policy cannot.
+        before_policy : callable
+            Called before a policy is made that an operator sets.
         sidecar_id : str
             Random by default.
         """
@@ -118,20 +113,24 @@ class CoreLoop:
         self.started_s = time.monotonic()
         self.cycle_times = Durations()
         self._build_policy = build_policy
+        self._fallback = fallback
+        self._before_policy = before_policy
         self._limits = config.limits.core()
         welcome = pb.Welcome(
             protocol_version=PROTOCOL_VERSION,
             sidecar_version=__version__,
             sidecar_id=self.sidecar_id,
             message_bytes_max=config.limits.message_bytes_max,
+            kinds_max=self._limits.kinds,
         )
         self._sidecar = Sidecar(self._new_allocator, config.settings(), welcome)
         self._ports: dict[int, SessionStream] = {}
-        self._policy_errors = 0
+        self._mended_told: dict[int, int] = {}
+        self._policy_error = ""
         self._draining = False
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
-        self._journal = self._new_journal(config) if config.journal.path else None
+        self._journal = self._new_journal(config, welcome) if config.journal.path else None
 
     # The core's thread only: read these inside `call`.
 
@@ -223,25 +222,41 @@ class CoreLoop:
                 _log.exception("a command of the core failed")
 
     def _new_allocator(self, settings: Settings) -> Allocator:
-        allocator = TimedAllocator(self._build_policy, settings, self._limits)
-        allocator.cycle_times = self.cycle_times
-        return allocator
+        return Allocator(
+            self._build_policy,
+            settings,
+            self._limits,
+            fallback=self._fallback,
+            around_cycle=self.cycle_times.observing,
+        )
 
-    def _new_journal(self, config: Config) -> Journal:
-        def start() -> journal_pb2.JournalRecord:
-            return start_record(
+    def _new_journal(self, config: Config, welcome: pb.Welcome) -> Journal:
+        def begin(file: int, records_before: int) -> Head:
+            start = start_record(
                 self._sidecar.allocator.settings,
                 self._limits,
-                sidecar_version=__version__,
-                sidecar_id=self.sidecar_id,
+                welcome,
                 sessions_before=self._sidecar.sessions_begun,
+                file=file,
+                records_before=records_before,
             )
+            kept = Detached(self._sidecar.kept())
+            return Head(kept.nbytes, head(start, kept))
 
-        return Journal(Path(config.journal.path), config.journal.bytes_max, start)
+        section = config.journal
+        return Journal(Path(section.path), section.bytes_max, begin, files=section.files)
 
     def _record(self, make: Callable[..., journal_pb2.JournalRecord], *what: object) -> None:
         if self._journal:
             self._journal.write(make(*what))
+
+    def _record_answers(self, answers: list[Answer]) -> None:
+        if self._journal and self._journal.on and answers:
+            self._journal.write(answered_record(answers))
+
+    def look(self) -> None:
+        """Note that somebody is about to ask for scores; on the core's thread."""
+        self._record(looked_record)
 
     def _open(self, port: SessionStream) -> None:
         next_number = self._sidecar.sessions_begun + 1
@@ -269,16 +284,21 @@ class CoreLoop:
         try:
             if port.number in self._sidecar.sessions:
                 self._record(request_record, port.number, data)
-                self._deliver(self._sidecar.receive(port.number, data))
+                answers = self._sidecar.receive(port.number, data)
+                self._deliver(answers)
+                self._record_answers(answers)
                 self._tell_of_policy()
+                self._tell_of_mended(port.number)
         finally:
             port.message_done()
 
     def _close(self, port: SessionStream, error: WireError | None) -> None:
         if port.number in self._sidecar.sessions:
-            code = error.code if error else pb.ERROR_CODE_UNSPECIFIED
-            self._record(closed_record, port.number, code)
-            self._deliver(self._sidecar.close(port.number, error))
+            self._record(closed_record, port.number, error)
+            answers = self._sidecar.close(port.number, error)
+            self._deliver(answers)
+            self._record_answers(answers)
+        self._mended_told.pop(port.number, None)
         if self._ports.pop(port.number, None):
             _log.info("session closed", session=port.number)
         port.end(GRACE_S)
@@ -305,12 +325,23 @@ class CoreLoop:
 
     def _tell_of_policy(self) -> None:
         counts = self._sidecar.counts
-        if counts.policy_errors != self._policy_errors:
-            self._policy_errors = counts.policy_errors
-            _log.error("the policy failed; DRF decided", error=counts.policy_error)
+        if counts.policy_error != self._policy_error:  # each kind once, not in every cycle
+            self._policy_error = counts.policy_error
+            _log.error("the policy failed; the fallback decided", error=counts.policy_error)
+
+    def _tell_of_mended(self, number: int) -> None:
+        """Log each field of which something was put right, once in a session."""
+        session = self._sidecar.sessions.get(number)
+        told = self._mended_told.get(number, 0)
+        if session and len(session.mended) > told:
+            for field, text in list(session.mended.items())[told:]:
+                _log.warning("a value was mended", session=number, field=field, message=text)
+            self._mended_told[number] = len(session.mended)
 
     def _operate(self, event: OperatorEvent) -> None:
         self._record(operator_record, event)
+        if isinstance(event, SetPolicy):
+            self._before_policy()
         self._sidecar.operate(event)
 
     def _drain(self) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from allocator.core import AgentInfo, Kind, Settings
-from allocator.core.snapshot import Bools, Ints
+from allocator.core import AgentInfo, Bools, Ints, Kind, Settings
 from allocator.server import report
 from allocator.server.core_loop import CoreLoop, SessionInfo
 

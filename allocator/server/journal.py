@@ -1,48 +1,110 @@
-"""The journal on disk. Allocation never waits for it, and goes on without it."""
+"""The journal on disk. Allocation never waits for it for long, and goes on without it."""
 
 import os
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import structlog
 
 from allocator.v1 import journal_pb2
 from allocator.wire.journal import HEADER, frame
 
+RETRY_S = 60.0
+"""A journal that could not be written is begun again after this time."""
+
+_SMALL = 1 << 20
+"""A checkpoint with arrays of fewer bytes is written at once, not by a thread of its own."""
+
+_COPY = 1 << 20
+"""Bytes that are copied from one file to the next at a time."""
+
 _log = structlog.get_logger()
 
 
-class Journal:
-    """Records in a file of bounded size; the file before it is kept as ``<path>.1``.
+class Head(NamedTuple):
+    """How a file begins.
 
-    A journal that cannot be written is off until the next session begins: only from there on it
-    could be replayed.
+    Attributes
+    ----------
+    nbytes : int
+        Size of the arrays in the checkpoint.
+    records : iterator of JournalRecord
+        Made as they are asked for; by any thread.
+    """
+
+    nbytes: int
+    records: Iterator[journal_pb2.JournalRecord]
+
+
+MakeHead: TypeAlias = Callable[[int, int], Head]
+"""Copies what the core knows now, given the file's number and the records before it."""
+
+
+class _New(NamedTuple):
+    """A file that is being begun while the one before is still written.
+
+    Attributes
+    ----------
+    fd : int
+    since : int
+        Where in the file before the first record stands that belongs into this one.
+    errors : int
+        How often the journal had failed by then.
+    """
+
+    fd: int
+    since: int
+    errors: int
+
+
+class Journal:
+    """Records in files of bounded size; those before are kept as ``<path>.1`` and so on.
+
+    A file begins with a checkpoint. While that is written, as ``<path>.new``, records go on into
+    the file before; then they are copied behind the checkpoint, and cut off there. So at any moment
+    every record is in a file, and none has to be kept in memory. A journal that could not be
+    written has no file before: then a file without a name takes its place.
 
     Attributes
     ----------
     errors : int
-        Times that it could not be written.
+        Times that it could not be written; it is then off for `RETRY_S`.
     """
 
-    def __init__(
-        self, path: Path, bytes_max: int, start: Callable[[], journal_pb2.JournalRecord]
-    ) -> None:
+    def __init__(self, path: Path, bytes_max: int, head: MakeHead, *, files: int = 2) -> None:
         """Begin a file.
 
         Parameters
         ----------
         path : Path
         bytes_max : int
-            A file that reached this size is followed by a new one.
-        start : callable
-            Makes the first record of a file.
+            A file that reached this size, and twice that of its checkpoint, is followed by another.
+        head : callable
+            Says how a file begins; called where `write` is.
+        files : int
+            How many files are kept.
         """
         self.errors = 0
         self._path = path
+        self._new_path = Path(f"{path}.new")
         self._bytes_max = bytes_max
-        self._start = start
+        self._files = files
+        self._head = head
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closing = False
         self._file: int | None = None
+        self._number = 0
+        self._records = 0
         self._size = 0
+        self._head_size = 0
+        self._off_since_s = 0.0
+        self._save_new()
         self._begin()
 
     @property
@@ -52,48 +114,140 @@ class Journal:
 
     def write(self, record: journal_pb2.JournalRecord) -> None:
         """Keep a record."""
-        if not self.on and record.HasField("opened"):
-            self._begin()
-        if not self.on:
-            return
         data = frame(record)
-        if self._size > len(HEADER) and self._size + len(data) > self._bytes_max:
+        # What was answered stands in the same file as what it answers.
+        if not record.HasField("answered") and (self._is_due() or self._is_full(len(data))):
             self._begin()
-        self._append(data)
+        with self._lock:
+            self._append(data)
+            self._records += 1
 
     def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        """Close the file; one that was being begun is given up."""
+        self._closing = True
+        if self._thread is not None:
+            self._thread.join()
+        with self._lock:
+            self._close()
 
-    def _begin(self) -> None:
-        """Keep the present file as the one before, and begin another."""
-        self.close()
+    def _is_due(self) -> bool:
+        return not self.on and time.monotonic() - self._off_since_s >= RETRY_S
+
+    def _is_full(self, more: int) -> bool:
+        begun = self._thread is not None and self._thread.is_alive()
+        full = self._size + more > max(self._bytes_max, 2 * self._head_size)
+        return self.on and full and not begun and self._size > self._head_size
+
+    # Beginning a file.
+
+    def _save_new(self) -> None:
+        """Put away what a process left that was killed while it began a file."""
         try:
             if self._path.exists():
-                self._path.replace(f"{self._path}.1")
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            self._file = os.open(self._path, flags, 0o600)
+                self._new_path.unlink(missing_ok=True)
+            elif self._new_path.exists():
+                self._new_path.replace(self._path)
         except OSError as error:
             self._fail(error)
-            return
-        self._size = 0
-        self._append(HEADER + frame(self._start()))
+
+    def _begin(self) -> None:
+        new: _New | None = None
+        try:
+            head = self._head(self._number + 1, self._records)
+            if self._file is None:
+                self._file = self._open(Path(f"{self._path}.spool"))
+                Path(f"{self._path}.spool").unlink()
+            new = _New(self._open(self._new_path), self._size, self.errors)
+            if head.nbytes < _SMALL:
+                self._write_new(new, head)
+            else:
+                work = partial(self._write_new, new, head)
+                self._thread = threading.Thread(target=work, name="journal", daemon=True)
+                self._thread.start()
+        except Exception as error:  # noqa: BLE001 - whatever it is, allocation goes on.
+            self._give_up(new)
+            self._fail(error)
+
+    @staticmethod
+    def _open(path: Path) -> int:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+
+    def _write_new(self, new: _New, head: Head) -> None:
+        """Write how the new file begins, and what was recorded meanwhile; then go on in it."""
+        try:
+            size = _write_all(new.fd, HEADER)
+            for record in head.records:
+                if self._closing:
+                    self._give_up(new)
+                    return
+                size += _write_all(new.fd, frame(record))
+            at = new.since
+            while self._file != new.fd:
+                with self._lock:
+                    at = self._catch_up(new, at, size)
+        except Exception as error:  # noqa: BLE001 - a thread has nobody to tell.
+            self._give_up(new)
+            with self._lock:
+                self._fail(error)
+
+    def _catch_up(self, new: _New, at: int, head_size: int) -> int:
+        """Copy some of what came meanwhile; where nothing is left, go on in the new file."""
+        if self._file is None or self.errors != new.errors:
+            raise OSError("the file before could not be written to its end")
+        data = os.pread(self._file, min(_COPY, self._size - at), at)
+        at += _write_all(new.fd, data)
+        if at == self._size:
+            self._go_on_in(new, self._file, head_size)
+        return at
+
+    def _go_on_in(self, new: _New, before: int, head_size: int) -> None:
+        self._shift()
+        self._new_path.replace(self._path)
+        os.ftruncate(before, new.since)
+        os.close(before)
+        self._file = new.fd
+        self._number += 1
+        self._size += head_size - new.since
+        self._head_size = head_size
+
+    def _shift(self) -> None:
+        """Keep the present file as the one before, and so on."""
+        names = [self._path, *(Path(f"{self._path}.{n}") for n in range(1, self._files))]
+        for older, newer in zip(reversed(names), reversed(names[:-1]), strict=False):
+            if newer.exists():
+                newer.replace(older)
+
+    def _give_up(self, new: _New | None) -> None:
+        with suppress(OSError):
+            if new is not None:
+                os.close(new.fd)
+            self._new_path.unlink(missing_ok=True)
+
+    # Writing.
 
     def _append(self, data: bytes) -> None:
         if self._file is None:
             return
         try:
-            written = os.write(self._file, data)
+            self._size += _write_all(self._file, data)
         except OSError as error:
             self._fail(error)
-            return
-        self._size += written
-        if written < len(data):
-            self._fail(OSError(f"only {written} of {len(data)} bytes were written"))
 
-    def _fail(self, error: OSError) -> None:
+    def _close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+            self._size = 0
+
+    def _fail(self, error: Exception) -> None:
         self.errors += 1
-        self.close()
-        _log.error("journal off", path=str(self._path), error=str(error))
+        self._close()
+        self._off_since_s = time.monotonic()
+        _log.error("journal off", path=str(self._path), error=str(error), retry_s=RETRY_S)
+
+
+def _write_all(file: int, data: bytes) -> int:
+    written = os.write(file, data)
+    if written < len(data):
+        raise OSError(f"only {written} of {len(data)} bytes were written")
+    return written

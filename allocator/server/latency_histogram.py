@@ -1,8 +1,11 @@
 """How long things took: a histogram for metrics, the latest values for percentiles."""
 
 import math
+import time
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds of the buckets."""
@@ -38,6 +41,15 @@ class Durations:
         self.total_s += duration_s
         self.count += 1
         self._recent_s.append(duration_s)
+
+    @contextmanager
+    def observing(self) -> Iterator[None]:
+        """Count how long what is done inside takes."""
+        begun_s = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.observe(time.perf_counter() - begun_s)
 
     def percentile(self, quantile: float) -> float:
         """A quantile of the latest durations in seconds, by nearest rank; nan before the first.

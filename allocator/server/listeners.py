@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grpc
 
-from allocator.server.config.sections import ListenSection
+from allocator.server.config.sections import Config, ListenSection
 
 UNIX = "unix:"
 CONNECT_S = 1.0
@@ -18,6 +18,50 @@ CONNECT_S = 1.0
 
 class ListenError(OSError):
     """An address that cannot be listened on: which, why, and what to do."""
+
+
+def claim_addresses(config: Config) -> None:
+    """Find out whether every address can be listened on, before anything slow begins.
+
+    Nothing stays open: whoever takes an address between this and `listen` is noticed then.
+
+    Raises
+    ------
+    ListenError
+        Which address, why, and what to do.
+    """
+    for target in config.listen.targets:
+        if target.startswith(UNIX):
+            path = Path(target.removeprefix(UNIX))
+            _check_directory(path)
+            _remove_stale(path)
+        else:
+            host, _, port = target.rpartition(":")
+            _claim(host.strip("[]"), int(port), target, "listen.targets")
+    _claim(config.http.host, config.http.port, f"{config.http.host}:{config.http.port}", "http")
+
+
+def _claim(host: str, port: int, target: str, option: str) -> None:
+    """Bind a port and let it go; port 0 is any free one."""
+    if port == 0:
+        return
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        message = f"{target} cannot be listened on: {error.strerror}; set {option} to another"
+        raise ListenError(message) from None
+    for family, kind, protocol, _, address in found:
+        try:
+            with socket.socket(family, kind, protocol) as probe:
+                # As gRPC does it: a port is free again as soon as nobody listens any more.
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+        except OSError as error:
+            if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL) and len(found) > 1:
+                continue  # A name of several addresses, of which this machine has some.
+            why = os.strerror(error.errno or 0)
+            message = f"{target} cannot be listened on: {why}; is it taken? set {option} to another"
+            raise ListenError(message) from None
 
 
 def listen(server: grpc.Server, section: ListenSection) -> list[str]:

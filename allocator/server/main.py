@@ -15,13 +15,14 @@ import structlog
 from grpc_reflection.v1alpha import reflection
 
 from allocator import policies
-from allocator.core import warm
 from allocator.server import logs
 from allocator.server.admin import AdminServicer
+from allocator.server.compilation import Compilation
 from allocator.server.config import Config
 from allocator.server.core_loop import GRACE_S, SESSIONS_MAX, CoreLoop
+from allocator.server.guarded_policy import GuardedRegistry
 from allocator.server.health import Health
-from allocator.server.listeners import ListenError, listen
+from allocator.server.listeners import ListenError, claim_addresses, listen
 from allocator.server.metrics import start_http
 from allocator.server.service import SERVICE, SessionServicer
 from allocator.v1 import admin_pb2, admin_pb2_grpc
@@ -62,27 +63,35 @@ class Server:
     http_port : int
     """
 
-    def __init__(self, config: Config) -> None:
-        """Build everything, listen, and serve.
+    def __init__(self, config: Config, compilation: Compilation) -> None:
+        """Build everything and listen; nobody is served before `start`.
 
         Raises
         ------
         ListenError, OSError
             Where an address cannot be listened on.
         """
-        warm(policies.build)
-        policies.warm()
-        self.loop = CoreLoop(config, build_policy=policies.build)
+        claim_addresses(config)
+        registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
+        self.loop = CoreLoop(
+            config,
+            build_policy=registry.build,
+            fallback=policies.fallback(),
+            before_policy=registry.forgive,
+        )
         self._health = Health((SERVICE, ADMIN_SERVICE))
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
-            self._http = undo.enter_context(closing(start_http(config, self.loop)))
+            self._http = undo.enter_context(closing(start_http(config, self.loop, compilation)))
             self._grpc = self._build(config)
             undo.callback(self._grpc.stop, None)
             self.targets = listen(self._grpc, config.listen)
             undo.pop_all()
         self.http_port = self._http.port
+
+    def start(self) -> None:
+        """Take sessions."""
         self._grpc.start()
         self._health.serving()
         self._http.serving()
@@ -113,16 +122,29 @@ class Server:
         self.loop.stop()
 
 
-def run(config: Config) -> int:
-    """Serve until SIGTERM or SIGINT; gives the exit code."""
+def run(config: Config, note: str = "") -> int:
+    """Serve until SIGTERM or SIGINT; gives the exit code.
+
+    Parameters
+    ----------
+    config : Config
+    note : str
+        Something that the operator should know, for the log.
+    """
     begun_s = time.monotonic()
     logs.configure(config.log.level, config.log.format)
-    with _signals() as told_to_end:
+    if note:
+        _log.warning(note)
+    with _signals() as told_to_end, closing_children(Compilation()) as compilation:
         try:
-            server = Server(config)
+            server = Server(config, compilation)
         except (ListenError, OSError) as error:
             _log.error("cannot start", error=str(error))
             return EXIT_FAILURE
+        if compilation.state == "compiled" and not compilation.load(told_to_end):
+            _log.info("done")
+            return EXIT_OK
+        server.start()
         _log.info(
             "ready",
             targets=server.targets,
@@ -132,12 +154,26 @@ def run(config: Config) -> int:
             start_s=round(time.monotonic() - begun_s, 3),
         )
         _notify(b"READY=1")
+        if compilation.state == "compiling":
+            compilation.start()
+        while compilation.state == "compiling" and not told_to_end.wait(0.1):
+            compilation.look(server.loop.call)
         told_to_end.wait()
+        compilation.stop()
         _log.info("shutting down")
         _notify(b"STOPPING=1")
         server.stop()
     _log.info("done")
     return EXIT_OK
+
+
+@contextmanager
+def closing_children(compilation: Compilation) -> Iterator[Compilation]:
+    """End what compiles with the context."""
+    try:
+        yield compilation
+    finally:
+        compilation.stop()
 
 
 @contextmanager

@@ -23,11 +23,11 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from allocator import __version__
-from allocator.core import MILLI
-from allocator.core.snapshot import UNBOUNDED, Bools, Ints
+from allocator.core import MILLI, UNBOUNDED, Bools, Ints
 from allocator.server.report import Report
 from allocator.v1 import session_pb2
 from allocator.wire.counters import Counts
+from allocator.wire.mending import FIELDS
 
 PREFIX = "mesos_allocator_"
 
@@ -182,9 +182,11 @@ def _counters(scrape: Scrape) -> Iterator[Metric]:
         ["left", *_CODES],
     )
     yield _by("errors", "Errors that masters' modules were sent.", "code", counts.errors, _CODES)
-    text = "Cycles in which the policy failed and DRF decided."
+    text = "Values that only inform, put right instead of refused."
+    yield _by("mended", text, "field", counts.mended, FIELDS)
+    text = "Cycles in which the policy failed and the fallback decided."
     yield _counter("policy_errors", text, counts.policy_errors)
-    text = "Failures to write the journal; it is off afterwards."
+    text = "Failures to write the journal; it is off for a minute then."
     yield _counter("journal_errors", text, scrape.journal_errors)
     text = "Refusals that were forgotten because there were too many."
     yield _counter("filters_forgotten", text, scrape.filters_forgotten)
@@ -355,7 +357,7 @@ def _frameworks(report: Report, limit: int) -> Iterator[Metric]:
         ),
         (
             "framework_waited_cycles",
-            "Full cycles in a row that could have served it, and did not.",
+            "Full cycles since its last offer that could have served it.",
             clients.waited,
         ),
     ):

@@ -10,9 +10,10 @@ from itertools import accumulate
 from typing import Generic, TypeVar
 
 import structlog
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 
 from allocator.server import report
+from allocator.server.compilation import PARTS, Compilation
 from allocator.server.config import Config
 from allocator.server.core_loop import CoreLoop
 from allocator.server.http import HttpServer
@@ -20,6 +21,9 @@ from allocator.server.metric_families import Scrape, StateCollector
 
 ANSWER_S = 2.0
 """How long the core may take to answer before we say that it is busy."""
+
+GLANCE_S = 0.5
+"""How long a probe of our health waits for it; most probes give up after a second."""
 
 SILENCE_S = 10.0
 """How long it may be busy before we say that it is not alive."""
@@ -124,17 +128,17 @@ class Monitor:
 
     def health(self) -> str:
         """What is wrong with the process; empty where nothing is."""
-        if not self._answers() and self._question.waiting_s() > SILENCE_S:
+        if not self._answers(GLANCE_S) and self._question.waiting_s() > SILENCE_S:
             return f"the core has not answered for {self._question.waiting_s():.0f} s"
         return ""
 
     def readiness(self) -> str:
         """Why no session can be taken now; empty where one can."""
-        return self._not_ready or ("" if self._answers() else "the core is busy")
+        return self._not_ready or ("" if self._answers(ANSWER_S) else "the core is busy")
 
-    def _answers(self) -> bool:
+    def _answers(self, timeout_s: float) -> bool:
         try:
-            self._question.ask(ANSWER_S)
+            self._question.ask(timeout_s)
         except TimeoutError:
             return False
         return True
@@ -143,10 +147,14 @@ class Monitor:
 class MetricsServer(HttpServer):
     """The listener for /metrics, /healthz and /readyz."""
 
-    def __init__(self, config: Config, loop: CoreLoop) -> None:
+    def __init__(
+        self, config: Config, loop: CoreLoop, compilation: Compilation | None = None
+    ) -> None:
         """Listen; not ready before `serving` is called."""
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
+        if compilation:
+            _show_compilation(registry, compilation)
         limits = config.metrics
         registry.register(
             StateCollector(
@@ -163,7 +171,18 @@ class MetricsServer(HttpServer):
         )
 
 
-def start_http(config: Config, loop: CoreLoop) -> MetricsServer:
+def _show_compilation(registry: CollectorRegistry, compilation: Compilation) -> None:
+    text = "1 while the loops run compiled, 0 while they run interpreted."
+    compiled = Gauge("mesos_allocator_compiled", text, registry=registry)
+    compiled.set_function(lambda: compilation.state == "compiled")
+    text = "How much of the loops is compiled, 0 to 1."
+    progress = Gauge("mesos_allocator_compilation_progress", text, registry=registry)
+    progress.set_function(lambda: compilation.done / len(PARTS))
+
+
+def start_http(
+    config: Config, loop: CoreLoop, compilation: Compilation | None = None
+) -> MetricsServer:
     """Serve metrics, liveness and readiness.
 
     Raises
@@ -171,4 +190,4 @@ def start_http(config: Config, loop: CoreLoop) -> MetricsServer:
     OSError
         Where the address cannot be listened on.
     """
-    return MetricsServer(config, loop)
+    return MetricsServer(config, loop, compilation)

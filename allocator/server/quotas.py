@@ -4,9 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core import Allocator
-from allocator.core.quota import available, consumed, left_of
-from allocator.core.snapshot import Bools, Ints
+from allocator.core import Allocator, Bools, Ints
 
 
 @dataclass(frozen=True)
@@ -57,23 +55,22 @@ class Overdue:
 
 def read(allocator: Allocator) -> tuple[QuotaRows, Overdue]:
     """Copy what the core knows; on the core's thread."""
-    state, tree = allocator.state, allocator.quota_tree()
-    used = consumed(state, tree)
+    use = allocator.quota_use()
     rows = QuotaRows(
-        path=tree.path,
-        outermost=tree.above < 0,
-        guarantee=tree.guarantee,
-        limit=tree.limit,
-        consumed=used,
-        required=np.maximum(tree.guarantee - used, 0).sum(axis=0),
-        bounded=state.space.scalar,
-        available=available(state),
+        path=use.path,
+        outermost=use.above < 0,
+        guarantee=use.guarantee,
+        limit=use.limit,
+        consumed=use.consumed,
+        required=np.maximum(use.guarantee - use.consumed, 0).sum(axis=0),
+        bounded=allocator.state.space.scalar,
+        available=use.available,
     )
-    reached: Bools = np.asarray((left_of(tree, used) <= 0).any(axis=1))
+    reached: Bools = np.asarray((use.left <= 0).any(axis=1))
     # Deepest first: whoever is above has its flag when those below ask for it.
     for index in range(len(reached) - 1, -1, -1):
-        reached[index] |= tree.above[index] >= 0 and reached[tree.above[index]]
-    return rows, _overdue(allocator, reached, tree.of_role)
+        reached[index] |= use.above[index] >= 0 and reached[use.above[index]]
+    return rows, _overdue(allocator, reached, use.of_role)
 
 
 def _overdue(allocator: Allocator, reached: Bools, of_role: Ints) -> Overdue:

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from allocator import measures
-from allocator.core import Allocator, FrameworkInfo, PolicySpec, State
-from allocator.core.snapshot import Bools, Floats, Ints
+from allocator.core import Allocator, Bools, Floats, FrameworkInfo, Ints, PolicySpec, State
 from allocator.server import quotas
 from allocator.server.quotas import Overdue, QuotaRows
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from allocator.core.snapshot import Floats, Ints
+from allocator.core import Floats, Ints
 from allocator.server.report import Report
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import types_pb2

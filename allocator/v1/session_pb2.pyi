@@ -208,6 +208,7 @@ class AllocatorOptions(_message.Message):
     filter_gpu_resources: _builtins.bool
     """Agents with GPUs are offered only to frameworks with GPU_RESOURCES."""
     recovery_timeout_ms: _builtins.int
+    """These two matter to a RecoveryUpdate only."""
     agent_recovery_factor: _builtins.float
     @_builtins.property
     def fairness_excluded_resource_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
@@ -247,7 +248,7 @@ class Hello(_message.Message):
     MODULE_VERSION_FIELD_NUMBER: _builtins.int
     MESSAGE_BYTES_MAX_FIELD_NUMBER: _builtins.int
     protocol_version: _builtins.int
-    """The version of this protocol that the module speaks: 1."""
+    """The version of this protocol that the module speaks: 2."""
     mesos_version: _builtins.str
     master_id: _builtins.str
     instance_id: _builtins.str
@@ -522,7 +523,8 @@ Global___EventBatch: _TypeAlias = EventBatch  # noqa: Y015
 @_typing.final
 class Event(_message.Message):
     """One fact. Each of the allocator methods of Mesos 1.11 has its place; methods that the module
-    answers alone (updateAvailable, getInverseOfferStatuses) appear as what they changed.
+    answers alone (updateAvailable, getInverseOfferStatuses) appear as what they changed. What the
+    module of this repository never sends is marked; sidecars take it all the same.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -603,7 +605,9 @@ class Event(_message.Message):
     @_builtins.property
     def pause(self) -> Global___PauseUpdate: ...
     @_builtins.property
-    def recovery(self) -> Global___RecoveryUpdate: ...
+    def recovery(self) -> Global___RecoveryUpdate:
+        """Never sent: the module holds back by itself, and sends `pause`."""
+
     @_builtins.property
     def outcomes(self) -> Global___Outcomes: ...
     def __init__(
@@ -660,7 +664,9 @@ class DefineHandles(_message.Message):
     def roles(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Role]: ...
     @_builtins.property
     def forgotten_roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Roles that no framework, quota, weight or holding names any more."""
+        """Roles that no framework, quota, weight or holding names any more. Never sent: the module keeps
+        its roles until the next snapshot, which leaves them out.
+        """
 
     def __init__(
         self,
@@ -807,7 +813,9 @@ Global___ActivateFramework: _TypeAlias = ActivateFramework  # noqa: Y015
 
 @_typing.final
 class Release(_message.Message):
-    """Resources that come back: declined or rescinded offers, ended tasks and executors."""
+    """Resources that come back: declined or rescinded offers, ended tasks and executors. What was on an
+    agent that is removed goes with it, without a release.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -878,7 +886,7 @@ Global___UpdateAllocation: _TypeAlias = UpdateAllocation  # noqa: Y015
 
 @_typing.final
 class SuppressOffers(_message.Message):
-    """An empty list of roles means all of the framework's."""
+    """An empty list of roles means all of the framework's; the module always names them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1018,6 +1026,10 @@ Global___InverseOfferUpdate: _TypeAlias = InverseOfferUpdate  # noqa: Y015
 
 @_typing.final
 class PauseUpdate(_message.Message):
+    """Nothing is offered while the master recovers. The brackets that a master's calls stand in last for
+    microseconds, without a cycle, and are not sent.
+    """
+
     DESCRIPTOR: _descriptor.Descriptor
 
     PAUSED_FIELD_NUMBER: _builtins.int
@@ -1037,6 +1049,8 @@ Global___PauseUpdate: _TypeAlias = PauseUpdate  # noqa: Y015
 
 @_typing.final
 class RecoveryUpdate(_message.Message):
+    """Nothing is offered before so many agents are there, or the time of the options is over."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     EXPECTED_AGENT_COUNT_FIELD_NUMBER: _builtins.int

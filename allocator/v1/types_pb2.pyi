@@ -68,9 +68,10 @@ class _DiskFormEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DiskForm.Val
     DISK_FORM_BLOCK: _DiskForm.ValueType  # 3
     DISK_FORM_RAW: _DiskForm.ValueType  # 4
     DISK_FORM_VOLUME: _DiskForm.ValueType  # 5
+    """Persistent, whatever it lies on."""
 
 class DiskForm(_DiskForm, metaclass=_DiskFormEnumTypeWrapper):
-    """What a disk is beside an amount of space."""
+    """What form of disk a resource is, beside an amount of space."""
 
 DISK_FORM_UNSPECIFIED: DiskForm.ValueType  # 0
 DISK_FORM_PATH: DiskForm.ValueType  # 1
@@ -78,6 +79,7 @@ DISK_FORM_MOUNT: DiskForm.ValueType  # 2
 DISK_FORM_BLOCK: DiskForm.ValueType  # 3
 DISK_FORM_RAW: DiskForm.ValueType  # 4
 DISK_FORM_VOLUME: DiskForm.ValueType  # 5
+"""Persistent, whatever it lies on."""
 Global___DiskForm: _TypeAlias = DiskForm  # noqa: Y015
 
 class _AgentCapability:
@@ -127,125 +129,6 @@ FRAMEWORK_CAPABILITY_REGION_AWARE: FrameworkCapability.ValueType  # 6
 Global___FrameworkCapability: _TypeAlias = FrameworkCapability  # noqa: Y015
 
 @_typing.final
-class Reservation(_message.Message):
-    """One entry of a reservation stack; the last entry of a stack is the effective one."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    class _Type:
-        ValueType = _typing.NewType("ValueType", _builtins.int)
-        V: _TypeAlias = ValueType  # noqa: Y015
-
-    class _TypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Reservation._Type.ValueType], _builtins.type):
-        DESCRIPTOR: _descriptor.EnumDescriptor
-        TYPE_UNSPECIFIED: Reservation._Type.ValueType  # 0
-        TYPE_STATIC: Reservation._Type.ValueType  # 1
-        TYPE_DYNAMIC: Reservation._Type.ValueType  # 2
-
-    class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
-    TYPE_UNSPECIFIED: Reservation.Type.ValueType  # 0
-    TYPE_STATIC: Reservation.Type.ValueType  # 1
-    TYPE_DYNAMIC: Reservation.Type.ValueType  # 2
-
-    @_typing.final
-    class LabelsEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
-
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        value: _builtins.str
-        def __init__(
-            self,
-            *,
-            key: _builtins.str = ...,
-            value: _builtins.str = ...,
-        ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
-        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-    TYPE_FIELD_NUMBER: _builtins.int
-    ROLE_FIELD_NUMBER: _builtins.int
-    PRINCIPAL_FIELD_NUMBER: _builtins.int
-    LABELS_FIELD_NUMBER: _builtins.int
-    type: Global___Reservation.Type.ValueType
-    role: _builtins.str
-    principal: _builtins.str
-    @_builtins.property
-    def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
-    def __init__(
-        self,
-        *,
-        type: Global___Reservation.Type.ValueType = ...,
-        role: _builtins.str = ...,
-        principal: _builtins.str = ...,
-        labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "principal", b"principal", "role", b"role", "type", b"type"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Reservation: _TypeAlias = Reservation  # noqa: Y015
-
-@_typing.final
-class Disk(_message.Message):
-    """A disk that is more than an amount of space."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    class _Source:
-        ValueType = _typing.NewType("ValueType", _builtins.int)
-        V: _TypeAlias = ValueType  # noqa: Y015
-
-    class _SourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Disk._Source.ValueType], _builtins.type):
-        DESCRIPTOR: _descriptor.EnumDescriptor
-        SOURCE_UNSPECIFIED: Disk._Source.ValueType  # 0
-        SOURCE_PATH: Disk._Source.ValueType  # 1
-        SOURCE_MOUNT: Disk._Source.ValueType  # 2
-        SOURCE_BLOCK: Disk._Source.ValueType  # 3
-        SOURCE_RAW: Disk._Source.ValueType  # 4
-
-    class Source(_Source, metaclass=_SourceEnumTypeWrapper): ...
-    SOURCE_UNSPECIFIED: Disk.Source.ValueType  # 0
-    SOURCE_PATH: Disk.Source.ValueType  # 1
-    SOURCE_MOUNT: Disk.Source.ValueType  # 2
-    SOURCE_BLOCK: Disk.Source.ValueType  # 3
-    SOURCE_RAW: Disk.Source.ValueType  # 4
-
-    SOURCE_FIELD_NUMBER: _builtins.int
-    PERSISTENCE_ID_FIELD_NUMBER: _builtins.int
-    SOURCE_ID_FIELD_NUMBER: _builtins.int
-    PROFILE_FIELD_NUMBER: _builtins.int
-    ATOMIC_FIELD_NUMBER: _builtins.int
-    source: Global___Disk.Source.ValueType
-    persistence_id: _builtins.str
-    source_id: _builtins.str
-    profile: _builtins.str
-    atomic: _builtins.bool
-    """The volume may not be split: it is offered whole or not at all."""
-    def __init__(
-        self,
-        *,
-        source: Global___Disk.Source.ValueType = ...,
-        persistence_id: _builtins.str = ...,
-        source_id: _builtins.str = ...,
-        profile: _builtins.str = ...,
-        atomic: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["atomic", b"atomic", "persistence_id", b"persistence_id", "profile", b"profile", "source", b"source", "source_id", b"source_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Disk: _TypeAlias = Disk  # noqa: Y015
-
-@_typing.final
 class Kind(_message.Message):
     """A kind is what decisions need to know of a resource: two amounts that are alike in it add up,
     whatever labels, principals, ids of volumes or providers their objects carry.
@@ -256,11 +139,8 @@ class Kind(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     TYPE_FIELD_NUMBER: _builtins.int
-    RESERVATIONS_FIELD_NUMBER: _builtins.int
     REVOCABLE_FIELD_NUMBER: _builtins.int
     SHARED_FIELD_NUMBER: _builtins.int
-    PROVIDER_ID_FIELD_NUMBER: _builtins.int
-    DISK_FIELD_NUMBER: _builtins.int
     RESERVED_ROLE_FIELD_NUMBER: _builtins.int
     RESERVATION_DEPTH_FIELD_NUMBER: _builtins.int
     FORM_FIELD_NUMBER: _builtins.int
@@ -271,50 +151,37 @@ class Kind(_message.Message):
     type: Global___ValueType.ValueType
     revocable: _builtins.bool
     shared: _builtins.bool
-    provider_id: _builtins.str
-    """Going away: decisions do not depend on it."""
     reserved_role: _builtins.str
     """The role that it is reserved to, the last of its stack; empty: unreserved."""
     reservation_depth: _builtins.int
     """How many reservations are stacked; more than one is for frameworks that know
-    RESERVATION_REFINEMENT.
+    RESERVATION_REFINEMENT. 0 exactly where `reserved_role` is empty.
     """
     form: Global___DiskForm.ValueType
-    """What form of disk it is: PATH, MOUNT, BLOCK, RAW or VOLUME (persistent)."""
     indivisible: _builtins.bool
-    """Offered whole or not at all: all that there is of the kind on an agent."""
+    """Offered whole or not at all: all that is free of the kind on an agent."""
     rest: _builtins.bool
-    """The rest: resources of this name whose kinds are too many to be kept apart. Offered whole; the
-    module gives of it what the framework may have in the role, and says how much that was.
+    """The rest: resources of this name whose kinds are too many to be kept apart. Of the other fields
+    only `name` and `type` are set. Offered whole; the module gives of it what the framework may
+    have in the role, and says how much that was.
     """
-    @_builtins.property
-    def reservations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Reservation]:
-        """Going away: see reserved_role, reservation_depth."""
-
-    @_builtins.property
-    def disk(self) -> Global___Disk:
-        """Going away: see form, indivisible."""
-
     def __init__(
         self,
         *,
         kind: _builtins.int = ...,
         name: _builtins.str = ...,
         type: Global___ValueType.ValueType = ...,
-        reservations: _abc.Iterable[Global___Reservation] | None = ...,
         revocable: _builtins.bool = ...,
         shared: _builtins.bool = ...,
-        provider_id: _builtins.str = ...,
-        disk: Global___Disk | None = ...,
         reserved_role: _builtins.str = ...,
         reservation_depth: _builtins.int = ...,
         form: Global___DiskForm.ValueType = ...,
         indivisible: _builtins.bool = ...,
         rest: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["disk", b"disk"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["disk", b"disk", "form", b"form", "indivisible", b"indivisible", "kind", b"kind", "name", b"name", "provider_id", b"provider_id", "reservation_depth", b"reservation_depth", "reservations", b"reservations", "reserved_role", b"reserved_role", "rest", b"rest", "revocable", b"revocable", "shared", b"shared", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["form", b"form", "indivisible", b"indivisible", "kind", b"kind", "name", b"name", "reservation_depth", b"reservation_depth", "reserved_role", b"reserved_role", "rest", b"rest", "revocable", b"revocable", "shared", b"shared", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

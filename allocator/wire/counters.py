@@ -24,6 +24,8 @@ class Counts:
         By reason, such as ``offered`` or ``filtered``.
     errors : Counter of str
         Errors that were answered, by code, such as ``value``.
+    mended : Counter of str
+        Values that were put right instead of refused, by field (`mending.FIELDS`).
     sessions_closed : Counter of str
         By the code of the error that ended them, or ``left``.
     """
@@ -38,4 +40,5 @@ class Counts:
     events: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
+    mended: Counter[str] = field(default_factory=Counter)
     sessions_closed: Counter[str] = field(default_factory=Counter)

@@ -19,6 +19,7 @@ from allocator.core import (
     Define,
     Exclude,
     Hold,
+    Ints,
     InverseOffer,
     Refuse,
     Release,
@@ -37,7 +38,6 @@ from allocator.core import (
     UpdateAllocation,
     UpdateFramework,
 )
-from allocator.core.snapshot import Ints
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire import proto_types, validation

@@ -7,13 +7,15 @@ tells a file that was cut off while it was written from one that was damaged:
     length: 4 bytes  crc32 of the length  crc32 of the record  record: a serialized `JournalRecord`
     ...
 
-Numbers are little-endian.
+Numbers are little-endian. A file begins with how the core was set up, and a checkpoint of what it
+knew; so it can be replayed without those before it.
 """
 
+import hashlib
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -21,6 +23,7 @@ from allocator.core import Limits, SetConstraint, SetDemand, SetPolicy, Settings
 from allocator.v1 import admin_pb2, journal_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import proto_types
+from allocator.wire.errors import WireError
 from allocator.wire.operator_settings import (
     OperatorEvent,
     read_constraint,
@@ -30,17 +33,34 @@ from allocator.wire.operator_settings import (
     write_demand,
     write_policy,
 )
+from allocator.wire.sidecar import Answer
 
 MAGIC = b"mesos-allocator journal\n"
-VERSION = 1
+VERSION = 2
 HEADER = MAGIC + bytes([VERSION])
 
 _LENGTH = struct.Struct("<I")
 _FRAME = struct.Struct("<III")
+_NUMBERS = struct.Struct("<QQ")
 
 
 class JournalError(ValueError):
     """A file that is no journal, or is damaged."""
+
+
+class Torn(NamedTuple):
+    """A file ends within a record: the process ended while it wrote.
+
+    Attributes
+    ----------
+    position : int
+        Where the record begins.
+    length : int
+        Bytes of it that are there.
+    """
+
+    position: int
+    length: int
 
 
 def frame(record: journal_pb2.JournalRecord) -> bytes:
@@ -58,8 +78,16 @@ def frames(records: Iterable[journal_pb2.JournalRecord]) -> bytes:
     return HEADER + b"".join(map(frame, records))
 
 
-def read_records(file: BinaryIO) -> Iterator[journal_pb2.JournalRecord]:
+def read_records(
+    file: BinaryIO, torn: Callable[[Torn], None] | None = None
+) -> Iterator[journal_pb2.JournalRecord]:
     """Read the records of a file, up to where it was cut off.
+
+    Parameters
+    ----------
+    file : binary file
+    torn : callable
+        Told where and how the last record is cut off, if it is.
 
     Raises
     ------
@@ -69,23 +97,36 @@ def read_records(file: BinaryIO) -> Iterator[journal_pb2.JournalRecord]:
     header = file.read(len(HEADER))
     if header != HEADER:
         if HEADER.startswith(header):
+            _tell(torn, 0, len(header))
             return
         if header[: len(MAGIC)] == MAGIC:
             raise JournalError(f"the journal has version {header[-1]}; {VERSION} can be read")
         raise JournalError("the file is no journal")
-    while len(head := file.read(_FRAME.size)) == _FRAME.size:
+    position = len(HEADER)
+    while head := file.read(_FRAME.size):
+        if len(head) < _FRAME.size:
+            _tell(torn, position, len(head))
+            return
         length, length_checksum, checksum = _FRAME.unpack(head)
         if _length_checksum(length) != length_checksum:
-            raise JournalError("a record is damaged")
+            raise JournalError(f"a record is damaged, at byte {position}")
         body = file.read(length)
         if len(body) < length:
+            _tell(torn, position, len(head) + len(body))
             return
         if zlib.crc32(body) != checksum:
-            raise JournalError("a record is damaged")
+            raise JournalError(f"a record is damaged, at byte {position}")
         try:
             yield journal_pb2.JournalRecord.FromString(body)
         except DecodeError:
-            raise JournalError("a record is none, though its checksum fits") from None
+            text = f"a record is none, though its checksum fits, at byte {position}"
+            raise JournalError(text) from None
+        position += len(head) + length
+
+
+def _tell(torn: Callable[[Torn], None] | None, position: int, length: int) -> None:
+    if torn is not None:
+        torn(Torn(position, length))
 
 
 # What records say.
@@ -94,18 +135,20 @@ def read_records(file: BinaryIO) -> Iterator[journal_pb2.JournalRecord]:
 def start_record(
     settings: Settings,
     limits: Limits,
+    welcome: pb.Welcome,
     *,
-    sidecar_version: str,
-    sidecar_id: str,
     sessions_before: int = 0,
+    file: int = 1,
+    records_before: int = 0,
 ) -> journal_pb2.JournalRecord:
     """Say how the core is set up."""
     demands = (write_demand(rule).demand for rule in settings.demands.values())
     constraints = (write_constraint(rule).constraint for rule in settings.constraints.values())
     return journal_pb2.JournalRecord(
         start=journal_pb2.JournalStart(
-            sidecar_version=sidecar_version,
-            sidecar_id=sidecar_id,
+            sidecar_version=welcome.sidecar_version,
+            sidecar_id=welcome.sidecar_id,
+            welcome=welcome,
             policy=write_policy(settings.policy),
             seed=settings.seed,
             learn_demand=settings.learn_demand,
@@ -123,11 +166,14 @@ def start_record(
                 agents=limits.agents,
                 frameworks=limits.frameworks,
                 roles=limits.roles,
+                role_depth=limits.role_depth,
                 clients=limits.clients,
                 kinds=limits.kinds,
                 filters=limits.filters,
             ),
             sessions_before=sessions_before,
+            file=file,
+            records_before=records_before,
         )
     )
 
@@ -157,6 +203,7 @@ def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
         agents=limits.agents,
         frameworks=limits.frameworks,
         roles=limits.roles,
+        role_depth=limits.role_depth or limits.roles,  # older journals know no bound
         clients=limits.clients,
         kinds=limits.kinds,
         filters=limits.filters,
@@ -173,9 +220,35 @@ def request_record(session: int, data: bytes) -> journal_pb2.JournalRecord:
     return journal_pb2.JournalRecord(session=session, request=data)
 
 
-def closed_record(session: int, code: "pb.ErrorCode.ValueType") -> journal_pb2.JournalRecord:
-    """Say that a session ended."""
-    return journal_pb2.JournalRecord(session=session, closed=journal_pb2.JournalClosed(code=code))
+def closed_record(session: int, error: WireError | None = None) -> journal_pb2.JournalRecord:
+    """Say that a session ended, and what its peer was told."""
+    closed = journal_pb2.JournalClosed()
+    if error is not None:
+        closed = journal_pb2.JournalClosed(
+            code=error.code, field=error.field, message=error.message
+        )
+    return journal_pb2.JournalRecord(session=session, closed=closed)
+
+
+def read_closed(closed: journal_pb2.JournalClosed) -> WireError | None:
+    """Read what the peer of a session that ended was told; None: it left by itself."""
+    return WireError(closed.code, closed.field, closed.message) if closed.code else None
+
+
+def looked_record() -> journal_pb2.JournalRecord:
+    """Say that an operator asked for scores."""
+    return journal_pb2.JournalRecord(looked=journal_pb2.JournalLooked())
+
+
+def answered_record(answers: Iterable[Answer]) -> journal_pb2.JournalRecord:
+    """Keep what proves later that the answers to the record before were the same."""
+    digest = hashlib.blake2b(digest_size=8)
+    for session, response in answers:
+        data = response.SerializeToString(deterministic=True)
+        digest.update(_NUMBERS.pack(session, len(data)))
+        digest.update(data)
+    answered = journal_pb2.JournalAnswered(digest=digest.digest())
+    return journal_pb2.JournalRecord(answered=answered)
 
 
 def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:

@@ -1,15 +1,18 @@
 """What a sidecar answered, computed again from its journal."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from allocator.core import Allocator, EventError, Policy, PolicySpec, SetPolicy, Settings
+from allocator.core.checkpoint import CheckpointError, shred
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
-from allocator.wire.errors import WireError
-from allocator.wire.journal import JournalError, read_start
+from allocator.wire.checkpoint import Mark, mark, read_checkpoint, read_mark
+from allocator.wire.counters import Counts
+from allocator.wire.journal import JournalError, answered_record, read_closed, read_start
 from allocator.wire.operator_settings import read_constraint, read_demand, read_policy
-from allocator.wire.sidecar import Sidecar
+from allocator.wire.sidecar import Answer, Sidecar
 
 
 class Replayed(NamedTuple):
@@ -25,57 +28,240 @@ class Replayed(NamedTuple):
     response: pb.SessionResponse
 
 
+@dataclass(slots=True)
+class Found:
+    """What a replay came across.
+
+    Attributes
+    ----------
+    records, sessions, answers, cycles, decisions : int
+        Records that were replayed, sessions that began in them, and what came of them.
+    checked, differing : int
+        Records whose answers could be compared with what was answered then; and that differed.
+    checkpoints, checkpoints_differing : int
+        Files that went on from the one before and could be compared with it; and that differed.
+    repeated, missing : int
+        Records that stood in two files; and that stand in none.
+    differences : list of str
+        The first of those that differed, in words.
+    """
+
+    records: int = 0
+    sessions: int = 0
+    answers: int = 0
+    cycles: int = 0
+    decisions: int = 0
+    checked: int = 0
+    differing: int = 0
+    checkpoints: int = 0
+    checkpoints_differing: int = 0
+    repeated: int = 0
+    missing: int = 0
+    differences: list[str] = field(default_factory=list)
+
+
+DIFFERENCES_MAX = 20
+"""So many differences are told in words."""
+
+
 def replay(
     records: Iterable[journal_pb2.JournalRecord],
     build_policy: Callable[[PolicySpec], Policy],
+    fallback: Policy | None = None,
 ) -> Iterator[Replayed]:
     """Tell a new sidecar what a journal says, and give its answers.
 
     Parameters
     ----------
     records : iterable of JournalRecord
-        Of one file, or of several that follow each other. Messages of sessions that began before
-        the first record are passed over.
+        Of one file, or of several that follow each other.
     build_policy : callable
         The registry that the sidecar had.
+    fallback : Policy
+        What decided where a policy could not.
 
     Raises
     ------
     JournalError
-        Where the first record does not say how the core was set up.
+        Where the first record does not say how the core was set up, or a checkpoint is none.
     """
-    sidecar: Sidecar | None = None
-    sidecar_id = ""
+    player = Replay(build_policy, fallback)
     for record in records:
+        yield from player.take(record)
+
+
+class Replay:
+    """A sidecar that is told what journals say, file by file, the older first.
+
+    Attributes
+    ----------
+    found : Found
+    """
+
+    def __init__(
+        self,
+        build_policy: Callable[[PolicySpec], Policy],
+        fallback: Policy | None = None,
+        *,
+        check: bool = True,
+    ) -> None:
+        """Begin with nothing.
+
+        Parameters
+        ----------
+        build_policy : callable
+            The registry that the sidecar had.
+        fallback : Policy
+            What decided where a policy could not.
+        check : bool
+            Whether to compare with what the journal says of answers and states.
+        """
+        self.found = Found()
+        self._build_policy = build_policy
+        self._fallback = fallback
+        self._check = check
+        self._sidecar: Sidecar | None = None
+        self._sidecar_id = ""
+        self._file = 0
+        self._done = 0  # records of this sidecar that are replayed, or lost
+        self._repeated = 0
+        self._start: journal_pb2.JournalStart | None = None
+        self._pieces: list[bytes] = []
+        self._unchecked: list[Answer] = []
+
+    def take(self, record: journal_pb2.JournalRecord) -> list[Replayed]:
+        """Do what a record says was done; gives the answers.
+
+        Raises
+        ------
+        JournalError
+            Where the record does not fit; go on with the next file, which has a checkpoint.
+        """
         what = record.WhichOneof("record")
         if what == "start":
-            here = record.start.sidecar_id, record.start.sessions_before
-            if sidecar is None or here != (sidecar_id, sidecar.sessions_begun):
-                sidecar, sidecar_id = _begin(record.start, build_policy), here[0]
-            continue
-        if sidecar is None:
+            self._start, self._pieces = record.start, []
+        elif what == "checkpoint_piece":
+            self._pieces.append(record.checkpoint_piece)
+        elif what == "checkpoint_end":
+            self._begin(read_mark(record.checkpoint_end))
+        elif self._sidecar is None or self._start is not None:
             raise JournalError("the journal does not say how it begins")
-        for session, response in _tell(sidecar, record):
-            yield Replayed(session, response)
+        elif self._repeated:
+            self._repeated -= 1
+            self.found.repeated += 1
+        else:
+            return self._replay(self._sidecar, record)
+        return []
+
+    # How files begin.
+
+    def _begin(self, end: Mark) -> None:
+        start, pieces = self._start, self._pieces
+        if start is None:
+            raise JournalError("the journal does not say how it begins")
+        self._start, self._pieces = None, []
+        sidecar = self._sidecar if start.sidecar_id == self._sidecar_id else None
+        if sidecar is not None and start.file <= self._file:
+            message = f"file {start.file} comes after file {self._file}; give the older ones first"
+            raise JournalError(message)
+        self._file = start.file
+        if sidecar is not None and start.records_before <= self._done:
+            self._repeated = self._done - start.records_before
+            if self._repeated or not self._check or self._is_same(sidecar, end):
+                return
+        elif sidecar is not None:
+            self.found.missing += start.records_before - self._done
+        # Where something goes wrong from here on, nothing is left to go on from.
+        self._sidecar, self._unchecked = None, []
+        self._sidecar = self._restore(start, pieces, end)
+        self._sidecar_id = start.sidecar_id
+        self._done = start.records_before
+        self._repeated = 0
+
+    def _is_same(self, sidecar: Sidecar, end: Mark) -> bool:
+        """Compare the state with the one that a file begins with."""
+        self.found.checkpoints += 1
+        if mark(shred(sidecar.kept())) == end:
+            return True
+        self.found.checkpoints_differing += 1
+        self._tell(
+            f"the state before record {self._done + 1} of sidecar {self._sidecar_id} differs"
+        )
+        return False
+
+    def _restore(self, start: journal_pb2.JournalStart, pieces: list[bytes], end: Mark) -> Sidecar:
+        settings, limits = read_start(start)
+
+        def new_allocator(kept: Settings) -> Allocator:
+            return Allocator(self._build_policy, kept, limits, fallback=self._fallback)
+
+        try:
+            sidecar = Sidecar(new_allocator, settings, start.welcome)
+            sidecar.resume(read_checkpoint(pieces, end))
+        except CheckpointError as error:
+            raise JournalError(str(error)) from None
+        except ValueError as error:
+            raise JournalError(f"the settings at its beginning are not possible: {error}") from None
+        return sidecar
+
+    # What happened.
+
+    def _replay(self, sidecar: Sidecar, record: journal_pb2.JournalRecord) -> list[Replayed]:
+        self._done += 1
+        self.found.records += 1
+        if record.HasField("answered"):
+            self._compare(record)
+            return []
+        if self._unchecked and self._check:
+            self._differ("from then, when there was none")
+        counts = sidecar.counts
+        before = counts.sessions_opened, counts.cycles, counts.decisions
+        try:
+            answers = _tell(sidecar, record)
+        except JournalError:
+            self._sidecar = None
+            raise
+        self._count(counts, before, len(answers))
+        self._unchecked = answers
+        return [Replayed(session, response) for session, response in answers]
+
+    def _count(self, counts: Counts, before: tuple[int, int, int], answers: int) -> None:
+        found = self.found
+        found.sessions += counts.sessions_opened - before[0]
+        found.cycles += counts.cycles - before[1]
+        found.decisions += counts.decisions - before[2]
+        found.answers += answers
+
+    def _compare(self, record: journal_pb2.JournalRecord) -> None:
+        if not self._check:
+            return
+        self.found.checked += 1
+        if answered_record(self._unchecked) != record:
+            self._differ("from what was answered then")
+        self._unchecked = []
+
+    def _differ(self, how: str) -> None:
+        self.found.differing += 1
+        place = f"record {self._done - 1} of sidecar {self._sidecar_id}"
+        self._tell(f"the answer to {place}, {_in_words(self._unchecked)}, differs {how}")
+        self._unchecked = []
+
+    def _tell(self, what: str) -> None:
+        if len(self.found.differences) < DIFFERENCES_MAX:
+            self.found.differences.append(what)
 
 
-def _begin(
-    start: journal_pb2.JournalStart, build_policy: Callable[[PolicySpec], Policy]
-) -> Sidecar:
-    settings, limits = read_start(start)
-
-    def new_allocator(kept: Settings) -> Allocator:
-        return Allocator(build_policy, kept, limits)
-
-    welcome = pb.Welcome(
-        protocol_version=1, sidecar_version=start.sidecar_version, sidecar_id=start.sidecar_id
-    )
-    return Sidecar(new_allocator, settings, welcome, sessions_before=start.sessions_before)
+def _in_words(answers: list[Answer]) -> str:
+    """Say which answers are meant."""
+    said = []
+    for session, response in answers:
+        what = response.WhichOneof("message") or "nothing"
+        number = f" {response.decisions.sequence}" if what == "decisions" else ""
+        said.append(f"{what}{number} in session {session}")
+    return " and ".join(said) or "nothing"
 
 
-def _tell(
-    sidecar: Sidecar, record: journal_pb2.JournalRecord
-) -> list[tuple[int, pb.SessionResponse]]:
+def _tell(sidecar: Sidecar, record: journal_pb2.JournalRecord) -> list[Answer]:
     """Do what a record says was done."""
     match record.WhichOneof("record"):
         case "opened":
@@ -85,9 +271,9 @@ def _tell(
         case "request":
             return sidecar.receive(record.session, record.request)
         case "closed":
-            code = record.closed.code
-            error = WireError(code, "", "as the journal says") if code else None
-            return sidecar.close(record.session, error)
+            return sidecar.close(record.session, read_closed(record.closed))
+        case "looked":
+            sidecar.allocator.look()
         case "policy" | "demand" | "constraint":
             _operate(sidecar, record)
     return []

@@ -6,13 +6,15 @@ module then begins again with a new stream and a new snapshot.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from enum import Enum
 from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from allocator.core import Allocator, Event, EventError, SetPaused
+from allocator.core import Allocator, Decisions, Event, EventError, SetPaused
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import validation
 from allocator.wire.counters import Counts
@@ -20,6 +22,7 @@ from allocator.wire.decode import NUMBER_MAX, READERS, Outcomes
 from allocator.wire.encode import write_decisions
 from allocator.wire.errors import WireError, code_name
 from allocator.wire.event_merging import Run, runs
+from allocator.wire.mending import Mark, mend_event, mend_hello, mend_snapshot
 from allocator.wire.session_start import Greeting, read_hello, read_snapshot
 
 
@@ -52,6 +55,9 @@ _CODES = {
     "limit": pb.ERROR_CODE_LIMIT,
 }
 
+KeptSession: TypeAlias = tuple[str, int, int, tuple[Any, ...] | None]
+"""State, sequence, clock and greeting, as plain values."""
+
 _REASONS = [
     name.removeprefix("OUTCOME_REASON_").lower()
     for name in pb.OutcomeReason.keys()  # noqa: SIM118
@@ -83,6 +89,8 @@ class SidecarSession:
         The module's clock, as it was told last.
     failure : Exception or None
         The defect of ours that ended the session.
+    mended : dict of str to str
+        Fields of which values were put right, and what was wrong the first time.
     """
 
     def __init__(
@@ -107,6 +115,7 @@ class SidecarSession:
         self.sequence = 0
         self.clock_ms = 0
         self.failure: Exception | None = None
+        self.mended: dict[str, str] = {}
         self._admit = admit
         self._welcome = welcome
         self._counts = counts or Counts()
@@ -143,6 +152,25 @@ class SidecarSession:
         self._counts.sessions_closed[name] += 1
         return [pb.SessionResponse(error=error.to_message(self.sequence))]
 
+    def kept(self) -> KeptSession:
+        """What a checkpoint has to say of the session."""
+        greeting = self.greeting
+        who = tuple(getattr(greeting, each.name) for each in fields(Greeting)) if greeting else None
+        return self.state.value, self.sequence, self.clock_ms, who
+
+    def resume(self, kept: KeptSession, allocator: Allocator | None) -> None:
+        """Go on from a checkpoint; the allocator is its bearer's.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Where the checkpoint says nothing that can be.
+        """
+        state, self.sequence, self.clock_ms, who = kept
+        self.state = State(state)
+        self.greeting = None if who is None else Greeting(*who)
+        self._allocator = allocator
+
     def _take(self, request: pb.SessionRequest) -> list[pb.SessionResponse]:
         said: str = request.WhichOneof("message") or "nothing that this sidecar knows"
         if said == "snapshot" and request.snapshot.last:
@@ -161,6 +189,7 @@ class SidecarSession:
         return answer
 
     def _take_hello(self, hello: pb.Hello) -> list[pb.SessionResponse]:
+        self._note(mend_hello(hello))
         self.greeting = read_hello(hello)
         self._allocator = self._admit(self.greeting)
         self._allocator.step(self.greeting.options)
@@ -168,6 +197,7 @@ class SidecarSession:
 
     def _take_snapshot(self, chunk: pb.SnapshotChunk) -> list[pb.SessionResponse]:
         assert self._allocator is not None
+        self._note(mend_snapshot(chunk))
         for field, event in read_snapshot(chunk):
             _step(self._allocator, event, field)
         if chunk.last:
@@ -197,12 +227,12 @@ class SidecarSession:
             if allocator.last_cycle.policy_error:
                 counts.policy_errors += 1
                 counts.policy_error = allocator.last_cycle.policy_error
-            answer = write_decisions(batch.sequence, decisions)
         else:
-            first = allocator.state.tentative.next
-            answer = pb.DecisionBatch(sequence=batch.sequence, first_decision=first)
+            decisions = Decisions(0, allocator.state.tentative.next)
         self.sequence = batch.sequence
-        return [pb.SessionResponse(decisions=answer)]
+        assert self.greeting is not None
+        parts = write_decisions(batch.sequence, decisions, self.greeting.message_bytes_max)
+        return [pb.SessionResponse(decisions=part) for part in parts]
 
     def _tell_time(self, clock_ms: int) -> None:
         assert self._allocator is not None
@@ -236,6 +266,7 @@ class SidecarSession:
             raise error.below(f"{place}.{name}") from None
 
     def _apply_one(self, allocator: Allocator, name: str, message: object) -> None:
+        self._note(mend_event(name, message))
         event = READERS[name](message)
         if isinstance(event, Outcomes):
             _step(allocator, event.settle())
@@ -244,6 +275,12 @@ class SidecarSession:
                     self._counts.outcomes[_REASONS[reason]] += count
         else:
             _step(allocator, event)
+
+    def _note(self, marks: list[Mark]) -> None:
+        """Count what was put right."""
+        for mark in marks:
+            self._counts.mended[mark.field] += 1
+            self.mended.setdefault(mark.field, mark.text)
 
 
 def _parse(data: bytes) -> pb.SessionRequest:

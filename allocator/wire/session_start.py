@@ -12,6 +12,7 @@ from allocator.core import (
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import proto_types, validation
 from allocator.wire.decode import READERS, read_bindings, read_filters
+from allocator.wire.encode import BYTES_LEAST, BYTES_MAX
 from allocator.wire.errors import WireError, refuse
 from allocator.wire.proto_types import each, part
 
@@ -28,6 +29,8 @@ class Greeting:
     options: Options = field(default_factory=Options)
     mesos_version: str = ""
     module_version: str = ""
+    message_bytes_max: int = BYTES_MAX
+    """The largest message that the module reads."""
 
 
 # The beginning of a session.
@@ -56,7 +59,14 @@ def read_hello(message: pb.Hello) -> Greeting:
         options=part(message.options, _read_options, "options"),
         mesos_version=validation.text(message.mesos_version, "mesos_version"),
         module_version=validation.text(message.module_version, "module_version"),
+        message_bytes_max=_read_bytes_max(message.message_bytes_max),
     )
+
+
+def _read_bytes_max(value: int) -> int:
+    if not value:
+        return BYTES_MAX
+    return validation.integer(value, BYTES_LEAST, validation.UINT32_MAX, "message_bytes_max")
 
 
 def _read_options(message: pb.AllocatorOptions) -> Options:

@@ -5,18 +5,23 @@ happen and writes them into the journal; a replay makes them again.
 """
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from allocator.core import Allocator, Settings
+from allocator.core.checkpoint import CheckpointError, Column, restore
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.counters import Counts
 from allocator.wire.errors import WireError
 from allocator.wire.operator_settings import OperatorEvent
-from allocator.wire.server_session import SidecarSession, State, supersedes
+from allocator.wire.server_session import KeptSession, SidecarSession, State, supersedes
 from allocator.wire.session_start import Greeting
 
 Answer: TypeAlias = tuple[int, pb.SessionResponse]
 """What to say, and in which session."""
+
+
+Kept: TypeAlias = tuple[Any, int, int, dict[int, KeptSession]]
+"""What the allocator keeps, which session has it, how many there were, and those that are open."""
 
 
 class Sidecar:
@@ -79,9 +84,7 @@ class Sidecar:
         self._last += 1
         number = self._last
         self.counts.sessions_opened += 1
-        self.sessions[number] = SidecarSession(
-            lambda greeting: self._admit(number, greeting), self._welcome, self.counts
-        )
+        self.sessions[number] = self._new_session(number)
         return number
 
     def receive(self, number: int, data: bytes) -> list[Answer]:
@@ -111,6 +114,38 @@ class Sidecar:
             Where the event is not possible; then nothing has changed.
         """
         self.allocator.step(event)
+
+    def kept(self) -> Kept:
+        """All that later answers depend on, to be kept in a checkpoint."""
+        sessions = {number: session.kept() for number, session in self.sessions.items()}
+        return self.allocator.kept(), self._bearer, self._last, sessions
+
+    def resume(self, root: Column) -> None:
+        """Go on from a checkpoint.
+
+        Raises
+        ------
+        CheckpointError
+            Where it is none of this version; then nothing has changed.
+        """
+        kept = restore(root, self.kept())
+        try:
+            core, bearer, last, sessions = kept
+            allocator = self._new_allocator(core[2].settings)
+            allocator.resume(core)
+            resumed = {}
+            for number, session in sessions.items():
+                resumed[number] = self._new_session(number)
+                resumed[number].resume(session, allocator if number == bearer else None)
+        except (TypeError, ValueError, IndexError, AttributeError) as error:
+            raise CheckpointError(f"the checkpoint cannot be gone on from: {error}") from None
+        self.allocator, self._bearer, self._last = allocator, bearer, last
+        self.sessions = resumed
+
+    def _new_session(self, number: int) -> SidecarSession:
+        return SidecarSession(
+            lambda greeting: self._admit(number, greeting), self._welcome, self.counts
+        )
 
     def _admit(self, number: int, greeting: Greeting) -> Allocator:
         bearer = self.session

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from allocator.core import AMOUNT_MAX
-from allocator.core.snapshot import Bools, Ints
+from allocator.core import AMOUNT_MAX, Bools, Ints
 from allocator.wire.errors import TEXT_LENGTH_MAX, refuse
 
 _FEW = 32

@@ -10,10 +10,10 @@ import statistics
 import time
 
 from allocator.core import PolicySpec
-from tests.bench.cluster import cluster, decline, settle
+from allocator.policies import POLICIES
+from tests.bench.cluster import cluster, decline, different_policies, settle
 
 SIZES = [(1_000, 100), (10_000, 1_000), (50_000, 6_000)]
-POLICIES = ["drf", "tsf", "ps-dsf", "rps-dsf", "choosy", "pf", "asset"]
 
 
 def measure(agents: int, frameworks: int, spec: PolicySpec, repeats: int) -> str:
@@ -40,14 +40,14 @@ def main() -> None:
     """Measure every policy at every size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--policies", nargs="*", default=POLICIES)
+    parser.add_argument("--policies", nargs="*", default=different_policies())
     parser.add_argument("--largest", type=int, default=len(SIZES), help="how many of the sizes")
     arguments = parser.parse_args()
     print("| agents x frameworks | policy | grants | decisions | least ms | median ms |")
     print("|---|---|---|---|---|---|")
     for agents, frameworks in SIZES[: arguments.largest]:
         for name in arguments.policies:
-            spec = PolicySpec(name, selection="random")
+            spec = PolicySpec(name, selection="random" if POLICIES[name].selections else "")
             print(measure(agents, frameworks, spec, arguments.repeats), flush=True)
         for selection in ("joint", "best_fit"):
             spec = PolicySpec("drf", selection=selection)

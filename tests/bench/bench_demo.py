@@ -10,7 +10,7 @@ from pathlib import Path
 
 from allocator.core import PolicySpec
 from allocator.sim.experiments import demo_runs as catalogue
-from allocator.sim.experiments.parallel_runs import Run, play_on
+from allocator.sim.experiments.runs import Run, play_on
 from allocator.sim.links.sidecar_process import SidecarProcess
 from allocator.sim.reports.run_report import figures
 from allocator.sim.workloads.scenario import Scenario

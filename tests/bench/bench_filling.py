@@ -16,8 +16,9 @@ import numpy as np
 
 from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Snapshot
-from allocator.policies import POLICIES, build, warm
+from allocator.policies import build, warm
 from allocator.testing import make_snapshot, make_tree, with_refusals
+from tests.bench.cluster import different_policies
 
 SHAPES = [  # cpus, mem in GB, disk in GB
     (4, 14, 100),
@@ -119,7 +120,7 @@ def main() -> None:
     """Measure what the command line asks for; everything by default."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--policies", nargs="*", default=[n for n in POLICIES if n != "ceei"])
+    parser.add_argument("--policies", nargs="*", default=different_policies())
     parser.add_argument(
         "--selections", nargs="*", default=["random", "round_robin", "listed", "joint", "best_fit"]
     )

@@ -19,7 +19,7 @@ from allocator.core import (
     Settings,
     Settle,
 )
-from allocator.policies import build
+from allocator.policies import POLICIES, build
 
 SHAPES = [
     (4, 14),
@@ -71,3 +71,11 @@ def decline(allocator: Allocator, made: Decisions) -> None:
     offered = Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
     rows = len(made)
     allocator.step(Release(offered, np.full(rows, -1), np.zeros(rows, np.bool_)))
+
+
+def different_policies() -> list[str]:
+    """The policies of the registry; of several that rank clients alike, the first."""
+    ranks: dict[object, str] = {}
+    for name, entry in POLICIES.items():
+        ranks.setdefault(entry.criterion() if entry.criterion else name, name)
+    return list(ranks.values())

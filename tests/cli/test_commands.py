@@ -28,7 +28,9 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_help_lists_all_commands_and_what_the_exit_codes_mean():
     done = run("--help")
     assert done.returncode == 0
-    commands = "serve check-config status shares policy demand constraint dump demo reproduce"
+    commands = (
+        "serve check-config status shares policy demand constraint dump demo reproduce replay"
+    )
     for command in commands.split():
         assert f"\n  {command} " in done.stdout
     assert "3 sidecar unreachable" in done.stdout
@@ -57,6 +59,36 @@ SLOW = {"numpy", "numba", "grpc", "matplotlib", "ortools", "structlog", "rich.ta
 @pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["policy", "set", "-h"]])
 def test_help_loads_nothing_that_is_slow(arguments):
     assert not imported_by(*arguments) & SLOW
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check-config", "deploy/config.example.toml"],
+        ["status", "--target", "127.0.0.1:9", "--timeout", "0.1"],
+        ["shares", "--target", "127.0.0.1:9", "--timeout", "0.1"],
+        ["demand", "set", "cpus:2", "--target", "127.0.0.1:9", "--timeout", "0.1"],
+    ],
+)
+def test_what_runs_no_loop_needs_no_compiler(arguments):
+    assert "numba" not in imported_by(*arguments)
+
+
+@pytest.mark.parametrize("missing", ["matplotlib", "ortools", "joblib", "scipy"])
+def test_what_only_the_simulator_needs_is_named_when_it_is_missing(missing):
+    program = f"""
+import sys
+import allocator.cli.app as app
+sys.modules[{missing!r}] = None
+app.import_module = lambda name: __import__({missing!r})
+sys.argv = ["mesos-allocator", "demo"]
+app.main()
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"error: {missing} is not installed")
+    assert "pip install 'mesos-allocator[sim]'" in done.stderr
 
 
 def test_the_server_loads_nothing_that_only_the_simulator_and_tables_need():

@@ -4,7 +4,7 @@ import pytest
 
 from allocator.core import PolicySpec
 from allocator.policies import POLICIES
-from tests.conformance.world import World
+from tests.world.world import World
 
 # Where no demand is known, a policy of whole tasks offers all that is free, too.
 SPECS = {

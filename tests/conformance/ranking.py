@@ -5,9 +5,9 @@ agent that is not offered; a second, small agent is offered to one after the oth
 declines it.
 """
 
-from tests.conformance.amounts import Amounts, Text, resources
-from tests.conformance.nouns import Framework, Offer
-from tests.conformance.world import World
+from tests.world.amounts import Amounts, Text, resources
+from tests.world.nouns import Framework, Offer
+from tests.world.world import World
 
 PROBE = "cpus:1;mem:1"
 HOUR_S = 3600

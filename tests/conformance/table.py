@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.test_scenarios import SCENARIOS
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TABLE = HERE.parent / "conformance.md"
@@ -21,7 +23,8 @@ What answers here to Mesos's own tests of its allocator, and to the bugs that it
 Kinds: P, any allocator must do so; D, so does the built-in, with its policy or its quotas; W, looks
 inside the built-in. Where Mesos's names have its older word for an agent, they have Agent here.
 Scenarios of kind P run with every policy; those of kind D with `drf`, hierarchical and oblivious,
-or with every policy where it makes no difference.
+or with every policy where it makes no difference. Those named like `filters: ...` are scripts in
+`tests/scenarios/mesos/`, the others tests in `tests/conformance/`.
 """
 
 
@@ -68,8 +71,13 @@ def read_differences() -> dict[str, str]:
 
 
 def scenarios() -> dict[str, list[str]]:
-    """Find our tests by what they answer to, as their decorators say."""
+    """Find our scripts and tests by what they answer to, as heads and decorators say."""
     found: dict[str, list[str]] = {}
+    for file, scenario in SCENARIOS:
+        for line in scenario.head:
+            if line.startswith("Mesos: "):
+                for name in line.removeprefix("Mesos: ").split(", "):
+                    found.setdefault(name, []).append(f"{file.stem}: {scenario.title}")
     for path in sorted(HERE.glob("test_*.py")):
         for test in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(test, ast.FunctionDef):

@@ -2,32 +2,8 @@
 
 import pytest
 
-from tests.conformance.amounts import reserved, reserved_to, resources, unreserved
-from tests.conformance.mesos import mesos
-from tests.conformance.world import MODERN_AGENT
-
-
-@mesos("Reservations")
-def test_reservations_are_offered_to_their_role_alone(world):
-    agents = [
-        world.agent("cpus(role1):2;mem(role1):1024"),
-        world.agent("cpus(role2):2;mem(role2):1024;cpus:1;mem:1024"),
-        world.agent("cpus(role3):1;mem(role3):1024"),
-    ]
-    one = world.framework("role1")
-    offers = world.cycle()
-    assert offers == [one.gets(agents[0]), one.gets(agents[1], unreserved(agents[1].resources))]
-    two = world.framework("role2")
-    assert world.cycle() == [two.gets(agents[1], reserved_to(agents[1].resources, "role2"))]
-
-
-@mesos("OfferAncestorReservationsToDescendantChild")
-def test_reservations_of_a_role_are_offered_below_it(world):
-    framework = world.framework("a/b/c")
-    agent = world.agent("cpus(a):1;mem(a):512")
-    assert world.cycle() == [framework.gets(agent)]
-    agent = world.agent("cpus:2;mem:1024;cpus(a/b):4;mem(a/b):2048")
-    assert world.cycle() == [framework.gets(agent)]
+from tests.world.amounts import reserved, resources
+from tests.world.world import MODERN_AGENT
 
 
 @pytest.mark.parametrize("role", ["a", "a/x", "a/b/c", "ab", "b"])

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.conformance.amounts import resources, revocable, volume
 from tests.conformance.mesos import mesos
 from tests.conformance.ranking import Ranking
-from tests.conformance.world import World
+from tests.world.amounts import resources, revocable, volume
+from tests.world.world import World
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_the_weight_of_a_role_is_that_of_all_below_it():
 
 @mesos("DRFSorterTest.SplitResourceShares")
 def test_volumes_of_a_resource_add_up():
-    disks = volume("5", "one") + volume("5", "two")
+    disks = volume("10")
     ranking = Ranking(resources("cpus:100;mem:100;disk:90") + disks)
     ranking.add("a", "cpus:9;mem:9;disk:9")
     ranking.add("b", resources("cpus:9;mem:9") + disks)

@@ -25,7 +25,6 @@ USUAL = (
 )
 SPECIAL = (
     Resource("cpus", ("a",)),
-    Resource("cpus", ("a",), label="other"),
     Resource("cpus", ("a/x",)),
     Resource("cpus", ("b",)),
     Resource("mem", ("a", "a/x")),
@@ -37,8 +36,8 @@ SPECIAL = (
     Resource("disk"),
     Resource("disk", disk="mount", whole=True),
     Resource("disk", ("a",), disk="volume", whole=True),
-    Resource("disk", ("a",), disk="shared-a", whole=True, shared=True),
-    Resource("disk", ("b/x",), disk="shared-b", whole=True, shared=True),
+    Resource("disk", ("a",), disk="volume", whole=True, shared=True),
+    Resource("disk", ("b/x",), disk="volume", whole=True, shared=True),
 )
 VOLUME = 4000
 CAPABILITIES = (
@@ -305,7 +304,7 @@ class History:
 
     def _converted(self, resource: Resource, role: str) -> Resource:
         reservations = () if resource.reservations else (role,)
-        return resource._replace(reservations=reservations, label="")
+        return resource._replace(reservations=reservations)
 
     # Cycles.
 

@@ -48,12 +48,12 @@ def kind_of(resource: Resource) -> Kind:
     return Kind(
         name=resource.name,
         scalar=resource.scalar,
-        reservation=tuple(f"{role} {resource.label}" for role in resource.reservations),
         reserved_role=resource.reserved_to,
+        depth=len(resource.reservations),
         revocable=resource.revocable,
         shared=resource.shared,
-        disk=resource.disk,
-        atomic=resource.whole,
+        form=resource.disk,
+        indivisible=resource.whole,
     )
 
 
@@ -284,7 +284,7 @@ def told(bag: Bag) -> str:
     """A bag in Mesos's way of writing."""
     parts = []
     for each, amount in bag.items():
-        flags = [each.disk, "revocable" * each.revocable, "shared" * each.shared, each.label]
+        flags = [each.disk, "revocable" * each.revocable, "shared" * each.shared]
         marks = ", ".join(filter(None, [*each.reservations, *flags]))
         parts.append(f"{each.name}({marks}):{amount}" if marks else f"{each.name}:{amount}")
     return "; ".join(parts) or "nothing"

@@ -14,20 +14,17 @@ class Resource(NamedTuple):
     name : str
     reservations : tuple of str
         Roles, each below the one before; the last is who may have it. Empty where unreserved.
-    label : str
-        Tells reservations for the same role apart.
     scalar : bool
         False: ports and the like, of which the amount is a count.
     revocable, shared : bool
     disk : str
-        Which volume or disk it is; empty where it is any.
+        What form of disk it is; empty where it is none, or space.
     whole : bool
         It cannot be split.
     """
 
     name: str
     reservations: tuple[str, ...] = ()
-    label: str = ""
     scalar: bool = True
     revocable: bool = False
     shared: bool = False

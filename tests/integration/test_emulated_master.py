@@ -1,6 +1,5 @@
 """The emulated master and a real sidecar process, over a real stream."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,9 @@ import pytest
 from allocator.core import PolicySpec
 from allocator.sim.checks.books_audit import differences, of_ledger, of_sidecar
 from allocator.sim.experiments.demo_runs import MODES
-from allocator.sim.experiments.parallel_runs import Run, play_all, play_on
+from allocator.sim.experiments.parallel_runs import play_all
 from allocator.sim.experiments.play import play
+from allocator.sim.experiments.runs import Run, play_on
 from allocator.sim.experiments.soak import soak_sidecar
 from allocator.sim.experiments.soak_scenario import Soak
 from allocator.sim.links.base import LinkDownError
@@ -171,11 +171,9 @@ def test_memory_stays_bounded_from_run_to_run(sidecar):
 
 
 def test_where_nobody_listens_the_link_says_so(tmp_path):
-    begin_s = time.monotonic()
     link = StreamLink(f"unix:{tmp_path / 'nothing.sock'}")
     with pytest.raises(LinkDownError, match="no sidecar answers"):
         play_without_patience(link)
-    assert time.monotonic() - begin_s < 20
 
 
 def play_without_patience(link):

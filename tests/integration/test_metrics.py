@@ -1,88 +1,28 @@
 """A real sidecar in session, scraped over HTTP, by promtool's rules and by a real Prometheus."""
 
-import json
 import re
-import shutil
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from allocator.core import (
-    AddAgent,
     AddFramework,
-    AgentInfo,
-    Define,
     FrameworkInfo,
-    Kind,
     Release,
     RemoveFramework,
-    SetWeights,
     Transition,
 )
 from allocator.core.events import Holdings
 from allocator.v1 import session_pb2
+from tests.integration.scraped import CLUSTER, DEPLOY, FRAMEWORKS_MAX
 from tests.server.process import GrpcModule, SidecarProcess
-from tests.server.scraping import Samples, samples, series, value
-
-DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
-FRAMEWORKS_MAX = 3
-
-CLUSTER = (
-    Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "ops"}),
-    SetWeights({"eng": 2.0}),
-    *(AddFramework(n, FrameworkInfo(f"id-{n}", name=f"app {n}"), (1 + n % 2,)) for n in (1, 2)),
-    *(AddAgent(n, AgentInfo(f"agent-{n}"), {0: 4000, 1: 8_192_000}) for n in (1, 2)),
-)
-
-
-class Scraped:
-    """A sidecar in session that is scraped."""
-
-    def __init__(self, process: SidecarProcess) -> None:
-        self.process = process
-        self.channel = process.channel()
-        self.module = GrpcModule(self.channel).begin(CLUSTER)
-
-    def text(self, page: str = "metrics") -> str:
-        with urllib.request.urlopen(f"http://{self.process.http}/{page}", timeout=30) as answer:
-            return answer.read().decode()
-
-    def samples(self) -> Samples:
-        return samples(self.text())
-
-    def offer(self, reason: int):
-        """Run a cycle, and say what became of its decisions."""
-        decisions = self.module.batch(cycle=True)
-        none = np.empty(0, np.int64)
-        reasons = np.full(len(decisions), reason)
-        outcome = self.module.client.outcomes(reasons, none, np.empty((0, 0), np.int64))
-        self.module.batch(outcome)
-        return decisions
-
-
-@pytest.fixture(scope="module")
-def process() -> Iterator[SidecarProcess]:
-    with SidecarProcess(f"metrics.frameworks_max={FRAMEWORKS_MAX}") as running:
-        yield running
-
-
-@pytest.fixture
-def sidecar(process) -> Iterator[Scraped]:
-    running = Scraped(process)
-    running.module.batch()
-    yield running
-    running.module.leave()
-    list(running.module.heard())
-    running.channel.close()
+from tests.server.scraping import series, value
 
 
 def rows_of(decisions) -> Holdings:
@@ -245,55 +185,6 @@ def test_the_manual_names_exactly_the_metrics_that_exist(sidecar):
         prefix = re.match(r"framework|role", names[0])
         named |= {f"{prefix[0]}{name}" if prefix and name[0] == "_" else name for name in names}
     assert named == families
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@pytest.fixture
-def query(sidecar, tool, tmp_path) -> Iterator[Callable[[str], list[dict]]]:
-    """Run the Prometheus of deploy/ against the sidecar; gives a function that asks it."""
-    for file in ("prometheus.yml", "alerts.yaml"):
-        shutil.copy(DEPLOY / file, tmp_path)
-    config = tmp_path / "prometheus.yml"
-    text = config.read_text()
-    assert "127.0.0.1:5057" in text
-    text = text.replace("127.0.0.1:5057", sidecar.process.http).replace("15s", "1s")
-    config.write_text(text)
-    port = free_port()
-    command = [
-        tool("prometheus"),
-        f"--config.file={config}",
-        f"--storage.tsdb.path={tmp_path}/data",
-        f"--web.listen-address=127.0.0.1:{port}",
-    ]
-    with (tmp_path / "log").open("w") as log:
-        server = subprocess.Popen(command, stderr=log, stdout=log)
-
-    def ask(expression: str) -> list[dict]:
-        parameters = urllib.parse.urlencode({"query": expression})
-        url = f"http://127.0.0.1:{port}/api/v1/query?{parameters}"
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return json.load(answer)["data"]["result"]
-
-    try:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                if ask("scrape_samples_scraped"):
-                    break
-            except OSError:
-                pass
-            assert server.poll() is None, (tmp_path / "log").read_text()
-            assert time.monotonic() < deadline, (tmp_path / "log").read_text()
-            time.sleep(0.2)
-        yield ask
-    finally:
-        server.terminate()
-        server.wait(30)
 
 
 def test_a_prometheus_can_be_asked(sidecar, query):

@@ -7,7 +7,7 @@ import pytest
 
 from allocator.core import PolicySpec
 from allocator.sim.experiments import demo_runs as catalogue
-from allocator.sim.experiments.parallel_runs import Run, play_on
+from allocator.sim.experiments.runs import Run, play_on
 from allocator.sim.links.sidecar_process import SidecarProcess
 from tests.sim.starvation import Watched
 

@@ -1,5 +1,6 @@
 """The compiled loops against their slow twin, and what every filling promises."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,12 +16,25 @@ from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERD
 from allocator.policies.filling.loop_arrays import Effort
 from allocator.testing import static_snapshot, with_refusals
 from tests import oracles
+from tests.policies.rows_of_grants import rows
 from tests.strategies import snapshots
 
-CRITERIA: list[tuple[str, str]] = [
-    *((name, "") for name in POLICIES if name not in {"choosy", "bf-drf", "ceei"}),
-    *(("choosy", unit) for unit in POLICIES["choosy"].parameters["unit"]),
-]
+
+def different_criteria() -> Iterator[tuple[str, str]]:
+    """Every criterion of the registry once, with each value of its parameter."""
+    seen = set()
+    for name, entry in POLICIES.items():
+        if entry.criterion is None:
+            continue
+        assert len(entry.parameters) <= 1, f"{name}: let this table vary all of its parameters"
+        for key, value in [(k, v) for k, vs in entry.parameters.items() for v in vs] or [("", "")]:
+            criterion = entry.criterion(**({key: value} if key else {}))
+            if criterion not in seen:
+                yield name, value
+            seen.add(criterion)
+
+
+CRITERIA = list(different_criteria())
 SEEDS = st.integers(0, 2**64 - 1)
 EFFORTS = st.builds(
     Effort,
@@ -31,27 +45,10 @@ EFFORTS = st.builds(
 
 
 def policy(name: str, unit: str, selection: str) -> Filling:
-    built = build(PolicySpec(name, selection, parameters={"unit": unit} if unit else {}))
+    (key,) = POLICIES[name].parameters or ("",)
+    built = build(PolicySpec(name, selection, parameters={key: unit} if unit else {}))
     assert isinstance(built, Filling)
     return built
-
-
-def rows(grants) -> list[oracles.Grant]:
-    parts: list[list[tuple[int, int]]] = [[] for _ in range(len(grants))]
-    for grant, kind, amount in zip(
-        grants.special_grant, grants.special, grants.special_amount, strict=True
-    ):
-        parts[grant].append((int(kind), int(amount)))
-    special = [tuple(sorted(part)) for part in parts]
-    columns = zip(
-        grants.client.tolist(),
-        grants.agent.tolist(),
-        grants.tasks.tolist(),
-        map(tuple, grants.amount.tolist()),
-        special,
-        strict=True,
-    )
-    return [oracles.Grant(*row) for row in columns]
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

@@ -241,6 +241,26 @@ TABLE = {
     for policy in ("drf", "asset", "ceei")
     for name in PROPERTIES
 }
+ELSEWHERE = {
+    "pf": "the optimum of ceei; its prices, in test_criteria",
+    "tsf": "drf on one pool, up to rounding: below",
+    "ps-dsf": "drf on one pool: below",
+    "bf-drf": "drf on one pool: below",
+    "rps-dsf": "no paper promises any; what holds for every policy: below",
+    "choosy": "tests/papers/test_choosy.py",
+}
+"""Policies without rows of their own, and where what they promise is tested."""
+
+
+def test_every_policy_has_its_rows() -> None:
+    missing = set(POLICIES) - {policy for policy, _ in TABLE} - set(ELSEWHERE)
+    assert not missing, (
+        f"{', '.join(sorted(missing))}: say what it promises: add it to the policies of TABLE, with"
+        " a counter-example in REFUSED for each property that it does not have, and its optimum in"
+        " `fluid`; or to ELSEWHERE, with the place where its promises are tested"
+    )
+
+
 PROMISED = [entry for entry, promised in TABLE.items() if promised]
 
 

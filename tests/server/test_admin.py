@@ -150,7 +150,10 @@ def test_shares_tell_of_offers_that_lie_and_of_whoever_waits(loop, stub):
     # 3 of 9 CPUs and 6 of 18 GB were free.
     assert found["id-2"].offered_share == found["ops"].offered_share == pytest.approx(1 / 3)
     assert (found["id-1"].offered_share, found["eng"].offered_share) == (0, 0)
-    tell(loop, Revive(1), AddAgent(2, AgentInfo("a2", attributes={"zone": "b"}), {0: 4000}))
+    # All of the new agent is guaranteed to a role that nobody is in.
+    info = AgentInfo("a2", attributes={"zone": "a"}, capabilities=frozenset({"HIERARCHICAL_ROLE"}))
+    another = AddAgent(2, info, {0: 4000})
+    tell(loop, Revive(1), another, SetQuota("vip", {"cpus": 4000}, {}))
     shares(2000)
     found = shares(31_500)
     assert (found["id-2"].offer_age_s, found["id-1"].offer_age_s) == (30.5, 0)

@@ -1,20 +1,28 @@
 """The journal on disk: what it keeps gives the same bytes again, and its loss stops nothing."""
 
 import os
+import threading
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from allocator.core import EventError, PolicySpec, SetConstraint, SetDemand, SetPolicy
+from allocator.core.checkpoint import CheckpointError
 from allocator.policies import build
 from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection
 from allocator.server.core_loop import CoreLoop
-from allocator.server.journal import Journal
+from allocator.server.journal import Head, Journal
 from allocator.v1 import journal_pb2
-from allocator.wire import read_records, replay
-from allocator.wire.journal import opened_record, request_record
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import Outcomes, read_records, replay
+from allocator.wire.journal import answered_record, request_record
+from allocator.wire.replay import Replay
 from tests.server.test_loop import InProcess
+from tests.wire.dialogue import declined
 
 
 class Heard(InProcess):
@@ -22,11 +30,19 @@ class Heard(InProcess):
 
     kept: list[tuple[int, bytes]]
 
-    def batch(self, clock_ms: int, *, cycle: bool = True):
-        self.say(self.client.batch(clock_ms, cycle=cycle))
+    def batch(self, clock_ms: int, *events, cycle: bool = True):
+        self.say(self.client.batch(clock_ms, events, cycle=cycle))
         answer = next(self.answers)
         self.kept.append((self.port.number, answer.SerializeToString()))
         return self.client.receive(answer)
+
+    def all_offered(self, made) -> Outcomes:
+        none = np.empty(0, np.int64)
+        offered = np.full(len(made), pb.OUTCOME_REASON_OFFERED)
+        return self.client.outcomes(offered, none, none.reshape(0, 0))
+
+
+BEGINNING = ["start", "checkpoint_piece", "checkpoint_end"]
 
 
 def journaled(path: Path) -> CoreLoop:
@@ -86,27 +102,72 @@ def test_the_journal_gives_the_bytes_that_were_sent(tmp_path):
     assert path.stat().st_mode & 0o077 == 0, "frameworks' names are nobody else's"
 
 
-def test_a_journal_in_two_files_is_one(tmp_path):
-    path = tmp_path / "journal"
-    loop = CoreLoop(Config(journal=JournalSection(path=str(path))), build_policy=build)
+def look(loop: CoreLoop) -> None:
+    """What `mesos-allocator shares` has the core do."""
+    loop.look()
+    loop.allocator.scores()
+
+
+def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
+    """Two sessions into files as small as they can be, operators in between; gives what was heard.
+
+    All that was offered is declined, so that filters come, and is learned of.
+    """
+    section = JournalSection(path=str(path), files=10_000)
+    loop = CoreLoop(Config(journal=section), build_policy=build)
     assert loop._journal is not None
-    loop._journal._bytes_max = 700
+    loop._journal._bytes_max = 1
     loop.start()
-    heard = play(loop)
-    old, new = records(tmp_path / "journal.1"), records(path)
-    assert new[0].HasField("start")
-    whole = decisions(replay([*old, *new], build))
-    assert whole
-    assert heard[-len(whole) :] == whole
-    assert path.stat().st_size <= 700
-    assert loop.journal_errors == 0
+    Heard.kept = []
+    for session in range(2):
+        module = Heard(loop, f"instance-{session}", session + 1)
+        module.begin()
+        answer = module.batch(10)
+        for batch in range(batches):
+            events = [declined(answer, 500 * (batch % 3))] if len(answer) else []
+            outcomes = [module.all_offered(answer)] if len(answer) else []
+            answer = module.batch(1000 * (batch + 1), *outcomes, *events)
+            if batch % 7 == 3:
+                loop.call(partial(look, loop)).result(5)
+            if batch % 10 == 9:
+                loop.operate(SetDemand("", f"s{batch}*", {"cpus": 100 * batch})).result(5)
+                loop.operate(SetConstraint("eng", f"x{batch}*", f"a{batch}")).result(5)
+        loop.operate(SetPolicy(PolicySpec("tsf", mode="characterised"))).result(5)
+    settings = loop.call(lambda: loop.allocator.settings).result(5)
+    loop.stop()
+    assert len(settings.demands) == batches // 10
+    return Heard.kept
+
+
+def test_any_suffix_of_the_files_replays(tmp_path):
+    """Of a session that is longer than several files, too, with what operators set before."""
+    heard = long_play(tmp_path / "journal", 150)
+    files = [tmp_path / "journal"]
+    while (older := tmp_path / f"journal.{len(files)}").exists():
+        files.append(older)
+    files.reverse()
+    assert len(files) > 6
+    rest = len(heard)
+    for index in range(len(files)):
+        player = Replay(build)
+        replayed = [answer for record in records(*files[index:]) for answer in player.take(record)]
+        said = decisions(replayed)
+        assert said == heard[len(heard) - len(said) :], files[index]
+        assert len(said) <= rest
+        rest = len(said)
+        found = player.found
+        assert (found.differing, found.checkpoints_differing, found.missing) == (0, 0, 0)
+        assert 0 < found.checked <= found.answers <= found.checked + 1  # one heard of another
+        assert found.checkpoints == len(files) - index - 1, "each that follows was compared"
+    assert rest < len(heard) / 6
 
 
 def test_a_process_begins_a_file_of_its_own(tmp_path):
     path = tmp_path / "journal"
     journaled(path).stop()
     heard = play(journaled(path))
-    assert len(records(tmp_path / "journal.1")) == 1
+    first = records(tmp_path / "journal.1")
+    assert [record.WhichOneof("record") for record in first] == BEGINNING
     assert decisions(replay(records(tmp_path / "journal.1", path), build)) == heard
 
 
@@ -131,34 +192,136 @@ def test_a_full_disk_turns_the_journal_off(tmp_path):
     assert loop.journal_errors == 1
 
 
-def start() -> journal_pb2.JournalRecord:
-    return journal_pb2.JournalRecord(start=journal_pb2.JournalStart(sidecar_id="x"))
+def nothing(file: int, before: int) -> Head:
+    """How a file begins that says nothing of a core."""
+    start = journal_pb2.JournalStart(sidecar_id="x", file=file, records_before=before)
+    return Head(0, iter([journal_pb2.JournalRecord(start=start)]))
 
 
-def test_the_journal_is_on_again_with_the_next_session(tmp_path):
-    """Only from its beginning a session could be replayed."""
+def kinds(path: Path) -> list[str | None]:
+    return [record.WhichOneof("record") for record in records(path)]
+
+
+def test_the_journal_is_on_again_after_a_while(tmp_path, monkeypatch):
     path = tmp_path / "directory" / "journal"
-    journal = Journal(path, 10_000, start)
+    journal = Journal(path, 10_000, nothing)
     assert (journal.on, journal.errors) == (False, 1)
     path.parent.mkdir()
     journal.write(request_record(1, b"lost"))
     assert not journal.on
-    journal.write(opened_record(2))
+    monkeypatch.setattr("allocator.server.journal.RETRY_S", 0.0)
+    journal.write(answered_record([]))
+    assert not journal.on, "it would not be known what was answered"
     journal.write(request_record(2, b"kept"))
     journal.close()
-    assert [record.WhichOneof("record") for record in records(path)] == [
-        "start",
-        "opened",
-        "request",
-    ]
+    assert kinds(path) == ["start", "request"]
+    assert records(path)[0].start.records_before == 2, "those that were lost are counted"
+    assert os.listdir(path.parent) == ["journal"]  # noqa: PTH208
 
 
-def test_two_files_of_bounded_size_are_kept(tmp_path):
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_files_of_bounded_size_are_kept(tmp_path, count):
     path = tmp_path / "journal"
-    journal = Journal(path, 1000, start)
-    for _ in range(100):
-        journal.write(request_record(1, b"x" * 90))
+    journal = Journal(path, 1000, nothing, files=count)
+    for number in range(100):
+        journal.write(request_record(1, b"x" * 80 + b"%d" % number))
+        journal.write(answered_record([]))
     journal.close()
+    names = ["journal", *(f"journal.{n}" for n in range(1, count))]
+    assert sorted(os.listdir(tmp_path)) == names  # noqa: PTH208
+    assert all(file.stat().st_size <= 1050 for file in tmp_path.iterdir())
+    kept = records(*(tmp_path / name for name in reversed(names)))
+    requests = [record.request for record in kept if record.HasField("request")]
+    assert requests == [b"x" * 80 + b"%d" % n for n in range(100 - len(requests), 100)]
+    assert len(requests) > 3 * count
+    for name in names:
+        assert kinds(tmp_path / name)[1] == "request", "an answer stands behind its question"
+
+
+class Slow:
+    """The beginning of a file, made by another thread when it is told to."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.fail: Exception | None = None
+
+    def head(self, file: int, before: int) -> Head:
+        start = journal_pb2.JournalStart(sidecar_id="x", file=file, records_before=before)
+        return Head(0 if file == 1 else 2**30, self._records(start))
+
+    def _records(self, start: journal_pb2.JournalStart) -> Iterator[journal_pb2.JournalRecord]:
+        assert start.file == 1 or self.go.wait(10)
+        if start.file > 1 and self.fail is not None:
+            raise self.fail
+        yield journal_pb2.JournalRecord(start=start)
+
+
+def requests(*paths: Path) -> list[int]:
+    kept = records(*paths)
+    return [int(record.request) for record in kept if record.HasField("request")]
+
+
+def test_records_go_on_while_a_file_is_begun(tmp_path):
+    """They are in the file before, and in the end in the new one, once."""
+    path, slow = tmp_path / "journal", Slow()
+    journal = Journal(path, 200, slow.head)
+    for number in range(50):
+        journal.write(request_record(1, b"%d" % number))
+    assert requests(path) == list(range(50))
+    assert (tmp_path / "journal.new").exists()
+    slow.go.set()
+    assert journal._thread is not None
+    journal._thread.join(10)
+    for number in range(50, 53):
+        journal.write(request_record(1, b"%d" % number))
+    journal.close()
+    old = tmp_path / "journal.1"
+    assert requests(old, path) == list(range(53))
+    assert old.stat().st_size <= 200
+    assert records(path)[0].start.records_before == len(requests(old))
+    assert journal.errors == 0
+
+
+def test_a_file_that_cannot_be_begun_turns_the_journal_off(tmp_path, monkeypatch):
+    path, slow = tmp_path / "journal", Slow()
+    slow.fail = CheckpointError("something new")
+    journal = Journal(path, 200, slow.head)
+    for number in range(30):
+        journal.write(request_record(1, b"%d" % number))
+    slow.go.set()
+    assert journal._thread is not None
+    journal._thread.join(10)
+    assert (journal.on, journal.errors) == (False, 1)
+    assert requests(path) == list(range(30)), "the file before is whole"
+    slow.fail = None
+    slow.go.clear()
+    monkeypatch.setattr("allocator.server.journal.RETRY_S", 0.0)
+    for number in range(30, 40):
+        journal.write(request_record(1, b"%d" % number))
+    slow.go.set()
+    journal._thread.join(10)
+    journal.close()
+    assert requests(tmp_path / "journal.1", path) == list(range(40))
     assert sorted(os.listdir(tmp_path)) == ["journal", "journal.1"]  # noqa: PTH208
-    assert all(file.stat().st_size <= 1000 for file in tmp_path.iterdir())
-    assert len(records(tmp_path / "journal.1")) > 5
+
+
+def test_the_end_of_a_process_waits_for_no_checkpoint(tmp_path):
+    path, slow = tmp_path / "journal", Slow()
+    journal = Journal(path, 200, slow.head)
+    for number in range(30):
+        journal.write(request_record(1, b"%d" % number))
+    journal._closing = True
+    slow.go.set()
+    journal.close()
+    assert requests(path) == list(range(30))
+    assert os.listdir(tmp_path) == ["journal"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("left", [["journal.new"], ["journal", "journal.new"]])
+def test_what_a_killed_process_left_is_kept_or_put_away(tmp_path, left):
+    """It was killed while it began a file: before that had its name, or before it was whole."""
+    for name in left:
+        (tmp_path / name).write_text(name)
+    Journal(tmp_path / "journal", 1000, nothing).close()
+    assert (tmp_path / "journal.1").read_text() == left[0]
+    assert sorted(os.listdir(tmp_path)) == ["journal", "journal.1"]  # noqa: PTH208

@@ -187,12 +187,15 @@ def test_counters_say_what_was_counted():
     counts.events["release"] = 7
     counts.outcomes["offered"] = 2
     counts.errors["value"] = 1
+    counts.mended["framework.user"] = 3
     found = scrape(nsdi(), counts)
     for name in ("batches", "cycles", "decisions", "sessions_opened"):
         assert value(found, f"{name}_total") == getattr(counts, name)
     assert value(found, "events_total", type="release") == 7
     assert value(found, "outcomes_total", reason="offered") == 2
     assert value(found, "errors_total", code="value") == 1
+    assert value(found, "mended_total", field="framework.user") == 3
+    assert value(found, "mended_total", field="agent.agent_id") == 0
     assert value(found, "journal_errors_total") == 2
     assert value(found, "cycle_duration_seconds_bucket", le="0.1") == 3
     assert value(found, "cycle_duration_seconds_count") == 4

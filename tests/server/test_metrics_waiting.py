@@ -10,7 +10,6 @@ from allocator.core import (
     Kind,
     Release,
     RemoveFramework,
-    SetConstraint,
     SetQuota,
     Suppress,
     Transition,
@@ -36,6 +35,10 @@ def test_offers_that_lie_are_as_old_as_the_oldest():
     assert value(found, "framework_offered_share", framework="id-A") == 0
 
 
+VIP = SetQuota("vip", {"cpus": 13_000, "mem": 22 * GIB}, {})
+"""Everything is guaranteed to a role that nobody is in: so what is free is kept from everybody."""
+
+
 def kept_by(found: Samples) -> dict[str, float]:
     rows = series(found, "clients_overdue").items()
     return {dict(labels)["kept_by"]: number for labels, number in rows}
@@ -44,7 +47,7 @@ def kept_by(found: Samples) -> dict[str, float]:
 def test_whoever_waits_too_long_is_counted_by_what_keeps_him():
     allocator = nsdi(patience_cycles=3)
     allocator.step(AddAgent(3, AgentInfo("a3"), {0: 4000, 1: 4 * GIB}))
-    allocator.step(SetConstraint("", "", "zone=nowhere"))
+    allocator.step(VIP)
     for now_ms in (1000, 2000):
         assert not len(allocator.allocate(now_ms))
     assert kept_by(scrape(allocator)) == {"filters": 0, "limit": 0, "nothing": 0}
@@ -70,7 +73,7 @@ def test_a_limit_above_keeps_whoever_is_below_a_limit_of_its_own():
     limits = {"eng": {"cpus": 3000}, "eng/ads": {"cpus": 9000}}
     allocator = nsdi(patience_cycles=1, limits=limits)
     allocator.step(AddAgent(3, AgentInfo("a3"), {0: 4000, 1: 4 * GIB}))
-    allocator.step(SetConstraint("", "", "zone=nowhere"))
+    allocator.step(VIP)
     allocator.allocate(1000)
     assert kept_by(scrape(allocator)) == {"filters": 0, "limit": 1, "nothing": 1}
     found = scrape(allocator)
@@ -84,7 +87,7 @@ def test_a_limit_above_keeps_whoever_is_below_a_limit_of_its_own():
 def test_without_patience_nobody_is_overdue():
     allocator = nsdi(patience_cycles=0)
     allocator.step(AddAgent(3, AgentInfo("a3"), {0: 4000, 1: 4 * GIB}))
-    allocator.step(SetConstraint("", "", "zone=nowhere"))
+    allocator.step(VIP)
     allocator.allocate(1000)
     found = scrape(allocator)
     assert kept_by(found) == {"filters": 0, "limit": 0, "nothing": 0}
@@ -126,7 +129,7 @@ def test_quotas_and_the_headroom_that_they_need():
 def test_what_is_reserved_or_no_scalar_is_no_headroom():
     allocator = nsdi()
     kinds = {
-        2: Kind("cpus", reservation=("ops",), reserved_role="ops"),
+        2: Kind("cpus", reserved_role="ops", depth=1),
         3: Kind("ports", scalar=False),
     }
     allocator.step(Define(kinds, {}))

@@ -4,13 +4,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from allocator.core import Allocator, Decisions, PolicySpec, Settings
+from allocator.core import Allocator, Decisions, Holdings, PolicySpec, Settings
 from allocator.policies import build
 from allocator.sim.event_heap import Priority
 from allocator.sim.links.base import Batch, Opening
 from allocator.sim.links.stream import WireLink
 from allocator.sim.master.cycles import Timing
 from allocator.sim.master.emulated import EmulatedMaster
+from allocator.sim.master.kinds import KindTable
+from allocator.sim.master.outbox import Outbox
+from allocator.sim.master.resources import ResourceTable
 from allocator.sim.workloads.cluster import AgentSpec
 
 
@@ -38,10 +41,8 @@ class Listener:
         amount = np.array([row[3] for row in rows], np.int64).reshape(len(rows), 2)
         first = self.decided + 1
         self.decided += len(rows)
-        kind = np.arange(2)
-        return Decisions(
-            len(self.cycles), first, table[:, 0], table[:, 1], table[:, 2], kind, amount
-        )
+        group = Holdings(table[:, 0], table[:, 1], table[:, 2], np.arange(2), amount)
+        return Decisions(len(self.cycles), first, (group,) if rows else ())
 
     def close(self):
         pass
@@ -65,6 +66,12 @@ def master_for(link, **options):
     return master
 
 
+def outbox_of(names):
+    """An outbox of a master with so many plain resources, and no others."""
+    table = ResourceTable([f"resource-{number}" for number in range(names)])
+    return Outbox(KindTable(table, names))
+
+
 def run(master, until_ms):
     """Let time go on, up to and including a moment."""
     master.event_heap.at(until_ms, lambda: None, Priority.OBSERVE)
@@ -72,7 +79,7 @@ def run(master, until_ms):
         pass
 
 
-def wire_link(name="drf", mode="oblivious", seed=0):
+def wire_link(name="drf", mode="oblivious", seed=0, *, limits=None, **settings):
     """A link to an allocator that decides by a policy, through the whole protocol."""
-    settings = Settings(policy=PolicySpec(name, mode=mode), seed=seed)
-    return WireLink(lambda kept: Allocator(build, kept), settings)
+    chosen = Settings(policy=PolicySpec(name, mode=mode), seed=seed, **settings)
+    return WireLink(lambda kept: Allocator(build, kept, limits), chosen)

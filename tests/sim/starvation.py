@@ -49,7 +49,7 @@ class Watched:
         ledger = self._master.ledger
         row = ledger.frameworks[member.handle]
         need = ledger.amount(member.framework.need)
-        gpu = ledger.kinds.index(GPUS) if GPUS in ledger.kinds else None
+        gpu = ledger.names.index(GPUS) if GPUS in ledger.names else None
         return {
             agent
             for agent, amount in free.items()

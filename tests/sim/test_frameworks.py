@@ -71,7 +71,7 @@ def test_a_task_queue_with_nothing_to_do_suppresses_offers(link):
     master.subscribe(queue_of(2))
     offer(link, master, WHOLE)
     assert used(link) == [[[2000, 2_048_000]]]
-    assert Suppress(1) in link.messages
+    assert Suppress(1, (1,)) in link.messages
 
 
 def test_a_task_queue_leaves_after_its_last_task(link):
@@ -93,7 +93,7 @@ def test_a_task_that_is_lost_is_run_again(link):
     master.remove_agent(1)
     master.tell()
     assert framework.waiting == [1000]
-    assert Revive(1) in link.messages
+    assert Revive(1, (1,)) in link.messages
     run(master, 9000)
     assert master.members
 

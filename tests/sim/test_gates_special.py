@@ -2,18 +2,17 @@
 
 import pytest
 
-from allocator.core import Kind
 from allocator.sim.master.gates import Decision, Reason, judge
-from allocator.sim.master.kinds import disk, reserved, volume, without_volume
 from allocator.sim.master.ledger import Ledger
 from allocator.sim.master.ledger_rows import AgentRow, FrameworkRow, Quota
 from allocator.sim.master.quota import QuotaBook
+from allocator.sim.master.resources import Resource, disk, reserved, volume, without_volume
 
-CPUS = Kind("cpus")
-PORTS = Kind("ports", scalar=False)
+CPUS = Resource("cpus")
+PORTS = Resource("ports", scalar=False)
 MOUNT = disk("mount", "/mnt/1")
 REFINED = reserved(reserved(CPUS, "a", static=True), "a/x")
-SHARED = volume(reserved(Kind("disk"), "a"), "v", shared=True)
+SHARED = volume(reserved(Resource("disk"), "a"), "v", shared=True)
 
 
 def build(amounts, *, capabilities=(), region="", knows=("MULTI_ROLE", "HIERARCHICAL_ROLE")):
@@ -23,36 +22,37 @@ def build(amounts, *, capabilities=(), region="", knows=("MULTI_ROLE", "HIERARCH
     row = AgentRow("a", "host", {}, 0, list(ledger.row(amounts)), [])
     row.region, row.capabilities = region, frozenset(knows)
     ledger.add_agent(1, row)
+    ledger.kinds.by_kind(row.capacity)
     ledger.add_framework(1, FrameworkRow("f", 0, {1, 2, 3}, capabilities=frozenset(capabilities)))
     return ledger
 
 
-def verdict(ledger, kind, amount, role=1):
-    decision = Decision(1, role, 1, (ledger.table.handle(kind),), (amount,))
+def verdict(ledger, resource, amount, role=1):
+    decision = Decision(1, role, 1, (ledger.kinds.handle(resource),), (amount,))
     return judge(ledger, decision, 0, 0)
 
 
-def reason(ledger, kind, amount, role=1):
-    return verdict(ledger, kind, amount, role).reason
+def reason(ledger, resource, amount, role=1):
+    return verdict(ledger, resource, amount, role).reason
 
 
 @pytest.mark.parametrize(
-    ("kind", "role", "needs"),
+    ("resource", "role", "needs"),
     [
         (reserved(CPUS, "a"), 1, ""),
         (reserved(CPUS, "a"), 2, ""),
         (REFINED, 2, "RESERVATION_REFINEMENT"),
-        (Kind("cpus", revocable=True), 3, "REVOCABLE_RESOURCES"),
+        (Resource("cpus", revocable=True), 3, "REVOCABLE_RESOURCES"),
         (SHARED, 1, "SHARED_RESOURCES"),
     ],
 )
-def test_who_may_have_it_gets_it_and_nobody_else(kind, role, needs):
-    able = build({kind: 500}, capabilities=[needs])
-    assert reason(able, kind, 500, role) == Reason.OFFERED
+def test_who_may_have_it_gets_it_and_nobody_else(resource, role, needs):
+    able = build({resource: 500}, capabilities=[needs])
+    assert reason(able, resource, 500, role) == Reason.OFFERED
     if needs:
-        assert reason(build({kind: 500}), kind, 500, role) == Reason.NOTHING_AVAILABLE
-    if kind.reservation:
-        assert reason(able, kind, 500, 3) == Reason.NOTHING_AVAILABLE
+        assert reason(build({resource: 500}), resource, 500, role) == Reason.NOTHING_AVAILABLE
+    if resource.reservations:
+        assert reason(able, resource, 500, 3) == Reason.NOTHING_AVAILABLE
 
 
 def test_one_piece_is_given_whole_and_ports_one_by_one():
@@ -60,7 +60,7 @@ def test_one_piece_is_given_whole_and_ports_one_by_one():
     assert reason(ledger, MOUNT, 499) == Reason.NOTHING_AVAILABLE
     assert reason(ledger, MOUNT, 500) == Reason.OFFERED
     cut = verdict(ledger, PORTS, 2500)
-    assert (cut.reason, cut.amount[ledger.table.handle(PORTS)]) == (Reason.PARTIAL, 2000)
+    assert (cut.reason, cut.amount[ledger.table.row(PORTS)]) == (Reason.PARTIAL, 2000)
 
 
 def test_a_shared_volume_is_there_however_many_hold_it():
@@ -73,7 +73,7 @@ def test_a_shared_volume_is_there_however_many_hold_it():
 
 
 def test_a_volume_goes_back_to_the_disk_that_it_was_made_of():
-    for plain in (Kind("disk"), MOUNT, reserved(MOUNT, "a")):
+    for plain in (Resource("disk"), MOUNT, reserved(MOUNT, "a")):
         assert without_volume(volume(plain, "v", shared=True)) == plain
 
 

@@ -2,10 +2,13 @@
 
 import numpy as np
 
-from allocator.core import Release, SetPaused, Suppress, Transition
+from allocator.core import Define, Kind, Release, Suppress, Transition
 from allocator.sim.master.gates import Reason, Verdict
+from allocator.sim.master.kinds import KindTable
 from allocator.sim.master.outbox import Outbox
+from allocator.sim.master.resources import Resource, ResourceTable, reserved
 from allocator.wire import Outcomes
+from tests.sim.masters import outbox_of
 
 
 def names(messages):
@@ -13,7 +16,7 @@ def names(messages):
 
 
 def test_neighbouring_releases_become_one_event():
-    outbox = Outbox(2)
+    outbox = outbox_of(2)
     outbox.release((1, 1, 1, (5, 6)), refuse_ms=7)
     outbox.release((2, 1, 3, (8, 9)), used=True)
     (event,) = outbox.drain()
@@ -26,39 +29,53 @@ def test_neighbouring_releases_become_one_event():
 
 
 def test_order_is_kept_between_different_events():
-    outbox = Outbox(1)
+    outbox = outbox_of(1)
     outbox.release((1, 1, 1, (1,)))
     outbox.add(Suppress(1))
     outbox.release((1, 1, 1, (1,)))
     outbox.transition((1, 1, 1, (1,)))
     outbox.outcome(1, Verdict(Reason.OFFERED, (1,)))
     outbox.release((1, 1, 1, (1,)))
-    expected = ["Release", "Suppress", "Release", "Transition", "Outcomes", "Release"]
+    expected = ["Release", "Suppress", "Transition", "Release", "Outcomes", "Release"]
     assert names(outbox.drain()) == expected
 
 
-def test_the_bracket_of_an_accept_is_in_mesos_order():
-    outbox = Outbox(1)
-    outbox.pause()
-    outbox.release((1, 1, 1, (2,)), refuse_ms=5000)
-    outbox.transition((1, 1, 1, (3,)))
-    outbox.resume()
-    assert names(outbox.drain()) == ["SetPaused", "Release", "Transition", "SetPaused"]
-
-
-def test_two_brackets_in_a_row_are_one():
-    outbox = Outbox(1)
+def test_uses_are_told_before_releases_as_the_module_does():
+    outbox = outbox_of(1)
     for agent in (1, 2):
-        outbox.pause()
+        outbox.release((1, 1, agent, (2,)), refuse_ms=5000)
         outbox.transition((1, 1, agent, (3,)))
-        outbox.resume()
-    first, *used, last = outbox.drain()
-    assert (first, last) == (SetPaused(paused=True), SetPaused(paused=False))
-    assert [type(event) for event in used] == [Transition, Transition]
+    used, released = outbox.drain()
+    assert isinstance(used, Transition)
+    assert isinstance(released, Release)
+    assert used.used.agent.tolist() == released.released.agent.tolist() == [1, 2]
+
+
+def test_a_kind_is_defined_before_it_is_used():
+    table = ResourceTable(["cpus"])
+    outbox = Outbox(KindTable(table, 1))
+    row = table.row(Resource("ports", scalar=False))
+    assert row == 1
+    outbox.release((1, 1, 1, (1, 2)))
+    define, release = outbox.drain()
+    assert define == Define(kinds={1: Kind("ports", scalar=False)})
+    assert isinstance(release, Release)
+    assert release.released.kind.tolist() == [0, 1]
+    outbox.transition((1, 1, 1, (0, 2)))
+    assert names(outbox.drain()) == ["Transition"]
+
+
+def test_what_became_the_same_kind_is_no_change():
+    table = ResourceTable(["cpus"])
+    outbox = Outbox(KindTable(table, 1))
+    first, second = (reserved(Resource("cpus"), "r", principal=name) for name in ("a", "b"))
+    assert (table.row(first), table.row(second)) == (1, 2)
+    assert outbox.change((0, 5), (0, 0, 5)) == ({}, {})
+    assert outbox.change((3, 5), (0, 0, 8)) == ({0: 3}, {1: 3})
 
 
 def test_outcomes_carry_amounts_only_where_they_are_partial():
-    outbox = Outbox(2)
+    outbox = outbox_of(2)
     outbox.outcome(7, Verdict(Reason.OFFERED, (1, 1)))
     outbox.outcome(8, Verdict(Reason.PARTIAL, (2, 0)))
     outbox.outcome(9, Verdict(Reason.FILTERED))
@@ -73,7 +90,7 @@ def test_outcomes_carry_amounts_only_where_they_are_partial():
 
 
 def test_outcomes_of_decisions_apart_are_two_events():
-    outbox = Outbox(1)
+    outbox = outbox_of(1)
     outbox.outcome(1, Verdict(Reason.OFFERED, (1,)))
     outbox.outcome(3, Verdict(Reason.OFFERED, (1,)))
     first, second = outbox.drain()
@@ -83,7 +100,7 @@ def test_outcomes_of_decisions_apart_are_two_events():
 
 
 def test_what_is_drained_is_gone():
-    outbox = Outbox(1)
+    outbox = outbox_of(1)
     outbox.release((1, 1, 1, (1,)))
     assert len(outbox) == 1
     outbox.drain()
@@ -92,7 +109,7 @@ def test_what_is_drained_is_gone():
 
 
 def test_columns_are_exact_integers():
-    outbox = Outbox(1)
+    outbox = outbox_of(1)
     outbox.release((1, 1, 1, (2**53,)))
     (event,) = outbox.drain()
     assert isinstance(event, Release)

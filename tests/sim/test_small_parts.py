@@ -3,8 +3,8 @@
 from allocator.core import Define
 from allocator.sim.event_heap import EventHeap, Priority
 from allocator.sim.master.handles import Handles
-from allocator.sim.master.outbox import Outbox
 from allocator.sim.master.roles import Roles
+from tests.sim.masters import outbox_of
 
 
 def test_actions_run_by_time_then_priority_then_plan():
@@ -33,21 +33,27 @@ def test_the_lowest_free_handle_is_taken_first():
     assert [handles.take() for _ in range(3)] == [2, 3, 5]
 
 
-def test_a_role_is_bound_after_its_ancestors_and_forgotten_before_them():
-    outbox = Outbox(1)
+def test_a_role_is_bound_after_its_ancestors_and_kept_for_the_session():
+    outbox = outbox_of(1)
     roles = Roles(outbox)
     assert roles.name(("a/b/c",)) == (3,)
     assert outbox.drain() == [Define(roles={1: "a", 2: "a/b", 3: "a/b/c"})]
     roles.forget(("a/b/c",))
-    assert outbox.drain() == [Define(forgotten_roles=(handle,)) for handle in (3, 2, 1)]
+    assert outbox.drain() == []
+    assert len(roles.handle) == 3
+    roles.begin()
+    assert not roles.handle
+    assert not roles.path
+    assert roles.name(("b",)) == (1,)
 
 
 def test_a_role_stays_while_something_names_it():
-    outbox = Outbox(1)
+    outbox = outbox_of(1)
     roles = Roles(outbox)
     roles.name(("a/b", "a/c"))
     roles.name(("a/b",))
     outbox.drain()
     roles.forget(("a/b", "a/c"))
+    roles.begin()
     assert roles.handle == {"a": 1, "a/b": 2}
-    assert outbox.drain() == [Define(forgotten_roles=(3,))]
+    assert roles.path == {1: "a", 2: "a/b"}

@@ -27,7 +27,7 @@ from allocator.wire import Greeting, Outcomes, Sidecar
 
 POLICY = PolicySpec("drf", selection="listed")
 WELCOME = pb.Welcome(
-    protocol_version=1, sidecar_version="test", sidecar_id="sidecar", message_bytes_max=4194304
+    protocol_version=2, sidecar_version="test", sidecar_id="sidecar", message_bytes_max=4194304
 )
 
 STATE = (

@@ -40,9 +40,9 @@ from allocator.core import (
     UpdateAllocation,
     UpdateFramework,
 )
-from allocator.v1 import types_pb2 as types
+from allocator.core.resources import FORMS
 from allocator.wire import Greeting, Outcomes
-from allocator.wire.kinds import read_kind
+from allocator.wire.kinds import DEPTH_MAX
 from allocator.wire.proto_types import AGENT_CAPABILITIES, FRAMEWORK_CAPABILITIES
 from allocator.wire.validation import TIME_MAX_MS, UINT32_MAX
 
@@ -68,32 +68,19 @@ def flags(rows: int):
 
 
 @st.composite
-def reservations(draw) -> tuple[str, str]:
-    """A reservation as the core keeps it, and its role."""
-    reservation = types.Reservation(
-        type=draw(st.sampled_from([types.Reservation.TYPE_STATIC, types.Reservation.TYPE_DYNAMIC])),
-        role=draw(names),
-        principal=draw(texts),
-        labels=draw(labels),
-    )
-    kind = read_kind(types.Kind(name="x", type=types.VALUE_TYPE_SCALAR, reservations=[reservation]))
-    return kind.reservation[0], reservation.role
-
-
-@st.composite
 def kinds(draw) -> Kind:
-    stack = draw(st.lists(reservations(), max_size=3))
-    disk = draw(st.sampled_from(["", "root:?persistence=db", "mount:?source=%2Fmnt%2F1&profile=p"]))
+    if draw(st.booleans()) and draw(st.booleans()):
+        return Kind(draw(names), scalar=draw(st.booleans()), rest=True)
+    role = draw(texts)
     return Kind(
         name=draw(names),
         scalar=draw(st.booleans()),
-        reservation=tuple(text for text, _ in stack),
-        reserved_role=stack[-1][1] if stack else "",
+        reserved_role=role,
+        depth=draw(st.integers(1, DEPTH_MAX)) if role else 0,
         revocable=draw(st.booleans()),
         shared=draw(st.booleans()),
-        provider=draw(texts),
-        disk=disk,
-        atomic=draw(st.booleans()) if disk else False,
+        form=draw(st.sampled_from(FORMS)),
+        indivisible=draw(st.booleans()),
     )
 
 
@@ -276,11 +263,9 @@ greetings = st.builds(
 
 @st.composite
 def decisions(draw) -> Decisions:
-    grants = draw(holdings())
-    cycle, first = draw(st.integers(0, 2**40)), draw(st.integers(1, 2**40))
-    kind = grants.kind if len(grants.framework) else np.empty(0, np.int64)
-    amount = grants.amount if len(grants.framework) else np.empty((0, 0), np.int64)
-    return Decisions(cycle, first, grants.framework, grants.role, grants.agent, kind, amount)
+    tables = st.lists(holdings(), max_size=4)
+    groups = [each for each in draw(tables) if len(each.framework) and len(each.kind)]
+    return Decisions(draw(st.integers(0, 2**40)), draw(st.integers(1, 2**40)), tuple(groups))
 
 
 def same(one: object, other: object) -> bool:
@@ -293,4 +278,6 @@ def same(one: object, other: object) -> bool:
         return isinstance(other, np.ndarray) and (
             one.shape == other.shape and one.dtype == other.dtype and bool((one == other).all())
         )
+    if isinstance(one, tuple):
+        return isinstance(other, tuple) and len(one) == len(other) and all(map(same, one, other))
     return one == other

@@ -1,13 +1,14 @@
 """What is written is read again as it was; what is wrong is named."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from google.protobuf import text_format
 from hypothesis import given
 
-from allocator.core import AMOUNT_MAX, AddAgent, AgentInfo, Define, Hold, Holdings, Kind, Settle
+from allocator.core import AMOUNT_MAX, AddAgent, AgentInfo, Define, Hold, Holdings, Settle
 from allocator.sim.module_protocol import read_decisions, write_event, write_hello
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
@@ -19,7 +20,6 @@ from tests.wire import strategies
 from tests.wire.strategies import same
 
 SCALAR = types.VALUE_TYPE_SCALAR
-STATIC, DYNAMIC = types.Reservation.TYPE_STATIC, types.Reservation.TYPE_DYNAMIC
 
 
 def read(event: pb.Event):
@@ -47,8 +47,9 @@ def test_a_greeting_comes_back_as_it_was(greeting):
 
 @given(strategies.decisions())
 def test_decisions_come_back_as_they_were(decisions):
-    batch = write_decisions(7, decisions)
+    (batch,) = write_decisions(7, decisions)
     assert batch.sequence == 7
+    assert not batch.more
     assert same(read_decisions(through_bytes(batch)), decisions)
 
 
@@ -59,44 +60,43 @@ def test_a_kind_comes_back_as_it_was(kind):
     assert read_kind(message) == kind
 
 
-def test_different_reservations_stay_different():
-    """Signs that the text form uses must not make two stacks look equal."""
-    roles = ["a", "a?principal=b", "a%3Fprincipal=b", "a/b", "a&b", "a:b", "static:a"]
-    stacks = [
-        types.Kind(
-            name="cpus",
-            type=SCALAR,
-            reservations=[
-                types.Reservation(type=kind, role=role, principal=principal, labels=labels)
-            ],
-        )
-        for role in roles
-        for kind in (STATIC, DYNAMIC)
-        for principal in ("", "b", "label.b=c")
-        for labels in ({}, {"b": "c"}, {"b": ""}, {"b=c": ""})
+def test_two_kinds_that_decisions_tell_apart_are_two():
+    """Whatever is different in one field alone."""
+    usual: dict[str, Any] = {
+        "name": "disk",
+        "type": SCALAR,
+        "reserved_role": "a",
+        "reservation_depth": 1,
+    }
+    others: list[dict[str, Any]] = [
+        {"name": "cpus"},
+        {"type": types.VALUE_TYPE_RANGES},
+        {"reserved_role": "a/b"},
+        {"reserved_role": "", "reservation_depth": 0},
+        {"reservation_depth": 2},
+        {"revocable": True},
+        {"shared": True},
+        {"indivisible": True},
+        *({"form": form} for form in types.DiskForm.values() if form),
     ]
-    assert len({read_kind(kind).reservation for kind in stacks}) == len(stacks)
+    messages = [types.Kind(**usual), *(types.Kind(**{**usual, **other}) for other in others)]
+    assert len({read_kind(each) for each in messages}) == len(messages)
 
 
-def test_the_last_reservation_of_a_stack_is_the_effective_one():
-    refined = types.Kind(
-        name="disk",
-        type=SCALAR,
-        reservations=[
-            types.Reservation(type=STATIC, role="eng"),
-            types.Reservation(type=DYNAMIC, role="eng/ads", principal="ops"),
-        ],
-        disk=types.Disk(
-            source=types.Disk.SOURCE_MOUNT, source_id="/mnt/1", persistence_id="db", atomic=True
-        ),
-    )
-    assert read_kind(refined) == Kind(
-        name="disk",
-        reservation=("static:eng", "dynamic:eng/ads?principal=ops"),
-        reserved_role="eng/ads",
-        disk="mount:?source=%2Fmnt%2F1&persistence=db",
-        atomic=True,
-    )
+def test_one_kind_of_a_name_is_plain():
+    """Whatever is special about a kind, it is not plain then."""
+    plain = types.Kind(name="disk", type=SCALAR)
+    assert read_kind(plain).plain
+    specials: list[dict[str, Any]] = [
+        {"reserved_role": "a", "reservation_depth": 1},
+        {"revocable": True},
+        {"shared": True},
+        {"indivisible": True},
+        {"rest": True},
+        *({"form": form} for form in types.DiskForm.values() if form),
+    ]
+    for special in specials:
+        assert not read_kind(types.Kind(name="disk", type=SCALAR, **special)).plain
 
 
 def test_reasons_become_what_the_core_needs_to_know():
@@ -158,9 +158,24 @@ BAD_EVENTS = [
     ("define { roles { role: 1 } }", "roles[0].path", "is empty"),
     ("define { roles { role: 1 } roles { role: 1 } }", "roles.role[1]", "is 1 once more"),
     (
-        'define { kinds { name: "x" type: 1 reservations { role: "r" } } }',
-        "kinds[0].reservations[0].type",
-        "is 0",
+        'define { kinds { name: "x" type: 1 reserved_role: "r" } }',
+        "kinds[0].reservation_depth",
+        "is 0 where reserved_role is 'r'; give both, or neither",
+    ),
+    (
+        'define { kinds { name: "x" type: 1 reservation_depth: 3 } }',
+        "kinds[0].reservation_depth",
+        "is 3 where reserved_role is ''",
+    ),
+    (
+        'define { kinds { name: "x" type: 1 form: 6 } }',
+        "kinds[0].form",
+        "is 6; it must be one of",
+    ),
+    (
+        'define { kinds { name: "x" type: 1 rest: true shared: true } }',
+        "kinds[0].rest",
+        "is set beside what tells kinds apart",
     ),
     ('weights { weights { role: "r" weight: nan } }', "weights[0].weight", "is nan"),
     ('weights { weights { role: "r" weight: inf } }', "weights[0].weight", "is inf"),
@@ -210,8 +225,8 @@ def test_texts_have_a_bound():
 
 
 BAD_HELLOS = [
-    ("protocol_version", 2, pb.ERROR_CODE_VERSION, "this sidecar speaks 1"),
-    ("protocol_version", 0, pb.ERROR_CODE_VERSION, "this sidecar speaks 1"),
+    ("protocol_version", 3, pb.ERROR_CODE_VERSION, "this sidecar speaks 2"),
+    ("protocol_version", 0, pb.ERROR_CODE_VERSION, "this sidecar speaks 2"),
     ("instance_id", "", pb.ERROR_CODE_VALUE, "is empty"),
     ("instance_started_us", -1, pb.ERROR_CODE_VALUE, "is -1"),
     ("options.allocation_interval_ms", 0, pb.ERROR_CODE_VALUE, "is 0"),

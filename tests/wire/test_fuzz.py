@@ -68,7 +68,7 @@ def test_random_bytes(messages):
 def opening() -> list[bytes]:
     client = ModuleSession(Greeting("master", "instance", 1))
     messages = [client.hello()]
-    client.receive(pb.SessionResponse(welcome=pb.Welcome(protocol_version=1)))
+    client.receive(pb.SessionResponse(welcome=pb.Welcome(protocol_version=2)))
     messages += client.snapshot(STATE, sequence=0, clock_ms=5)
     return [message.SerializeToString() for message in messages]
 
@@ -96,7 +96,7 @@ def test_changed_batches(data, events):
 def test_snapshots_of_impossible_clusters(events):
     client = ModuleSession(Greeting("master", "instance", 1))
     client.hello()
-    client.receive(pb.SessionResponse(welcome=pb.Welcome(protocol_version=1)))
+    client.receive(pb.SessionResponse(welcome=pb.Welcome(protocol_version=2)))
     requests = list(client.snapshot(events, sequence=3, clock_ms=5))
     feed(new_sidecar(), [OPENING[0], *(request.SerializeToString() for request in requests)])
 

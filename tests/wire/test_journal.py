@@ -9,22 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import Limits, PolicySpec, SetConstraint, SetDemand, SetPolicy, Settings
+from allocator.core.checkpoint import Detached
 from allocator.policies import build
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import JournalError, frame, read_records, replay
+from allocator.wire import JournalError, WireError, frame, read_records, replay
+from allocator.wire.checkpoint import head
 from allocator.wire.journal import (
     HEADER,
     MAGIC,
+    Torn,
     closed_record,
     frames,
     opened_record,
     operator_record,
+    read_closed,
     read_start,
     request_record,
     start_record,
 )
 from allocator.wire.operator_settings import read_constraint, read_demand, read_policy
+from tests.wire.dialogue import WELCOME, new_sidecar
 
 RECORDS = [request_record(number, bytes([number]) * number) for number in range(1, 20)]
 JOURNAL = frames(RECORDS)
@@ -63,7 +68,7 @@ def test_damage_is_noticed_wherever_it_is(place, change):
     ("data", "said"),
     [
         (b"something else altogether, and longer", "the file is no journal"),
-        (MAGIC + b"\x02", "the journal has version 2; 1 can be read"),
+        (MAGIC + b"\x01", "the journal has version 1; 2 can be read"),
     ],
 )
 def test_another_file_is_refused(data, said):
@@ -100,7 +105,7 @@ SETTINGS = Settings(
 
 def test_the_first_record_holds_all_settings():
     limits = Limits(agents=1, frameworks=2, roles=3, clients=4, kinds=5, filters=6)
-    record = start_record(SETTINGS, limits, sidecar_version="1", sidecar_id="x")
+    record = start_record(SETTINGS, limits, WELCOME)
     settings, read_limits = read_start(read(HEADER + frame(record))[0].start)
     assert (settings, read_limits) == (SETTINGS, limits)
     assert list(settings.demands) == list(SETTINGS.demands), "the order of rules counts"
@@ -130,22 +135,58 @@ def test_what_operators_set_comes_back_as_it_was(event):
             raise AssertionError(other)
 
 
+def beginning(**before: int) -> list[journal_pb2.JournalRecord]:
+    """How the first file of a process begins."""
+    start = start_record(Settings(), Limits(), WELCOME, **before)
+    return list(head(start, Detached(new_sidecar().kept())))
+
+
 def test_a_replay_needs_a_beginning():
     with pytest.raises(JournalError, match="does not say how it begins"):
         list(replay(RECORDS, build))
+    with pytest.raises(JournalError, match="does not say how it begins"):
+        list(replay(beginning()[1:], build))
 
 
-def test_sessions_from_before_the_file_are_passed_over():
-    begin = start_record(
-        Settings(), Limits(), sidecar_version="1", sidecar_id="x", sessions_before=4
-    )
-    records = [begin, request_record(4, b"unknown"), opened_record(5), request_record(5, b"noise")]
-    (answer,) = replay([*records, closed_record(4, pb.ERROR_CODE_UNSPECIFIED)], build)
-    assert answer.session == 5
+def test_a_beginning_must_be_whole():
+    """A file that was cut off within its checkpoint says nothing; the next one may."""
+    first = opened_record(1)
+    with pytest.raises(JournalError, match="does not say how it begins"):
+        list(replay([*beginning()[:-1], first], build))
+    assert list(replay([*beginning()[:-1], *beginning(), first], build)) == []
+
+
+def test_messages_of_unknown_sessions_have_no_answer():
+    records = [*beginning(), request_record(4, b"unknown"), opened_record(1)]
+    (answer,) = replay([*records, request_record(1, b"noise"), closed_record(4)], build)
+    assert answer.session == 1
     assert answer.response.HasField("error")
 
 
 def test_a_gap_in_the_numbers_is_noticed():
-    begin = start_record(Settings(), Limits(), sidecar_version="1", sidecar_id="x")
     with pytest.raises(JournalError, match="session 3 begins where 1 is next"):
-        list(replay([begin, opened_record(3)], build))
+        list(replay([*beginning(), opened_record(3)], build))
+
+
+def test_what_a_peer_was_told_comes_back():
+    error = WireError(pb.ERROR_CODE_SHUTDOWN, "field", "the end")
+    back = read_closed(closed_record(1, error).closed)
+    assert back is not None
+    assert back.to_message(3) == error.to_message(3)
+    assert read_closed(closed_record(1).closed) is None
+
+
+@pytest.mark.parametrize("length", range(len(JOURNAL) - len(frame(RECORDS[-1])), len(JOURNAL)))
+def test_a_torn_end_is_told(length):
+    told: list[Torn] = []
+    whole = len(JOURNAL) - len(frame(RECORDS[-1]))
+    assert list(read_records(io.BytesIO(JOURNAL[:length]), told.append)) == RECORDS[:-1]
+    assert told == ([Torn(whole, length - whole)] if length > whole else [])
+
+
+def test_damage_is_told_by_its_place():
+    place = len(HEADER) + sum(len(frame(record)) for record in RECORDS[:5])
+    data = bytearray(JOURNAL)
+    data[place + 13] ^= 1
+    with pytest.raises(JournalError, match=f"a record is damaged, at byte {place}$"):
+        read(bytes(data))

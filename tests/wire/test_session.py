@@ -18,7 +18,7 @@ from allocator.core import (
     Settings,
     Transition,
 )
-from allocator.policies import build
+from allocator.policies import build, fallback
 from allocator.sim.module_protocol import write_hello
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Counts, Greeting, SidecarSession, State
@@ -49,7 +49,11 @@ WAY_TO = {
 
 def new_session(policy: Policy | None = None, counts: Counts | None = None) -> SidecarSession:
     def admit(_greeting: Greeting) -> Allocator:
-        return Allocator(lambda spec: policy or build(spec), Settings(policy=POLICY))
+        return Allocator(
+            lambda spec: policy or build(spec),
+            Settings(policy=POLICY),
+            fallback=policy or fallback(),
+        )
 
     return SidecarSession(admit, WELCOME, counts)
 

@@ -96,7 +96,7 @@ def test_a_refused_greeting_does_not_supersede():
     module = Module(sidecar, "old", 1).begin()
     newer = Module(sidecar, "new", 2)
     hello = newer.client.hello()
-    hello.hello.protocol_version = 2
+    hello.hello.protocol_version = 3
     (answer,) = newer.say(hello)
     assert answer.error.code == pb.ERROR_CODE_VERSION
     assert sidecar.bearer == module.number

@@ -117,14 +117,19 @@ def set_unavailability(state: State, event: SetUnavailability) -> None:
     state.agents.unavailable_for_ms[event.agent] = event.duration_ms
 
 
+def holds_nothing(state: State, client: int) -> bool:
+    """Whether nothing would be left of a client that leaves its role."""
+    held = state.ledger.books.agents_held[client]
+    return not held and not state.tentative.has_client(client)
+
+
 def close_client_if_idle(state: State, client: int) -> None:
     """Free a client's row once it is not subscribed and has nothing left."""
     clients = state.clients
     if (
         clients.framework[client] == 0
         or clients.subscribed[client]
-        or state.ledger.books.agents_held[client]
-        or state.tentative.has_client(client)
+        or not holds_nothing(state, client)
     ):
         return
     state.filters.drop_client(client)

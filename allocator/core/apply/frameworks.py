@@ -6,7 +6,7 @@ Each function validates the whole event before it changes anything.
 import math
 from collections.abc import Iterable, Mapping
 
-from allocator.core.apply.agents import close_client_if_idle
+from allocator.core.apply.agents import close_client_if_idle, holds_nothing
 from allocator.core.constraints import Clause, parse_constraint
 from allocator.core.demand import CONSTRAINT_LABEL, declared_demand
 from allocator.core.eligibility import Rule
@@ -25,6 +25,7 @@ from allocator.core.events import (
     UpdateFramework,
 )
 from allocator.core.resources import AMOUNT_MAX
+from allocator.core.roles import check_depth
 from allocator.core.state import State
 from allocator.core.tables import REFINED, REVOCABLE, SHARED
 
@@ -33,7 +34,7 @@ def define(state: State, event: Define) -> None:
     """Bind kinds and roles; forget roles."""
     for handle, kind in event.kinds.items():
         state.space.check_kind(handle, kind, "kinds")
-    state.roles.check_define(event.roles, state.limits.roles, "roles")
+    state.roles.check_define(event.roles, state.limits.roles, state.limits.role_depth, "roles")
     for handle in event.forgotten_roles:
         check_roles(state, (handle,), "forgotten_roles")
         if state.roles.children[handle] or (state.clients.role == handle).any():
@@ -84,10 +85,25 @@ def open_client(state: State, framework: int, role: int) -> int:
     return client
 
 
-def check_client_limit(state: State, more: int, field: str = "roles") -> None:
-    """Raise an `EventError` where there is no room for more clients."""
-    if len(state.clients) + more > state.limits.clients:
-        message = f"more than {state.limits.clients} clients; raise limits.clients"
+def check_client_limit(
+    state: State, pairs: set[tuple[int, int]], field: str = "roles", *, leaving: int = 0
+) -> None:
+    """Raise an `EventError` where there is no room for those of the clients that are new.
+
+    Parameters
+    ----------
+    state : State
+    pairs : set of (framework, role)
+        Clients that the event names; those that have a row already take no more room.
+    field : str
+    leaving : int
+        Rows that the event sets free before.
+    """
+    new = sum(not state.clients.row(*pair) for pair in pairs)
+    count = len(state.clients) - leaving + new
+    if new and count > state.limits.clients:
+        most = state.limits.clients
+        message = f"there would be {count} clients; at most {most} are kept, raise limits.clients"
         raise EventError("limit", field, message)
 
 
@@ -114,7 +130,11 @@ def update_framework(state: State, event: UpdateFramework) -> None:
 
 def _check_subscription(state: State, event: AddFramework | UpdateFramework) -> None:
     check_roles(state, event.roles)
-    check_client_limit(state, len(event.roles))
+    clients, framework = state.clients, event.framework
+    known = state.frameworks.clients[framework] if framework < len(state.frameworks.bound) else ()
+    left = [client for client in known if int(clients.role[client]) not in event.roles]
+    leaving = sum(holds_nothing(state, client) for client in left)
+    check_client_limit(state, {(framework, role) for role in event.roles}, leaving=leaving)
     check_roles(state, event.info.minimum, "minimum")
     for role in event.suppressed_roles:
         if role not in event.roles:
@@ -165,7 +185,7 @@ def activate_framework(state: State, event: ActivateFramework) -> None:
     state.frameworks.active[event.framework] = event.active
     state.clients.version += 1
     if not event.active:
-        for client in state.frameworks.clients[event.framework]:
+        for client in sorted(state.frameworks.clients[event.framework]):
             state.filters.drop_client(client)
 
 
@@ -206,7 +226,7 @@ def request(state: State, event: Request) -> None:
         state.frameworks.request.pop(event.framework, None)
     else:
         state.frameworks.request[event.framework] = stated
-    for client in state.frameworks.clients[event.framework]:
+    for client in sorted(state.frameworks.clients[event.framework]):
         refresh_client(state, client)
 
 
@@ -221,7 +241,7 @@ def set_weights(state: State, event: SetWeights) -> None:
 
 def set_quota(state: State, event: SetQuota) -> None:
     """Note a role's quota; one without guarantees and limits is none."""
-    check_quota(event)
+    check_quota(event, state.limits.role_depth)
     if event.guarantees or event.limits:
         state.space.quantities({**event.guarantees, **event.limits})
         state.reserve()
@@ -231,8 +251,9 @@ def set_quota(state: State, event: SetQuota) -> None:
     state.quota_version += 1
 
 
-def check_quota(event: SetQuota) -> None:
+def check_quota(event: SetQuota, depth_max: int) -> None:
     """Raise an `EventError` where a quota is not possible."""
+    check_depth(event.role, depth_max, "role")
     if any(event.guarantees.values()) and "/" in event.role:
         message = f"{event.role!r} is below another role; guarantee to {event.role.split('/')[0]!r}"
         raise EventError("value", "guarantees", message)
@@ -250,7 +271,7 @@ def check_quota(event: SetQuota) -> None:
 def begin_recovery(state: State, event: BeginRecovery) -> None:
     """Hold back, where there are quotas, until enough agents are known."""
     for quota in event.quotas:
-        check_quota(quota)
+        check_quota(quota, state.limits.role_depth)
     for quota in event.quotas:
         set_quota(state, quota)
     expected = int(event.expected_agents * state.options.agent_recovery_factor)

@@ -14,6 +14,7 @@ from allocator.core.apply.frameworks import (
     open_client,
     refresh_client,
 )
+from allocator.core.apply.rest import refuse_rest
 from allocator.core.events import (
     Amounts,
     EventError,
@@ -28,7 +29,7 @@ from allocator.core.events import (
     UpdateAllocation,
 )
 from allocator.core.resources import AMOUNT_MAX, Kind
-from allocator.core.snapshot import Bools, Ints
+from allocator.core.snapshot import Ints
 from allocator.core.state import State
 
 
@@ -62,8 +63,8 @@ def hold(state: State, event: Hold) -> None:
     check_roles(state, set(holdings.role.tolist()), "holdings.role")
     for agent in set(holdings.agent.tolist()):
         check_agent(state, agent, "holdings.agent")
-    check_client_limit(state, len(holdings.framework), "holdings.framework")
-    pairs = zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True)
+    pairs = list(zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True))
+    check_client_limit(state, set(pairs), "holdings.framework")
     client = np.array([open_client(state, framework, role) for framework, role in pairs], np.int64)
     state.ledger.charge(
         client, holdings.agent, holdings.kind, holdings.amount, as_offer=False, now_ms=state.now_ms
@@ -148,24 +149,24 @@ def transition(state: State, event: Transition) -> None:
     holdings = event.used
     check_holdings(state, holdings, "used")
     client, agent = _known_rows(state, holdings)
-    for row in np.flatnonzero((holdings.framework == 0) & (holdings.agent > 0)).tolist():
-        client[row], agent[row] = _find_offer(state, holdings, row)
+    _find_offers(state, holdings, client, agent)
     state.ledger.use(client, agent, holdings.kind, holdings.amount)
     _learn(state, client, holdings)
 
 
-def _find_offer(state: State, holdings: Holdings, row: int) -> tuple[int, int]:
-    """Find who was offered this on the agent; (0, 0) where nobody was."""
-    books = state.ledger.books
-    for held in state.ledger.rows_of_agent(int(holdings.agent[row])).tolist():
-        client = int(books.client[held])
-        offered = books.offered[held, holdings.kind]
-        if (
-            state.clients.role[client] == holdings.role[row]
-            and (offered >= holdings.amount[row]).all()
-        ):
-            return client, int(holdings.agent[row])
-    return 0, 0
+def _find_offers(state: State, holdings: Holdings, client: Ints, agent: Ints) -> None:
+    """Where the host cannot tell a framework, find who was offered this on the agent."""
+    inside = (holdings.agent > 0) & (holdings.agent < len(state.agents.bound))
+    rows = np.flatnonzero((holdings.framework == 0) & inside)
+    if len(rows):
+        client[rows] = state.ledger.find_offers(
+            state.clients.role,
+            holdings.role[rows],
+            holdings.agent[rows],
+            holdings.kind,
+            holdings.amount[rows],
+        )
+        agent[rows] = np.where(client[rows] > 0, holdings.agent[rows], 0)
 
 
 def _learn(state: State, client: Ints, holdings: Holdings) -> None:
@@ -259,25 +260,23 @@ def settle(state: State, event: Settle) -> None:
         )
         raise EventError("value", "first_decision", message)
     _check_partial(state, event)
-    client, agent, amount = queue.oldest(count)
-    refused = ~event.offered & (client > 0)
-    _give_back(state, client, agent, amount, refused)
-    partial = np.flatnonzero(event.partial)
-    known = client[partial] > 0
-    if known.any():
-        at = partial[known]
-        _give_back(state, client[at], agent[at], amount[at], np.ones(len(at), np.bool_))
-        state.ledger.charge(
-            client[at],
-            agent[at],
-            event.kind,
-            event.amount[known],
-            as_offer=True,
-            now_ms=state.now_ms,
-        )
-    touched = client[refused | event.partial].copy()
-    queue.drop(count)
-    _close_idle(state, touched)
+    decided = queue.take(count)
+    if state.space.rest:
+        refuse_rest(state, event, decided)
+    client, agent, amounts = decided
+    partial = event.partial & (client > 0)
+    undone = np.flatnonzero(partial | (~event.offered & (client > 0)))
+    withdrawn = state.ledger.withdraw(client[undone], agent[undone], amounts.take(undone))
+    assert withdrawn, "a decision was released before it was settled"
+    state.ledger.charge(
+        client[partial],
+        agent[partial],
+        event.kind,
+        event.amount[partial[event.partial]],
+        as_offer=True,
+        now_ms=state.now_ms,
+    )
+    _close_idle(state, client[undone])
 
 
 def _check_partial(state: State, event: Settle) -> None:
@@ -292,15 +291,3 @@ def _check_partial(state: State, event: Settle) -> None:
     if ((event.amount < 0) | (event.amount > AMOUNT_MAX)).any():
         message = f"amounts must be from 0 to {AMOUNT_MAX}"
         raise EventError("value", "amount", message)
-
-
-def _give_back(state: State, client: Ints, agent: Ints, amount: Ints, which: Bools) -> None:
-    """Undo what was booked for decisions."""
-    if not which.any():
-        return
-    kind = np.arange(amount.shape[1])
-    rows = int(which.sum())
-    failed = state.ledger.release(
-        client[which], agent[which], kind, amount[which], np.zeros(rows, np.bool_)
-    )
-    assert failed < 0, "a decision was released before it was settled"

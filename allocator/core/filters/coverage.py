@@ -1,5 +1,6 @@
 """Which filters cover all that their clients could be offered: a bit for each pair.
 
+Only the agents of a cycle are looked at; the others keep their marks until they are.
 A bit is worked out again only where it may have changed: where filters went, where something else
 is free than before, or where a client is offered things in another way. So filters that stay in
 force cost a cycle nothing, however many they are.
@@ -7,11 +8,12 @@ force cost a cycle nothing, however many they are.
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from allocator.core.array_structures import some
+from allocator.core.compiled import loop, part
 from allocator.core.filters.refusals import Refusals, bit_of
-from allocator.core.snapshot import Bools, Indices, Ints, Words
+from allocator.core.snapshot import Bools, Ints, Words
 
 
 class Offerable(NamedTuple):
@@ -19,8 +21,8 @@ class Offerable(NamedTuple):
 
     Attributes
     ----------
-    free : (A, R), start : (A + 1,), row, special_free : (E,), kind : (S,), reach : (S, W)
-        Of the agents, see `Specials`.
+    free : (J, R), start : (J + 1,), row, special_free : (E,), kind : (S,), reach : (S, W)
+        Of the agents of the cycle, see `Specials`.
     plain_kind : (R,) int64
     demand : (C, R) int64, thousandths
     known : (C,) bool
@@ -40,16 +42,16 @@ class Offerable(NamedTuple):
     takes: Ints
 
 
-@numba.njit(cache=True)
-def _covers_all(filters: Refusals, offerable: Offerable, row: int) -> bool:
+@part()
+def _covers_all(filters: Refusals, offerable: Offerable, place: int, row: int) -> bool:
     """Say whether a filter covers all that its client could be offered on its agent."""
-    agent, client = filters.agent[row], filters.client[row]
-    first, end = offerable.start[agent], offerable.start[agent + 1]
+    client = filters.client[row]
+    first, end = offerable.start[place], offerable.start[place + 1]
     known = offerable.known[client]
     if known and first < end:
         return False  # of what a task would be made is not known before
     for r in range(offerable.free.shape[1]):
-        offered = offerable.demand[client, r] if known else offerable.free[agent, r]
+        offered = offerable.demand[client, r] if known else offerable.free[place, r]
         kind = offerable.plain_kind[r]
         if offered > (filters.amount[row, kind] if kind >= 0 else 0):
             return False
@@ -61,8 +63,8 @@ def _covers_all(filters: Refusals, offerable: Offerable, row: int) -> bool:
     return True
 
 
-@numba.njit(cache=True)
-def _look_through(filters: Refusals, offerable: Offerable, agent: int) -> None:
+@part()
+def _look_through(filters: Refusals, offerable: Offerable, place: int, agent: int) -> None:
     """Work out all bits of an agent, filter by filter."""
     filters.covered[agent] = np.uint64(0)
     filters.maybe[agent] = np.uint64(0)
@@ -74,74 +76,86 @@ def _look_through(filters: Refusals, offerable: Offerable, agent: int) -> None:
         for k in range(filters.amount.shape[1]):
             filters.largest[agent, k] = max(filters.largest[agent, k], filters.amount[row, k])
         if filters.covered[agent, word] & bit == np.uint64(0) and _covers_all(
-            filters, offerable, row
+            filters, offerable, place, row
         ):
             filters.covered[agent, word] |= bit
         row = filters.next_of_agent[row]
+    filters.fresh[agent] = 0
 
 
-@numba.njit(cache=True)
-def _is_beyond(filters: Refusals, offerable: Offerable, agent: int) -> bool:
+@part()
+def _look_at_fresh(filters: Refusals, offerable: Offerable, place: int, agent: int) -> None:
+    """Work out the bits of the filters that came to an agent since the last time."""
+    row = filters.of_agent[agent]
+    while row >= 0 and filters.fresh[agent] > 0:
+        if _covers_all(filters, offerable, place, row):
+            client = filters.client[row]
+            filters.covered[agent, client >> 6] |= bit_of(client)
+        filters.fresh[agent] -= 1
+        row = filters.next_of_agent[row]
+    filters.fresh[agent] = 0
+
+
+@part()
+def _is_beyond(filters: Refusals, offerable: Offerable, place: int, agent: int) -> bool:
     """Say whether more is free on an agent than any filter there covers."""
     for r in range(offerable.free.shape[1]):
         kind = offerable.plain_kind[r]
-        if offerable.free[agent, r] > (filters.largest[agent, kind] if kind >= 0 else 0):
+        if offerable.free[place, r] > (filters.largest[agent, kind] if kind >= 0 else 0):
             return True
     return False
 
 
-@numba.njit(cache=True)
-def _is_as_seen(seen: Ints, offerable: Offerable, agent: int) -> bool:
+@part()
+def _is_as_seen(seen: Ints, offerable: Offerable, place: int, agent: int) -> bool:
     for r in range(offerable.free.shape[1]):
-        if offerable.free[agent, r] != seen[agent, r]:
+        if offerable.free[place, r] != seen[agent, r]:
             return False
     return True
 
 
-@numba.njit(cache=True)
+@loop
 def refresh(
     filters: Refusals,
     offerable: Offerable,
+    agents: Ints,
     touched: Bools,
     seen: Ints,
     known: Words,
-    fresh: Indices,
 ) -> None:
-    """Bring all bits up to date.
+    """Bring the bits of some agents up to date.
 
     Parameters
     ----------
     filters : Refusals
     offerable : Offerable
+    agents : (J,) int64
+        Rows, each once: those that `offerable` is about.
     touched : (A,) bool
         On which agents something else may be free; cleared.
     seen : (A, R) int64
         What was free when the bits of the agent were worked out; -1 where specials were.
     known : (W,) uint64
         Bits of the clients that are offered tasks.
-    fresh : (n,) int32
-        Rows of filters that came since the last time, and may have gone again.
     """
-    for agent in range(len(filters.stale)):
-        if not (filters.stale[agent] or touched[agent]):
-            continue
-        plain = offerable.start[agent] == offerable.start[agent + 1]
-        if filters.stale[agent] or not plain or (len(seen[agent]) and seen[agent, 0] < 0):
-            _look_through(filters, offerable, agent)
-        elif not _is_as_seen(seen, offerable, agent):
-            if _is_beyond(filters, offerable, agent):
-                for word in range(len(known)):
-                    filters.covered[agent, word] &= known[word]
-            else:
-                _look_through(filters, offerable, agent)
-        for r in range(offerable.free.shape[1]):
-            seen[agent, r] = offerable.free[agent, r] if plain else -1
-        filters.stale[agent] = False
-        touched[agent] = False
-    for row in fresh:
-        if row >= 0 and filters.agent[row] > 0 and _covers_all(filters, offerable, row):
-            client = filters.client[row]
-            filters.covered[filters.agent[row], client >> 6] |= bit_of(client)
+    for place in range(len(agents)):
+        agent = agents[place]
+        if filters.stale[agent] or touched[agent]:
+            plain = offerable.start[place] == offerable.start[place + 1]
+            if filters.stale[agent] or not plain or (len(seen[agent]) and seen[agent, 0] < 0):
+                _look_through(filters, offerable, place, agent)
+            elif not _is_as_seen(seen, offerable, place, agent):
+                if _is_beyond(filters, offerable, place, agent):
+                    for word in range(len(known)):
+                        filters.covered[agent, word] &= known[word]
+                else:
+                    _look_through(filters, offerable, place, agent)
+            for r in range(offerable.free.shape[1]):
+                seen[agent, r] = offerable.free[place, r] if plain else -1
+            filters.stale[agent] = False
+            touched[agent] = False
+        if filters.fresh[agent] > 0:
+            _look_at_fresh(filters, offerable, place, agent)
 
 
 def changed_clients(before: Offerable | None, now: Offerable) -> Ints:
@@ -149,12 +163,12 @@ def changed_clients(before: Offerable | None, now: Offerable) -> Ints:
     if before is None or before.demand.shape != now.demand.shape:
         return np.arange(len(now.known))
     changed = before.known != now.known
-    changed |= (before.demand != now.demand).any(axis=1)
+    changed |= some(before.demand != now.demand)
     changed |= before.takes != now.takes
     return np.flatnonzero(changed)
 
 
-@numba.njit(cache=True)
+@loop
 def mark_stale(filters: Refusals, clients: Ints) -> None:
     """Have the bits of some clients worked out again."""
     for client in clients:

@@ -2,10 +2,10 @@
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from allocator.core.array_structures import push, unlink
+from allocator.core.compiled import loop, part
 from allocator.core.snapshot import Bools, Indices, Ints, Words
 
 NEVER = np.iinfo(np.int64).max
@@ -36,6 +36,9 @@ class Refusals(NamedTuple):
         The same bits: a filter covers all that the client could be offered, see `Filters`.
     stale : (A,) bool
         The agent's row of `covered` has to be worked out again.
+    fresh : (A,) int32
+        How many filters came to the agent since its row of `covered` was brought up to date; they
+        are the first ones of its list.
     largest : (A, K) int64
         No filter on the agent has more of any kind.
     """
@@ -55,16 +58,17 @@ class Refusals(NamedTuple):
     maybe: Words
     covered: Words
     stale: Bools
+    fresh: Indices
     largest: Ints
 
 
-@numba.njit(cache=True)
+@part()
 def bit_of(client: int) -> Any:  # noqa: ANN401
     """Return the client's bit within its word."""
     return np.uint64(1) << np.uint64(client & 63)
 
 
-@numba.njit(cache=True)
+@part()
 def _covers(larger: Ints, smaller: Ints) -> bool:
     for k in range(len(larger)):
         if larger[k] < smaller[k]:
@@ -72,7 +76,7 @@ def _covers(larger: Ints, smaller: Ints) -> bool:
     return True
 
 
-@numba.njit(cache=True)
+@part()
 def _remove(filters: Refusals, row: int, spare: int) -> int:
     agent, client = filters.agent[row], filters.client[row]
     unlink(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent, row)
@@ -86,7 +90,7 @@ def _remove(filters: Refusals, row: int, spare: int) -> int:
     return spare + 1
 
 
-@numba.njit(cache=True)
+@loop
 def add(
     filters: Refusals,
     client: Ints,
@@ -94,20 +98,18 @@ def add(
     amount: Ints,
     expires_ms: Ints,
     spare: int,
-    rows: Indices,
 ) -> int:
-    """Add filters, and say in which rows; -1: another one covers it. There is room for all.
+    """Add filters that no other one covers; there is room for all.
 
     Returns how many rows are spare afterwards.
     """
     for i in range(len(client)):
         spare, covered = _replace(filters, client[i], agent[i], amount[i], expires_ms[i], spare)
-        rows[i] = -1
         if covered:
             continue
         spare -= 1
         row = filters.spare[spare]
-        rows[i] = row
+        filters.fresh[agent[i]] += 1
         filters.agent[row] = agent[i]
         filters.client[row] = client[i]
         filters.amount[row] = amount[i]
@@ -121,7 +123,7 @@ def add(
     return spare
 
 
-@numba.njit(cache=True)
+@part()
 def _replace(
     filters: Refusals, client: int, agent: int, amount: Ints, expires_ms: int, spare: int
 ) -> tuple[int, bool]:
@@ -146,7 +148,7 @@ def _replace(
     return spare, False
 
 
-@numba.njit(cache=True)
+@loop
 def drop_list(filters: Refusals, row: int, following: Indices, spare: int) -> int:
     """Drop a filter and all that follow it in a list; returns how many rows are spare."""
     while row >= 0:
@@ -156,7 +158,7 @@ def drop_list(filters: Refusals, row: int, following: Indices, spare: int) -> in
     return spare
 
 
-@numba.njit(cache=True)
+@loop
 def expire(filters: Refusals, end: int, now_ms: int, spare: int) -> int:
     """Drop what is not in force any more; returns how many rows are spare."""
     for row in range(end):

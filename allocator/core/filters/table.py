@@ -10,11 +10,12 @@ be offered on the agent, see `covering`.
 
 import numpy as np
 
-from allocator.core.array_structures import grow, pack
+from allocator.core.array_structures import grow, grow_heads, pack
 from allocator.core.filters import coverage, refusals
 from allocator.core.filters.coverage import Offerable
 from allocator.core.filters.refusals import NEVER, Refusals
-from allocator.core.snapshot import Bools, Filters, Indices, Ints
+from allocator.core.filters.rest import RestRefusals
+from allocator.core.snapshot import Bools, Filters, Ints
 
 
 class FilterTable:
@@ -39,11 +40,12 @@ class FilterTable:
             maybe=np.empty((0, 0), np.uint64),
             covered=np.empty((0, 0), np.uint64),
             stale=np.empty(0, np.bool_),
+            fresh=np.empty(0, np.int32),
             largest=np.empty((0, 0), np.int64),
         )
         self.forgotten = 0
+        self.rest = RestRefusals()
         self._seen: Ints = np.empty((0, 0), np.int64)
-        self._fresh: list[Indices] = []
         self._shown: Offerable | None = None
         self._limit = limit
         self._spare = 0
@@ -58,12 +60,13 @@ class FilterTable:
         words = max(rows.maybe.shape[1], -(-clients // 64), 1)
         self.rows = rows._replace(
             amount=grow(rows.amount, len(rows.agent), kinds),
-            of_agent=_grow_heads(rows.of_agent, agents),
-            of_client=_grow_heads(rows.of_client, clients),
+            of_agent=grow_heads(rows.of_agent, agents),
+            of_client=grow_heads(rows.of_client, clients),
             per_client=grow(rows.per_client, clients),
             maybe=grow(rows.maybe, agents, words),
             covered=grow(rows.covered, agents, words),
             stale=grow(rows.stale, agents),
+            fresh=grow(rows.fresh, agents),
             largest=grow(rows.largest, agents, kinds),
         )
         self._make_rows(0)
@@ -78,13 +81,17 @@ class FilterTable:
         if not len(client):
             return
         self._make_rows(len(client))
-        rows = np.empty(len(client), np.int32)
-        self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare, rows)
-        self._fresh.append(rows)
+        self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare)
         self._next_expiry_ms = min(self._next_expiry_ms, int(expires_ms.min()))
+
+    def refuse_rest(self, client: int, agent: int, kind: int, amount: int, expires_ms: int) -> None:
+        """Keep a client from so much of a rest kind, see `RestRefusals`."""
+        self.rest.add(client, agent, kind, amount, expires_ms)
+        self.rows.stale[agent] = True
 
     def expire(self, now_ms: int) -> None:
         """Drop what is not in force any more."""
+        self.rows.stale[self.rest.expire(now_ms)] = True
         if self._next_expiry_ms >= now_ms:
             return
         self._spare = refusals.expire(self.rows, len(self.rows.agent), now_ms, self._spare)
@@ -92,6 +99,7 @@ class FilterTable:
 
     def drop_agent(self, agent: int) -> None:
         """Forget what was refused on an agent."""
+        self.rest.drop_agent(agent)
         rows = self.rows
         self._spare = refusals.drop_list(
             rows, rows.of_agent[agent], rows.next_of_agent, self._spare
@@ -99,17 +107,21 @@ class FilterTable:
 
     def drop_client(self, client: int) -> None:
         """Forget what a client refused."""
+        if len(self.rest):
+            self.rows.stale[self.rest.drop_client(client)] = True
         rows = self.rows
         self._spare = refusals.drop_list(
             rows, rows.of_client[client], rows.next_of_client, self._spare
         )
 
-    def show(self, offerable: Offerable, touched: Bools) -> Filters:
-        """Show the filters to policies.
+    def show(self, offerable: Offerable, agents: Ints, touched: Bools) -> Filters:
+        """Show the filters on some agents to policies.
 
         Parameters
         ----------
         offerable : Offerable
+        agents : (J,) int64
+            Rows, ascending: those that `offerable` is about.
         touched : (A,) bool
             On which agents something else may be free than when they were shown last; cleared.
         """
@@ -125,18 +137,17 @@ class FilterTable:
             known=offerable.known.copy(),
             takes=offerable.takes.copy(),
         )
-        fresh = np.concatenate([np.empty(0, np.int32), *self._fresh])
         known = pack(offerable.known, rows.covered.shape[1])
-        coverage.refresh(rows, offerable, touched, self._seen, known, fresh)
-        self._fresh.clear()
+        coverage.refresh(rows, offerable, agents, touched, self._seen, known)
+        every = len(agents) == len(rows.stale)  # then they are shown as they are
         return Filters(
-            head=rows.of_agent,
+            head=rows.of_agent if every else rows.of_agent[agents],
             next=rows.next_of_agent,
             client=rows.client,
             amount=rows.amount,
             plain_kind=offerable.plain_kind,
-            largest=rows.largest,
-            covered=rows.covered,
+            largest=rows.largest if every else rows.largest[agents],
+            covered=rows.covered if every else rows.covered[agents],
         )
 
     def _make_rows(self, more: int) -> None:
@@ -185,10 +196,3 @@ class FilterTable:
         assert (
             np.bincount(rows.client[live], minlength=len(rows.per_client)) == rows.per_client
         ).all()
-
-
-def _grow_heads(heads: Indices, owners: int) -> Indices:
-    larger = grow(heads, owners)
-    if len(larger) > len(heads):
-        larger[len(heads) :] = -1
-    return larger

@@ -8,6 +8,7 @@ gives the same grants.
 
 from allocator.policies.filling.criterion import (
     Criterion,
+    CriterionError,
     CriterionFunction,
     characterised,
     cluster_total,
@@ -19,6 +20,7 @@ from allocator.policies.filling.policy import SELECTIONS, Filling
 __all__ = [
     "SELECTIONS",
     "Criterion",
+    "CriterionError",
     "CriterionFunction",
     "Filling",
     "characterised",

@@ -11,7 +11,7 @@ import numpy as np
 
 from allocator.core.snapshot import Bools, Floats, Ints, Words
 from allocator.policies.filling import offers
-from allocator.policies.filling.compiled import allocating, compiled
+from allocator.policies.filling.compiled import allocating, compiled, hot
 from allocator.policies.filling.loop_arrays import Agents, Effort, Places, Rule, Scene, Standing
 
 
@@ -228,25 +228,25 @@ def note_grant(scene: Scene, field: AgentIndex, leaf: int, slot: int, more: bool
     _look_at(scene.places, scene.standing, scene.agents, field, slot)
 
 
-@compiled
+@hot
 def _set_unable(field: AgentIndex, place: int, slot: int) -> None:
     field.unable[place, slot >> 6] |= np.uint64(1) << np.uint64(slot & 63)
 
 
-@compiled
+@hot
 def _is_unable(field: AgentIndex, place: int, slot: int) -> bool:
     word = field.unable[place, slot >> 6]
     return (word >> np.uint64(slot & 63)) & np.uint64(1) != np.uint64(0)
 
 
-@compiled
+@hot
 def _can_serve_leaf(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
     if not field.alive[place] or _is_unable(field, place, slot):
         return False
     return offers.can_serve(scene, field.offerable[slot], place, scene.agents.row[slot])
 
 
-@compiled
+@hot
 def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
     """Say whether an agent can serve somebody below a place, and remember where it cannot."""
     if field.empty[slot] or not field.alive[place] or _is_unable(field, place, slot):

@@ -10,7 +10,7 @@ import numpy as np
 
 from allocator.policies.filling import scoring
 from allocator.policies.filling.agent_index import AgentIndex, can_serve
-from allocator.policies.filling.compiled import compiled
+from allocator.policies.filling.compiled import compiled, hot
 from allocator.policies.filling.loop_arrays import Places, Scene, Standing
 
 _ROUNDED_DOWN = 1 - 1e-12
@@ -46,7 +46,7 @@ def smallest(scene: Scene, field: AgentIndex, place: int) -> tuple[int, float]:
     return slot, best
 
 
-@compiled
+@hot
 def _skip_empty(field: AgentIndex, at: int) -> int:
     """Return the first position from here on whose agent is not empty, maybe in another group."""
     end = len(field.member)

@@ -8,9 +8,11 @@ is looked for among the next in order, and at last among all.
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from allocator.core import by_reference
+from allocator.core.by_reference import keep, lend
+from allocator.core.compiled import entry
 from allocator.core.snapshot import Bools, Floats, Ints, Words
 from allocator.policies.filling import (
     charging,
@@ -20,7 +22,7 @@ from allocator.policies.filling import (
     scoring,
     tournament,
 )
-from allocator.policies.filling.compiled import allocating, compiled, fingerprint
+from allocator.policies.filling.compiled import allocating, compiled, fingerprint, hot
 from allocator.policies.filling.cycle_stages import OVERDUE
 from allocator.policies.filling.loop_arrays import (
     Agents,
@@ -196,7 +198,7 @@ def _stand_back(scene: Scene, visit: Visit, leaf: int) -> None:
         place = places.parent[place]
 
 
-@compiled
+@hot
 def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
     """Try the leaves in their order, by taking those that cannot be served out of the tournaments.
 
@@ -238,7 +240,7 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
     return result
 
 
-@compiled
+@hot
 def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
     """Return the leaf that the agent serves next; -1 where it can serve nobody."""
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
@@ -258,7 +260,7 @@ def _choose(scene: Scene, effort: Effort, visit: Visit, agent: int) -> int:
     return _descend(places, standing, rule, visit, visit.able, agent)
 
 
-@compiled
+@hot
 def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> bool:
     """Give one grant on an agent; returns whether it may have something left to give."""
     leaf = _choose(scene, effort, visit, agent)
@@ -273,25 +275,31 @@ def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> 
 
 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
-    """Make the loop; it captures the fingerprint of its sources."""
+    """Make the loop; it captures the fingerprint of its sources.
 
-    @numba.njit(cache=True, error_model="numpy")
+    It gives the interpreter's lock free, so that however long it takes, other threads answer.
+    """
+
+    @entry(error_model="numpy")
     def fill(scene: Scene, effort: Effort, log: Log, order: int, state: Words) -> tuple[Log, int]:
-        visit = _begin(scene)
+        lent = lend(scene)
+        own = _begin(lent)
+        visit, book = lend(own), lend(log)
         live = scene.agents.row.copy()
         count = len(live)
         kept = 0  # how many of this round's agents, the first ones, go on to the next
         at = 0
         while count > 0:
-            if not charging.has_room(log, scene.offer):
+            if not charging.has_room(book, lent.offer):
                 log = charging.doubled(log, scene.offer)
+                book = lend(log)
             if order == RANDOM:
                 at = scoring.draw(state, count)
             elif order == ROUND_ROBIN and at == 0:
                 for i in range(count - 1, 0, -1):
                     j = scoring.draw(state, i + 1)
                     live[i], live[j] = live[j], live[i]
-            more = _serve(scene, effort, visit, log, live[at])
+            more = _serve(lent, effort, visit, book, live[at])
             if order == RANDOM:
                 if not more:
                     count -= 1
@@ -307,9 +315,13 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
                 at += 1
                 if at == count:
                     count = 0
+        keep(scene)
+        keep(own)
         return log, sources
 
     return fill
 
 
-fill = _compile(fingerprint(loop_arrays, cycle_stages, scoring, tournament, offers, charging))
+fill = _compile(
+    fingerprint(by_reference, loop_arrays, cycle_stages, scoring, tournament, offers, charging)
+)

@@ -9,9 +9,11 @@ found, which are lower bounds: only the champion is looked at anew, until it sta
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from allocator.core import by_reference
+from allocator.core.by_reference import keep, lend
+from allocator.core.compiled import entry
 from allocator.core.snapshot import Ints
 from allocator.policies.filling import (
     agent_index,
@@ -24,7 +26,7 @@ from allocator.policies.filling import (
     tournament,
 )
 from allocator.policies.filling.agent_index import AgentIndex, can_serve
-from allocator.policies.filling.compiled import allocating, compiled, fingerprint
+from allocator.policies.filling.compiled import allocating, compiled, fingerprint, hot
 from allocator.policies.filling.cycle_stages import OVERDUE
 from allocator.policies.filling.loop_arrays import Effort, Log, Scene
 
@@ -73,7 +75,7 @@ def _begin(scene: Scene, field: AgentIndex) -> Findings:
     )
 
 
-@compiled
+@hot
 def _is_current(scene: Scene, field: AgentIndex, findings: Findings, place: int) -> bool:
     """Say whether nothing has changed what was found about a place.
 
@@ -100,7 +102,7 @@ def _examine(scene: Scene, field: AgentIndex, findings: Findings, log: Log, plac
     tournament.replay(scene.places, standing, place)
 
 
-@compiled
+@hot
 def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> int:
     """Return the leaf that is served next; -1 where nobody can be."""
     places, standing = scene.places, scene.standing
@@ -121,7 +123,7 @@ def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> in
     return place
 
 
-@compiled
+@hot
 def _serve(
     scene: Scene, field: AgentIndex, findings: Findings, log: Log, leaf: int, slot: int
 ) -> None:
@@ -142,28 +144,47 @@ def _serve(
 
 
 def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
-    """Make the loop; it captures the fingerprint of its sources."""
+    """Make the loop; it captures the fingerprint of its sources.
 
-    @numba.njit(cache=True, error_model="numpy")
+    It gives the interpreter's lock free, so that however long it takes, other threads answer.
+    """
+
+    @entry(error_model="numpy")
     def fill(scene: Scene, effort: Effort, log: Log, held: Ints, best_fit: bool) -> tuple[Log, int]:
-        field = agent_index.begin(scene, held, effort, best_fit)
-        findings = _begin(scene, field)
+        lent, book = lend(scene), lend(log)
+        own_field = agent_index.begin(lent, held, effort, best_fit)
+        field = lend(own_field)
+        own_findings = _begin(lent, field)
+        findings = lend(own_findings)
         while True:
-            if not charging.has_room(log, scene.offer):
+            if not charging.has_room(book, lent.offer):
                 log = charging.doubled(log, scene.offer)
-            leaf = _choose(scene, field, findings, log)
+                book = lend(log)
+            leaf = _choose(lent, field, findings, book)
             if leaf < 0:
-                return log, sources
+                break
             slot = findings.slot[leaf]
             if best_fit:
-                slot = best_agent.nearest(scene, field, leaf)
-            _serve(scene, field, findings, log, leaf, slot)
+                slot = best_agent.nearest(lent, field, leaf)
+            _serve(lent, field, findings, book, leaf, slot)
+        keep(scene)
+        keep(own_field)
+        keep(own_findings)
+        return log, sources
 
     return fill
 
 
 fill = _compile(
     fingerprint(
-        loop_arrays, cycle_stages, scoring, tournament, offers, charging, agent_index, best_agent
+        by_reference,
+        loop_arrays,
+        cycle_stages,
+        scoring,
+        tournament,
+        offers,
+        charging,
+        agent_index,
+        best_agent,
     )
 )

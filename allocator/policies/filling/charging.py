@@ -4,7 +4,7 @@ import numpy as np
 
 from allocator.core.snapshot import Bounds
 from allocator.policies.filling import offers
-from allocator.policies.filling.compiled import allocating, compiled
+from allocator.policies.filling.compiled import allocating, compiled, hot
 from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER
 from allocator.policies.filling.loop_arrays import Agents, Log, Offer, Places, Scene
 
@@ -24,7 +24,7 @@ def _holds_already(agents: Agents, log: Log, client: int, place: int, agent: int
     return False
 
 
-@compiled
+@hot
 def _offer_simply(places: Places, agents: Agents, offer: Offer, place: int, agent: int) -> None:
     """Offer a task, or all that is free."""
     known = places.known[place]
@@ -46,12 +46,15 @@ def _charge_bounds(bounds: Bounds, offer: Offer, stage: int, client: int) -> Non
             owed = max(owed, bounds.owed[bound, r])
             bounds.owed[bound, r] = max(bounds.owed[bound, r] - amount, 0)
             bound = bounds.above[bound]
+        own = bounds.of_framework[client]
+        if own >= 0:
+            bounds.left[own, r] -= amount
         bounds.available[r] -= amount
         if stage == GUARANTEED:
             bounds.required[r] -= min(owed, amount)
 
 
-@compiled
+@hot
 def _note(agents: Agents, offer: Offer, log: Log, tasks: int, place: int, agent: int) -> None:
     """Write the grant down."""
     number = log.length[0]
@@ -73,7 +76,7 @@ def _note(agents: Agents, offer: Offer, log: Log, tasks: int, place: int, agent:
             log.length[1] = part + 1
 
 
-@compiled
+@hot
 def _take_away(agents: Agents, offer: Offer, simple: bool, agent: int) -> bool:
     """Lessen what is free; returns whether anything is left."""
     left = False
@@ -88,7 +91,7 @@ def _take_away(agents: Agents, offer: Offer, simple: bool, agent: int) -> bool:
     return left
 
 
-@compiled
+@hot
 def _add_up(scene: Scene, known: bool, new: bool, place: int, agent: int) -> None:
     """Add the offer to what the leaf and all above it have."""
     places, standing = scene.places, scene.standing
@@ -104,7 +107,7 @@ def _add_up(scene: Scene, known: bool, new: bool, place: int, agent: int) -> Non
         above = places.parent[above]
 
 
-@compiled
+@hot
 def _add_up_one(
     scene: Scene, first: int, gain: float, count: float, place: int, agent: int
 ) -> None:
@@ -125,7 +128,7 @@ def _add_up_one(
         above = places.parent[above]
 
 
-@compiled
+@hot
 def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     """Give a leaf what it can be served with; returns whether the agent may have something left.
 
@@ -151,7 +154,7 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     return known or left
 
 
-@compiled
+@hot
 def has_room(log: Log, offer: Offer) -> bool:
     """Say whether one more grant can be written down."""
     return log.length[0] < len(log.place) and log.length[1] + len(offer.special) <= len(log.part)

@@ -4,18 +4,22 @@ import inspect
 import zlib
 from types import ModuleType
 
-import numba
+from allocator.core.compiled import part
 
-compiled = numba.njit(  # type: ignore[call-overload]  # (its stubs leave `_nrt` out)
-    error_model="numpy", forceinline=True, _nrt=False
-)
-"""Compile a part of a loop: into the loop, so it needs no cache of its own.
+compiled = part(restarts=True, error_model="numpy", _nrt=False)
+"""Compile a part of a loop, which needs no cache of its own.
 
 Such a part makes no arrays, and so counts no references to those it is given: with dozens of arrays
 that would take ten times as long as the work itself. ``1 / 0`` is infinite, as in numpy.
 """
 
-allocating = numba.njit(error_model="numpy")
+hot = part(restarts=True, error_model="numpy", _nrt=False, forceinline=True)
+"""Compile a part of what each grant passes through into all its callers.
+
+What few grants need, or what is long beside the call, stays a function of its own.
+"""
+
+allocating = part(restarts=True, error_model="numpy")
 """Compile a part that makes arrays."""
 
 

@@ -36,6 +36,27 @@ class Criterion:
         The denominator is what is free on the agent: every grant lessens its row by the amount.
     additive : bool
         The parts are added up; otherwise the largest counts.
+    priority : (C,) float64, > 0, or None
+        Each client's own, which multiplies its weight: the priorities of frameworks in [1]_, eq. 2
+        to 4, beside the weights of roles.
+    preference : (C, A) float64, > 0, or None
+        How much each client likes each agent: its score there is divided by that, as the
+        coefficients of [1]_, eq. 2, allow. Who must not have an agent is excluded, not disliked.
+    weight_power : float, >= 0
+        Weights count to this power: 1 / a for the (weighted) a-fairness of [1]_, eq. 8 and 9, of
+        whose optimum tasks are in proportion to the weights to the power 1 / a where all want the
+        same. 1: proportional; 0: weights do not count.
+
+    Notes
+    -----
+    A score must not fall when its client is given something: the loops keep the smallest scores,
+    and one that fell would be passed over. With gains and measures of at least 0, and residual
+    denominators of at least what is free, it cannot; `check` refuses anything else.
+
+    References
+    ----------
+    .. [1] Kesidis, Shan, Jain, Urgaonkar, Khamse-Ashari, Lambadaris. "Scheduling Distributed
+       Resources in Heterogeneous Private Clouds." MASCOTS 2018, sec. II and III.
     """
 
     measure: Floats
@@ -45,9 +66,93 @@ class Criterion:
     agent_gain: Floats
     residual: bool = False
     additive: bool = False
+    priority: Floats | None = None
+    preference: Floats | None = None
+    weight_power: float = 1.0
+
+
+class CriterionError(ValueError):
+    """A criterion that the loops cannot go by: which part, why, and the mend."""
+
+
+def check(snapshot: Snapshot, criterion: Criterion) -> None:
+    """Verify what the compiled loops rely on, and do not look at again.
+
+    Raises
+    ------
+    CriterionError
+    """
+    clients, agents = len(snapshot.held), len(snapshot.capacity)
+    nodes, columns = len(snapshot.tree.parent), len(snapshot.total) + 1
+    gains = {
+        "amount_gain": criterion.amount_gain,
+        "task_gain": criterion.task_gain,
+        "agent_gain": criterion.agent_gain,
+    }
+    _check_shape("measure", criterion.measure, (nodes, columns))
+    rows = 1 if len(criterion.denominator) == 1 else agents
+    _check_shape("denominator", criterion.denominator, (rows, columns))
+    for name, gain in gains.items():
+        _check_shape(name, gain, (clients,))
+        if not (np.isfinite(gain) & (gain >= 0)).all():
+            raise CriterionError(f"{name}: a grant would lessen a score; it must be 0 or more")
+    if not (np.isfinite(criterion.measure) & (criterion.measure >= 0)).all():
+        raise CriterionError("measure: must be finite, and 0 or more")
+    if not (criterion.denominator >= 0).all():  # false for nan, too
+        raise CriterionError("denominator: must be 0 or more, or infinite")
+    if criterion.residual:
+        _check_residual(snapshot, criterion, rows)
+    if not (np.isfinite(criterion.weight_power) and criterion.weight_power >= 0):
+        raise CriterionError(f"weight_power: {criterion.weight_power} must be 0 or more")
+    for name, array, shape in (
+        ("priority", criterion.priority, (clients,)),
+        ("preference", criterion.preference, (clients, agents)),
+    ):
+        if array is not None:
+            _check_shape(name, array, shape)
+            if not (np.isfinite(array) & (array > 0)).all():
+                mend = "; exclude agents by a constraint" if name == "preference" else ""
+                raise CriterionError(f"{name}: must be above 0 and finite{mend}")
+
+
+def _check_shape(name: str, array: Floats, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise CriterionError(f"{name}: has the shape {array.shape}; it must be {shape}")
+
+
+def _check_residual(snapshot: Snapshot, criterion: Criterion, rows: int) -> None:
+    if rows != len(snapshot.capacity):
+        raise CriterionError("residual: what is free differs by agent; give one row an agent")
+    if criterion.preference is not None:
+        raise CriterionError(
+            "preference: what is free is lessened by whole amounts; leave residual out"
+        )
+    at = snapshot.agents
+    if (criterion.denominator[at, :-1] < snapshot.free_by_column[at]).any():
+        raise CriterionError(
+            "residual: a denominator below what is free would become negative, and the score"
+            " with it; begin with what is free, or more"
+        )
 
 
 CriterionFunction: TypeAlias = Callable[[Snapshot], Criterion]
+
+
+def leaf_scores(criterion: Criterion, weight: Floats) -> Floats:
+    """Scores of the leaves, (L,), where there is one row of denominators.
+
+    Parameters
+    ----------
+    criterion : Criterion
+    weight : (L,) float64
+        With priorities and powers.
+    """
+    measure = criterion.measure[: len(weight)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = measure / (criterion.denominator * weight[:, None])
+    parts[measure == 0] = 0.0  # a measure of nothing counts nothing, whatever it is measured by
+    combined: Floats = parts.sum(axis=1) if criterion.additive else parts.max(axis=1)
+    return combined
 
 
 def of_amounts(

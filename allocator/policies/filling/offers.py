@@ -8,14 +8,14 @@ import numpy as np
 
 from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Ints, Tier
 from allocator.policies.filling import scoring
-from allocator.policies.filling.compiled import compiled
+from allocator.policies.filling.compiled import compiled, hot
 from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.filling.loop_arrays import Agents, Kinds, Offer, Places, Rule, Scene
 
 _RESERVED, _OPEN, _REVOCABLE = int(Tier.RESERVED), int(Tier.OPEN), int(Tier.REVOCABLE)
 
 
-@compiled
+@hot
 def fits(places: Places, agents: Agents, place: int, agent: int) -> bool:
     """Say whether the demand of a place is free on an agent, in plain resources."""
     for r in range(agents.free.shape[1]):
@@ -24,14 +24,14 @@ def fits(places: Places, agents: Agents, place: int, agent: int) -> bool:
     return True
 
 
-@compiled
+@hot
 def is_offerable(places: Places, agents: Agents, agent: int) -> bool:
     """Say whether all that is plain and free makes an offer, by the usual minimum."""
     root = len(places.parent) - 1
     return reaches(places, agents, root, agents.free[agent])
 
 
-@compiled
+@hot
 def reaches(places: Places, agents: Agents, place: int, amount: Ints) -> bool:
     """Say whether an amount (R,) is an offer: not empty, and not below the minimum of the place."""
     for r in range(len(amount)):
@@ -49,7 +49,7 @@ def reaches(places: Places, agents: Agents, place: int, amount: Ints) -> bool:
     return first == end
 
 
-@compiled
+@hot
 def is_barred(agents: Agents, agent: int, client: int) -> bool:
     """Look up the pair's bit."""
     word = agents.barred[agent, client >> 6]
@@ -77,6 +77,9 @@ def _raise_ceiling(rule: Rule, bounds: Bounds, offer: Offer, stage: int, client:
                 ceiling = min(ceiling, bounds.left[bound, r])
                 owed = max(owed, bounds.owed[bound, r])
                 bound = bounds.above[bound]
+            own = bounds.of_framework[client]
+            if own >= 0:
+                ceiling = min(ceiling, bounds.left[own, r])
             surplus = UNBOUNDED
             if keeps_back:
                 surplus = max(bounds.available[r] - bounds.required[r], 0)
@@ -266,7 +269,7 @@ def work_out(scene: Scene, place: int, agent: int) -> bool:
     return not is_refused(agents, kinds, offer, client, agent)
 
 
-@compiled
+@hot
 def is_simple(places: Places, agents: Agents, rule: Rule, place: int, agent: int) -> bool:
     """Say whether an offer is just all that is free, or a task of it."""
     if rule.simple:
@@ -276,7 +279,7 @@ def is_simple(places: Places, agents: Agents, rule: Rule, place: int, agent: int
     return agents.start[agent] == agents.start[agent + 1]
 
 
-@compiled
+@hot
 def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
     """Say whether the agent can serve a leaf; `offerable`: all that is plain makes an offer."""
     places, agents, spent = scene.places, scene.agents, scene.standing.spent

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core.snapshot import Grants, Ints, Snapshot, Words
-from allocator.policies.filling import scene_builder
-from allocator.policies.filling.criterion import CriterionFunction
+from allocator.core.compiled import Superseded, interpret
+from allocator.core.snapshot import Floats, Grants, Ints, Snapshot, Words
+from allocator.policies.filling import blocks, scene_builder
+from allocator.policies.filling.criterion import CriterionFunction, leaf_scores
 from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.filling.loop_arrays import Effort, Log, Scene
 
@@ -55,6 +56,13 @@ class Filling:
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Fill until nothing more fits; the same seed gives the same grants."""
+        try:
+            return self._allocate(snapshot, seed)
+        except Superseded:
+            interpret(False)
+            return self._allocate(snapshot, seed)
+
+    def _allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         if not len(snapshot.agents) or not len(snapshot.tree.client):
             return Grants.none(len(snapshot.resources))
         criteria = [criterion(snapshot) for criterion in (self.criterion, *self.others)]
@@ -66,6 +74,17 @@ class Filling:
             staged = scene._replace(rule=scene.rule._replace(stage=stage))
             log = self._fill(staged, log, held, state)
         return scene_builder.grants_of(log, scene)
+
+    def scores(self, snapshot: Snapshot) -> Floats:
+        """Score the clients that may be served, (C,); nan for others, and where it depends."""
+        found = np.full(len(snapshot.held), np.nan)
+        criterion = self.criterion(snapshot)
+        depends = len(criterion.denominator) != 1 or criterion.preference is not None
+        if self.others or depends or criterion.residual:
+            return found
+        weight = blocks.lay_out(snapshot, [criterion]).weight[: len(snapshot.tree.client)]
+        found[snapshot.tree.client] = leaf_scores(criterion, weight)
+        return found
 
     def _fill(self, scene: Scene, log: Log, held: Ints, state: Words) -> Log:
         """Run one stage; all that it is given goes on from the one before."""

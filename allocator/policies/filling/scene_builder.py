@@ -5,10 +5,12 @@ one type, whatever the caller's flags: read-only where it is only read, the loop
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from allocator.core.snapshot import Bounds, Floats, Grants, Ints, Snapshot
+from allocator.policies.filling.blocks import Blocks, lay_out
 from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.cycle_stages import USUAL
 from allocator.policies.filling.loop_arrays import (
@@ -31,70 +33,136 @@ def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Scene:
     snapshot : Snapshot
     criteria : sequence of Criterion
         One for each scheme of the tree.
+
+    Raises
+    ------
+    CriterionError
+        Where the loops cannot go by one of them.
     """
-    places, node = _places_of(snapshot, criteria)
+    blocks = lay_out(snapshot, criteria)
+    places, node = _places_of(snapshot, blocks)
     return Scene(
         places=places,
-        standing=_standing_of(snapshot, criteria, node),
+        standing=_standing_of(snapshot, blocks.criteria, node),
         agents=_agents_of(snapshot),
         kinds=_kinds_of(snapshot),
         bounds=_bounds_of(snapshot),
-        rule=_rule_of(snapshot, criteria),
+        rule=_rule_of(snapshot, blocks.criteria),
         offer=_empty_offer(snapshot),
     )
 
 
-def _places_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> tuple[Places, Ints]:
-    """Renumber the tree; returns the places and the node of each place, (P,)."""
+class _Layout(NamedTuple):
+    """The tree as places, without the numbers that change from cycle to cycle.
+
+    Attributes
+    ----------
+    node : (P,) int64
+        The node of each place.
+    leaf, of_leaf : (L,) int64
+        The places that are leaves, ascending, and their clients.
+    client, parent, first, last : (P,) int64
+    of_client : (C,) int64
+        As in `Places`.
+    """
+
+    node: Ints
+    leaf: Ints
+    of_leaf: Ints
+    client: Ints
+    parent: Ints
+    first: Ints
+    last: Ints
+    of_client: Ints
+
+
+_latest: tuple[tuple[np.ndarray, ...], _Layout] | None = None
+"""The layout made last, and the arrays that it was made of: most cycles have the same tree."""
+
+
+def _layout_of(snapshot: Snapshot) -> _Layout:
+    """Renumber the tree, or give what these very arrays, which nobody writes, gave before."""
+    global _latest  # noqa: PLW0603 - only remembers; it changes no result
     tree = snapshot.tree
-    leaves = len(tree.client)
+    made_of = (tree.client, tree.parent, tree.child_start, tree.child, snapshot.leaf_of_client)
+    kept = _latest
+    if kept is not None and all(a is b for a, b in zip(kept[0], made_of, strict=True)):
+        return kept[1]
+    layout = _new_layout(snapshot)
+    if not any(each.flags.writeable for each in made_of):
+        _latest = made_of, layout
+    return layout
+
+
+def _new_layout(snapshot: Snapshot) -> _Layout:
+    """Renumber the tree so that the children of a node are neighbours."""
+    tree = snapshot.tree
     node = np.append(tree.child, len(tree.parent) - 1)
     place = np.empty_like(node)
     place[node] = np.arange(len(node))
-    is_leaf = node < leaves
+    is_leaf = node < len(tree.client)
+    leaf = np.flatnonzero(is_leaf)
+    of_leaf = tree.client[node[leaf]]
     client = np.full(len(node), -1)
-    client[is_leaf] = tree.client[node[is_leaf]]
-    known = np.zeros(len(node), np.bool_)
-    known[is_leaf] = characterised(snapshot)[client[is_leaf]]
-    demand = np.zeros((len(node), len(snapshot.total)), np.int64)
-    demand[known] = snapshot.demand[client[known]]
+    client[leaf] = of_leaf
     of_client = np.full(len(snapshot.leaf_of_client), -1)
-    of_client[client[is_leaf]] = np.flatnonzero(is_leaf)
-    minimum = np.tile(_usual_minimum(snapshot), (len(node), 1))
-    minimum[is_leaf] = snapshot.minimum_rows[client[is_leaf]]
-
-    overdue = np.zeros(len(node), np.bool_)
-    overdue[is_leaf] = snapshot.overdue[client[is_leaf]]
-
-    def of_leaf(values: Sequence[Floats]) -> Floats:
-        result = np.zeros((len(values), len(node)))
-        result[:, is_leaf] = np.stack(values)[:, client[is_leaf]]
-        return read_only(result, np.float64)
-
+    of_client[of_leaf] = leaf
     parent = tree.parent[node]
-    scheme = tree.scheme[parent]  # that of the root's own parent, which is none, is never asked
-    columns = len(snapshot.total) + 1
-    return Places(
+    return _Layout(
+        node=node,
+        leaf=leaf,
+        of_leaf=of_leaf,
         client=read_only(client, np.int64),
         parent=read_only(np.where(parent < 0, -1, place[parent]), np.int64),
         first=read_only(np.where(is_leaf, 0, tree.child_start[node]), np.int64),
         last=read_only(np.where(is_leaf, 0, tree.child_start[node + 1]), np.int64),
-        weight=read_only(tree.weight[node], np.float64),
+        of_client=read_only(of_client, np.int64),
+    )
+
+
+def _places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
+    """Put the clients in their places; returns the places and the node of each place, (P,)."""
+    layout, criteria = _layout_of(snapshot), blocks.criteria
+    count, leaf, of_leaf = len(layout.node), layout.leaf, layout.of_leaf
+    known = np.zeros(count, np.bool_)
+    known[leaf] = characterised(snapshot)[of_leaf]
+    demand = np.zeros((count, len(snapshot.total)), np.int64)
+    demand[leaf] = np.where(known[leaf, None], snapshot.demand[of_leaf], 0)
+    usual = _usual_minimum(snapshot)
+    least_row, end_row = np.full(count, usual[0]), np.full(count, usual[1])
+    least_row[leaf] = snapshot.minimum_rows[of_leaf, 0]
+    end_row[leaf] = snapshot.minimum_rows[of_leaf, 1]
+    overdue = np.zeros(count, np.bool_)
+    overdue[leaf] = snapshot.overdue[of_leaf]
+
+    def gain(values: Sequence[Floats]) -> Floats:
+        result = np.zeros((len(values), count))
+        for row, each in zip(result, values, strict=True):
+            row[leaf] = each[of_leaf]
+        return read_only(result, np.float64)
+
+    columns = len(snapshot.total) + 1
+    return Places(
+        client=layout.client,
+        parent=layout.parent,
+        first=layout.first,
+        last=layout.last,
+        weight=read_only(blocks.weight[layout.node], np.float64),
         known=read_only(known, np.bool_),
         demand=read_only(demand, np.int64),
-        least_row=read_only(minimum[:, 0], np.int64),
-        end_row=read_only(minimum[:, 1], np.int64),
-        usual=read_only((minimum == _usual_minimum(snapshot)).all(axis=1), np.bool_),
-        first_column=read_only(scheme * columns, np.int64),
-        end_column=read_only((scheme + 1) * columns, np.int64),
-        additive=read_only(np.array([each.additive for each in criteria])[scheme], np.bool_),
-        amount_gain=of_leaf([each.amount_gain for each in criteria]),
-        task_gain=of_leaf([each.task_gain for each in criteria]),
-        agent_gain=of_leaf([each.agent_gain for each in criteria]),
+        least_row=read_only(least_row, np.int64),
+        end_row=read_only(end_row, np.int64),
+        usual=read_only((least_row == usual[0]) & (end_row == usual[1]), np.bool_),
+        first_column=read_only(blocks.first[layout.node], np.int64),
+        end_column=read_only(blocks.end[layout.node], np.int64),
+        additive=read_only(blocks.additive[layout.node], np.bool_),
+        amount_gain=gain([each.amount_gain for each in criteria]),
+        task_gain=gain([each.task_gain for each in criteria]),
+        agent_gain=gain([each.agent_gain for each in criteria]),
         residual=read_only(np.repeat([each.residual for each in criteria], columns), np.bool_),
         overdue=read_only(overdue, np.bool_),
-        of_client=read_only(of_client, np.int64),
-    ), node
+        of_client=layout.of_client,
+    ), layout.node
 
 
 def _standing_of(snapshot: Snapshot, criteria: Sequence[Criterion], node: Ints) -> Standing:
@@ -153,6 +221,7 @@ def _bounds_of(snapshot: Snapshot) -> Bounds:
     bounds = snapshot.bounds
     return Bounds(
         of_client=read_only(bounds.of_client, np.int64),
+        of_framework=read_only(bounds.of_framework, np.int64),
         above=read_only(bounds.above, np.int64),
         left=own(bounds.left, np.int64),
         owed=own(bounds.owed, np.int64),
@@ -164,7 +233,8 @@ def _bounds_of(snapshot: Snapshot) -> Bounds:
 def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
     """Sum up what kind of criteria these are, and what stands in the way."""
     bounded = bool(len(snapshot.bounds.above)) or bool(snapshot.bounds.required.any())
-    unusual = snapshot.minimum_rows[snapshot.tree.client] != _usual_minimum(snapshot)
+    usual, rows = _usual_minimum(snapshot), snapshot.minimum_rows[snapshot.tree.client]
+    unusual = (rows[:, 0] != usual[0]) | (rows[:, 1] != usual[1])
     return Rule(
         shared=all(len(each.denominator) == 1 for each in criteria),
         residual=any(each.residual for each in criteria),

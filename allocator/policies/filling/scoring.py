@@ -10,7 +10,7 @@ import numpy as np
 
 from allocator.core.snapshot import Floats, Words
 from allocator.policies.filling import tournament
-from allocator.policies.filling.compiled import compiled
+from allocator.policies.filling.compiled import compiled, hot
 from allocator.policies.filling.loop_arrays import Places, Standing
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
@@ -18,7 +18,7 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
-@compiled
+@hot
 def next_word(state: Words) -> np.uint64:
     """Draw 64 random bits by splitmix64 [1]_; the state is one word, and moves on."""
     state[0] += _GAMMA
@@ -28,14 +28,14 @@ def next_word(state: Words) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@compiled
+@hot
 def draw(state: Words, bound: int) -> int:
     """Draw a number below `bound` (< 2**32): the upper half of its product with 32 random bits."""
     high = next_word(state) >> np.uint64(32)
     return int(np.int64((high * np.uint64(bound)) >> np.uint64(32)))
 
 
-@compiled
+@hot
 def score(places: Places, standing: Standing, place: int, denominator: Floats, row: int) -> float:
     """Score of a place against one row of denominators (any, K)."""
     weight, additive = places.weight[place], places.additive[place]
@@ -95,7 +95,7 @@ def add_parts(
             result[i] = max(result[i], part)
 
 
-@compiled
+@hot
 def replay_upwards(places: Places, standing: Standing, place: int) -> None:
     """Score a place and all above it anew, for criteria with one denominator for all agents."""
     while places.parent[place] >= 0:

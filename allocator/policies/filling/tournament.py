@@ -6,11 +6,11 @@ A tournament tree for each inner place, all in one array: the children of a plac
 then place.
 """
 
-from allocator.policies.filling.compiled import compiled
+from allocator.policies.filling.compiled import compiled, hot
 from allocator.policies.filling.loop_arrays import Places, Standing
 
 
-@compiled
+@hot
 def _beats(standing: Standing, one: int, other: int) -> bool:
     if standing.out[one] != standing.out[other]:
         return standing.out[other]
@@ -35,14 +35,14 @@ def begin(places: Places, standing: Standing) -> None:
             standing.winner[2 * first + i] = one if _beats(standing, one, other) else other
 
 
-@compiled
+@hot
 def champion(places: Places, standing: Standing, place: int) -> int:
     """Return the best child of an inner place; it may be out when all are, or -1: it has none."""
     first = places.first[place]
     return standing.winner[2 * first + 1] if first < places.last[place] else -1
 
 
-@compiled
+@hot
 def replay(places: Places, standing: Standing, place: int) -> None:
     """Play the matches of a place again after its score, `served` or `out` changed."""
     parent = places.parent[place]

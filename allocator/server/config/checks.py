@@ -88,6 +88,14 @@ def readable_file(text: str) -> str:
     return text
 
 
+def plugin_file(text: str) -> str:
+    """Load the policies of a file, so that they can be named."""
+    from allocator.server.plugins import load_file
+
+    load_file(text)
+    return text
+
+
 def policy_name(text: str) -> str:
     """Check the name of a policy."""
     from allocator.policies import POLICIES
@@ -102,12 +110,12 @@ def selection_name(text: str) -> str:
     return text and one_of(text, SELECTIONS)
 
 
-def spec_that_builds(spec: PolicySpec) -> None:
+def spec_that_builds(spec: PolicySpec, deadline_s: float) -> None:
     """Check that a policy takes its parameters and its selection."""
-    from allocator.policies import build
+    from allocator.server.guarded_policy import GuardedRegistry
 
     try:
-        build(spec)
+        GuardedRegistry(deadline_s).build(spec)
     except ValueError as error:
         key, _, message = str(error).partition(": ")
         refuse_at(key, message)

@@ -12,6 +12,7 @@ from allocator.server.config.checks import (
     constraint_expression,
     non_empty,
     non_empty_quantities,
+    plugin_file,
     policy_name,
     readable_file,
     refuse_at,
@@ -20,6 +21,7 @@ from allocator.server.config.checks import (
     spec_that_builds,
     target,
 )
+from allocator.server.tls import find_problem
 
 GIB = 2**30
 MIB = 2**20
@@ -71,13 +73,13 @@ class ListenSection(Section):
 
     @model_validator(mode="after")
     def check_tls(self) -> "ListenSection":
-        """A key without a certificate secures nothing, and the other way round."""
-        if self.tls_cert and not self.tls_key:
-            refuse_at("tls_key", "is missing while tls_cert is given; give both, or neither")
-        if self.tls_key and not self.tls_cert:
-            refuse_at("tls_cert", "is missing while tls_key is given; give both, or neither")
-        if self.tls_client_ca and not self.tls_cert:
+        """The files are what they are named as, and belong together."""
+        if self.tls_client_ca and not (self.tls_cert or self.tls_key):
             refuse_at("tls_client_ca", "needs tls_cert and tls_key; give them, or leave it empty")
+        problem = find_problem(self.tls_cert, self.tls_key, self.tls_client_ca)
+        if problem:
+            key = {"cert": "tls_cert", "key": "tls_key", "ca": "tls_client_ca"}[problem.part]
+            refuse_at(key, problem.message)
         return self
 
 
@@ -87,12 +89,28 @@ class HttpSection(Section):
     host: str = Field(
         "127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0: all interfaces."
     )
-    port: int = Field(5057, ge=0, le=65535, description="SessionStream; 0: any free one.")
+    port: int = Field(5057, ge=0, le=65535, description="Port; 0: any free one.")
 
 
 class PolicySection(Section):
     """Who is offered what. A running sidecar is switched with `mesos-allocator policy set`."""
 
+    plugins: Annotated[
+        tuple[Annotated[str, AfterValidator(plugin_file)], ...], Field(strict=False)
+    ] = Field(
+        (),
+        description=(
+            "Python files with policies of your own, see examples/; those of installed packages"
+            " are found by themselves (entry points of the group mesos_allocator.policies)."
+        ),
+    )
+    plugin_deadline_ms: Annotated[int, Field(ge=1, le=600_000)] = Field(
+        1000,
+        description=(
+            "A policy of your own that has not decided a cycle by then is not asked any more; DRF"
+            " decides instead, until the policy is set again."
+        ),
+    )
     name: Annotated[str, AfterValidator(policy_name)] = Field(
         "drf", description="Policy; `mesos-allocator policy show` lists them."
     )
@@ -138,18 +156,26 @@ class PolicySection(Section):
     @model_validator(mode="after")
     def check_spec(self) -> "PolicySection":
         """The policy takes this selection and these parameters."""
-        spec_that_builds(self.spec())
+        spec_that_builds(self.spec(), self.plugin_deadline_ms / 1000)
         return self
 
 
 class LimitsSection(Section):
-    """What one session may grow to; beyond it the session ends with a named error."""
+    """What one session may grow to; beyond it the session ends with a named error.
+
+    Modules are told how many kinds are kept apart, and tell no more.
+    """
 
     agents: Count = Field(131_072, description="Agents of one master.")
     frameworks: Count = Field(65_536, description="Frameworks of one master.")
     roles: Count = Field(65_536, description="Roles, with their ancestors.")
+    role_depth: Annotated[int, Field(ge=1, le=1024)] = Field(
+        64, description="Names in the path of a role, such as 2 in eng/ads."
+    )
     clients: Count = Field(131_072, description="Pairs of a framework and one of its roles.")
-    kinds: Count = Field(512, description="Kinds of resources: name, reservation, disk, ...")
+    kinds: Count = Field(
+        512, description="Kinds of resources kept apart; those beyond are one for each name."
+    )
     filters: Annotated[int, Field(ge=1, le=1_000_000_000)] = Field(
         20_000_000, description="Refusals in force; what is refused beyond that is forgotten."
     )
@@ -166,6 +192,7 @@ class LimitsSection(Section):
             agents=self.agents,
             frameworks=self.frameworks,
             roles=self.roles,
+            role_depth=self.role_depth,
             clients=self.clients,
             kinds=self.kinds,
             filters=self.filters,
@@ -179,9 +206,12 @@ class JournalSection(Section):
     bytes_max: Annotated[int, Field(ge=MIB, le=2**50)] = Field(
         GIB,
         description=(
-            "Size in bytes at which the file is renamed to PATH.1, in place of the one before,"
-            " and a new one begun."
+            "Size in bytes at which a new file is begun and this one renamed to PATH.1. Where twice"
+            " what a file begins with is more, that counts."
         ),
+    )
+    files: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        2, description="Files that are kept: PATH, PATH.1 and so on; the oldest go."
     )
 
 
@@ -239,15 +269,15 @@ class StarvationSection(Section):
     patience_cycles: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         60,
         description=(
-            "A framework that was offered nothing in so many full cycles comes first in the next,"
-            " with one offer; 0: never."
+            "A framework that was offered nothing in so many full cycles that could have served it"
+            " comes first in the next, with one offer; 0: never."
         ),
     )
     outstanding_max: Annotated[float, Field(gt=0, le=1)] = Field(
         1.0,
         description=(
-            "Part of the cluster that a framework may have on offer without using it; then it is"
-            " offered no more. 1: no bound."
+            "Part of the cluster that a framework may have on offer without using it, in all its"
+            " roles together; then it is offered no more. 1: no bound."
         ),
     )
 

@@ -63,7 +63,10 @@ def load(path: Path | None, environment: Mapping[str, str], flags: Sequence[Flag
     ConfigError
         With every problem of every source.
     """
+    from allocator.server.plugins import load_entry_points
+
     tree, origins, problems = gather(path, environment, flags)
+    problems += [Problem("", "", text) for text in load_entry_points()]
     try:
         config = Config.model_validate(tree)
     except ValidationError as error:

@@ -1,4 +1,7 @@
-"""Compare the emulated master's books with a sidecar's, number by number."""
+"""Compare the emulated master's books with a sidecar's, number by number.
+
+The master has objects, the sidecar was told of kinds: so the master's amounts are added up by kind.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -63,27 +66,30 @@ def differences(ours: Books, theirs: Books, *, offered: bool = True) -> list[str
 
 
 def _of_ledger(ledger: Ledger, now_ms: int) -> Iterator[tuple[str, object]]:
-    for kind, each in enumerate(ledger.table.kinds):
+    by_kind = ledger.kinds.by_kind
+    for kind, each in enumerate(ledger.kinds.kinds):
         yield f"kind {kind}", each
     for path, quota in ledger.quotas.items():
         yield f"quota {path}", (dict(quota.guarantees), dict(quota.limits))
     yield "whitelist", ledger.whitelist
     yield "holds_back", ledger.holds_back
     for agent, row in ledger.agents.items():
-        yield f"agent {agent}", (row.agent_id, row.active, _short(row.capacity), _short(row.held))
+        capacity, held = _short(by_kind(row.capacity)), _short(by_kind(row.held))
+        yield f"agent {agent}", (row.agent_id, row.active, capacity, held)
     for framework, subscriber in ledger.frameworks.items():
         yield f"framework {framework}", (subscriber.framework_id, subscriber.active)
         for role in subscriber.roles:
             yield f"subscription {framework} {role}", role in subscriber.suppressed
     for framework, role, agent, holding in ledger.rows():
-        yield f"held {framework} {role} {agent}", _short(holding.both())
+        yield f"held {framework} {role} {agent}", _short(by_kind(holding.both()))
         if any(holding.offered):
-            yield f"offered {framework} {role} {agent}", _short(holding.offered)
+            yield f"offered {framework} {role} {agent}", _short(by_kind(holding.offered))
     for framework, places in ledger.filters.items():
         for (role, agent), refusals in places.items():
-            live = _essential(f for f in refusals if f.expires_ms >= now_ms)
+            live = [f for f in refusals if f.expires_ms >= now_ms]
             if live:
-                yield f"filters {framework} {role} {agent}", live
+                told = _essential(Refusal(by_kind(f.amount), f.expires_ms) for f in live)
+                yield f"filters {framework} {role} {agent}", told
 
 
 def _of_state(state: State) -> Iterator[tuple[str, object]]:

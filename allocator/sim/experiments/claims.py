@@ -20,12 +20,11 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from scipy import stats
 
-from allocator.core import PolicySpec, Settings
-from allocator.core.snapshot import Floats
+from allocator.core import Floats, PolicySpec, Settings
 from allocator.policies import build
 from allocator.sim.experiments.demo_runs import OBLIVIOUS, STAGED_APART_MS, STAGED_JOBS
-from allocator.sim.experiments.parallel_runs import CHARACTERISED
 from allocator.sim.experiments.play import play
+from allocator.sim.experiments.runs import CHARACTERISED
 from allocator.sim.links.in_process import DirectLink
 from allocator.sim.reports.run_report import figures, sampled
 from allocator.sim.workloads.cluster import AgentSpec
@@ -254,7 +253,7 @@ def run_case(case: Case, seed: int, scale: float) -> Measures:
     assert not played.record.rejected, f"{case}, seed {seed}: {played.record.rejected}"
     numbers = figures(played, case.policy, case.mode, seed)
     _, part = sampled(played)
-    memory = part[:, played.master.ledger.kinds.index("mem")] * 100
+    memory = part[:, played.master.ledger.names.index("mem")] * 100
     return Measures(
         makespan_s=numbers.makespan_s,
         variance=float(np.mean([value**2 for value in numbers.deviation.values()])),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allocator.core import PolicySpec
-from allocator.sim.experiments.parallel_runs import CHARACTERISED, Run
+from allocator.sim.experiments.runs import CHARACTERISED, Run
 from allocator.sim.frameworks.trace_framework import Replay
 from allocator.sim.workloads import recorded as trace_workload
 from allocator.sim.workloads import synthetic

@@ -2,82 +2,34 @@
 
 A sidecar serves one master. So every worker has a sidecar of its own, plays its runs on it one
 after the other, and switches the policy in between as an operator would.
+
+Whatever ends this process, nothing is left of it: workers notice that their connection is closed,
+the kernel ends the sidecars, and `scratch_directory` has its files swept away.
 """
 
-import ctypes
-import multiprocessing
-import signal
+import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from multiprocessing import Pipe
+from multiprocessing.connection import wait
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING
+from typing import Self
 
-from allocator.core import PolicySpec
-from allocator.core.snapshot import Floats
-from allocator.sim.experiments.play import Played, play
-from allocator.sim.links.sidecar_process import SidecarProcess, set_policy
-from allocator.sim.links.stream import StreamLink
-from allocator.sim.reports.run_report import Figures, figures, sampled
-from allocator.sim.workloads.scenario import Progress, Scenario
+from allocator.sim.experiments import run_worker
+from allocator.sim.experiments.runs import Result, Run, play_on, result_of
+from allocator.sim.links.scratch import scratch_directory
+from allocator.sim.links.sidecar_process import SidecarProcess
+from allocator.sim.workloads.scenario import Progress
 
-if TYPE_CHECKING:
-    from multiprocessing.queues import Queue
-
-CHARACTERISED = "characterised"
-PR_SET_PDEATHSIG = 1
-
-Note = tuple[str, int]
-"""Name of a run, and how many of its jobs have ended."""
+Watch = Callable[[str, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What to play, under which policy."""
-
-    name: str
-    policy: PolicySpec
-    seed: int
-    scenario: Scenario
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What came of a run.
-
-    Attributes
-    ----------
-    time_s, part : (T,) and (T, R) float64
-        Allocated part of each resource, every second.
-    memory_mib : float
-        The most that the sidecar had resident up to the end of the run; 0 where it is not ours.
-    """
-
-    name: str
-    figures: Figures
-    kinds: tuple[str, ...]
-    time_s: Floats
-    part: Floats
-    memory_mib: float = 0.0
-
-
-def play_on(run: Run, target: str, watch: Callable[[Progress], None] | None = None) -> Played:
-    """Play a run on a sidecar that serves at `target`."""
-    set_policy(target, run.policy)
-    tell_demand = run.policy.mode == CHARACTERISED
-    return play(run.scenario, StreamLink(target), tell_demand=tell_demand, watch=watch)
-
-
-def result_of(run: Run, played: Played) -> Result:
-    """Keep of a run what is small."""
-    numbers = figures(played, run.policy.name, run.policy.mode, run.seed)
-    kinds = played.master.ledger.kinds
-    return Result(run.name, numbers, kinds, *sampled(played))
+class WorkerFailedError(RuntimeError):
+    """A run could not be played in its worker: which, and why."""
 
 
 def play_all(
@@ -85,8 +37,9 @@ def play_all(
     *,
     target: str | None = None,
     workers: int = 1,
-    watch: Callable[[str, int], None] = lambda _name, _ended: None,
-) -> Iterator[Result]:
+    watch: Watch = lambda _name, _ended: None,
+    started_us: int = 1,
+) -> Generator[Result, None, None]:
     """Play all runs, and give the results as they come.
 
     Parameters
@@ -98,84 +51,106 @@ def play_all(
         How many sidecars to start otherwise.
     watch : callable
         Told now and then the name of a run and how many of its jobs have ended.
+    started_us : int
+        When our masters began to lead, on a sidecar that runs already.
+
+    Raises
+    ------
+    WorkerFailedError
     """
     if target is not None:
-        for run in runs:
-            played = play_on(run, target, partial(_tell, watch, run.name))
-            yield result_of(run, played)
+        for number, run in enumerate(runs):
+            told = partial(_tell, watch, run.name)
+            # Each is newer than the one before, so that none has to wait until that one is gone.
+            yield result_of(run, play_on(run, target, told, started_us=started_us + number))
         return
     with ExitStack() as until_end:
-        sidecars = _start_sidecars(min(workers, len(runs)), until_end)
-        yield from _play_in_workers(runs, sidecars, watch)
+        directory = until_end.enter_context(scratch_directory("demo-"))
+        team = [
+            until_end.enter_context(_Worker(directory / str(number)))
+            for number in range(min(workers, len(runs)))
+        ]
+        yield from _play_in(team, runs, watch)
 
 
-def _start_sidecars(count: int, until_end: ExitStack) -> dict[str, SidecarProcess]:
-    """Start sidecars one after the other: the first compiles what is not compiled yet."""
-    sidecars = {}
-    for _ in range(count):
-        directory = Path(until_end.enter_context(tempfile.TemporaryDirectory(prefix="demo-")))
-        sidecar = until_end.enter_context(SidecarProcess(directory, {"log.level": "warning"}))
-        sidecars[sidecar.target] = sidecar
-    return sidecars
-
-
-def _play_in_workers(
-    runs: Sequence[Run], sidecars: Mapping[str, SidecarProcess], watch: Callable[[str, int], None]
-) -> Iterator[Result]:
-    """Play each run in one of as many processes as there are sidecars."""
-    context = multiprocessing.get_context("spawn")
-    notes: Queue[Note | None] = context.Queue()
-    targets: Queue[str] = context.Queue()
-    for target in sidecars:
-        targets.put(target)
-    listener = Thread(target=_listen, args=(notes, watch), daemon=True)
-    listener.start()
-    pool = ProcessPoolExecutor(len(sidecars), context, _begin_worker, (targets, notes))
-    try:
-        futures = [pool.submit(_play_in_worker, run) for run in runs]
-        for future in as_completed(futures):
-            target, result = future.result()
-            yield replace(result, memory_mib=sidecars[target].memory_mib()[1])
-    finally:
-        pool.shutdown(cancel_futures=True)
-        notes.put(None)
-        listener.join()
-
-
-def _tell(watch: Callable[[str, int], None], name: str, progress: Progress) -> None:
+def _tell(watch: Watch, name: str, progress: Progress) -> None:
     watch(name, len(progress.ended_ms))
 
 
-def _listen(notes: "Queue[Note | None]", watch: Callable[[str, int], None]) -> None:
-    while (note := notes.get()) is not None:
-        watch(*note)
-
-
-# In a worker.
-
-
 class _Worker:
-    """What a worker process keeps: which sidecar is its own, and where it reports."""
+    """A worker process with its sidecar, for as long as the context lasts.
 
-    target: str
-    notes: "Queue[Note | None]"
+    Attributes
+    ----------
+    connection : Connection
+    run : Run or None
+        What it plays.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir()
+        self._until_end = ExitStack()
+        self._sidecar = SidecarProcess(directory, {"log.level": "warning"})
+        self.run: Run | None = None
+
+    def __enter__(self) -> Self:
+        with ExitStack() as undo:
+            undo.enter_context(self._sidecar)
+            self.connection, its = Pipe()
+            undo.callback(self.connection.close)
+            with its:
+                process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                    [
+                        *(sys.executable, "-m", run_worker.__name__),
+                        *(str(its.fileno()), self._sidecar.target),
+                    ],
+                    pass_fds=[its.fileno()],
+                    # Ctrl-C on the terminal is for us, who then end the workers.
+                    start_new_session=True,
+                )
+            undo.callback(process.wait)
+            undo.callback(process.kill)
+            self._until_end = undo.pop_all()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._until_end.close()
+
+    def play(self, run: Run) -> None:
+        """Begin with a run; notes come over the connection."""
+        self.run = run
+        self.connection.send(run)
+
+    def hear(self) -> int | Result:
+        """Take a note: jobs that have ended, or the result."""
+        assert self.run is not None
+        try:
+            note: run_worker.Note = self.connection.recv()
+        except (EOFError, OSError):
+            raise WorkerFailedError(f"{self.run.name}: the worker ended") from None
+        if isinstance(note, str):
+            raise WorkerFailedError(f"{self.run.name}:\n{note.rstrip()}")
+        if isinstance(note, Result):
+            return replace(note, memory_mib=self._sidecar.memory_mib()[1])
+        return note
 
 
-def _begin_worker(targets: "Queue[str]", notes: "Queue[Note | None]") -> None:
-    _end_with_parent()
-    _Worker.target = targets.get()
-    _Worker.notes = notes
-
-
-def _end_with_parent() -> None:
-    """Have Linux tell this process to end when its parent is gone, however it went."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _play_in_worker(run: Run) -> tuple[str, Result]:
-    def watch(progress: Progress) -> None:
-        _Worker.notes.put((run.name, len(progress.ended_ms)))
-
-    played = play_on(run, _Worker.target, watch)
-    return _Worker.target, result_of(run, played)
+def _play_in(team: Sequence[_Worker], runs: Sequence[Run], watch: Watch) -> Iterator[Result]:
+    """Give every worker a run, and another when it is done, until none is left."""
+    waiting = deque(runs)
+    busy = {worker.connection: worker for worker in team}
+    for worker in team:
+        worker.play(waiting.popleft())
+    while busy:
+        said = wait(busy)
+        for connection, worker in [pair for pair in busy.items() if pair[0] in said]:
+            assert worker.run is not None
+            note = worker.hear()
+            if isinstance(note, int):
+                watch(worker.run.name, note)
+                continue
+            if waiting:
+                worker.play(waiting.popleft())
+            else:
+                del busy[connection]
+            yield note

@@ -68,8 +68,18 @@ class Soaked:
     wrong: tuple[str, ...]
 
 
-def soak_sidecar(target: str, soak: Soak | Everything, policy: PolicySpec) -> Soaked:
+def soak_sidecar(
+    target: str, soak: Soak | Everything, policy: PolicySpec, *, started_us: int = 1
+) -> Soaked:
     """Play a soak on a sidecar that serves at `target`.
+
+    Parameters
+    ----------
+    target : str
+    soak : Soak or Everything
+    policy : PolicySpec
+    started_us : int
+        When our master began to lead: the newer of two has the sidecar.
 
     Raises
     ------
@@ -78,5 +88,6 @@ def soak_sidecar(target: str, soak: Soak | Everything, policy: PolicySpec) -> So
     """
     set_policy(target, policy)
     audited = _Audited(soak, target)
-    played = play(audited, StreamLink(target), tell_demand=True, options=soak.options)
+    link = StreamLink(target, started_us)
+    played = play(audited, link, tell_demand=True, options=soak.options)
     return Soaked(played, audited.compared, tuple(audited.wrong))

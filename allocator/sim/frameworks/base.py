@@ -10,9 +10,10 @@ from functools import partial
 from itertools import zip_longest
 from typing import Protocol
 
-from allocator.core import Kind, format_quantities
+from allocator.core import format_quantities
 from allocator.sim.event_heap import EventHeap
 from allocator.sim.master.ledger_rows import Amount
+from allocator.sim.master.resources import Resource
 
 REFUSE_DEFAULT_MS = 5_000
 """Mesos's `Filters.refuse_seconds` where a framework sends none."""
@@ -92,8 +93,8 @@ class Task:
 class Conversion:
     """An operation: what of an offer is turned into what (reserve, create, grow, ...)."""
 
-    consumed: Mapping[Kind, int]
-    converted: Mapping[Kind, int]
+    consumed: Mapping[Resource, int]
+    converted: Mapping[Resource, int]
 
 
 class Master(Protocol):
@@ -102,15 +103,15 @@ class Master(Protocol):
     event_heap: EventHeap
 
     def amount(self, quantities: Mapping[str, int]) -> Amount:
-        """Thousandths by name as a row of all kinds."""
+        """Thousandths by name as a row of the plain resources."""
         ...
 
-    def kinds_of(self, amount: Amount) -> dict[Kind, int]:
-        """A row by kind, without zeros."""
+    def resources_of(self, amount: Amount) -> dict[Resource, int]:
+        """A row by resource, without zeros."""
         ...
 
-    def row(self, amounts: Mapping[Kind, int]) -> Amount:
-        """Thousandths by kind as a row."""
+    def row(self, amounts: Mapping[Resource, int]) -> Amount:
+        """Thousandths by resource as a row."""
         ...
 
     def path(self, role: int) -> str:
@@ -241,6 +242,6 @@ class TaskQueue:
 
 
 def fit(available: Amount, need: Amount) -> int:
-    """How many times the need fits; at least one kind must be needed."""
+    """How many times the need fits; at least one resource must be needed."""
     both = zip_longest(available, need, fillvalue=0)
     return min(a // n for a, n in both if n > 0)

@@ -1,5 +1,6 @@
 """What stands between the emulated master and whatever decides."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,8 +19,9 @@ class Opening:
     Attributes
     ----------
     options : Options
-    state : tuple of Event
-        From nothing to what the ledger holds.
+    state : callable
+        Gives the events from nothing to what the ledger holds, of the number of kinds that are
+        kept apart (0: the other side does not say).
     sequence : int
         Number of the last batch that the state includes.
     clock_ms : int
@@ -27,7 +29,7 @@ class Opening:
     """
 
     options: Options
-    state: tuple[Event, ...]
+    state: Callable[[int], tuple[Event, ...]]
     sequence: int
     clock_ms: int
     paused: bool = False

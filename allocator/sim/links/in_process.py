@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from allocator.core import Allocator, Decisions, Policy, PolicySpec, Settings
-from allocator.core.snapshot import Ints
+from allocator import policies
+from allocator.core import Allocator, Decisions, Ints, Policy, PolicySpec, Settings
 from allocator.sim.links.base import Batch, Opening
 from allocator.wire import Outcomes
 
@@ -28,10 +28,10 @@ class DirectLink:
 
     def open(self, opening: Opening) -> None:
         """Begin with a fresh allocator, told all there is."""
-        self.allocator = Allocator(self._build, self._settings)
+        self.allocator = Allocator(self._build, self._settings, fallback=policies.fallback())
         self.allocator.step(opening.options)
         self.allocator.advance(opening.clock_ms)
-        for event in opening.state:
+        for event in opening.state(self.allocator.state.limits.kinds):
             self.allocator.step(event)
 
     def tell(self, batch: Batch) -> None:

@@ -1,6 +1,5 @@
 """A real sidecar as a process of its own, for as long as somebody needs it."""
 
-import shutil
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from grpc_health.v1 import health_pb2
 
 from allocator.core import PolicySpec
 from allocator.sim.links.base import LinkDownError
+from allocator.sim.links.end_with_parent import ending_with_us
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 
 START_S = 300.0
@@ -49,22 +49,34 @@ class SidecarProcess:
         self.log = directory / "sidecar.log"
         self._start_s = start_s
         assignments = {"listen.targets": self.target, "http.port": "0", **(settings or {})}
-        self._command = [*_ends_with_us(), sys.executable, "-m", "allocator", "serve"]
+        command = [sys.executable, "-m", "allocator", "serve"]
         for key, value in assignments.items():
-            self._command += ["--set", f"{key}={value}"]
+            command += ["--set", f"{key}={value}"]
+        self._command = ending_with_us(command)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start the process, and wait until it serves."""
+        try:
+            self._start()
+        except BaseException:  # also Ctrl-C: nobody leaves a context that was not entered
+            self.kill()
+            raise
+
+    def _start(self) -> None:
+        # In a session of its own: Ctrl-C on the terminal is for us, who then end it in order.
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         deadline_s = time.monotonic() + self._start_s
         while not self._serves():
             if self._process.poll() is not None or time.monotonic() > deadline_s:
                 tail = "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-20:])
-                self.kill()
                 message = f"the sidecar does not serve at {self.target}; its log ends\n{tail}"
                 raise SidecarFailedError(message)
             time.sleep(0.05)
@@ -116,12 +128,6 @@ class SidecarProcess:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
-
-
-def _ends_with_us() -> list[str]:
-    """How to start a process that is told to end when this one is gone, however it went."""
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
 
 
 def channel(target: str) -> grpc.Channel:

@@ -1,20 +1,23 @@
 """Links that speak the real protocol: over gRPC, or to a sidecar's machine in the same process."""
 
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from uuid import uuid4
 
 import grpc
 
 from allocator import __version__
-from allocator.core import Allocator, Decisions, Settings
+from allocator.core import Allocator, Decisions, Holdings, Settings
 from allocator.sim.links.base import Batch, LinkDownError, Opening
 from allocator.sim.module_protocol import ModuleSession, SessionEndedError
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.session_pb2_grpc import SessionServiceStub
-from allocator.wire import Greeting, Sidecar
+from allocator.wire import PROTOCOL_VERSION, Greeting, Sidecar
 
 CONNECT_S = 1.0
+
+MESSAGE_BYTES_MAX = 8 * 2**20
+"""What the emulated master reads, as the real module does."""
 
 UNANSWERED_MAX = 8
 """Answers are read at the latest when so many are due: a sidecar does not wait for readers."""
@@ -40,13 +43,20 @@ class Caller:
                 options=opening.options,
                 mesos_version="1.11.0",
                 module_version=__version__,
+                message_bytes_max=MESSAGE_BYTES_MAX,
             )
         )
 
 
-def _decisions(answer: pb.Welcome | Decisions) -> Decisions:
-    assert isinstance(answer, Decisions), "a welcome in the middle of a session"
-    return answer
+def _whole(parts: Sequence[pb.Welcome | Decisions]) -> Decisions:
+    """Put an answer together that came in parts."""
+    groups: tuple[Holdings, ...] = ()
+    for part in parts:
+        assert isinstance(part, Decisions), "a welcome in the middle of a session"
+        groups += part.groups
+    first = parts[0]
+    assert isinstance(first, Decisions)
+    return Decisions(first.cycle, first.first_decision, groups)
 
 
 class StreamLink:
@@ -70,7 +80,10 @@ class StreamLink:
     def open(self, opening: Opening) -> None:
         """Connect, say hello, send the snapshot."""
         self.close()
-        options = [("grpc.max_receive_message_length", -1), ("grpc.enable_http_proxy", 0)]
+        options = [
+            ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+            ("grpc.enable_http_proxy", 0),
+        ]
         self._channel = grpc.insecure_channel(self._target, options)
         try:
             grpc.channel_ready_future(self._channel).result(CONNECT_S)
@@ -82,7 +95,7 @@ class StreamLink:
         self._requests.put(self._session.hello())
         self._receive()
         for request in self._session.snapshot(
-            opening.state,
+            opening.state(_kinds_max(self._session)),
             sequence=opening.sequence,
             clock_ms=opening.clock_ms,
             paused=opening.paused,
@@ -105,7 +118,10 @@ class StreamLink:
         self._requests.put(_request(self._session, batch, cycle=True))
         while self._session.answered < batch.sequence - 1:
             self._receive()
-        return _decisions(self._receive())
+        parts = [self._receive()]
+        while self._session.more:
+            parts.append(self._receive())
+        return _whole(parts)
 
     def close(self) -> None:
         """End the stream."""
@@ -136,7 +152,12 @@ class WireLink:
     """
 
     def __init__(self, new_allocator: Callable[[Settings], Allocator], settings: Settings) -> None:
-        welcome = pb.Welcome(protocol_version=1, sidecar_version=__version__, sidecar_id="here")
+        welcome = pb.Welcome(
+            protocol_version=PROTOCOL_VERSION,
+            sidecar_version=__version__,
+            sidecar_id="here",
+            kinds_max=new_allocator(settings).state.limits.kinds,
+        )
         self.sidecar = Sidecar(new_allocator, settings, welcome)
         self._caller = Caller()
         self._stream = 0
@@ -155,7 +176,7 @@ class WireLink:
         self._broken = False
         self._say(self._session.hello())
         for request in self._session.snapshot(
-            opening.state,
+            opening.state(_kinds_max(self._session)),
             sequence=opening.sequence,
             clock_ms=opening.clock_ms,
             paused=opening.paused,
@@ -176,7 +197,7 @@ class WireLink:
     def _exchange(self, batch: Batch, *, cycle: bool) -> Decisions:
         if self._broken:
             raise LinkDownError("the stream was cut")
-        return _decisions(self._say(_request(self._session, batch, cycle=cycle))[-1])
+        return _whole(self._say(_request(self._session, batch, cycle=cycle)))
 
     def cut(self) -> None:
         """Let the next exchange fail, as a broken connection would."""
@@ -191,6 +212,10 @@ class WireLink:
     def _say(self, request: pb.SessionRequest) -> list[pb.Welcome | Decisions]:
         answers = self.sidecar.receive(self._stream, request.SerializeToString())
         return [self._session.receive(answer.SerializeToString()) for _, answer in answers]
+
+
+def _kinds_max(session: ModuleSession) -> int:
+    return session.welcome.kinds_max if session.welcome else 0
 
 
 def _request(session: ModuleSession, batch: Batch, *, cycle: bool) -> pb.SessionRequest:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from allocator.core import ActivateAgent, Kind, RemoveAgent, SetPaused, UpdateAgent
+from allocator.core import ActivateAgent, RemoveAgent, SetPaused, UpdateAgent
 from allocator.sim.frameworks.base import Task
 from allocator.sim.master.base import Base
 from allocator.sim.master.ledger_rows import AgentRow, Amount, minus, plus
 from allocator.sim.master.registered_framework import RegisteredFramework
-from allocator.sim.master.snapshot import agent_event, sparse
+from allocator.sim.master.resources import Resource
+from allocator.sim.master.snapshot import agent_event
 from allocator.sim.workloads.cluster import AgentSpec
 
 
@@ -36,7 +37,7 @@ class AgentCalls(Base):
     def _register(self, agent: int, row: AgentRow) -> None:
         row.bound_sequence = self.session.sequence + 1
         self.ledger.add_agent(agent, row)
-        self.outbox.add(agent_event(agent, row))
+        self.outbox.add(agent_event(agent, row, self.outbox.sparse(row.capacity)))
         self._note_use()
         recovery = self.ledger.recovery
         if recovery is not None and len(self.ledger.agents) >= recovery[0]:
@@ -49,7 +50,7 @@ class AgentCalls(Base):
             self.outbox.add(SetPaused(paused=False))
 
     def remove_agent(self, agent: int) -> None:
-        """An agent is lost: it goes first, then what was on it comes back in vain."""
+        """An agent is lost, and what was on it goes with it."""
         self.outbox.add(RemoveAgent(agent))
         self.ledger.remove_agent(agent)
         self._note_use()
@@ -57,10 +58,6 @@ class AgentCalls(Base):
         for member in self.members.values():
             tasks = [task for task in member.tasks if task.agent == agent]
             offers = [offer for offer in member.offers if offer.agent == agent]
-            for held, used in ((tasks, True), (offers, False)):
-                for each in held:
-                    row = (each.framework, each.role, each.agent, each.amount)
-                    self.outbox.release(row, used=used)
             member.void_offers(offers)
             member.void_tasks(tasks)
             if tasks:
@@ -82,17 +79,18 @@ class AgentCalls(Base):
         special = row.capacity[len(self.ledger.zero) :]
         self._set_capacity(agent, (*self.ledger.amount(capacity), *special))
 
-    def oversubscribe(self, agent: int, amounts: Mapping[Kind, int]) -> None:
-        """An agent's estimate changes: it has so much of these revocable kinds now."""
+    def oversubscribe(self, agent: int, amounts: Mapping[Resource, int]) -> None:
+        """An agent's estimate changes: it has so much of these revocable resources now."""
         before = self.ledger.agents[agent].capacity
-        revocable = {kind: n for kind, n in self.kinds_of(tuple(before)).items() if kind.revocable}
+        has = self.resources_of(tuple(before))
+        revocable = {each: amount for each, amount in has.items() if each.revocable}
         self._set_capacity(agent, minus(plus(before, self.row(amounts)), self.row(revocable)))
 
-    def add_provider(self, agent: int, amounts: Mapping[Kind, int]) -> None:
+    def add_provider(self, agent: int, amounts: Mapping[Resource, int]) -> None:
         """A resource provider of the agent registers, with resources that it alone has."""
         amount = plus(self.ledger.agents[agent].capacity, self.row(amounts))
         self.ledger.resize_agent(agent, amount)
-        self.outbox.add(UpdateAgent(agent, capacity=sparse(amount)))
+        self.outbox.add(UpdateAgent(agent, capacity=self.outbox.sparse(amount)))
         self._note_use()
 
     def reregister_agent(self, agent: int, spec: AgentSpec) -> None:
@@ -120,7 +118,7 @@ class AgentCalls(Base):
                 spec.region,
                 spec.zone,
                 spec.capabilities,
-                sparse(capacity),
+                self.outbox.sparse(capacity),
             )
         )
         self._note_use()
@@ -132,7 +130,7 @@ class AgentCalls(Base):
     def _set_capacity(self, agent: int, amount: Amount) -> None:
         """The total changes first; then the agent's offers are taken back."""
         self.ledger.resize_agent(agent, amount)
-        self.outbox.add(UpdateAgent(agent, capacity=sparse(amount)))
+        self.outbox.add(UpdateAgent(agent, capacity=self.outbox.sparse(amount)))
         self._note_use()
         self.rescind([agent])
         self._cycles.trigger(agent)

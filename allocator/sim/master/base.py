@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from allocator.core import Define, Kind, Options
+from allocator.core import Event, Options
 from allocator.sim.event_heap import EventHeap
 from allocator.sim.frameworks.base import Framework, Offer
 from allocator.sim.links.base import Link, Opening
@@ -12,6 +12,7 @@ from allocator.sim.master.ledger import Ledger
 from allocator.sim.master.ledger_rows import Amount, Refusal
 from allocator.sim.master.outbox import Outbox
 from allocator.sim.master.registered_framework import RegisteredFramework
+from allocator.sim.master.resources import Resource
 from allocator.sim.master.roles import Roles
 from allocator.sim.master.session import Session
 from allocator.sim.master.snapshot import snapshot
@@ -52,7 +53,7 @@ class Base:
             region=self.options.region,
         )
         self.members: dict[int, RegisteredFramework] = {}
-        self.outbox = Outbox(len(kinds))
+        self.outbox = Outbox(self.ledger.kinds)
         self.roles = Roles(self.outbox)
         self.ledger.path = self.roles.path
         self.session = Session(link, self.outbox, self.record, self._opening)
@@ -75,25 +76,27 @@ class Base:
     def _opening(self, sequence: int) -> Opening:
         identities = {handle: m.framework.identity for handle, m in self.members.items()}
         now_ms = self.event_heap.now_ms
-        state = snapshot(self.ledger, identities, self.weights, now_ms)
+
+        def state(kinds_max: int) -> tuple[Event, ...]:
+            self.ledger.kinds.begin(kinds_max)
+            self.roles.begin()
+            events = snapshot(self.ledger, identities, self.weights, now_ms)
+            self.outbox.begin()
+            return events
+
         return Opening(self.options, state, sequence, now_ms, self.ledger.holds_back)
 
     def amount(self, quantities: Mapping[str, int]) -> Amount:
-        """Thousandths by name as a row of all plain kinds."""
+        """Thousandths by name as a row of the plain resources."""
         return self.ledger.amount(quantities)
 
-    def row(self, amounts: Mapping[Kind, int]) -> Amount:
-        """Thousandths by kind as a row; the sidecar is told of kinds that are new."""
-        known = len(self.ledger.table)
-        row = self.ledger.row(amounts)
-        fresh = self.ledger.table.kinds[known:]
-        if fresh:
-            self.outbox.add(Define(kinds=dict(enumerate(fresh, known))))
-        return row
+    def row(self, amounts: Mapping[Resource, int]) -> Amount:
+        """Thousandths by resource as a row."""
+        return self.ledger.row(amounts)
 
-    def kinds_of(self, amount: Amount) -> dict[Kind, int]:
-        """A row by kind, without zeros."""
-        return {self.ledger.table[kind]: value for kind, value in enumerate(amount) if value}
+    def resources_of(self, amount: Amount) -> dict[Resource, int]:
+        """A row by resource, without zeros."""
+        return {self.ledger.table[row]: value for row, value in enumerate(amount) if value}
 
     def path(self, role: int) -> str:
         """Path of a role."""

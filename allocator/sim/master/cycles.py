@@ -6,9 +6,11 @@ revives, an agent whose resources change. What happens at the same moment makes 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+
+import numpy as np
 
 from allocator.core import Decisions
 from allocator.sim.event_heap import EventHeap, Priority
@@ -102,14 +104,11 @@ class Cycles:
         """Judge decisions, report what becomes of them, and make the offers."""
         if session != self.session.number:
             return
-        kinds = tuple(decisions.kind.tolist())
-        columns = (decisions.framework, decisions.role, decisions.agent, decisions.amount)
-        rows = zip(*(column.tolist() for column in columns), strict=True)
         offers: dict[int, list[Offer]] = defaultdict(list)
         steady = sequence == self.session.sequence and not len(self.outbox)
         quotas = QuotaBook(self.ledger)
-        for number, (framework, role, agent, amounts) in enumerate(rows):
-            decision = Decision(framework, role, agent, kinds, tuple(amounts))
+        for number, decision in enumerate(_one_by_one(decisions)):
+            framework, role, agent = decision.framework, decision.role, decision.agent
             verdict = judge(self.ledger, decision, sequence, self.event_heap.now_ms, quotas)
             self.record.outcomes[verdict.reason] += 1
             if steady:
@@ -131,6 +130,14 @@ class Cycles:
             self.record.waits_ms.append(self.event_heap.now_ms - member.subscribed_ms)
         deliver = partial(_deliver, member, offers)
         self.event_heap.after(self.timing.answer_ms, deliver, Priority.ANSWER)
+
+
+def _one_by_one(decisions: Decisions) -> Iterator[Decision]:
+    for group in decisions.groups:
+        kinds = tuple(group.kind.tolist())
+        columns = (group.framework, group.role, group.agent, group.amount)
+        for framework, role, agent, amounts in zip(*map(np.ndarray.tolist, columns), strict=True):
+            yield Decision(framework, role, agent, kinds, tuple(amounts))
 
 
 def _deliver(member: RegisteredFramework, offers: list[Offer]) -> None:

@@ -1,7 +1,7 @@
 """The emulated master: it speaks the module's protocol to something that decides.
 
 What Mesos's master does is done here in the same order, event by event: the bracket of an accept
-(operations, pause, release of the rest with its filter, transition, resume), declines, ends of
+(operations, release of the rest with its filter, transition), declines, ends of
 tasks, frameworks that come, go, drop out and fail over, agents that come, go and change, operators'
 calls, another master after this one. Time is simulated: a cycle for all agents each allocation
 interval, one more where Mesos has an event trigger it, and the next action as soon as the decisions

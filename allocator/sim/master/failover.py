@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from allocator.core import BeginRecovery, Hold, SetQuota
+from allocator.core import Hold
 from allocator.sim.frameworks.base import Framework
 from allocator.sim.master.agents import AgentCalls
 from allocator.sim.master.frameworks import FrameworkCalls
 from allocator.sim.master.ledger_rows import AgentRow
-from allocator.sim.master.outbox import Row, holdings
+from allocator.sim.master.outbox import Row
 from allocator.sim.master.registered_framework import RegisteredFramework
 
 
@@ -33,13 +33,10 @@ class Failover(AgentCalls, FrameworkCalls):
         """
         for member in self.members.values():
             member.void_offers(list(member.offers))
-        agents, quotas = dict(self.ledger.agents), dict(self.ledger.quotas)
+        agents = dict(self.ledger.agents)
         self.ledger.forget()
-        self.ledger.quotas.clear()
+        self._begin_recovery(len(agents))
         self.session.open()
-        self.ledger.quotas.update(quotas)
-        told = tuple(SetQuota(path, q.guarantees, q.limits) for path, q in quotas.items())
-        self._begin_recovery(len(agents), told)
         for agent, row in agents.items():
             if agent in agents_ms:
                 self.event_heap.after(agents_ms[agent], partial(self._return_agent, agent, row))
@@ -48,11 +45,10 @@ class Failover(AgentCalls, FrameworkCalls):
         for framework, delay_ms in frameworks_ms:
             self.event_heap.after(delay_ms, partial(self._return_framework, framework))
 
-    def _begin_recovery(self, agents: int, quotas: tuple[SetQuota, ...]) -> None:
+    def _begin_recovery(self, agents: int) -> None:
         """Hold back, where there are guarantees to keep, until enough agents are known."""
-        self.outbox.add(BeginRecovery(agents, quotas))
         expected = int(agents * self.options.agent_recovery_factor)
-        if quotas and expected:
+        if self.ledger.quotas and expected:
             timeout_ms = self.options.recovery_timeout_ms
             recovery = (expected, self.event_heap.now_ms + timeout_ms)
             self.ledger.recovery = recovery
@@ -84,7 +80,7 @@ class Failover(AgentCalls, FrameworkCalls):
             if tasks and member.handle not in self.ledger.frameworks:
                 unknown.append(member)
         if running:
-            self.outbox.add(Hold(holdings(running, len(self.ledger.zero))))
+            self.outbox.add(Hold(self.outbox.holdings(running)))
         # An agent knows the FrameworkInfo of some of them: whose handle is even, say.
         for member in unknown:
             if member.handle % 2 == 0:

@@ -90,9 +90,7 @@ class FrameworkCalls(OfferCalls):
             self.disconnect(framework)
         for task in list(member.tasks):
             self.end(task)
-        self.outbox.pause()
         self.outbox.add(RemoveFramework(member.handle))
-        self.outbox.resume(held=self.ledger.holds_back)
         self.ledger.remove_framework(member.handle)
         del self.members[member.handle], self._handle[framework]
         self.roles.forget(member.roles)
@@ -101,14 +99,14 @@ class FrameworkCalls(OfferCalls):
     def suppress(self, framework: Framework, roles: Sequence[str] = ()) -> None:
         """Make no more offers to a framework in some of its roles."""
         if self.knows(framework):
-            handle, named = self._handle[framework], self._named(roles)
+            handle, named = self._handle[framework], self._named(framework, roles)
             self.ledger.suppress(handle, named)
             self.outbox.add(Suppress(handle, named))
 
     def revive(self, framework: Framework, roles: Sequence[str] = ()) -> None:
         """Make offers to a framework again in some of its roles."""
         if self.knows(framework):
-            handle, named = self._handle[framework], self._named(roles)
+            handle, named = self._handle[framework], self._named(framework, roles)
             self.ledger.revive(handle, named)
             self.outbox.add(Revive(handle, named))
             self._cycles.trigger()
@@ -117,5 +115,7 @@ class FrameworkCalls(OfferCalls):
         """A framework says what a task needs (Mesos's REQUEST)."""
         self.outbox.add(Request(self._handle[framework], (needs,)))
 
-    def _named(self, roles: Sequence[str]) -> tuple[int, ...]:
-        return tuple(self.roles.handle[path] for path in roles)
+    def _named(self, framework: Framework, roles: Sequence[str]) -> tuple[int, ...]:
+        """Handles of the roles; none named means all of the framework's."""
+        own = self.ledger.frameworks[self._handle[framework]].roles
+        return tuple(self.roles.handle[path] for path in roles) or tuple(sorted(own))

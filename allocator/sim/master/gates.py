@@ -7,10 +7,10 @@ arrives, so that no answer, however late or wrong, can over-commit an agent.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from allocator.sim.master.kinds import allocatable, take, understood
 from allocator.sim.master.ledger import Ledger
-from allocator.sim.master.ledger_rows import AgentRow, Amount, FrameworkRow
+from allocator.sim.master.ledger_rows import AgentRow, Amount, FrameworkRow, same
 from allocator.sim.master.quota import QuotaBook
+from allocator.sim.master.resources import allocatable, understood
 
 AMOUNT_MAX = 2**53
 GPUS = "gpus"
@@ -71,7 +71,7 @@ class Verdict:
     ----------
     reason : Reason
     amount : Amount
-        What is to be offered; empty where nothing is.
+        What is to be offered, by resource; empty where nothing is.
     """
 
     reason: Reason
@@ -103,12 +103,7 @@ def judge(
     wanted = _wanted(ledger, decision)
     if wanted is None:
         return Verdict(Reason.MALFORMED)
-    taken = tuple(
-        take(kind, there, some)
-        for kind, there, some in zip(
-            ledger.table.kinds, _pool(ledger, decision), wanted, strict=True
-        )
-    )
+    taken = ledger.kinds.chop(_pool(ledger, decision), wanted)
     if not any(taken):
         return Verdict(Reason.NOTHING_AVAILABLE)
     bounded = (quotas or QuotaBook(ledger)).bounded(_path(ledger, decision), taken)
@@ -120,7 +115,8 @@ def judge(
     filters = ledger.filters[decision.framework].get((decision.role, decision.agent), ())
     if any(f.expires_ms >= now_ms and f.covers(given) for f in filters):
         return Verdict(Reason.FILTERED)
-    return Verdict(Reason.OFFERED if given == wanted else Reason.PARTIAL, given)
+    exactly = same(ledger.kinds.by_kind(given), wanted)
+    return Verdict(Reason.OFFERED if exactly else Reason.PARTIAL, given)
 
 
 def allows(framework: FrameworkRow, agent: AgentRow) -> bool:
@@ -148,8 +144,8 @@ def _pool(ledger: Ledger, decision: Decision) -> Amount:
     capabilities = ledger.frameworks[decision.framework].capabilities
     free = ledger.available(decision.agent)
     return tuple(
-        amount if amount and allocatable(kind, path) and understood(kind, capabilities) else 0
-        for kind, amount in zip(ledger.table.kinds, free, strict=True)
+        amount if amount and allocatable(each, path) and understood(each, capabilities) else 0
+        for each, amount in zip(ledger.table.resources, free, strict=False)
     )
 
 
@@ -205,9 +201,10 @@ def _gpus(ledger: Ledger, agent: AgentRow) -> int:
 
 
 def _wanted(ledger: Ledger, decision: Decision) -> Amount | None:
+    """What is decided, by kind; None where it makes no sense."""
     if len(decision.kinds) != len(decision.amounts):
         return None
-    wanted = [0] * len(ledger.table)
+    wanted = [0] * len(ledger.kinds)
     for kind, amount in zip(decision.kinds, decision.amounts, strict=True):
         if not (0 <= amount <= AMOUNT_MAX and 0 <= kind < len(wanted)):
             return None

@@ -1,152 +1,139 @@
-"""Kinds of resources as Mesos has them: reserved, revocable, persistent, shared, a provider's.
+"""The kinds of a master's resources, as the sidecar is told of them, and back.
 
-The texts of reservations and disks are those of `allocator.wire.kinds`, so that a kind is the same
-on both sides of the wire.
+A kind says what decisions need to know. However many objects a master has, they are of few kinds;
+where they are of more kinds than the sidecar keeps apart, what is met beyond is the rest of its
+name. Amounts by kind become objects again only from what an agent really has.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from urllib.parse import quote, unquote, urlencode
+from collections.abc import Sequence
 
-from allocator.core import MILLI, Kind
+from allocator.core import Kind
+from allocator.sim.master.ledger_rows import Amount
+from allocator.sim.master.resources import Resource, ResourceTable, take
 
-SHARED = "SHARED_RESOURCES"
-REVOCABLE = "REVOCABLE_RESOURCES"
-REFINEMENT = "RESERVATION_REFINEMENT"
+KINDS_USUAL = 512
+"""So many are told where the sidecar does not say how many it keeps apart."""
 
-_PERSISTENCE = "persistence="
+SPARE = 8
+"""One of so many handles is kept for names that are met late: plain kinds and rests have it."""
+
+
+def kind_of(resource: Resource) -> Kind:
+    """What decisions need to know of a resource."""
+    return Kind(
+        name=resource.name,
+        scalar=resource.scalar,
+        reserved_role=resource.role,
+        depth=len(resource.reservations),
+        revocable=resource.revocable,
+        shared=resource.shared,
+        form="volume" if resource.persistence else resource.source,
+        indivisible=resource.indivisible,
+    )
 
 
 class KindTable:
-    """Kinds by handle, in the order in which they were met.
+    """Kinds by handle, as one session has bound them.
 
     Parameters
     ----------
-    names : sequence of str
-        Of the plain kinds that everybody knows; they have the first handles.
+    table : ResourceTable
+        The master's resources.
+    names : int
+        The first so many of them, which are plain, get the first handles.
+
+    Attributes
+    ----------
+    kinds : list of Kind
+    usual : int
+        The first so many of them are the plain ones of the first resources.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.kinds = [Kind(name) for name in names]
-        self._handle = {kind: handle for handle, kind in enumerate(self.kinds)}
+    def __init__(self, table: ResourceTable, names: int) -> None:
+        self._table = table
+        self._names = names
+        self.begin(KINDS_USUAL)
+
+    def begin(self, kinds_max: int) -> None:
+        """Begin anew, for a sidecar that keeps so many kinds apart (0: it does not say)."""
+        self._most = kinds_max or KINDS_USUAL
+        self.kinds: list[Kind] = []
+        self._handle: dict[Kind, int] = {}
+        self._without_rest: set[str] = set()
+        self._of_row: dict[int, int] = {}
+        as_rows = all(self._find(row) == row for row in range(self._names))
+        self.usual = self._names if as_rows else 0
 
     def __len__(self) -> int:
         return len(self.kinds)
 
-    def __getitem__(self, handle: int) -> Kind:
-        return self.kinds[handle]
+    def handle(self, resource: Resource) -> int:
+        """Handle of a resource's kind, bound where it was not; -1 where there is no room for it.
 
-    def handle(self, kind: Kind) -> int:
-        """Handle of a kind, the next one where it was not met before."""
-        if kind not in self._handle:
-            self._handle[kind] = len(self.kinds)
-            self.kinds.append(kind)
-        return self._handle[kind]
+        Room is kept for a rest kind of each name that was met, so only resources of more names
+        than the sidecar keeps kinds have none: those it is not told of.
+        """
+        return self._find(self._table.row(resource))
 
+    def _find(self, row: int) -> int:
+        if row not in self._of_row:
+            self._of_row[row] = self._bind(self._table[row])
+        return self._of_row[row]
 
-def lineage(role: str) -> list[str]:
-    """The role and those above it, outermost first.
+    def _bind(self, resource: Resource) -> int:
+        kind = kind_of(resource)
+        rest = Kind(kind.name, scalar=kind.scalar, rest=True)
+        if kind in self._handle:
+            return self._handle[kind]
+        without_rest = self._without_rest | ({kind.name} if rest not in self._handle else set())
+        room = self._most if kind.plain else self._most - self._most // SPARE
+        if len(self.kinds) + len(without_rest) < room:
+            self._without_rest = without_rest
+            return self._append(kind)
+        if rest in self._handle:
+            return self._handle[rest]
+        if len(self.kinds) + len(without_rest) > self._most:
+            return -1
+        self._without_rest.discard(kind.name)
+        return self._append(rest)
 
-    Examples
-    --------
-    >>> lineage("eng/ads")
-    ['eng', 'eng/ads']
-    """
-    parts = role.split("/")
-    return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+    def _append(self, kind: Kind) -> int:
+        self._handle[kind] = len(self.kinds)
+        self.kinds.append(kind)
+        return len(self.kinds) - 1
 
+    def by_kind(self, amount: Sequence[int]) -> Amount:
+        """Add a row of resources up by kind."""
+        if len(amount) <= self.usual:
+            return tuple(amount)
+        found = [(self._find(row), value) for row, value in enumerate(amount) if value]
+        kinds = [0] * len(self.kinds)
+        for handle, value in found:
+            if handle >= 0:
+                kinds[handle] += value
+        return tuple(kinds)
 
-def reserved(
-    kind: Kind, role: str, *, static: bool = False, details: Mapping[str, str] | None = None
-) -> Kind:
-    """The kind with one more reservation.
+    def chop(self, free: Sequence[int], wanted: Sequence[int]) -> Amount:
+        """Take amounts by kind from a row of objects that may be given.
 
-    Parameters
-    ----------
-    kind : Kind
-    role : str
-        Whose it is to be; where the kind is reserved already, one below the role it is reserved to.
-    static : bool
-        Made by the agent's flags; only as the first.
-    details : mapping of str to str
-        ``principal``, and labels as ``label.purpose``.
-    """
-    query = urlencode(details or {})
-    word = "static" if static else "dynamic"
-    text = f"{word}:{quote(role, safe='/*')}" + (f"?{query}" if query else "")
-    return replace(kind, reservation=(*kind.reservation, text), reserved_role=role)
-
-
-def unreserved(kind: Kind) -> Kind:
-    """The kind without its last reservation."""
-    stack = kind.reservation[:-1]
-    role = unquote(stack[-1].partition(":")[2].partition("?")[0]) if stack else ""
-    return replace(kind, reservation=stack, reserved_role=role)
-
-
-def disk(source: str, path: str = "", *, persistence: str = "") -> Kind:
-    """A disk: ``root``, or ``path``, ``mount``, ``block``, ``raw`` with the source's identity."""
-    details = {"source": path, "persistence": persistence}
-    query = urlencode({key: text for key, text in details.items() if text})
-    return Kind(
-        "disk",
-        disk=f"{source}:" + (f"?{query}" if query else ""),
-        atomic=bool(persistence) or source in {"mount", "block", "raw"},
-    )
-
-
-def volume(kind: Kind, persistence: str, *, shared: bool = False) -> Kind:
-    """A persistent volume on a disk without one."""
-    source, _, path = kind.disk.partition(":?source=")
-    made = disk(source or "root", unquote(path), persistence=persistence)
-    return replace(kind, disk=made.disk, atomic=True, shared=shared)
-
-
-def persistent(kind: Kind) -> bool:
-    """Whether it is a volume."""
-    return _PERSISTENCE in kind.disk
-
-
-def without_volume(kind: Kind) -> Kind:
-    """The disk that is left when its volume is destroyed."""
-    text = kind.disk.partition(_PERSISTENCE)[0].rstrip("?&")
-    plain = text == "root:"
-    return replace(kind, disk="" if plain else text, atomic=not plain, shared=False)
-
-
-def allocatable(kind: Kind, role: str) -> bool:
-    """Whether a framework of the role may have it: nobody's, the role's, or an ancestor's."""
-    return not kind.reservation or kind.reserved_role in lineage(role)
-
-
-def understood(kind: Kind, capabilities: Iterable[str]) -> bool:
-    """Whether a framework with these capabilities may see it."""
-    needed = {
-        SHARED: kind.shared,
-        REVOCABLE: kind.revocable,
-        REFINEMENT: len(kind.reservation) > 1,
-    }
-    return all(name in capabilities for name, applies in needed.items() if applies)
-
-
-def in_quota(kind: Kind) -> bool:
-    """Whether it counts as what a role was given: a scalar, unreserved, not revocable."""
-    return kind.scalar and not kind.reservation and not kind.revocable
-
-
-def take(kind: Kind, there: int, wanted: int) -> int:
-    """How much of what is there can be taken where at most `wanted` is.
-
-    A disk that is one piece, and the copy of a shared volume, are whole or nothing; elements of
-    ranges and sets are.
-
-    Examples
-    --------
-    >>> take(Kind("ports", scalar=False), 9000, 2500)
-    2000
-    """
-    if there <= wanted:
-        return there
-    if kind.atomic or kind.shared:
-        return 0
-    return wanted if kind.scalar else wanted - wanted % MILLI
+        Whole objects first, then parts of those that can be divided. Of a rest kind all that may
+        be given is, whole, however much was wanted: only here is known what it is.
+        """
+        left = list(wanted)
+        taken = [0] * len(free)
+        larger = []
+        for row, amount in enumerate(free):
+            kind = self._of_row.get(row, -1) if amount else -1
+            if not 0 <= kind < len(wanted) or not wanted[kind]:
+                continue
+            if self.kinds[kind].rest:
+                taken[row] = amount
+            elif amount <= left[kind]:
+                taken[row] = amount
+                left[kind] -= amount
+            else:
+                larger.append((row, kind))
+        for row, kind in larger:
+            taken[row] = take(self._table[row], free[row], left[kind])
+            left[kind] -= taken[row]
+        return tuple(taken)

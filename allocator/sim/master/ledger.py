@@ -1,14 +1,14 @@
 """The emulated master's own books, exact and independent of the sidecar's.
 
 The ledger plays the module's part (`DESIGN.md`): it holds what every agent has, what is offered and
-what is used, in int64 thousandths. `allocator.sim.master.gates` judges decisions by it.
+what is used, in int64 thousandths, object by object. `allocator.sim.master.gates` judges decisions
+by it.
 """
 
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from allocator.core import Kind
 from allocator.sim.master.kinds import KindTable
 from allocator.sim.master.ledger_rows import (
     AgentRow,
@@ -25,6 +25,7 @@ from allocator.sim.master.ledger_rows import (
     reaches,
     same,
 )
+from allocator.sim.master.resources import Resource, ResourceTable
 
 MINIMUM: tuple[Mapping[str, int], ...] = ({"cpus": 10}, {"mem": 32_000})
 """Mesos's default: 0.01 CPUs or 32 MiB."""
@@ -35,8 +36,8 @@ class Ledger:
 
     Parameters
     ----------
-    kinds : sequence of str
-        Names of the plain resources; the position is the kind's handle.
+    names : sequence of str
+        Of the plain resources; the position is the resource's row.
     minimum : sequence of mapping of str to int, thousandths
         An offer must reach all amounts of one of these; none given: anything that is not empty.
     filter_gpus : bool
@@ -46,7 +47,10 @@ class Ledger:
 
     Attributes
     ----------
-    table : KindTable
+    table : ResourceTable
+        What the rows of the amounts are.
+    kinds : KindTable
+        What the sidecar is told of them.
     path : mapping of int to str
         Of roles, by handle.
     quotas : dict of str to Quota
@@ -59,13 +63,14 @@ class Ledger:
 
     def __init__(
         self,
-        kinds: Sequence[str],
+        names: Sequence[str],
         minimum: Iterable[Mapping[str, int]] = MINIMUM,
         *,
         filter_gpus: bool = True,
         region: str = "",
     ) -> None:
-        self.table = KindTable(kinds)
+        self.table = ResourceTable(names)
+        self.kinds = KindTable(self.table, len(self.table))
         self.zero: Amount = (0,) * len(self.table)
         self.minimum = tuple(minimum)
         self.filter_gpus = filter_gpus
@@ -85,9 +90,9 @@ class Ledger:
         self.total = list(self.zero)
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """Names of all kinds, by handle."""
-        return tuple(kind.name for kind in self.table.kinds)
+    def names(self) -> tuple[str, ...]:
+        """Names of all resources, by row."""
+        return tuple(resource.name for resource in self.table.resources)
 
     @property
     def holds_back(self) -> bool:
@@ -96,35 +101,37 @@ class Ledger:
 
     def amount(self, quantities: Mapping[str, int]) -> Amount:
         """Thousandths by name as a row; a name that the ledger does not know is an error."""
-        plain = self.table.kinds[: len(self.zero)]
-        unknown = set(quantities) - {kind.name for kind in plain}
+        plain = self.table.resources[: len(self.zero)]
+        unknown = set(quantities) - {resource.name for resource in plain}
         if unknown:
             message = f"no such resource: {', '.join(sorted(unknown))}"
             raise LedgerError(message)
-        return tuple(quantities.get(kind.name, 0) for kind in plain)
+        return tuple(quantities.get(resource.name, 0) for resource in plain)
 
-    def row(self, amounts: Mapping[Kind, int]) -> Amount:
-        """Thousandths by kind as a row; kinds that were not met before get a handle."""
-        by_handle = {self.table.handle(kind): amount for kind, amount in amounts.items()}
-        return tuple(by_handle.get(kind, 0) for kind in range(len(self.table)))
+    def row(self, amounts: Mapping[Resource, int]) -> Amount:
+        """Thousandths by resource as a row; resources that were not met before get one."""
+        by_row = {self.table.row(resource): amount for resource, amount in amounts.items()}
+        width = max(by_row, default=-1) + 1
+        return tuple(by_row.get(row, 0) for row in range(max(width, len(self.zero))))
 
     def by_name(self, amount: Amount) -> Counter[str]:
         """Add a row up by name."""
         names: Counter[str] = Counter()
-        for kind, value in enumerate(amount):
+        for row, value in enumerate(amount):
             if value:
-                names[self.table[kind].name] += value
+                names[self.table[row].name] += value
         return names
 
     def available(self, agent: int) -> Amount:
         """What may be offered of an agent: a shared volume however many hold it."""
         row = self.agents[agent]
-        free = padded(row.available(), len(self.table))
-        if not any(free[len(self.zero) :]) and len(row.capacity) <= len(self.zero):
+        free = padded(row.available(), len(self.zero))
+        if len(row.capacity) <= len(self.zero):
             return free
-        capacity = padded(row.capacity, len(self.table))
+        capacity = padded(row.capacity, len(free))
         return tuple(
-            capacity[kind] if self.table[kind].shared else value for kind, value in enumerate(free)
+            there if there and self.table[each].shared else value
+            for each, (there, value) in enumerate(zip(capacity, free, strict=True))
         )
 
     def rows(self) -> Iterator[tuple[int, int, int, Holding]]:

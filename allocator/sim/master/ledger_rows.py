@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 Amount = tuple[int, ...]
-"""Thousandths by kind. A row may be shorter than there are kinds: what is not there is 0."""
+"""Thousandths by resource. A row may be shorter than there are resources: the others are 0."""
 
 Place = tuple[int, int]
 """Role and agent."""
@@ -27,7 +27,7 @@ class AgentRow:
     bound_sequence : int
         Number of the batch that tells the sidecar of this bearer of the handle.
     capacity, held : list of int, thousandths
-        By kind. More may be held than the capacity after the capacity shrank.
+        By resource. More may be held than the capacity after the capacity shrank.
     region, zone : str
         Its fault domain; empty where it has none.
     unavailable_ms : (int, int) or None
@@ -80,7 +80,7 @@ class FrameworkRow:
 
 @dataclass(slots=True)
 class Holding:
-    """What one framework holds in one role on one agent, by kind."""
+    """What one framework holds in one role on one agent, by resource."""
 
     offered: list[int]
     used: list[int]

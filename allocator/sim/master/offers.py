@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from allocator.core import Hold, UpdateAllocation
 from allocator.sim.frameworks.base import Conversion, Offer, Task
 from allocator.sim.master.base import Base
-from allocator.sim.master.kinds import persistent
 from allocator.sim.master.ledger_rows import (
     Amount,
     LedgerError,
@@ -16,8 +15,7 @@ from allocator.sim.master.ledger_rows import (
     plus,
     reaches,
 )
-from allocator.sim.master.outbox import holdings
-from allocator.sim.master.snapshot import exclusions, sparse
+from allocator.sim.master.snapshot import exclusions
 
 
 class OfferCalls(Base):
@@ -44,14 +42,12 @@ class OfferCalls(Base):
         used = tuple(launched)
         rest = minus(plus(converted, self._copies(offer, converted, used)), used)
         unused = least(rest, made)
-        self.outbox.pause()
         for back, filter_ms in ((unused, -1), (minus(rest, unused), refuse_ms)):
             if any(back):
                 self._release_offer(offer, back, filter_ms)
         if any(used):
             self.ledger.use(offer.framework, place, used)
             self.outbox.transition((offer.framework, offer.role, offer.agent, used))
-        self.outbox.resume(held=self.ledger.holds_back)
         tasks = [Task(offer.framework, offer.role, offer.agent, amount) for amount in amounts]
         member.tasks.update(dict.fromkeys(tasks))
         self.record.tasks += len(tasks)
@@ -62,58 +58,57 @@ class OfferCalls(Base):
         """Carry operations out: what the offer is then, and what of it was not in it before."""
         now = offer.amount
         for conversion in conversions:
-            consumed = self.row(conversion.consumed)
-            converted = self.row(conversion.converted)
+            before, after = self.row(conversion.consumed), self.row(conversion.converted)
             if (
-                reaches(now, consumed)
+                reaches(now, before)
                 and self._may_create(offer.agent, now, conversion)
-                and self._may_consume(offer, consumed)
+                and self._may_consume(offer, before)
             ):
-                now = plus(minus(now, consumed), converted)
+                now = plus(minus(now, before), after)
         gone, made = _positive(minus(offer.amount, now)), _positive(minus(now, offer.amount))
         if any(gone) or any(made):
             self.ledger.convert(offer.framework, (offer.role, offer.agent), gone, made)
-            self.outbox.add(
-                UpdateAllocation(
-                    offer.framework, offer.role, offer.agent, sparse(gone), sparse(made)
-                )
-            )
+            consumed, converted = self.outbox.change(gone, made)
+            if consumed or converted:
+                place = offer.framework, offer.role, offer.agent
+                self.outbox.add(UpdateAllocation(*place, consumed, converted))
             self.record.operations += len(conversions)
         return now, made
 
     def _may_create(self, agent: int, now: Amount, conversion: Conversion) -> bool:
         """Not two volumes of one name on an agent."""
-        there = self.kinds_of(tuple(self.ledger.agents[agent].capacity)) | self.kinds_of(now)
+        capacity = tuple(self.ledger.agents[agent].capacity)
+        there = self.resources_of(capacity) | self.resources_of(now)
         fresh = conversion.converted.keys() - conversion.consumed.keys()
-        return not any(persistent(kind) and kind in there for kind in fresh)
+        return not any(each.persistence and each in there for each in fresh)
 
     def _may_consume(self, offer: Offer, consumed: Amount) -> bool:
         """Take a shared volume that is to go back from others; not where it is in use."""
-        kinds = {
-            kind for kind, value in enumerate(consumed) if value and self.ledger.table[kind].shared
-        }
-        if not kinds:
+        volumes = [
+            row for row, value in enumerate(consumed) if value and self.ledger.table[row].shared
+        ]
+        if not volumes:
             return True
         for member in self.members.values():
             others = [
                 each
                 for each in member.offers
-                if each.agent == offer.agent and any(sparse(each.amount).keys() & kinds)
+                if each.agent == offer.agent and not _rows(each.amount).isdisjoint(volumes)
             ]
             self._give_back(member, others)
         held = self.ledger.agents[offer.agent].held
-        return all(held[kind] == consumed[kind] for kind in kinds)
+        return all(held[row] == consumed[row] for row in volumes)
 
     def _copies(self, offer: Offer, there: Amount, used: Amount) -> Amount:
         """More copies of shared volumes, where the tasks together use more than were offered."""
         more = _positive(minus(used, there))
         if any(more):
-            if not all(kind.shared for kind in self.kinds_of(more)):
+            if not all(each.shared for each in self.resources_of(more)):
                 raise LedgerError(f"{used} is more than the {there} that is offered")
             place: Place = (offer.role, offer.agent)
             self.ledger.copy(offer.framework, place, more)
             row = (offer.framework, *place, more)
-            self.outbox.add(Hold(holdings([row], len(self.ledger.zero))))
+            self.outbox.add(Hold(self.outbox.holdings([row])))
         return more
 
     def decline(self, offers: Sequence[Offer], refuse_ms: int) -> None:
@@ -140,6 +135,10 @@ class OfferCalls(Base):
             pairs = self.ledger.excluded[framework]
             pairs.add((role, agent)) if excluded else pairs.discard((role, agent))
         self.outbox.add(exclusions(places, excluded=excluded))
+
+
+def _rows(amount: Amount) -> set[int]:
+    return {row for row, value in enumerate(amount) if value}
 
 
 def _positive(amount: Amount) -> Amount:

@@ -13,7 +13,6 @@ from allocator.core import (
 from allocator.sim.frameworks.base import REFUSE_DEFAULT_MS, Conversion, Framework
 from allocator.sim.master.base import Base
 from allocator.sim.master.ledger_rows import Quota, reaches
-from allocator.sim.master.snapshot import sparse
 
 
 class OperatorCalls(Base):
@@ -64,7 +63,7 @@ class OperatorCalls(Base):
         if not reaches(self.ledger.agents[agent].available(), consumed):
             return False
         self.ledger.convert_free(agent, consumed, converted)
-        self.outbox.add(UpdateAllocation(0, 0, agent, sparse(consumed), sparse(converted)))
+        self.outbox.add(UpdateAllocation(0, 0, agent, *self.outbox.change(consumed, converted)))
         self.record.operations += 1
         self._note_use()
         return True

@@ -1,20 +1,24 @@
 """Events on their way to the sidecar, in the order in which Mesos causes them.
 
-Neighbours of the same sort become one columnar event. Order is never changed.
+As in the module, releases and uses of offers wait, as rows of one event, until something else is
+told; then uses are told before releases. Rows of resources are told by kind, and kinds are defined
+before they are used.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
-from allocator.core import Event, Holdings, Release, SetPaused, Transition
-from allocator.core.snapshot import Ints
+from allocator.core import Define, Event, Holdings, Ints, Release, Transition
 from allocator.sim.master.gates import Reason, Verdict
-from allocator.sim.master.ledger_rows import Amount, padded
+from allocator.sim.master.kinds import KindTable
+from allocator.sim.master.ledger_rows import Amount, minus, padded
 from allocator.wire import Outcomes
 
 Message = Event | Outcomes
 
 Row = tuple[int, int, int, Amount]
-"""Framework, role, agent, amount."""
+"""Framework, role, agent, amount by resource."""
 
 
 class Outbox:
@@ -22,59 +26,83 @@ class Outbox:
 
     Parameters
     ----------
-    kinds : int
-        The first of them are columns of every event; of the others those that occur.
+    kinds : KindTable
+        The first of them, the plain ones, are columns of every event; of the others those that
+        occur.
     """
 
-    def __init__(self, kinds: int) -> None:
+    def __init__(self, kinds: KindTable) -> None:
         self._kinds = kinds
+        self._defined = len(kinds)
         self._messages: list[Message] = []
         self._releases: list[tuple[Row, int, bool]] = []
         self._transitions: list[Row] = []
-        self._verdicts: list[Verdict] = []
+        self._verdicts: list[tuple[Reason, Amount]] = []
         self._first_decision = 0
 
     def __len__(self) -> int:
         pending = len(self._releases) + len(self._transitions) + len(self._verdicts)
         return len(self._messages) + pending
 
+    def begin(self) -> None:
+        """A session begins: the snapshot defined all kinds that are bound."""
+        self._defined = len(self._kinds)
+
+    def by_kind(self, amount: Sequence[int]) -> Amount:
+        """A row of resources by kind; kinds that are new are defined."""
+        told = self._kinds.by_kind(amount)
+        fresh = self._kinds.kinds[self._defined :]
+        if fresh:
+            self.add(Define(kinds=dict(enumerate(fresh, self._defined))))
+            self._defined = len(self._kinds)
+        return told
+
+    def sparse(self, amount: Sequence[int]) -> dict[int, int]:
+        """A row of resources by kind, without zeros."""
+        return {kind: value for kind, value in enumerate(self.by_kind(amount)) if value}
+
+    def change(self, gone: Amount, made: Amount) -> tuple[dict[int, int], dict[int, int]]:
+        """What there is less and more of by kind where some resources became others."""
+        gone, made = self.by_kind(gone), self.by_kind(made)
+        net = enumerate(minus(made, gone))
+        changes = {kind: value for kind, value in net if value}
+        return (
+            {kind: -value for kind, value in changes.items() if value < 0},
+            {kind: value for kind, value in changes.items() if value > 0},
+        )
+
+    def holdings(self, rows: list[Row]) -> Holdings:
+        """Rows as columns by kind."""
+        return holdings([(*row[:3], self.by_kind(row[3])) for row in rows], self._kinds.usual)
+
     def add(self, event: Event) -> None:
         """Queue an event that stands alone."""
         self._close()
         self._messages.append(event)
 
-    def pause(self) -> None:
-        """Open the bracket of an accept; two brackets in a row become one."""
-        self._close()
-        if self._messages and self._messages[-1] == SetPaused(paused=False):
-            self._messages.pop()
-        else:
-            self._messages.append(SetPaused(paused=True))
-
-    def resume(self, *, held: bool = False) -> None:
-        """Close the bracket; `held`: nothing may be offered all the same."""
-        self.add(SetPaused(paused=held))
-
     def release(self, row: Row, *, refuse_ms: int = -1, used: bool = False) -> None:
         """Queue resources that come back."""
-        if self._transitions or self._verdicts:
+        told = (*row[:3], self.by_kind(row[3]))
+        if self._verdicts:
             self._close()
-        self._releases.append((row, refuse_ms, used))
+        self._releases.append((told, refuse_ms, used))
 
     def transition(self, row: Row) -> None:
         """Queue offered resources that come into use."""
-        if self._releases or self._verdicts:
+        told = (*row[:3], self.by_kind(row[3]))
+        if self._verdicts:
             self._close()
-        self._transitions.append(row)
+        self._transitions.append(told)
 
     def outcome(self, decision: int, verdict: Verdict) -> None:
         """Queue what became of a decision."""
+        told = self.by_kind(verdict.amount) if verdict.reason == Reason.PARTIAL else ()
         following = self._first_decision + len(self._verdicts)
         if self._releases or self._transitions or decision != following:
             self._close()
         if not self._verdicts:
             self._first_decision = decision
-        self._verdicts.append(verdict)
+        self._verdicts.append((verdict.reason, told))
 
     def drain(self) -> list[Message]:
         """Hand out everything queued, and forget it."""
@@ -83,33 +111,30 @@ class Outbox:
         return messages
 
     def _close(self) -> None:
-        """Turn the open column into an event."""
+        """Turn the rows that wait into events."""
+        if self._transitions:
+            self._messages.append(Transition(holdings(self._transitions, self._kinds.usual)))
+            self._transitions = []
         if self._releases:
             rows, refuse_ms, used = zip(*self._releases, strict=True)
             self._messages.append(
                 Release(
-                    self._holdings(list(rows)),
+                    holdings(list(rows), self._kinds.usual),
                     np.array(refuse_ms, np.int64),
                     np.array(used, np.bool_),
                 )
             )
             self._releases = []
-        if self._transitions:
-            self._messages.append(Transition(self._holdings(self._transitions)))
-            self._transitions = []
         if self._verdicts:
-            reasons = np.array([verdict.reason for verdict in self._verdicts], np.int64)
-            partial = [v.amount for v in self._verdicts if v.reason == Reason.PARTIAL]
-            kinds, amounts = columns(partial, self._kinds)
+            reasons = np.array([reason for reason, _ in self._verdicts], np.int64)
+            partial = [told for reason, told in self._verdicts if reason == Reason.PARTIAL]
+            kinds, amounts = columns(partial, self._kinds.usual)
             self._messages.append(Outcomes(self._first_decision, reasons, kinds, amounts))
             self._verdicts = []
 
-    def _holdings(self, rows: list[Row]) -> Holdings:
-        return holdings(rows, self._kinds)
-
 
 def holdings(rows: list[Row], kinds: int) -> Holdings:
-    """Rows as columns: those of the first so many kinds, and of others that occur."""
+    """Rows by kind as columns: of the first so many kinds, and of others that occur."""
     place = np.array([row[:3] for row in rows], np.int64).reshape(len(rows), 3)
     return Holdings(
         place[:, 0], place[:, 1], place[:, 2], *columns([row[3] for row in rows], kinds)

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from allocator.sim.master.kinds import in_quota, lineage, take
 from allocator.sim.master.ledger import Ledger
 from allocator.sim.master.ledger_rows import Amount
+from allocator.sim.master.resources import in_quota, lineage, take
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +42,22 @@ class QuotaBook:
             self._count()
 
     def _count(self) -> None:
-        kinds = self._ledger.table.kinds
-        for kind, amount in zip(kinds, self._ledger.total, strict=False):
-            if in_quota(kind):
-                self._free[kind.name] += amount
-            elif kind.scalar and kind.reservation:
-                for role in self._above(kind.reserved_role):
-                    self.consumed[role][kind.name] += amount
+        resources = self._ledger.table.resources
+        for each, amount in zip(resources, self._ledger.total, strict=False):
+            if in_quota(each):
+                self._free[each.name] += amount
+            elif each.scalar and each.reservations:
+                for role in self._above(each.role):
+                    self.consumed[role][each.name] += amount
         for _, handle, _, holding in self._ledger.rows():
             self.charge(self._ledger.path[handle], holding.both())
 
     def charge(self, path: str, amount: Amount) -> None:
         """Count what a role is given."""
         roles = list(self._above(path))
-        for kind, value in enumerate(amount):
-            if value and in_quota(self._ledger.table[kind]):
-                name = self._ledger.table[kind].name
+        for row, value in enumerate(amount):
+            if value and in_quota(self._ledger.table[row]):
+                name = self._ledger.table[row].name
                 self._free[name] -= value
                 for role in roles:
                     self.consumed[role][name] += value
@@ -67,20 +67,22 @@ class QuotaBook:
         if not self._quotas:
             return Bounded(amount)
         table = self._ledger.table
-        counted = [kind for kind, value in enumerate(amount) if value and in_quota(table[kind])]
-        names = {table[kind].name for kind in counted}
-        limit = {name: self._limit(path, name) for name in names}
-        headroom = {name: self._headroom(path, name) for name in names}
-        most = {name: min(limit[name], headroom[name]) for name in names}
+        counted = [row for row, value in enumerate(amount) if value and in_quota(table[row])]
+        wanted: Counter[str] = Counter()
+        for row in counted:
+            wanted[table[row].name] += amount[row]
+        limit = {name: self._limit(path, name) for name in wanted}
+        headroom = {name: self._headroom(path, name) for name in wanted}
+        most = {name: min(limit[name], headroom[name]) for name in wanted}
         left = list(amount)
-        for kind in counted:
-            name = table[kind].name
-            left[kind] = take(table[kind], amount[kind], int(min(most[name], amount[kind])))
-            most[name] -= left[kind]
+        for row in counted:
+            name = table[row].name
+            left[row] = take(table[row], amount[row], int(min(most[name], amount[row])))
+            most[name] -= left[row]
         return Bounded(
             tuple(left),
-            any(limit[table[kind].name] < amount[kind] for kind in counted),
-            any(headroom[table[kind].name] < amount[kind] for kind in counted),
+            any(limit[name] < some for name, some in wanted.items()),
+            any(headroom[name] < some for name, some in wanted.items()),
         )
 
     def _limit(self, path: str, name: str) -> float:

@@ -1,12 +1,12 @@
-"""Handles of roles, kept while something names them."""
+"""Handles of roles, kept for a session at least, and while something names them."""
 
 from collections import Counter
 from collections.abc import Iterable
 
 from allocator.core import Define
 from allocator.sim.master.handles import Handles
-from allocator.sim.master.kinds import lineage
 from allocator.sim.master.outbox import Outbox
+from allocator.sim.master.resources import lineage
 
 
 class Roles:
@@ -38,16 +38,15 @@ class Roles:
         return tuple(self.handle[path] for path in paths)
 
     def forget(self, paths: Iterable[str]) -> None:
-        """The paths are named once less; those that nothing names go, children first."""
-        gone = []
-        for path in reversed(_with_ancestors(tuple(paths))):
+        """The paths are named once less; those that nothing names go with the session."""
+        for path in _with_ancestors(tuple(paths)):
             self._names[path] -= 1
-            if not self._names[path]:
-                gone.append(path)
-        for path in gone:
+
+    def begin(self) -> None:
+        """Begin a session, with the roles that something names."""
+        for path in [path for path in self.handle if not self._names[path]]:
             handle = self.handle.pop(path)
-            del self.path[handle]
-            self._outbox.add(Define(forgotten_roles=(handle,)))
+            del self.path[handle], self._names[path]
             self._handles.give_back(handle)
 
     def _bind(self, path: str) -> int:

@@ -1,6 +1,6 @@
 """The master's whole state as events, for the beginning of a session."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -24,8 +24,8 @@ from allocator.sim.master.ledger_rows import AgentRow, FrameworkRow
 from allocator.sim.master.outbox import Row, holdings
 
 
-def agent_event(agent: int, row: AgentRow) -> AddAgent:
-    """An agent as it is announced."""
+def agent_event(agent: int, row: AgentRow, capacity: Mapping[int, int]) -> AddAgent:
+    """An agent as it is announced, with its capacity by kind."""
     info = AgentInfo(
         agent_id=row.agent_id,
         hostname=row.hostname,
@@ -35,7 +35,7 @@ def agent_event(agent: int, row: AgentRow) -> AddAgent:
         capabilities=row.capabilities,
     )
     start_ms, duration_ms = row.unavailable_ms or (-1, 0)
-    return AddAgent(agent, info, sparse(row.capacity), row.active, start_ms, duration_ms)
+    return AddAgent(agent, info, capacity, row.active, start_ms, duration_ms)
 
 
 def framework_info(identity: Identity, row: FrameworkRow) -> FrameworkInfo:
@@ -50,11 +50,6 @@ def framework_info(identity: Identity, row: FrameworkRow) -> FrameworkInfo:
     )
 
 
-def sparse(amount: Sequence[int]) -> dict[int, int]:
-    """A row by kind, without zeros."""
-    return {kind: value for kind, value in enumerate(amount) if value}
-
-
 def snapshot(
     ledger: Ledger,
     identities: Mapping[int, Identity],
@@ -63,7 +58,8 @@ def snapshot(
 ) -> tuple[Event, ...]:
     """Everything, in an order in which nothing is named before it is bound."""
     paths = dict(sorted(ledger.path.items(), key=lambda item: item[1].count("/")))
-    events: list[Event] = [Define(kinds=dict(enumerate(ledger.table.kinds)), roles=paths)]
+    kinds = ledger.kinds
+    events: list[Event] = []
     if weights:
         events.append(SetWeights(dict(weights)))
     events += [SetQuota(path, q.guarantees, q.limits) for path, q in ledger.quotas.items()]
@@ -73,16 +69,18 @@ def snapshot(
         events.append(
             AddFramework(framework, info, tuple(sorted(row.roles)), suppressed, active=row.active)
         )
-    events += [agent_event(agent, row) for agent, row in ledger.agents.items()]
-    plain = len(ledger.zero)
+    for agent, there in ledger.agents.items():
+        capacity = enumerate(kinds.by_kind(there.capacity))
+        has = {kind: amount for kind, amount in capacity if amount}
+        events.append(agent_event(agent, there, has))
     held: list[Row] = [
-        (framework, role, agent, holding.both())
+        (framework, role, agent, kinds.by_kind(holding.both()))
         for framework, role, agent, holding in ledger.rows()
     ]
     if held:
-        events.append(Hold(holdings(held, plain)))
+        events.append(Hold(holdings(held, kinds.usual)))
     refused: list[tuple[Row, int]] = [
-        ((framework, role, agent, refusal.amount), refusal.expires_ms)
+        ((framework, role, agent, kinds.by_kind(refusal.amount)), refusal.expires_ms)
         for framework, places in ledger.filters.items()
         for (role, agent), refusals in places.items()
         for refusal in refusals
@@ -90,13 +88,13 @@ def snapshot(
     ]
     if refused:
         rows, expires_ms = zip(*refused, strict=True)
-        events.append(Refuse(holdings(list(rows), plain), np.array(expires_ms, np.int64)))
+        events.append(Refuse(holdings(list(rows), kinds.usual), np.array(expires_ms, np.int64)))
     excluded = [(f, *place) for f, places in ledger.excluded.items() for place in sorted(places)]
     if excluded:
         events.append(exclusions(excluded))
     if ledger.whitelist is not None:
         events.append(SetWhitelist(ledger.whitelist))
-    return tuple(events)
+    return (Define(kinds=dict(enumerate(kinds.kinds)), roles=paths), *events)
 
 
 def exclusions(places: list[tuple[int, int, int]], *, excluded: bool = True) -> Exclude:

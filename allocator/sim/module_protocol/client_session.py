@@ -5,7 +5,8 @@ messages to send, `receive` takes the sidecar's.
 
     hello -> Welcome -> snapshot -> batch -> Decisions -> batch -> Decisions -> ...
 
-Batches may be sent before the answers to earlier ones have come; answers come in order.
+Batches may be sent before the answers to earlier ones have come; answers come in order, a large
+one in several parts.
 """
 
 from collections import deque
@@ -14,8 +15,7 @@ from enum import Enum
 
 from google.protobuf.message import DecodeError
 
-from allocator.core import Decisions, Event
-from allocator.core.snapshot import Ints
+from allocator.core import Decisions, Event, Ints
 from allocator.sim.module_protocol.encode import read_decisions, write_event
 from allocator.sim.module_protocol.session_start import pack_snapshot, write_hello
 from allocator.v1 import session_pb2 as pb
@@ -63,6 +63,8 @@ class ModuleSession:
     answered : int
         Number of the last batch that was answered: every event up to it is applied.
     welcome : Welcome or None
+    more : bool
+        Another part of the answer that began is due.
     unsettled : int
         Decisions that came and have no outcome yet.
     """
@@ -73,6 +75,7 @@ class ModuleSession:
         self.sequence = 0
         self.answered = 0
         self.welcome: pb.Welcome | None = None
+        self.more = False
         self.unsettled = 0
         self._greeting = greeting
         self._next_decision = 1
@@ -141,7 +144,7 @@ class ModuleSession:
         return Outcomes(first, reason, kind, amount)
 
     def receive(self, data: bytes | pb.SessionResponse) -> pb.Welcome | Decisions:
-        """Take what the sidecar says.
+        """Take what the sidecar says; of an answer in parts (`more`), one.
 
         Raises
         ------
@@ -163,6 +166,9 @@ class ModuleSession:
     def _take(self, response: pb.SessionResponse) -> pb.Welcome | Decisions:
         if self.state is ModuleState.CLOSED:
             raise BadSidecarError("the session is over")
+        size, most = response.ByteSize(), self._greeting.message_bytes_max
+        if size > most:
+            raise BadSidecarError(f"a message of {size} bytes; this module reads {most}")
         said = response.WhichOneof("message")
         if said == "error":
             raise SessionEndedError(response.error)
@@ -186,7 +192,7 @@ class ModuleSession:
             raise BadSidecarError(
                 f"an answer to batch {batch.sequence}; {self.answered + 1} is due"
             )
-        asked = self._cycle_asked.popleft()
+        asked = self._cycle_asked[0]
         decisions = read_decisions(batch)
         if batch.cycle != (self._cycles + 1 if asked else 0):
             raise BadSidecarError(
@@ -199,8 +205,13 @@ class ModuleSession:
             raise BadSidecarError(
                 f"decision {batch.first_decision} comes where {self._next_decision} is due"
             )
-        self.answered = batch.sequence
-        self._cycles += asked
+        if batch.more and not len(decisions):
+            raise BadSidecarError(f"a part of the answer to batch {batch.sequence} is empty")
+        self.more = batch.more
+        if not batch.more:
+            self._cycle_asked.popleft()
+            self.answered = batch.sequence
+            self._cycles += asked
         self._next_decision += len(decisions)
         self.unsettled += len(decisions)
         return decisions

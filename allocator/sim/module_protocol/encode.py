@@ -19,6 +19,7 @@ from allocator.core import (
     Event,
     Exclude,
     Hold,
+    Holdings,
     InverseOffer,
     Refuse,
     Release,
@@ -42,6 +43,7 @@ from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire import proto_types
 from allocator.wire.decode import Outcomes
+from allocator.wire.errors import refuse
 from allocator.wire.kinds import write_kind
 
 
@@ -279,8 +281,14 @@ _WRITERS: dict[type, Callable[[Any], pb.Event]] = {
 # The answer.
 
 
+def _read_group(message: types.Holdings) -> Holdings:
+    if not message.framework or not message.kind:
+        refuse("framework" if message.kind else "kind", "is empty; leave groups of nothing out")
+    return proto_types.read_holdings(message)
+
+
 def read_decisions(message: pb.DecisionBatch) -> Decisions:
-    """Read the answer to a batch, as a module does.
+    """Read the answer to a batch, or a part of it, as a module does.
 
     Raises
     ------
@@ -288,16 +296,5 @@ def read_decisions(message: pb.DecisionBatch) -> Decisions:
         Where the columns do not make rows, or an amount is out of range. Whether the handles are
         bound is for the module's books to say.
     """
-    whole = types.Holdings()
-    for group in message.grants:
-        whole.MergeFrom(group)
-    grants = proto_types.part(whole, proto_types.read_holdings, "grants")
-    return Decisions(
-        cycle=message.cycle,
-        first_decision=message.first_decision,
-        framework=grants.framework,
-        role=grants.role,
-        agent=grants.agent,
-        kind=grants.kind,
-        amount=grants.amount,
-    )
+    groups = tuple(proto_types.each(message.grants, _read_group, "grants"))
+    return Decisions(message.cycle, message.first_decision, groups)

@@ -25,6 +25,7 @@ from allocator.sim.module_protocol import encode
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire import PROTOCOL_VERSION, Greeting, proto_types
+from allocator.wire.encode import BYTES_MAX
 from allocator.wire.kinds import write_kind
 
 _Table = TypeVar("_Table", Holdings, Exclude)
@@ -36,6 +37,7 @@ CHUNK_BYTES_MAX = 2**20
 def write_hello(greeting: Greeting) -> pb.Hello:
     """Write who calls."""
     options = greeting.options
+    usual = greeting.message_bytes_max == BYTES_MAX
     return pb.Hello(
         protocol_version=PROTOCOL_VERSION,
         mesos_version=greeting.mesos_version,
@@ -43,6 +45,7 @@ def write_hello(greeting: Greeting) -> pb.Hello:
         instance_id=greeting.instance_id,
         instance_started_us=greeting.instance_started_us,
         module_version=greeting.module_version,
+        message_bytes_max=0 if usual else greeting.message_bytes_max,
         options=pb.AllocatorOptions(
             allocation_interval_ms=options.allocation_interval_ms,
             fairness_excluded_resource_names=sorted(options.fairness_excluded),

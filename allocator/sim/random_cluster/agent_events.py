@@ -51,8 +51,8 @@ class AgentStrikes:
         agent = self._context.agent()
         if agent:
             provided = self._context.population.provided(agent)
-            has = self._master.kinds_of(tuple(self._master.ledger.agents[agent].capacity))
-            if not any(kind.provider for kind in has):
+            has = self._master.resources_of(tuple(self._master.ledger.agents[agent].capacity))
+            if not any(each.provider for each in has):
                 self._master.add_provider(agent, provided)
 
     def reregister_agent(self) -> None:

@@ -4,9 +4,10 @@ from functools import partial
 
 import numpy as np
 
-from allocator.core import MILLI, Kind
+from allocator.core import MILLI
 from allocator.sim.frameworks.base import Conversion, Identity, Master, Offer, Task
 from allocator.sim.master.ledger_rows import Amount, minus, plus
+from allocator.sim.master.resources import Resource
 from allocator.sim.random_cluster.operations import Wishes
 
 REFUSE_MS = (-1, 0, 500, 1_000, 5_000, 5_000, 30_000)
@@ -61,7 +62,7 @@ class Tenant:
         path = self._master.path(offer.role)
         wishes = Wishes(self.chance, path, self.identity.capabilities)
         conversions: list[Conversion] = []
-        there = self._master.kinds_of(offer.amount)
+        there = self._master.resources_of(offer.amount)
         if self.chance.random() < 0.5:
             wish = wishes.draw(there)
             conversions += [wish] if wish is not None else []
@@ -80,18 +81,19 @@ class Tenant:
         tasks: list[Amount] = []
         left: Amount = there
         for _ in range(int(self.chance.integers(1, 3))):
-            kinds = self._master.kinds_of(left)
-            task = self._master.row({k: self._part(k, amount) for k, amount in kinds.items()})
+            has = self._master.resources_of(left)
+            task = self._master.row({each: self._part(each, n) for each, n in has.items()})
             if any(task):
                 tasks.append(task)
-                shared = {kind: n for kind, n in self._master.kinds_of(task).items() if kind.shared}
+                used = self._master.resources_of(task)
+                shared = {each: amount for each, amount in used.items() if each.shared}
                 left = plus(minus(left, task), self._master.row(shared))
         return tasks
 
-    def _part(self, kind: Kind, there: int) -> int:
-        if kind.atomic or kind.shared:
+    def _part(self, resource: Resource, there: int) -> int:
+        if resource.indivisible or resource.shared:
             return there if self.chance.random() < 0.5 else 0
-        step = 1 if kind.scalar else MILLI
+        step = 1 if resource.scalar else MILLI
         whole = self.chance.random() < 0.3
         return there if whole else int(self.chance.integers(0, there // step + 1)) * step
 

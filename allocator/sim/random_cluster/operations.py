@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core import MILLI, Kind
+from allocator.core import MILLI
 from allocator.sim.frameworks.base import Conversion
-from allocator.sim.master.kinds import (
+from allocator.sim.master.resources import (
     REFINEMENT,
     SHARED,
+    Resource,
     lineage,
-    persistent,
     reserved,
     unreserved,
     volume,
@@ -20,7 +20,7 @@ from allocator.sim.master.kinds import (
 from allocator.sim.random_cluster.population import one_of
 
 VOLUMES = ("v0", "v1", "v2")
-DETAILS: tuple[dict[str, str], ...] = ({"principal": "ops"}, {"label.purpose": "batch"})
+PRINCIPALS = ("", "ops", "batch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Wishes:
     role: str
     capabilities: frozenset[str]
 
-    def draw(self, there: dict[Kind, int]) -> Conversion | None:
+    def draw(self, there: dict[Resource, int]) -> Conversion | None:
         """One operation that is possible with what is there; None where none is."""
-        sorts: list[Callable[[dict[Kind, int]], Conversion | None]] = [
+        sorts: list[Callable[[dict[Resource, int]], Conversion | None]] = [
             self._reserve,
             self._unreserve,
             self._create,
@@ -51,89 +51,89 @@ class Wishes:
         ]
         return one_of(self.chance, sorts)(there)
 
-    def _reserve(self, there: dict[Kind, int]) -> Conversion | None:
+    def _reserve(self, there: dict[Resource, int]) -> Conversion | None:
         """Reserve what is nobody's, or refine a reservation of an ancestor."""
         above = lineage(self.role)[:-1]
-        kinds = [
-            kind
-            for kind in there
-            if not kind.revocable
-            and not persistent(kind)
-            and (
-                not kind.reservation
-                or (kind.reserved_role in above and REFINEMENT in self.capabilities)
-            )
+        some = [
+            each
+            for each in there
+            if not each.revocable
+            and not each.persistence
+            and (not each.reservations or (each.role in above and REFINEMENT in self.capabilities))
         ]
-        if not kinds:
+        if not some:
             return None
-        kind = one_of(self.chance, kinds)
-        amount = self._part(kind, there[kind])
-        made = reserved(kind, self.role, details=one_of(self.chance, DETAILS))
-        return Conversion({kind: amount}, {made: amount})
-
-    def _unreserve(self, there: dict[Kind, int]) -> Conversion | None:
-        kinds = [
-            kind
-            for kind in there
-            if not persistent(kind) and kind.reservation and kind.reservation[-1][:4] != "stat"
-        ]
-        if not kinds:
-            return None
-        kind = one_of(self.chance, kinds)
-        amount = self._part(kind, there[kind])
-        return Conversion({kind: amount}, {unreserved(kind): amount})
-
-    def _create(self, there: dict[Kind, int]) -> Conversion | None:
-        kinds = [
-            kind
-            for kind in there
-            if kind.name == "disk"
-            and kind.reservation
-            and not persistent(kind)
-            and not kind.disk.startswith("block")
-        ]
-        if not kinds:
-            return None
-        kind = one_of(self.chance, kinds)
-        amount = self._part(kind, there[kind])
-        shared = SHARED in self.capabilities and self.chance.random() < 0.5
-        made = volume(kind, one_of(self.chance, VOLUMES), shared=shared)
-        return Conversion({kind: amount}, {made: amount})
-
-    def _destroy(self, there: dict[Kind, int]) -> Conversion | None:
-        kinds = [kind for kind in there if persistent(kind)]
-        if not kinds:
-            return None
-        kind = one_of(self.chance, kinds)
-        return Conversion({kind: there[kind]}, {without_volume(kind): there[kind]})
-
-    def _grow(self, there: dict[Kind, int]) -> Conversion | None:
-        kinds = [kind for kind in there if _elastic(kind) and without_volume(kind) in there]
-        if not kinds:
-            return None
-        kind = one_of(self.chance, kinds)
-        space = without_volume(kind)
-        more = self._part(space, there[space])
-        return Conversion({kind: there[kind], space: more}, {kind: there[kind] + more})
-
-    def _shrink(self, there: dict[Kind, int]) -> Conversion | None:
-        kinds = [kind for kind in there if _elastic(kind) and there[kind] > MILLI]
-        if not kinds:
-            return None
-        kind = one_of(self.chance, kinds)
-        less = int(self.chance.integers(1, there[kind]))
-        return Conversion(
-            {kind: there[kind]}, {kind: there[kind] - less, without_volume(kind): less}
+        one = one_of(self.chance, some)
+        amount = self._part(one, there[one])
+        made = reserved(
+            one,
+            self.role,
+            principal=one_of(self.chance, PRINCIPALS),
+            labels=(("purpose", f"p{self.chance.integers(20)}"),),
         )
+        return Conversion({one: amount}, {made: amount})
 
-    def _part(self, kind: Kind, there: int) -> int:
+    def _unreserve(self, there: dict[Resource, int]) -> Conversion | None:
+        some = [
+            each
+            for each in there
+            if not each.persistence and each.reservations and not each.reservations[-1].static
+        ]
+        if not some:
+            return None
+        one = one_of(self.chance, some)
+        amount = self._part(one, there[one])
+        return Conversion({one: amount}, {unreserved(one): amount})
+
+    def _create(self, there: dict[Resource, int]) -> Conversion | None:
+        some = [
+            each
+            for each in there
+            if each.name == "disk"
+            and each.reservations
+            and not each.persistence
+            and each.source not in {"block", "raw"}
+        ]
+        if not some:
+            return None
+        one = one_of(self.chance, some)
+        amount = self._part(one, there[one])
+        shared = SHARED in self.capabilities and self.chance.random() < 0.5
+        made = volume(one, one_of(self.chance, VOLUMES), shared=shared)
+        return Conversion({one: amount}, {made: amount})
+
+    def _destroy(self, there: dict[Resource, int]) -> Conversion | None:
+        volumes = [each for each in there if each.persistence]
+        if not volumes:
+            return None
+        one = one_of(self.chance, volumes)
+        return Conversion({one: there[one]}, {without_volume(one): there[one]})
+
+    def _grow(self, there: dict[Resource, int]) -> Conversion | None:
+        volumes = [each for each in there if _elastic(each) and without_volume(each) in there]
+        if not volumes:
+            return None
+        one = one_of(self.chance, volumes)
+        space = without_volume(one)
+        more = self._part(space, there[space])
+        return Conversion({one: there[one], space: more}, {one: there[one] + more})
+
+    def _shrink(self, there: dict[Resource, int]) -> Conversion | None:
+        volumes = [each for each in there if _elastic(each) and there[each] > MILLI]
+        if not volumes:
+            return None
+        one = one_of(self.chance, volumes)
+        less = int(self.chance.integers(1, there[one]))
+        return Conversion({one: there[one]}, {one: there[one] - less, without_volume(one): less})
+
+    def _part(self, resource: Resource, there: int) -> int:
         """Some of it, or all; whole where it can only be whole."""
-        if kind.atomic or self.chance.random() < 0.3:
+        if resource.indivisible or self.chance.random() < 0.3:
             return there
-        step = 1 if kind.scalar else MILLI
+        step = 1 if resource.scalar else MILLI
         return int(self.chance.integers(1, there // step + 1)) * step
 
 
-def _elastic(kind: Kind) -> bool:
+def _elastic(resource: Resource) -> bool:
     """Whether a volume can grow and shrink: it lies on a disk that can be divided."""
-    return persistent(kind) and kind.disk.startswith("root:") and not kind.shared
+    return bool(resource.persistence) and not resource.source and not resource.shared

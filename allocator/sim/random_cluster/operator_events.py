@@ -1,9 +1,9 @@
 """What operators may do."""
 
-from allocator.core import MILLI, Kind
+from allocator.core import MILLI
 from allocator.sim.frameworks.base import Conversion, Quantities
-from allocator.sim.master.kinds import persistent, reserved, unreserved
 from allocator.sim.master.ledger_rows import Quota
+from allocator.sim.master.resources import Resource, reserved, unreserved
 from allocator.sim.random_cluster.context import Context
 from allocator.sim.random_cluster.population import ROLES, TOP_ROLES
 
@@ -71,21 +71,18 @@ class OperatorStrikes:
         agent = self._context.agent()
         if not agent:
             return
-        free = self._master.kinds_of(self._master.ledger.available(agent))
-        kinds = [kind for kind in free if not kind.revocable and not persistent(kind)]
-        if kinds:
-            kind = self._context.one_of(kinds)
-            self._master.operate(
-                agent, Conversion({kind: free[kind]}, {self._turned(kind): free[kind]})
-            )
+        free = self._master.resources_of(self._master.ledger.available(agent))
+        turnable = [each for each in free if not each.revocable and not each.persistence]
+        if turnable:
+            one = self._context.one_of(turnable)
+            converted = {self._turned(one): free[one]}
+            self._master.operate(agent, Conversion({one: free[one]}, converted))
 
-    def _turned(self, kind: Kind) -> Kind:
-        if kind.reservation and kind.reservation[-1].startswith("dynamic"):
-            return unreserved(kind)
-        below = [role for role in ROLES if role.startswith(kind.reserved_role + "/")]
-        roles = below if kind.reservation else ROLES
-        return (
-            reserved(kind, self._context.one_of(roles), details={"principal": "ops"})
-            if roles
-            else kind
-        )
+    def _turned(self, resource: Resource) -> Resource:
+        if resource.reservations and not resource.reservations[-1].static:
+            return unreserved(resource)
+        below = [role for role in ROLES if role.startswith(resource.role + "/")]
+        roles = below if resource.reservations else ROLES
+        if not roles:
+            return resource
+        return reserved(resource, self._context.one_of(roles), principal="ops")

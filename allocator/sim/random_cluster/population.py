@@ -1,19 +1,27 @@
 """Random agents and frameworks, with whatever Mesos lets them have."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
-from allocator.core import MILLI, Kind
+from allocator.core import MILLI
 from allocator.sim.frameworks.base import Identity, Quantities
 from allocator.sim.master.gates import GPU_CAPABILITY, REGION_AWARE
-from allocator.sim.master.kinds import REFINEMENT, REVOCABLE, SHARED, disk, reserved
 from allocator.sim.master.ledger_rows import AGENT_CAPABILITIES
+from allocator.sim.master.resources import (
+    REFINEMENT,
+    REVOCABLE,
+    SHARED,
+    Resource,
+    disk,
+    reserved,
+)
 from allocator.sim.workloads.cluster import AgentSpec
 
 PLAIN = ("cpus", "mem", "disk", "gpus")
-PORTS = Kind("ports", scalar=False)
+PORTS = Resource("ports", scalar=False)
 
 ROLES = ("a", "a/x", "a/x/p", "a/x/p/deep", "a/y", "b", "b/z", "c")
 TOP_ROLES = ("a", "b", "c")
@@ -69,36 +77,42 @@ class Population:
             capacity["gpus"] = int(some(1, 5)) * MILLI
         return capacity
 
-    def _special(self, number: int) -> dict[Kind, int]:
+    def _special(self, number: int) -> dict[Resource, int]:
         """Ports, static reservations, disks that are one piece, revocable resources."""
         some = self.chance.integers
         special = {PORTS: int(some(0, 12)) * MILLI}
         if self.chance.random() < 0.5:
             role = self.one_of(ROLES)
             for name, most in (("cpus", 8), ("mem", 2_048), ("disk", 2_048)):
-                special[reserved(Kind(name), role, static=True)] = int(some(1, most)) * MILLI
+                special[reserved(Resource(name), role, static=True)] = int(some(1, most)) * MILLI
         if self.chance.random() < 0.5:
-            special[disk("mount", f"/mnt/{number % 3}")] = int(some(100, 1_000)) * MILLI
+            for each in range(int(some(1, 4))):
+                special[disk("mount", f"/mnt/{number}/{each}")] = int(some(100, 1_000)) * MILLI
+        if self.chance.random() < 0.3:
+            special[disk("path", f"/data/{number}")] = int(some(100, 1_000)) * MILLI
         if self.chance.random() < 0.3:
             special |= self.estimate()
-        return {kind: amount for kind, amount in special.items() if amount}
+        return {each: amount for each, amount in special.items() if amount}
 
-    def estimate(self) -> dict[Kind, int]:
+    def estimate(self) -> dict[Resource, int]:
         """What of the resources in use may be used once more."""
         some = self.chance.integers
         return {
-            Kind("cpus", revocable=True): int(some(0, 6)) * MILLI,
-            Kind("mem", revocable=True): int(some(0, 1_024)) * MILLI,
+            Resource("cpus", revocable=True): int(some(0, 6)) * MILLI,
+            Resource("mem", revocable=True): int(some(0, 1_024)) * MILLI,
         }
 
-    def provided(self, number: int) -> dict[Kind, int]:
-        """Disks of a resource provider."""
+    def provided(self, number: int) -> dict[Resource, int]:
+        """Disks of a resource provider: space, and pieces that have ids."""
         some = self.chance.integers
-        provider = f"provider-{number % 4}"
-        return {
-            Kind("disk", provider=provider): int(some(100, 2_000)) * MILLI,
-            Kind("disk", provider=provider, disk="block:?source=b", atomic=True): 300 * MILLI,
+        provider = f"provider-{number}"
+        space = Resource("disk", provider=provider)
+        pieces = {
+            replace(space, source=source, source_id=f"{number}-{each}"): 300 * MILLI
+            for each, source in enumerate(("block", "block", "raw"))
         }
+        pool = replace(space, source="raw")
+        return {space: int(some(100, 2_000)) * MILLI, pool: 500 * MILLI, **pieces}
 
     def framework(self, *, tell_demand: bool) -> Identity:
         """A framework in some roles, with some capabilities, constraints and minima."""

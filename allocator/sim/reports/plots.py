@@ -7,7 +7,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from allocator.core.snapshot import Floats
+from allocator.core import Floats
 
 Series = tuple[Floats, Floats]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from allocator.core.snapshot import Floats
+from allocator.core import Floats
 from allocator.sim.experiments.play import Played
 
 STEP_S = 1.0
@@ -64,7 +64,7 @@ def figures(played: Played, policy: str, mode: str, seed: int) -> Figures:
     share, weight = _while_loaded(played)
     mean = weight @ share
     deviation = np.sqrt(weight @ (share - mean) ** 2)
-    kinds = played.master.ledger.kinds
+    kinds = played.master.ledger.names
     return Figures(
         policy=policy,
         mode=mode,

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from allocator.core import Kind
 from allocator.sim.master.ledger_rows import AGENT_CAPABILITIES
+from allocator.sim.master.resources import Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class AgentSpec:
     capacity : mapping of str to int, thousandths
         Of what is nobody's in particular, by name.
     attributes : mapping of str to str
-    special : mapping of Kind to int, thousandths
+    special : mapping of Resource to int, thousandths
         Everything else: ports, reservations, disks, revocable resources.
     region, zone : str
         Its fault domain; empty where it has none.
@@ -27,7 +27,7 @@ class AgentSpec:
     hostname: str
     capacity: Mapping[str, int]
     attributes: Mapping[str, str] = field(default_factory=dict)
-    special: Mapping[Kind, int] = field(default_factory=dict)
+    special: Mapping[Resource, int] = field(default_factory=dict)
     region: str = ""
     zone: str = ""
     capabilities: frozenset[str] = AGENT_CAPABILITIES

@@ -1,54 +1,74 @@
-"""Resources as the scenarios write them, such as ``cpus:2;mem(eng):1024``."""
+"""Resources as the scenarios write them, such as ``cpus:2;mem(eng):1024;disk(eng)[volume]:8``.
+
+In parentheses stands the role that they are reserved to; in brackets the form of disk,
+``revocable``, ``shared``, and how deep reservations are stacked (``2-deep``). Volumes, mounts and
+blocks are indivisible; ports are counted; ``nothing`` is nothing.
+"""
 
 import re
 from collections import Counter
 from dataclasses import replace
 
 from allocator.core import Kind, format_amount, parse_amount
+from allocator.core.resources import FORMS
 
 Amounts = Counter[Kind]
 """Thousandths by kind; one that is not named is zero."""
 
 Text = str | Amounts
 
-_PART = re.compile(r"(?P<name>\w+)(?:\((?P<role>[^)]*)\))?:(?P<amount>[\d.]+)")
+_PART = re.compile(
+    r"(?P<name>\w+)(?:\((?P<role>[^)]*)\))?(?P<marks>(?:\[[\w-]+\])*):(?P<amount>[\d.]+)"
+)
+_WHOLE = frozenset({"volume", "mount", "block"})
 _COUNTED = frozenset({"ports"})
 
 
 def resources(text: Text) -> Amounts:
-    """Read resources; a role in parentheses is a static reservation, ports are counted.
+    """Read resources.
 
     Examples
     --------
-    >>> describe(resources("cpus:1.5;mem(eng):32"))
-    'cpus:1.5;mem(eng):32'
+    >>> describe(resources("cpus:1.5;mem(eng):32;disk(eng/ads)[volume][2-deep]:8"))
+    'cpus:1.5;disk(eng/ads)[volume][2-deep]:8;mem(eng):32'
     """
     if not isinstance(text, str):
         return text
     amounts: Amounts = Counter()
-    for part in filter(None, text.split(";")):
+    for part in filter(None, text.replace("nothing", "").split(";")):
         match = _PART.fullmatch(part)
         assert match, part
-        role = match["role"] or ""
-        kind = Kind(
-            match["name"],
-            scalar=match["name"] not in _COUNTED,
-            reservation=(f"static {role}",) if role else (),
-            reserved_role=role,
+        amounts[_kind(match["name"], match["role"] or "", match["marks"])] += parse_amount(
+            match["amount"]
         )
-        amounts[kind] += parse_amount(match["amount"])
     return +amounts
 
 
-def reserved(amounts: Text, *roles: str, by: str = "dynamic") -> Amounts:
+def _kind(name: str, role: str, marks: str) -> Kind:
+    given = set(re.findall(r"[\w-]+", marks))
+    (form,) = (given & set(FORMS)) or {""}
+    (deep,) = {mark for mark in given if mark.endswith("-deep")} or {""}
+    known = {form, deep, "revocable", "shared"}
+    assert given <= known, given - known
+    return Kind(
+        name,
+        scalar=name not in _COUNTED,
+        reserved_role=role,
+        depth=int(deep.removesuffix("-deep")) if deep else int(bool(role)),
+        revocable="revocable" in given,
+        shared="shared" in given,
+        form=form,
+        indivisible=form in _WHOLE,
+    )
+
+
+def reserved(amounts: Text, *roles: str) -> Amounts:
     """Push reservations, the outermost last."""
     pushed = Counter(resources(amounts))
     for role in roles:
         pushed = Counter(
             {
-                replace(
-                    kind, reservation=(*kind.reservation, f"{by} {role}"), reserved_role=role
-                ): n
+                replace(kind, reserved_role=role, depth=kind.depth + 1): n
                 for kind, n in pushed.items()
             }
         )
@@ -57,7 +77,7 @@ def reserved(amounts: Text, *roles: str, by: str = "dynamic") -> Amounts:
 
 def unreserved(amounts: Amounts) -> Amounts:
     """Leave what is not reserved."""
-    return Counter({kind: amount for kind, amount in amounts.items() if not kind.reservation})
+    return Counter({kind: amount for kind, amount in amounts.items() if not kind.depth})
 
 
 def reserved_to(amounts: Amounts, role: str) -> Amounts:
@@ -70,20 +90,15 @@ def revocable(amounts: Text) -> Amounts:
     return Counter({replace(kind, revocable=True): n for kind, n in resources(amounts).items()})
 
 
-def provided(amounts: Text, provider: str) -> Amounts:
-    """Make resources those of a resource provider."""
-    return Counter({replace(kind, provider=provider): n for kind, n in resources(amounts).items()})
-
-
-def volume(size: str, name: str = "id1", role: str = "", *, shared: bool = False) -> Amounts:
+def volume(size: str, role: str = "", *, shared: bool = False) -> Amounts:
     """Make a persistent volume, on a static reservation where a role is named."""
     ((kind, amount),) = resources(f"disk({role}):{size}" if role else f"disk:{size}").items()
-    return Counter({replace(kind, disk=f"volume {name}", atomic=True, shared=shared): amount})
+    return Counter({replace(kind, form="volume", indivisible=True, shared=shared): amount})
 
 
 def mount_disk(size: str) -> Amounts:
     """Make a disk that is a mount: nobody can have a part of it."""
-    return Counter({Kind("disk", disk="mount", atomic=True): parse_amount(size)})
+    return Counter({Kind("disk", form="mount", indivisible=True): parse_amount(size)})
 
 
 def describe(amounts: Amounts) -> str:
@@ -98,7 +113,7 @@ def sorted_by_text(amounts: Amounts) -> list[tuple[Kind, int]]:
 
 def _name(kind: Kind) -> str:
     role = f"({kind.reserved_role})" if kind.reserved_role else ""
-    marks = [kind.disk, *(["revocable"] if kind.revocable else [])]
+    marks = [kind.form, *(["revocable"] if kind.revocable else [])]
     marks += ["shared"] if kind.shared else []
-    marks += [f"{len(kind.reservation)} reservations"] if len(kind.reservation) > 1 else []
+    marks += [f"{kind.depth}-deep"] if kind.depth > 1 else []
     return kind.name + role + "".join(f"[{mark}]" for mark in marks if mark)

@@ -44,8 +44,8 @@ from allocator.core import (
     parse_quantities,
 )
 from allocator.policies import build
-from tests.conformance.amounts import Amounts, Text, resources
-from tests.conformance.nouns import Agent, Framework, Offer
+from tests.world.amounts import Amounts, Text, resources
+from tests.world.nouns import Agent, Framework, Offer
 
 MODERN_AGENT = frozenset(
     {"MULTI_ROLE", "HIERARCHICAL_ROLE", "RESERVATION_REFINEMENT", "RESOURCE_PROVIDER"}
@@ -64,6 +64,8 @@ class World:
     ----------
     allocator : Allocator
     now_ms : int
+    agents : dict of int to Agent
+    frameworks : dict of int to Framework
     """
 
     def __init__(self, policy: PolicySpec | None = None, *, interval_s: int = 1, **options) -> None:
@@ -73,8 +75,8 @@ class World:
         self.now_ms = 0
         self._kinds: dict[Kind, int] = {}
         self._roles: dict[str, int] = {}
-        self._agents: dict[int, Agent] = {}
-        self._frameworks: dict[int, Framework] = {}
+        self.agents: dict[int, Agent] = {}
+        self.frameworks: dict[int, Framework] = {}
 
     def tell(self, event: Event) -> None:
         """Apply one event."""
@@ -91,9 +93,9 @@ class World:
         **info,
     ) -> Agent:
         """Add an agent, and what is used on it already."""
-        handle = next(n for n in range(1, 10_000) if n not in self._agents)
+        handle = next(n for n in range(1, 10_000) if n not in self.agents)
         agent = Agent(handle, +Counter(resources(has)))
-        self._agents[handle] = agent
+        self.agents[handle] = agent
         unavailable_from_ms = info.pop("unavailable_from_ms", -1)
         info.setdefault("hostname", f"host-{handle}")
         known = AgentInfo(f"agent-{handle}", capabilities=frozenset(capabilities), **info)
@@ -115,7 +117,7 @@ class World:
     def remove_agent(self, agent: Agent) -> None:
         """Lose an agent."""
         self.tell(RemoveAgent(agent.handle))
-        del self._agents[agent.handle]
+        del self.agents[agent.handle]
 
     def deactivate_agent(self, agent: Agent, *, active: bool = False) -> None:
         """Offer an agent no more, or again."""
@@ -137,18 +139,18 @@ class World:
         minimum: Mapping[str, Iterable[str]] | None = None,
     ) -> Framework:
         """Subscribe a framework."""
-        handle = next(n for n in range(1, 10_000) if n not in self._frameworks)
+        handle = next(n for n in range(1, 10_000) if n not in self.frameworks)
         known = frozenset(capabilities) | (frozenset({"MULTI_ROLE"}) if multi_role else frozenset())
         framework = Framework(handle, roles, known)
-        self._frameworks[handle] = framework
+        self.frameworks[handle] = framework
         self.subscribe(framework, suppressed=suppressed, active=active, minimum=minimum)
         return framework
 
     def unknown_framework(self, *roles: str) -> Framework:
         """Speak of a framework before it is added."""
-        handle = next(n for n in range(1, 10_000) if n not in self._frameworks)
+        handle = next(n for n in range(1, 10_000) if n not in self.frameworks)
         framework = Framework(handle, roles, frozenset({"MULTI_ROLE"}))
-        self._frameworks[handle] = framework
+        self.frameworks[handle] = framework
         return framework
 
     def subscribe(
@@ -192,7 +194,7 @@ class World:
     def remove_framework(self, framework: Framework) -> None:
         """Tear a framework down."""
         self.tell(RemoveFramework(framework.handle))
-        del self._frameworks[framework.handle]
+        del self.frameworks[framework.handle]
 
     def activate(self, framework: Framework, *, active: bool = True) -> None:
         """Connect a framework again."""
@@ -323,8 +325,8 @@ class World:
             assert kind is not None
             amounts[kind] += amount
         role = self.allocator.state.roles.path[int(made.role[row])]
-        framework = self._frameworks[int(made.framework[row])]
-        return Offer(framework, role, self._agents[int(made.agent[row])], +amounts)
+        framework = self.frameworks[int(made.framework[row])]
+        return Offer(framework, role, self.agents[int(made.agent[row])], +amounts)
 
     # ------------------------------------------------------------------- handles
 

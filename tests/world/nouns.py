@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tests.conformance.amounts import Amounts, Text, describe, resources
+from tests.world.amounts import Amounts, Text, describe, resources
 
 
 class Agent:

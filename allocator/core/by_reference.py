@@ -1,0 +1,25 @@
+"""Named tuples of arrays that compiled functions hand on as one pointer.
+
+Numba hands a named tuple on field by field, and an array as eight numbers. With sixty arrays every
+call then has hundreds of arguments, and compiling takes a minute for each loop. `lend` writes the
+tuple down once; the functions below it get a pointer, and read the fields that they use.
+
+A lent tuple owns nothing: whoever lends it keeps the arrays alive until the last use, by `keep`.
+Interpreted, both functions do nothing; `numba_types` says how they are compiled.
+"""
+
+from typing import Any, TypeVar
+
+_Tuple = TypeVar("_Tuple", bound=tuple[Any, ...])
+
+
+def lend(fields: _Tuple) -> _Tuple:
+    """Give a named tuple in the form in which compiled functions hand it on; to be read only.
+
+    The arrays may be written; which arrays they are does not change.
+    """
+    return fields
+
+
+def keep(fields: tuple[Any, ...]) -> None:
+    """Keep the arrays of a tuple that was lent alive until here."""

@@ -1,0 +1,78 @@
+"""Which objects may stand in a checkpoint, and what of them is kept."""
+
+import sys
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from allocator.core.checkpoint.columns import CheckpointError
+
+_PACKAGE = "allocator.core"
+_ATOMS = frozenset({types.NoneType, bool, int, float, str, frozenset})
+_IMMUTABLE = (tuple, frozenset, Mapping, Sequence, typing.Union, types.UnionType)
+
+
+def is_ours(kind: type) -> bool:
+    """Whether a class is one of the core, found under its own name."""
+    module = kind.__module__
+    if module != _PACKAGE and not module.startswith(f"{_PACKAGE}."):
+        return False
+    return getattr(sys.modules[module], kind.__qualname__, None) is kind
+
+
+def is_named_tuple(kind: type) -> bool:
+    """Whether the objects of a class are named tuples."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def derived(kind: type) -> tuple[str, ...]:
+    """Attributes that are worked out from the others."""
+    return getattr(kind, "DERIVED", ())
+
+
+@cache
+def declared(kind: type) -> tuple[str, ...] | None:
+    """Fields of a class that declares them; None: whatever its objects have."""
+    if is_named_tuple(kind):
+        return tuple(kind._fields)  # type: ignore[attr-defined]
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
+
+
+def names_of(value: object) -> tuple[str, ...]:
+    """Attributes of an object that are kept."""
+    kind: Any = type(value)
+    if not is_ours(kind) or not (declared(kind) or hasattr(value, "__dict__")):
+        raise CheckpointError(f"{kind.__module__}.{kind.__qualname__} is nothing that can be kept")
+    own = declared(kind)
+    if own is not None:
+        return own
+    return tuple(name for name in vars(value) if name not in derived(kind))
+
+
+@cache
+def never_changes(kind: Any) -> bool:  # noqa: ANN401 - a type, or what stands in a hint
+    """Whether values of a type can be shared with a copy, by what the type declares."""
+    if kind in _ATOMS or kind is Ellipsis:
+        return True
+    if isinstance(kind, type) and is_dataclass(kind):
+        parameters = kind.__dataclass_params__  # type: ignore[attr-defined]
+        return parameters.frozen and all(map(never_changes, typing.get_type_hints(kind).values()))
+    if isinstance(kind, type) and issubclass(kind, np.generic):
+        return True
+    origin = typing.get_origin(kind)
+    return origin in _IMMUTABLE and all(map(never_changes, typing.get_args(kind)))
+
+
+def assemble(kind: Any, names: Sequence[str], values: Sequence[object]) -> Any:  # noqa: ANN401
+    """Make an object of its attributes, without calling its code."""
+    if is_named_tuple(kind):
+        return tuple.__new__(kind, values)
+    made = object.__new__(kind)
+    for name, value in zip(names, values, strict=True):
+        object.__setattr__(made, name, value)
+    return made

@@ -1,0 +1,37 @@
+"""What a checkpoint is made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+
+
+class CheckpointError(ValueError):
+    """What cannot be kept, or is no checkpoint of this version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Values of one type, in the order of what holds them.
+
+    Attributes
+    ----------
+    kind : str
+        What they are, see `shred`.
+    count : int
+    texts : list of str
+        The different texts; of objects the class, then its fields.
+    arrays : list of array
+        Numbers, lengths, or which text or part a value is; of arrays, themselves.
+    parts : list of Column
+        What the values hold.
+    """
+
+    kind: str
+    count: int
+    texts: Sequence[str] = ()
+    arrays: Sequence[Array] = ()
+    parts: Sequence["Column"] = ()

@@ -1,0 +1,129 @@
+"""From values to columns."""
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from allocator.core.checkpoint.classes import declared, names_of
+from allocator.core.checkpoint.columns import Array, CheckpointError, Column
+
+_DTYPE_KINDS = "biuf"
+_TYPES_MAX = 256
+
+
+def shred(value: object) -> Column:
+    """Turn a value, with all that it holds, into columns.
+
+    Raises
+    ------
+    CheckpointError
+        Where it holds something that is not known here.
+    """
+    return _column([value])
+
+
+def _column(values: list[Any]) -> Column:
+    kinds = list(dict.fromkeys(map(type, values)))
+    if len(kinds) > 1:
+        return _mixed(values, kinds)
+    maker = _MAKERS.get(kinds[0] if kinds else types.NoneType)
+    if maker is not None:
+        return maker(values)
+    if issubclass(kinds[0], np.generic):
+        return Column("scalar", len(values), arrays=[np.asarray(value) for value in values])
+    return _objects(values)
+
+
+def _mixed(values: list[Any], kinds: list[type]) -> Column:
+    if len(kinds) > _TYPES_MAX:
+        raise CheckpointError(f"{len(kinds)} types stand side by side; {_TYPES_MAX} may")
+    number = {kind: index for index, kind in enumerate(kinds)}
+    which = np.fromiter((number[type(value)] for value in values), np.uint8, len(values))
+    parts = [_column([value for value in values if type(value) is kind]) for kind in kinds]
+    return Column("mixed", len(values), arrays=[which], parts=parts)
+
+
+def _objects(values: list[Any]) -> Column:
+    kind: Any = type(values[0])
+    names = names_of(values[0])
+    if declared(kind) is None and any(names_of(value) != names for value in values):
+        raise CheckpointError(f"objects of {kind.__qualname__} have different attributes")
+    title = f"{kind.__module__}:{kind.__qualname__}"
+    parts = [_column([getattr(value, name) for value in values]) for name in names]
+    return Column("object", len(values), texts=[title, *names], parts=parts)
+
+
+def _none(values: list[Any]) -> Column:
+    return Column("none", len(values))
+
+
+def _flags(values: list[bool]) -> Column:
+    return Column("bool", len(values), arrays=[np.array(values, np.bool_)])
+
+
+def _integers(values: list[int]) -> Column:
+    try:
+        return Column("int", len(values), arrays=[np.array(values, np.int64)])
+    except OverflowError:
+        return Column("long", len(values), texts=list(map(str, values)))
+
+
+def _floats(values: list[float]) -> Column:
+    return Column("float", len(values), arrays=[np.array(values, np.float64)])
+
+
+def _texts(values: list[str]) -> Column:
+    number = {text: index for index, text in enumerate(dict.fromkeys(values))}
+    which = np.fromiter(map(number.__getitem__, values), np.int64, len(values))
+    return Column("text", len(values), texts=list(number), arrays=[which])
+
+
+def _arrays(values: list[Array]) -> Column:
+    for value in values:
+        if value.dtype.kind not in _DTYPE_KINDS:
+            raise CheckpointError(f"an array of {value.dtype} is nothing that can be kept")
+    return Column("array", len(values), arrays=values)
+
+
+def _lengths(values: Sequence[Any]) -> Array:
+    return np.fromiter(map(len, values), np.int64, len(values))
+
+
+def _sequences(values: list[Any]) -> Column:
+    items = [item for value in values for item in value]
+    kind = type(values[0]).__name__
+    return Column(kind, len(values), arrays=[_lengths(values)], parts=[_column(items)])
+
+
+def _sets(values: list[Any]) -> Column:
+    """Sets in the order of their items: how they are laid out is chance."""
+    try:
+        items = [item for value in values for item in sorted(value)]
+    except TypeError:
+        raise CheckpointError("a set of things without an order is not kept") from None
+    kind = type(values[0]).__name__
+    return Column(kind, len(values), arrays=[_lengths(values)], parts=[_column(items)])
+
+
+def _mappings(values: list[dict[Any, Any]]) -> Column:
+    keys = [key for value in values for key in value]
+    items = [item for value in values for item in value.values()]
+    parts = [_column(keys), _column(items)]
+    return Column("dict", len(values), arrays=[_lengths(values)], parts=parts)
+
+
+_MAKERS: dict[type, Callable[[list[Any]], Column]] = {
+    types.NoneType: _none,
+    bool: _flags,
+    int: _integers,
+    float: _floats,
+    str: _texts,
+    np.ndarray: _arrays,
+    list: _sequences,
+    tuple: _sequences,
+    set: _sets,
+    frozenset: _sets,
+    dict: _mappings,
+}

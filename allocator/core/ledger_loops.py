@@ -1,0 +1,256 @@
+"""The arrays of the ledger, and the loops over them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.array_structures import push, unlink
+from allocator.core.compiled import loop, part
+from allocator.core.snapshot import Bools, Indices, Ints
+from allocator.core.sparse_rows import SparseRows
+
+
+class Books(NamedTuple):
+    """The arrays of the ledger, as the compiled loops take them.
+
+    Attributes
+    ----------
+    held, offered : (H, K) int64
+        Of each holding; `offered` is the part that is not in use yet.
+    since_ms : (H,) int64
+        Since when something of the holding has been on offer without a break; means nothing where
+        nothing is.
+    agent, client : (H,) int64
+    agent_held : (A, K) int64
+    client_held, client_offered : (C, K) int64
+    agents_held : (C,) int64
+    touched : (A,) bool
+        Set whenever what is held on the agent changes.
+    of_agent, next_of_agent, previous_of_agent : (A,), (H,), (H,) int32
+        The holdings on each agent, as a doubly linked list.
+    """
+
+    held: Ints
+    offered: Ints
+    since_ms: Ints
+    agent: Ints
+    client: Ints
+    agent_held: Ints
+    client_held: Ints
+    client_offered: Ints
+    agents_held: Ints
+    touched: Bools
+    of_agent: Indices
+    next_of_agent: Indices
+    previous_of_agent: Indices
+
+
+@part()
+def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> None:
+    agent, client = books.agent[row], books.client[row]
+    books.held[row, kind] += held
+    books.agent_held[agent, kind] += held
+    books.touched[agent] = True
+    books.client_held[client, kind] += held
+    books.offered[row, kind] += offered
+    books.client_offered[client, kind] += offered
+
+
+@part()
+def _on_offer(books: Books, row: int) -> bool:
+    for k in range(books.offered.shape[1]):
+        if books.offered[row, k] != 0:
+            return True
+    return False
+
+
+@loop
+def charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, now_ms: int) -> None:
+    """Add amounts (N, K) to rows (N,)."""
+    for i in range(len(rows)):
+        if as_offer and not _on_offer(books, rows[i]):
+            books.since_ms[rows[i]] = now_ms
+        for k in range(len(kind)):
+            if amount[i, k] != 0:
+                _add_cell(books, rows[i], kind[k], amount[i, k], amount[i, k] if as_offer else 0)
+
+
+@loop
+def offer(books: Books, rows: Ints, amounts: SparseRows, now_ms: int) -> None:
+    """Add what is on offer to rows (N,)."""
+    for i in range(len(rows)):
+        if not _on_offer(books, rows[i]):
+            books.since_ms[rows[i]] = now_ms
+        for x in range(amounts.start[i], amounts.start[i + 1]):
+            _add_cell(books, rows[i], amounts.kind[x], amounts.amount[x], amounts.amount[x])
+
+
+@loop
+def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
+    """Take offers back; False, with nothing changed, where one is not held any more."""
+    for i in range(len(rows)):
+        for x in range(amounts.start[i], amounts.start[i + 1]):
+            if rows[i] < 0 or books.held[rows[i], amounts.kind[x]] < amounts.amount[x]:
+                return False
+    for i in range(len(rows)):
+        for x in range(amounts.start[i], amounts.start[i + 1]):
+            amount, offered = amounts.amount[x], books.offered[rows[i], amounts.kind[x]]
+            _add_cell(books, rows[i], amounts.kind[x], -amount, -min(amount, offered))
+    return True
+
+
+@part()
+def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool) -> None:
+    """Release one row: first what was in use where a task ended, else first what was offered."""
+    for k in range(len(kind)):
+        if amount[k] == 0:
+            continue
+        offered = books.offered[row, kind[k]]
+        in_use = books.held[row, kind[k]] - offered
+        back = max(amount[k] - in_use, 0) if used else min(amount[k], offered)
+        _add_cell(books, row, kind[k], -amount[k], -back)
+
+
+@loop
+def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
+    """Release row by row; -1, or the first row that releases more than is held, undone to there."""
+    before = np.zeros((len(rows), len(kind)), np.int64)
+    for i in range(len(rows)):
+        row = rows[i]
+        if row < 0:
+            continue
+        fits = True
+        for k in range(len(kind)):
+            before[i, k] = books.offered[row, kind[k]]
+            fits = fits and books.held[row, kind[k]] >= amount[i, k]
+        if not fits:
+            for undone in range(i - 1, -1, -1):
+                row = rows[undone]
+                if row < 0:
+                    continue
+                for k in range(len(kind)):
+                    offered = before[undone, k] - books.offered[row, kind[k]]
+                    _add_cell(books, row, kind[k], amount[undone, k], offered)
+            return i
+        _give_back_row(books, row, kind, amount[i], used[i])
+    return -1
+
+
+@loop
+def use(books: Books, rows: Ints, kind: Ints, amount: Ints) -> None:
+    """Have offered amounts (N, K) come into use, as far as they are offered."""
+    for i in range(len(rows)):
+        if rows[i] < 0:
+            continue
+        for k in range(len(kind)):
+            moved = min(amount[i, k], books.offered[rows[i], kind[k]])
+            _add_cell(books, rows[i], kind[k], 0, -moved)
+
+
+@loop
+def emptied(held: Ints, rows: Ints) -> Bools:
+    """Say which rows hold nothing; a row below 0 is none."""
+    empty = np.zeros(len(rows), np.bool_)
+    for i in range(len(rows)):
+        row = rows[i]
+        if row < 0:
+            continue
+        empty[i] = True
+        for k in range(held.shape[1]):
+            if held[row, k] != 0:
+                empty[i] = False
+                break
+    return empty
+
+
+@loop
+def oldest_offer(books: Books, end: int) -> Ints:
+    """Say since when each client has something on offer, (C,); -1 where it has nothing."""
+    oldest = np.full(len(books.agents_held), -1, np.int64)
+    for row in range(end):
+        client = books.client[row]
+        if client == 0 or not _on_offer(books, row):
+            continue
+        if oldest[client] < 0 or books.since_ms[row] < oldest[client]:
+            oldest[client] = books.since_ms[row]
+    return oldest
+
+
+@loop
+def enlist(books: Books, rows: Ints) -> None:
+    """Put new rows into the lists of their agents."""
+    heads, following, previous = books.of_agent, books.next_of_agent, books.previous_of_agent
+    for row in rows:
+        push(heads, following, previous, books.agent[row], row)
+
+
+@loop
+def unlist(books: Books, rows: Ints) -> None:
+    """Take rows out of the lists of their agents."""
+    heads, following, previous = books.of_agent, books.next_of_agent, books.previous_of_agent
+    for row in rows:
+        unlink(heads, following, previous, books.agent[row], row)
+
+
+@loop
+def rows_of_agent(books: Books, agent: int) -> Ints:
+    """List the holdings on an agent, in the order of its list."""
+    count = 0
+    row = books.of_agent[agent]
+    while row >= 0:
+        count += 1
+        row = books.next_of_agent[row]
+    rows = np.empty(count, np.int64)
+    row = books.of_agent[agent]
+    for i in range(count):
+        rows[i] = row
+        row = books.next_of_agent[row]
+    return rows
+
+
+@loop
+def keys_of_agents(books: Books, agents: Ints) -> Ints:
+    """List who holds something on some agents, as sorted keys ``place * 2**32 + client``."""
+    count = 0
+    for agent in agents:
+        row = books.of_agent[agent]
+        while row >= 0:
+            count += 1
+            row = books.next_of_agent[row]
+    keys = np.empty(count, np.int64)
+    end = 0
+    for place in range(len(agents)):
+        row = books.of_agent[agents[place]]
+        while row >= 0:
+            # An agent's holdings are few: each goes to its place among those before it.
+            key = (place << 32) + books.client[row]
+            at = end
+            while at > 0 and keys[at - 1] > key:
+                keys[at] = keys[at - 1]
+                at -= 1
+            keys[at] = key
+            end += 1
+            row = books.next_of_agent[row]
+    return keys
+
+
+@loop
+def find_offers(
+    books: Books, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
+) -> Ints:
+    """Find who was offered so much, row by row; 0 where nobody was. See `Ledger.find_offers`."""
+    found = np.zeros(len(role), np.int64)
+    for i in range(len(role)):
+        lowest = -1
+        row = books.of_agent[agent[i]]
+        while row >= 0:
+            if role_of_client[books.client[row]] == role[i] and (lowest < 0 or row < lowest):
+                enough = True
+                for k in range(len(kind)):
+                    enough = enough and books.offered[row, kind[k]] >= amount[i, k]
+                if enough:
+                    lowest = row
+            row = books.next_of_agent[row]
+        if lowest >= 0:
+            found[i] = books.client[lowest]
+    return found

@@ -1,0 +1,112 @@
+"""How criteria become the columns, gains and weights that the compiled loops take.
+
+Every criterion is a block of K columns. One with graded preferences has a block more for each
+distinct row of preferences: there the denominators are multiplied by how much those clients like
+each agent. A leaf is scored by the blocks of its criterion's preferences, of which only its own
+holds anything; a role by the plain block, in which everybody below it counts.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.snapshot import Bools, Floats, Ints, Snapshot
+from allocator.policies.filling.criterion import Criterion, CriterionError, check
+
+KINDS_OF_PREFERENCE_MAX = 64
+"""Distinct rows of preferences; each costs as much as a criterion."""
+
+
+class Blocks(NamedTuple):
+    """Criteria side by side.
+
+    Attributes
+    ----------
+    criteria : tuple of Criterion, G long
+        One a block.
+    first, end : (N,) int64
+        Which columns score a node of the tree.
+    additive : (N,) bool
+    weight : (N,) float64
+        What the score of a node is divided by.
+    """
+
+    criteria: tuple[Criterion, ...]
+    first: Ints
+    end: Ints
+    additive: Bools
+    weight: Floats
+
+
+def lay_out(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Blocks:
+    """Check criteria, one for each scheme of the tree, and put them side by side.
+
+    Raises
+    ------
+    CriterionError
+    """
+    tree = snapshot.tree
+    is_leaf = np.arange(len(tree.parent)) < len(tree.client)
+    scheme = tree.scheme[tree.parent]  # that of the root's own parent, which is none, is not asked
+    columns = len(snapshot.total) + 1
+    blocks: list[Criterion] = []
+    first, end = np.zeros(len(scheme), np.int64), np.zeros(len(scheme), np.int64)
+    additive, weight = np.zeros(len(scheme), np.bool_), tree.weight.astype(np.float64)
+    for number, criterion in enumerate(criteria):
+        check(snapshot, criterion)
+        own = scheme == number
+        first[own], end[own] = len(blocks) * columns, (len(blocks) + 1) * columns
+        additive[own] = criterion.additive
+        blocks.append(criterion)
+        if criterion.preference is not None:
+            _check_places(snapshot, own, is_leaf)
+            first[own & is_leaf] = len(blocks) * columns
+            blocks.extend(_by_preference(snapshot, criterion, criterion.preference))
+            end[own & is_leaf] = len(blocks) * columns
+        if criterion.weight_power != 1:
+            weight[own] **= criterion.weight_power
+        if criterion.priority is not None:
+            rows = np.flatnonzero(own & is_leaf)
+            weight[rows] *= criterion.priority[tree.client[rows]]
+    return Blocks(tuple(blocks), first, end, additive, weight)
+
+
+def _check_places(snapshot: Snapshot, own: Bools, is_leaf: Bools) -> None:
+    """Siblings are scored by the same columns: all of them have preferences, or none."""
+    parent = snapshot.tree.parent
+    both = set(parent[own & is_leaf].tolist()) & set(parent[own & ~is_leaf].tolist()) - {-1}
+    if both:
+        raise CriterionError(
+            "preference: clients compete with roles beside them, which have none; give the"
+            " clients a role of their own, or leave preferences out"
+        )
+
+
+def _by_preference(
+    snapshot: Snapshot, criterion: Criterion, preference: Floats
+) -> Iterator[Criterion]:
+    """Give a block for each distinct row of preferences; inner nodes are not scored by them."""
+    client = snapshot.tree.client
+    kinds, which = np.unique(preference[client], axis=0, return_inverse=True)
+    if len(kinds) > KINDS_OF_PREFERENCE_MAX:
+        raise CriterionError(
+            f"preference: {len(kinds)} different rows; at most {KINDS_OF_PREFERENCE_MAX} can be"
+            " told apart: round them"
+        )
+    for number, liked in enumerate(kinds):
+        leaves = np.flatnonzero(which.ravel() == number)
+        measure = np.zeros_like(criterion.measure)
+        measure[leaves] = criterion.measure[leaves]
+        counts = np.zeros(len(criterion.amount_gain))
+        counts[client[leaves]] = 1.0
+        yield replace(
+            criterion,
+            measure=measure,
+            denominator=criterion.denominator * liked[:, None],
+            amount_gain=criterion.amount_gain * counts,
+            task_gain=criterion.task_gain * counts,
+            agent_gain=criterion.agent_gain * counts,
+            preference=None,
+        )

@@ -1,0 +1,151 @@
+"""Loops that are compiled while the sidecar serves.
+
+Where the cache is cold, child processes compile, and this process runs the same functions
+interpreted: slowly, with the same decisions. When the children are done, the loops are loaded and
+take over between two commands of the core; a cycle that is under way begins anew.
+"""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+
+import structlog
+
+from allocator import core, policies
+from allocator.core.compiled import compiled_here, interpret, supersede
+from allocator.server import loop_cache
+
+PARTS = ("agent-first", "client-first", "core")
+"""What is compiled in a process of its own, what takes longest first."""
+
+_log = structlog.get_logger()
+
+
+def command(part: str) -> list[str]:
+    """The command that compiles one part."""
+    return [sys.executable, "-m", "allocator", "warm", "--part", part]
+
+
+def command_aside(part: str) -> list[str]:
+    """The same with less right to the processor than what serves, and decides interpreted."""
+    return [*command(part), "--aside"]
+
+
+def load(part: str = "") -> None:
+    """Load all loops, or those of one part, in this process; compile what is not cached."""
+    if part in ("", "core"):
+        core.warm(lambda _spec: core.GiveAll())
+    if part in ("", "agent-first"):
+        policies.warm("random")
+    if part in ("", "client-first"):
+        policies.warm("joint")
+
+
+class Compilation:
+    """How far the compiled loops of this process are.
+
+    Attributes
+    ----------
+    state : str
+        ``compiled``, ``compiling``, or ``failed``: then the loops stay interpreted.
+    done : int
+        How many of `PARTS` are compiled.
+    """
+
+    def __init__(self) -> None:
+        """Begin compiled if the cache is complete, else interpreted."""
+        self.state = "compiled" if loop_cache.is_complete() else "compiling"
+        self.done = len(PARTS) if self.state == "compiled" else 0
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._begun_s = time.monotonic()
+        interpret(self.state != "compiled")
+
+    def load(self, told_to_end: threading.Event) -> bool:
+        """Load the loops from a complete cache; False where the process was told to end before."""
+        thread = threading.Thread(target=_load_here, name="loops", daemon=True)
+        thread.start()
+        while thread.is_alive():
+            if told_to_end.wait(0.01):
+                return False
+        return True
+
+    def start(self) -> None:
+        """Let children compile; from the thread that lives as long as the process."""
+        _log.info(
+            "compiling the loops; until then they run interpreted, which decides the same, slowly",
+            parts=len(PARTS),
+        )
+        try:
+            for part in PARTS:
+                self._children[part] = subprocess.Popen(  # noqa: S603 - our own command
+                    command_aside(part), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+                )
+        except OSError as error:
+            self._fail(str(error))
+
+    def look(self, operate: Callable[[Callable[[], None]], "Future[None]"]) -> None:
+        """See how far the children are; when all are done, load what they compiled.
+
+        Parameters
+        ----------
+        operate : callable
+            Runs a function between two commands of the core.
+        """
+        for part, child in list(self._children.items()):
+            code = child.poll()
+            if code is None:
+                continue
+            del self._children[part]
+            if code:
+                self._fail(f"{part} ended with {_ending(code)}")
+                return
+            self.done += 1
+            took_s = round(time.monotonic() - self._begun_s, 1)
+            _log.info("compiled", part=part, done=self.done, of=len(PARTS), took_s=took_s)
+        if self.state == "compiling" and not self._children:
+            self.state = "loading"
+            loop_cache.mark_complete()
+            threading.Thread(target=self._take_over, args=(operate,), daemon=True).start()
+
+    def stop(self) -> None:
+        """End the children."""
+        for child in self._children.values():
+            with suppress(ProcessLookupError):
+                child.kill()
+            child.wait()
+        self._children.clear()
+
+    def _take_over(self, operate: Callable[[Callable[[], None]], "Future[None]"]) -> None:
+        try:
+            _load_here()
+        except Exception as error:  # noqa: BLE001 - interpreted loops go on.
+            self._fail(str(error))
+            return
+        supersede()
+        operate(lambda: interpret(False)).result()
+        self.state = "compiled"
+        took_s = round(time.monotonic() - self._begun_s, 1)
+        _log.info("the compiled loops have taken over", took_s=took_s)
+
+    def _fail(self, why: str) -> None:
+        self.stop()
+        self.state = "failed"
+        _log.error(
+            "the loops could not be compiled; they go on interpreted, which is slow with many"
+            " agents; `mesos-allocator warm` shows why",
+            error=why,
+        )
+
+
+def _load_here() -> None:
+    with compiled_here():
+        load()
+
+
+def _ending(code: int) -> str:
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"

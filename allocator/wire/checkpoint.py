@@ -1,0 +1,218 @@
+"""A checkpoint as records of a journal, and back."""
+
+import hashlib
+import math
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from allocator.core.checkpoint import Array, CheckpointError, Column, Detached, shred
+from allocator.v1 import journal_pb2
+
+VERSION = 1
+
+_LENGTH = struct.Struct("<Q")
+_PIECE = 1 << 20
+_COMPRESSION = 1
+"""Most of the arrays is zeros: more effort takes longer, and gains little."""
+
+
+class Mark(NamedTuple):
+    """What two equal checkpoints have in common.
+
+    Attributes
+    ----------
+    size : int
+        Bytes before compression.
+    digest : bytes
+    """
+
+    size: int
+    digest: bytes
+
+
+# Writing.
+
+
+def _plain(root: Column) -> Iterator[bytes | memoryview]:
+    """Give a checkpoint before compression, in pieces of bounded size."""
+    arrays: list[Array] = []
+    message = journal_pb2.JournalCheckpoint(version=VERSION)
+    _write_column(root, message.root, arrays)
+    head = message.SerializeToString(deterministic=True)
+    yield _LENGTH.pack(len(head))
+    yield head
+    for array in arrays:
+        if array.size:
+            little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+            view = little.reshape(-1).data.cast("B")
+            yield from (view[at : at + _PIECE] for at in range(0, len(view), _PIECE))
+
+
+def _write_column(column: Column, message: journal_pb2.JournalColumn, arrays: list[Array]) -> None:
+    message.kind = column.kind
+    message.count = column.count
+    message.texts.extend(column.texts)
+    for array in column.arrays:
+        dtype = array.dtype.newbyteorder("<").str
+        message.arrays.append(journal_pb2.JournalArray(dtype=dtype, shape=array.shape))
+        arrays.append(array)
+    for part in column.parts:
+        _write_column(part, message.parts.add(), arrays)
+
+
+def head(start: journal_pb2.JournalRecord, kept: Detached) -> Iterator[journal_pb2.JournalRecord]:
+    """Make the records that a file begins with, one after the other as they are asked for."""
+    yield start
+    yield from write_checkpoint(shred(kept.value))
+
+
+def mark(root: Column) -> Mark:
+    """Say what every checkpoint of the same state is marked by."""
+    size, digest = 0, hashlib.blake2b(digest_size=16)
+    for piece in _plain(root):
+        size += len(piece)
+        digest.update(piece)
+    return Mark(size, digest.digest())
+
+
+def write_checkpoint(root: Column) -> Iterator[journal_pb2.JournalRecord]:
+    """Write a checkpoint as records, one after the other as they are asked for."""
+    size, digest = 0, hashlib.blake2b(digest_size=16)
+    compressor = zlib.compressobj(_COMPRESSION)
+    waiting = bytearray()
+    for piece in _plain(root):
+        size += len(piece)
+        digest.update(piece)
+        waiting += compressor.compress(piece)
+        if len(waiting) >= _PIECE:
+            yield journal_pb2.JournalRecord(checkpoint_piece=bytes(waiting))
+            waiting.clear()
+    waiting += compressor.flush()
+    yield journal_pb2.JournalRecord(checkpoint_piece=bytes(waiting))
+    end = journal_pb2.JournalCheckpointEnd(bytes=size, digest=digest.digest())
+    yield journal_pb2.JournalRecord(checkpoint_end=end)
+
+
+def read_mark(end: journal_pb2.JournalCheckpointEnd) -> Mark:
+    """Read what a checkpoint is marked by."""
+    return Mark(end.bytes, end.digest)
+
+
+# Reading.
+
+
+class _Plain:
+    """What was compressed, to be taken in any portions."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._chunks = _decompress(pieces)
+        self._chunk = memoryview(b"")
+        self._digest = hashlib.blake2b(digest_size=16)
+        self.size = 0
+
+    def fill(self, into: memoryview) -> None:
+        """Take so many bytes that they fill a place."""
+        at = 0
+        while at < len(into):
+            if not len(self._chunk):
+                self._chunk = memoryview(next(self._chunks, b""))
+                if not len(self._chunk):
+                    raise CheckpointError("the checkpoint ends too early")
+                self._digest.update(self._chunk)
+            count = min(len(into) - at, len(self._chunk))
+            into[at : at + count] = self._chunk[:count]
+            self._chunk = self._chunk[count:]
+            at += count
+        self.size += at
+
+    def mark(self) -> Mark:
+        """Say what the whole is marked by."""
+        if len(self._chunk) or next(self._chunks, b""):
+            raise CheckpointError("the checkpoint goes on where it should end")
+        return Mark(self.size, self._digest.digest())
+
+
+def _decompress(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    decompressor = zlib.decompressobj()
+    for piece in pieces:
+        rest = piece
+        while rest:
+            try:
+                chunk = decompressor.decompress(rest, _PIECE)
+            except zlib.error as error:
+                raise CheckpointError(f"the checkpoint is not compressed: {error}") from None
+            rest = decompressor.unconsumed_tail
+            if chunk:
+                yield chunk
+
+
+def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:
+    """Read a checkpoint.
+
+    Parameters
+    ----------
+    pieces : iterable of bytes
+        What the records hold.
+    end : Mark
+        What the checkpoint must be marked by.
+
+    Raises
+    ------
+    CheckpointError
+        Where it is none, or one of a later version.
+    """
+    plain = _Plain(pieces)
+    length = bytearray(_LENGTH.size)
+    plain.fill(memoryview(length))
+    (size,) = _LENGTH.unpack(length)
+    _check_size(size, end)
+    head = bytearray(size)
+    plain.fill(memoryview(head))
+    try:
+        message = journal_pb2.JournalCheckpoint.FromString(bytes(head))
+    except DecodeError:
+        raise CheckpointError("the checkpoint is none, though it is not compressed") from None
+    if message.version != VERSION:
+        raise CheckpointError(
+            f"the checkpoint has version {message.version}; {VERSION} can be read"
+        )
+    root = _read_column(message.root, plain, end)
+    if plain.mark() != end:
+        raise CheckpointError("the checkpoint is not what was written")
+    return root
+
+
+def _check_size(size: int, end: Mark) -> None:
+    if size > end.size:
+        raise CheckpointError(f"a part of {size} bytes is larger than the whole of {end.size}")
+
+
+def _read_column(message: journal_pb2.JournalColumn, plain: _Plain, end: Mark) -> Column:
+    # Bytes follow in the order in which the columns were written: its own before its parts'.
+    arrays = [_read_array(array, plain, end) for array in message.arrays]
+    return Column(
+        kind=message.kind,
+        count=message.count,
+        texts=list(message.texts),
+        arrays=arrays,
+        parts=[_read_column(part, plain, end) for part in message.parts],
+    )
+
+
+def _read_array(message: journal_pb2.JournalArray, plain: _Plain, end: Mark) -> Array:
+    try:
+        dtype = np.dtype(message.dtype)
+    except TypeError:
+        raise CheckpointError(f"there is no type {message.dtype!r} of arrays") from None
+    if dtype.kind not in "biuf":
+        raise CheckpointError(f"an array of {message.dtype!r} has no place in a checkpoint")
+    _check_size(math.prod(message.shape) * dtype.itemsize, end)
+    array = np.empty(tuple(message.shape), dtype)
+    if array.size:
+        plain.fill(array.reshape(-1).data.cast("B"))
+    return array.astype(dtype.newbyteorder("="), copy=False)

@@ -1,0 +1,181 @@
+"""The vocabulary of our dashboards: panels, rows of them, and a dashboard, all for Prometheus."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from grafana_foundation_sdk.builders import (
+    bargauge,
+    common,
+    dashboard,
+    heatmap,
+    prometheus,
+    stat,
+    table,
+    timeseries,
+)
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import common as common_models
+from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models import prometheus as prometheus_models
+
+SOURCE = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
+WIDTH = 24
+HEIGHT = 8
+
+
+class Query(NamedTuple):
+    """One expression, and what its lines are called.
+
+    Attributes
+    ----------
+    expression : str
+        PromQL; the sidecar is chosen by ``$instance``.
+    legend : str
+        With labels in double braces.
+    """
+
+    expression: str
+    legend: str = ""
+
+
+class Panel(NamedTuple):
+    """What one panel shows.
+
+    Attributes
+    ----------
+    title, description : str
+        The description tells an operator what to make of it.
+    queries : tuple of Query
+    unit : str
+        A unit of Grafana, such as ``s``, ``bytes``, ``percentunit``.
+    shape : str
+        ``lines``, ``stacked``, ``number``, ``bars``, ``table`` or ``heatmap``.
+    width : int
+        Of 24 columns.
+    bad_from : float or None
+        From this value on it is shown in red.
+    most : float or None
+        Upper end of the axis.
+    """
+
+    title: str
+    description: str
+    queries: tuple[Query, ...]
+    unit: str = "short"
+    shape: str = "lines"
+    width: int = 12
+    bad_from: float | None = None
+    most: float | None = None
+
+
+class Page(NamedTuple):
+    """One dashboard."""
+
+    uid: str
+    title: str
+    description: str
+    rows: dict[str, tuple[Panel, ...]]
+    by_role: bool = False
+
+
+def _lines(panel: Panel) -> timeseries.Panel:
+    builder = timeseries.Panel().fill_opacity(8).show_points(common_models.VisibilityMode.NEVER)
+    builder.legend(
+        common.VizLegendOptions()
+        .show_legend(show_legend=True)
+        .display_mode(common_models.LegendDisplayMode.LIST)
+        .placement(common_models.LegendPlacement.BOTTOM)
+    )
+    builder.tooltip(
+        common.VizTooltipOptions()
+        .mode(common_models.TooltipDisplayMode.MULTI)
+        .sort(common_models.SortOrder.DESCENDING)
+    )
+    if panel.shape == "stacked":
+        builder.fill_opacity(40)
+        builder.stacking(common.StackingConfig().mode(common_models.StackingMode.NORMAL))
+    return builder
+
+
+def _builder(panel: Panel):  # noqa: ANN202 - the builders share no type
+    match panel.shape:
+        case "number":
+            return stat.Panel().color_mode(common_models.BigValueColorMode.VALUE)
+        case "bars":
+            return bargauge.Panel().orientation(common_models.VizOrientation.HORIZONTAL)
+        case "table":
+            return table.Panel()
+        case "heatmap":
+            return heatmap.Panel().calculate(calculate=False)
+        case _:
+            return _lines(panel)
+
+
+def _thresholds(bad_from: float | None) -> dashboard.ThresholdsConfig:
+    steps = [models.Threshold(value=None, color="green")]
+    if bad_from is not None:
+        steps.append(models.Threshold(value=bad_from, color="red"))
+    return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps)
+
+
+def _target(panel: Panel, query: Query) -> prometheus.Dataquery:
+    target = prometheus.Dataquery().expr(query.expression).legend_format(query.legend)
+    if panel.shape == "heatmap":
+        target.format(prometheus_models.PromQueryFormat.HEATMAP)
+    if panel.shape in ("table", "bars"):
+        target.instant()
+    if panel.shape == "table":
+        target.format(prometheus_models.PromQueryFormat.TABLE)
+    return target
+
+
+def _build(panel: Panel):  # noqa: ANN202
+    builder = _builder(panel).title(panel.title).description(panel.description)
+    builder.datasource(SOURCE).unit(panel.unit).span(panel.width).height(HEIGHT).min(0)
+    builder.thresholds(_thresholds(panel.bad_from))
+    if panel.most is not None:
+        builder.max(panel.most)
+    for query in panel.queries:
+        builder.with_target(_target(panel, query))
+    return builder
+
+
+def _variables(page: Page) -> Iterable[object]:
+    yield dashboard.DatasourceVariable("datasource").type("prometheus").label("Prometheus")
+    yield (
+        dashboard.QueryVariable("instance")
+        .label("Sidecar")
+        .datasource(SOURCE)
+        .query("label_values(mesos_allocator_build_info, instance)")
+        .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
+    )
+    if page.by_role:
+        yield (
+            dashboard.QueryVariable("role")
+            .label("Role")
+            .datasource(SOURCE)
+            .query('label_values(mesos_allocator_role_held{instance="$instance"}, role)')
+            .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
+        )
+
+
+def render(page: Page) -> str:
+    """Write a dashboard as the JSON that Grafana reads."""
+    board = (
+        dashboard.Dashboard(page.title)
+        .uid(page.uid)
+        .description(page.description)
+        .tags(["mesos", "allocator"])
+        .refresh("15s")
+        .time("now-1h", "now")
+        .timezone("browser")
+        .editable()
+    )
+    for variable in _variables(page):
+        board.with_variable(variable)
+    for title, panels in page.rows.items():
+        assert sum(panel.width for panel in panels) % WIDTH == 0, f"{page.uid}: {title}"
+        board.with_row(dashboard.Row(title))
+        for panel in panels:
+            board.with_panel(_build(panel))
+    return JSONEncoder(sort_keys=True, indent=2).encode(board.build()) + "\n"

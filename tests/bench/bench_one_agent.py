@@ -1,0 +1,110 @@
+"""How long a cycle over one freed agent takes, by how much is held in the cluster.
+
+50,000 agents and 6,000 frameworks; everything is held, and then one agent falls free. The cycle is
+`Allocator.allocate` for that agent: snapshot, policy, verification, booking, decisions. Prints a
+table in Markdown; the smallest and the median of the repetitions, in milliseconds.
+"""
+
+import argparse
+import statistics
+import time
+
+import numpy as np
+
+from allocator.core import Allocator, Hold, Holdings, PolicySpec, Release
+from allocator.core.snapshot import Ints
+from tests.bench.cluster import cluster, settle
+
+PER_AGENT = {20_000: 1, 200_000: 4, 1_000_000: 20}
+"""Holdings in the cluster, and how many of them are on one agent."""
+POLICIES = ["drf", "tsf", "ps-dsf", "rps-dsf", "choosy", "pf", "asset"]
+ROWS = 50_000
+
+
+def hold_everything(allocator: Allocator, holdings: int, agents: int, frameworks: int) -> Ints:
+    """Have so many holdings fill agents up; returns these agents."""
+    state = allocator.state
+    each = PER_AGENT[holdings]
+    role_of = np.zeros(frameworks + 1, np.int64)
+    role_of[state.clients.framework] = state.clients.role
+    filled = 1 + np.arange(min(agents, holdings // each))
+    agent = np.repeat(filled, each)
+    framework = 1 + np.arange(len(agent)) * 7 % frameworks
+    part = state.free[agent] // each
+    part[::each] += state.free[filled] - each * (state.free[filled] // each)
+    kind = np.arange(part.shape[1])
+    for first in range(0, len(agent), ROWS):
+        some = slice(first, first + ROWS)
+        who = framework[some]
+        allocator.step(Hold(Holdings(who, role_of[who], agent[some], kind, part[some])))
+    return filled
+
+
+def release_all(allocator: Allocator, agent: int) -> None:
+    """Have all that runs on an agent end."""
+    state = allocator.state
+    books, rows = state.ledger.books, state.ledger.rows_of_agent(agent)
+    client, held = books.client[rows], books.held[rows]
+    framework, role = state.clients.framework[client], state.clients.role[client]
+    where = np.full(len(rows), agent)
+    back = Holdings(framework, role, where, np.arange(held.shape[1]), held.copy())
+    allocator.step(Release(back, np.full(len(rows), -1), np.ones(len(rows), np.bool_)))
+
+
+def measure(
+    holdings: int, agents: int, frameworks: int, specs: list[PolicySpec], repeats: int
+) -> list[str]:
+    """The rows of the table for one size."""
+    rows = []
+    allocator = cluster(agents, frameworks, specs[0])
+    filled = hold_everything(allocator, holdings, agents, frameworks)
+    now_ms = 1000
+    chance = np.random.default_rng(1)
+    for spec in specs:
+        allocator.settings.policy = spec
+        allocator._policy = allocator._build(spec)  # as an operator would
+        took_ms = []
+        for _ in range(repeats + 1):
+            agent = int(chance.choice(filled))
+            release_all(allocator, agent)
+            now_ms += 10
+            begin = time.perf_counter()
+            made = allocator.allocate(now_ms, agents=np.array([agent]))
+            took_ms.append((time.perf_counter() - begin) * 1000)
+            report = allocator.last_cycle
+            assert not report.policy_error, report.policy_error
+            assert len(made), "nobody was served"
+            settle(allocator, made)
+        held = len(allocator.state.ledger)
+        warm = took_ms[1:]
+        name = f"{spec.name} {spec.selection or 'default'} {spec.mode}"
+        rows.append(
+            f"| {held:,} | {name} | {min(warm):.2f} | {statistics.median(warm):.2f} "
+            f"| {max(warm):.2f} |"
+        )
+    return rows
+
+
+def main() -> None:
+    """Measure every policy at every size."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--policies", nargs="*", default=POLICIES)
+    parser.add_argument("--holdings", type=int, nargs="*", default=list(PER_AGENT))
+    parser.add_argument("--agents", type=int, default=50_000)
+    parser.add_argument("--frameworks", type=int, default=6_000)
+    given = parser.parse_args()
+    specs = [
+        PolicySpec(name, selection="random", mode=mode)
+        for name in given.policies
+        for mode in ("oblivious", "characterised")
+    ]
+    print("| holdings | policy | least ms | median ms | largest ms |")
+    print("|---|---|---|---|---|")
+    for holdings in given.holdings:
+        for row in measure(holdings, given.agents, given.frameworks, specs, given.repeats):
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

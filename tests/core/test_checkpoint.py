@@ -1,0 +1,418 @@
+"""A checkpoint holds all that later decisions depend on, and nothing that is not known to it.
+
+Whatever happened before, an allocator that was restored from a checkpoint goes on as the one that
+it was made of: each step has the same result, each cycle decides the same, and the next checkpoint
+is equal.
+"""
+
+import copy
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from hypothesis.stateful import initialize, invariant, precondition, rule
+
+from allocator.core import (
+    AgentInfo,
+    Allocator,
+    Decisions,
+    EventError,
+    FrameworkInfo,
+    Kind,
+    Options,
+    PolicySpec,
+    SetConstraint,
+    SetDemand,
+    SetQuota,
+    Settings,
+)
+from allocator.core.checkpoint import CheckpointError, Column, Detached, restore, shred
+from allocator.core.checkpoint.classes import never_changes
+from allocator.core.eligibility import AgentTraits, Rule
+from allocator.core.state import State
+from allocator.policies import build
+from tests.core.session import Session
+from tests.core.test_allocator_machine import AllocatorMachine
+
+# Every value that may stand in a state.
+
+numbers = st.integers(-(2**70), 2**70)
+texts = st.text(max_size=5)
+dtypes = st.sampled_from([np.int64, np.int32, np.bool_, np.uint64, np.float64])
+arrays = dtypes.flatmap(
+    lambda dtype: hnp.arrays(
+        dtype, hnp.array_shapes(min_dims=1, max_dims=2, min_side=0, max_side=4)
+    )
+)
+kinds = st.builds(Kind, texts, st.booleans(), st.lists(texts, max_size=3).map(tuple))
+atoms = st.one_of(
+    st.none(), st.booleans(), numbers, st.floats(), texts, kinds, st.frozensets(texts)
+)
+keys = st.one_of(texts, numbers, st.tuples(numbers, numbers), kinds)
+values = st.recursive(
+    st.one_of(atoms, arrays, st.sets(numbers), st.sets(texts)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=5),
+        st.lists(inner, max_size=3).map(tuple),
+        st.dictionaries(keys, inner, max_size=4),
+    ),
+    max_leaves=30,
+)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equality of types, too, and of what is in arrays, whatever number it is."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray):
+        return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
+    if isinstance(one, float):
+        return np.float64(one).tobytes() == np.float64(other).tobytes()
+    if isinstance(one, dict):
+        return same(list(one), list(other)) and same(list(one.values()), list(other.values()))
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+@given(values)
+def test_whatever_is_kept_comes_back(value):
+    assert same(restore(shred([value]), [])[0], value)
+    assert same(Detached(value).value, value)
+
+
+@given(st.lists(values, max_size=4))
+def test_equal_values_have_equal_columns(some):
+    again = copy.deepcopy(some)
+    assert same(columns(shred(again)), columns(shred(some)))
+
+
+def columns(column: Column) -> tuple:
+    """A column as plain values."""
+    parts = [columns(part) for part in column.parts]
+    return column.kind, column.count, list(column.texts), list(column.arrays), parts
+
+
+def kept(allocator: Allocator) -> tuple:
+    return columns(shred(allocator.kept()))
+
+
+def resumed(allocator: Allocator) -> Allocator:
+    """Another allocator that goes on from a checkpoint of this one."""
+    other = Allocator(build, Settings())
+    other.resume(restore(shred(Detached(allocator.kept()).value), other.kept()))
+    return other
+
+
+def refusal(allocator: Allocator, event) -> str:
+    """What an allocator has against an event."""
+    try:
+        allocator.step(event)
+    except EventError as error:
+        return str(error)
+    return ""
+
+
+class Doubled:
+    """An allocator, and one that was restored from it; both are told everything."""
+
+    def __init__(self, allocator: Allocator) -> None:
+        self.first = allocator
+        self.second = resumed(allocator)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.first, name)
+
+    def step(self, event) -> None:
+        said = [refusal(allocator, event) for allocator in (self.first, self.second)]
+        assert said[0] == said[1]
+
+    def allocate(self, now_ms: int) -> Decisions:
+        made, again = self.first.allocate(now_ms), self.second.allocate(now_ms)
+        assert (made.cycle, made.first_decision) == (again.cycle, again.first_decision)
+        for name in ("framework", "role", "agent", "kind", "amount"):
+            assert (getattr(made, name) == getattr(again, name)).all()
+        return made
+
+
+class CheckpointMachine(AllocatorMachine):
+    """The machine of the books, with a second allocator that is restored now and then."""
+
+    allocator: Any
+
+    @initialize(
+        name=st.sampled_from(["drf", "rps-dsf", "tsf"]),
+        selection=st.sampled_from(["random", "joint"]),
+        flat=st.booleans(),
+    )
+    def begin(self, name: str, selection: str, flat: bool) -> None:
+        super().begin(name, selection, flat)
+        self.allocator.settings.learn_demand = True
+        self.allocator = Doubled(self.allocator)
+
+    @rule()
+    def restore_it(self) -> None:
+        self.allocator.second = resumed(self.allocator.first)
+
+    @rule(role=st.sampled_from(["a", "b"]), limit=st.integers(0, 5))
+    def set_quota(self, role: str, limit: int) -> None:
+        """Of a resource that nothing here has: it gets a column, and binds nobody."""
+        self.allocator.step(SetQuota(role, {}, {f"gpus{limit}": limit * 1000}))
+
+    @rule(demand=st.sampled_from([{}, None, {"disk": 1000}]))
+    @precondition(lambda self: self.allocator.settings.demands)
+    def set_demand(self, demand) -> None:
+        self.allocator.step(SetDemand("nobody", "", demand))
+
+    def the_bits_of_filters_are_right(self) -> None:
+        """Looking would change one of the two."""
+
+    @invariant()
+    def the_next_checkpoint_is_equal(self) -> None:
+        if isinstance(getattr(self, "allocator", None), Doubled):
+            assert same(kept(self.allocator.first), kept(self.allocator.second))
+
+
+TestCheckpointMachine = CheckpointMachine.TestCase
+TestCheckpointMachine.settings = settings(stateful_step_count=20, max_examples=20)
+
+
+# The copy.
+
+
+def busy() -> Session:
+    """A session with a little of everything."""
+    session = Session(
+        PolicySpec("drf", mode="characterised"), {1: "a", 2: "b"}, Options(region="here")
+    )
+    for agent in range(1, 9):
+        session.agent(agent, 4, 8, attributes={"zone": f"z{agent % 2}"})
+    for framework in range(1, 5):
+        session.framework(framework, 1 + framework % 2, minimum={1: ({"cpus": 100},)})
+    session.allocator.step(SetConstraint("a", "", "zone=z0"))
+    session.allocator.step(SetDemand("", "", {"cpus": 1000}))
+    session.allocator.step(SetQuota("a", {"cpus": 1000}, {"cpus": 9000}))
+    go_on(session, 1000)
+    return session
+
+
+def go_on(session: Session, now_ms: int) -> list:
+    made = session.cycle(now_ms)
+    for offer in made[::2]:
+        session.give_back(offer, 5000)
+    for offer in made[1::2]:
+        session.use(offer)
+    return made
+
+
+def test_a_copy_stays_as_it_is_while_the_core_goes_on():
+    """As a copy of everything would: the slow way to make one."""
+    session = busy()
+    slow = copy.deepcopy(session.allocator.kept())
+    detached = Detached(session.allocator.kept())
+    before = columns(shred(detached.value))
+    assert same(before, columns(shred(slow)))
+    session.agent(20, 4, 8)
+    session.framework(9, 1)
+    session.allocator.step(SetConstraint("a", "", None))
+    assert go_on(session, 9000)
+    assert same(columns(shred(detached.value)), before)
+    assert not same(columns(shred(session.allocator.kept())), before)
+    total = sum(array.nbytes for array in arrays_in(detached.value))
+    assert 0 < detached.nbytes == total
+
+
+def arrays_in(value: Any) -> list[np.ndarray]:
+    """All arrays that an object holds, found by looking at everything."""
+    if isinstance(value, np.ndarray):
+        return [value]
+    if isinstance(value, dict):
+        return [array for pair in value.items() for each in pair for array in arrays_in(each)]
+    if isinstance(value, list | tuple | set | frozenset):
+        return [array for each in value for array in arrays_in(each)]
+    names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
+    return [array for name in names for array in arrays_in(getattr(value, name))]
+
+
+def test_a_copy_shares_no_array_and_no_two_places_share_one():
+    """Else what changes in both would change in one only, once it was restored."""
+    state = busy().allocator.kept()
+    own = [array for array in arrays_in(state) if array.size and array.flags.writeable]
+    copies = [array for array in arrays_in(Detached(state).value) if array.size]
+    assert len(own) > 50
+    for index, array in enumerate(own):
+        assert not any(np.shares_memory(array, other) for other in own[:index])
+        assert not any(np.may_share_memory(array, other) for other in copies)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**18 + 99), st.sampled_from([1.0, -0.0])), max_size=3),
+    st.integers(0, 2**18 + 99),
+)
+def test_a_copy_of_a_large_array_is_a_copy(written, more):
+    """Stretches of zeros are left out of it; that of a minus and a zero is none."""
+    array = np.zeros(2**18 + more)
+    for place, value in written:
+        array[place % len(array)] = value
+    assert same(Detached(array).value, array)
+    assert same(Detached(array.reshape(1, -1)[:, ::2]).value, array.reshape(1, -1)[:, ::2])
+
+
+@pytest.mark.parametrize("kind", [Kind, AgentInfo, FrameworkInfo, AgentTraits, Rule])
+def test_what_there_is_most_of_is_not_copied(kind):
+    assert never_changes(kind)
+
+
+@pytest.mark.parametrize("kind", [list, dict, set, np.ndarray, Settings, PolicySpec, State, Any])
+def test_what_may_change_is_copied(kind):
+    assert not never_changes(kind)
+
+
+def test_all_of_an_allocator_is_kept_or_made_anew():
+    """Whoever gives it something else has to say which; later decisions may depend on it."""
+    session = busy()
+    kept_here = {"cycle", "last_cycle", "state"}
+    of_the_settings = {"_build", "_policy", "_fallback"}
+    made_of_the_state = {"_snapshots"}
+    assert set(vars(session.allocator)) == kept_here | of_the_settings | made_of_the_state
+
+
+def test_what_is_derived_is_not_kept_and_comes_back_by_itself():
+    session = busy()
+    before = kept(session.allocator)
+    session.state.agents.version += 1
+    changed_once = kept(session.allocator)
+    assert session.state.total_by_kind()[0] == 32_000
+    assert same(kept(session.allocator), changed_once), "whoever asks changes nothing"
+    assert not same(before, changed_once)
+    other = resumed(session.allocator)
+    assert other.state.total_by_kind()[0] == 32_000
+
+
+# What cannot be kept, or restored.
+
+
+@dataclass
+class Foreign:
+    """A class of somebody else."""
+
+    value: int = 0
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        Foreign(),
+        threading.Lock(),
+        lambda: 0,
+        object,
+        b"bytes",
+        OrderedDict(),
+        1j,
+        np.array(["text"]),
+        np.array([object()]),
+        {frozenset({1}), frozenset({2})} | {("a", 1), (1, "a")},
+        Options,
+        Allocator(build, Settings()),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_what_is_not_known_is_refused(unknown):
+    allocator = busy().allocator
+    allocator.state.new_thing = unknown  # type: ignore[attr-defined]
+    with pytest.raises(CheckpointError):
+        shred(allocator.kept())
+
+
+def test_a_table_may_get_a_new_array():
+    allocator = busy().allocator
+    allocator.state.clients.colour = np.arange(7)  # type: ignore[attr-defined]
+    other = Allocator(build, Settings())
+    with pytest.raises(CheckpointError, match=r"ClientTable' differs in colour"):
+        other.resume(restore(shred(allocator.kept()), other.kept()))
+    other.state.clients.colour = np.arange(0)  # type: ignore[attr-defined]
+    other.resume(restore(shred(allocator.kept()), other.kept()))
+    assert (other.state.clients.colour == np.arange(7)).all()  # type: ignore[attr-defined]
+
+
+def changed(column: Column, title: str, **change: Any) -> Column:
+    """A checkpoint in which the columns of one class are different."""
+    if column.kind == "object" and column.texts[0].endswith(title):
+        return replace(column, **change)
+    return replace(column, parts=[changed(part, title, **change) for part in column.parts])
+
+
+def wrong_type(column: Column, name: str, array: np.ndarray) -> Column:
+    """A checkpoint in which an attribute is another array."""
+    if column.kind == "object" and name in column.texts[1:]:
+        parts = list(column.parts)
+        parts[list(column.texts).index(name) - 1] = Column("array", column.count, arrays=[array])
+        return replace(column, parts=parts)
+    return replace(column, parts=[wrong_type(part, name, array) for part in column.parts])
+
+
+NONE = Column("none", 1)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda root: changed(root, ":State", texts=["builtins:eval"]), "no class 'builtins:eval'"),
+        (lambda root: changed(root, ":State", texts=["os:system"]), "no class 'os:system'"),
+        (
+            lambda root: changed(root, ":State", texts=["allocator.core.state:np"]),
+            "there is no class",
+        ),
+        (
+            lambda root: changed(root, ":State", texts=["allocator.core.allocator:Allocator"]),
+            "has no place in a checkpoint",
+        ),
+        (
+            lambda root: changed(root, ":Ledger", kind="pickle"),
+            "there is no kind 'pickle'; it is of another version",
+        ),
+        (
+            lambda root: changed(root, ":Ledger", parts=[NONE]),
+            "Ledger._rows is a NoneType, it must be a KeyMap",
+        ),
+        (lambda root: changed(root, ":Tentative", parts=[]), "does not fit together: "),
+        (lambda root: changed(root, ":Books", count=2), "1 values stand where 2 should"),
+        (lambda root: changed(root, ":State", kind="none"), "a NoneType stands where State should"),
+        (
+            lambda root: wrong_type(root, "capacity", np.zeros((1, 1), np.int32)),
+            "AgentTable.capacity is an array of .*int32",
+        ),
+        (
+            lambda root: wrong_type(root, "held", np.zeros(3, np.int64)),
+            "Books.held is an array of ",
+        ),
+        (
+            lambda root: wrong_type(root, "_spare", np.zeros(3, np.int64)),
+            "_spare is a ndarray, it must be a ",
+        ),
+        (lambda _root: Column("none", 2**64 - 1), "does not fit together: "),
+        (lambda _root: shred("text"), "a str stands where tuple should"),
+        (
+            lambda _root: Column("text", 1, ["x"], [np.array([5])]),
+            "names what it does not hold",
+        ),
+        (
+            lambda _root: Column("list", 1, arrays=[np.array([-1])], parts=[NONE]),
+            "1 items stand where -1 should",
+        ),
+        (lambda _root: Column("int", 1, arrays=[np.array([0.5])]), "a column of int holds float64"),
+    ],
+)
+def test_a_wrong_checkpoint_is_told_and_nothing_is_changed(damage, said):
+    root = shred(busy().allocator.kept())
+    other = Allocator(build, Settings())
+    before = kept(other)
+    with pytest.raises(CheckpointError, match=said):
+        other.resume(restore(damage(root), other.kept()))
+    assert same(kept(other), before)

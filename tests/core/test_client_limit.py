@@ -1,0 +1,67 @@
+"""`limits.clients` counts clients, a framework in a role each; never the rows of a message."""
+
+import numpy as np
+import pytest
+
+from allocator.core import EventError, FrameworkInfo, Hold, Holdings, Limits, UpdateFramework
+from tests.core.session import CPUS, Session
+
+ROLES = {role: f"role-{role}" for role in range(1, 9)}
+
+
+def held(*rows: tuple[int, int, int]) -> Hold:
+    """One CPU for each (framework, role, agent)."""
+    framework, role, agent = np.array(rows).T
+    return Hold(Holdings(framework, role, agent, np.array([CPUS]), np.full((len(rows), 1), 1000)))
+
+
+def session(clients: int, agents: int = 10) -> Session:
+    made = Session(roles=ROLES, limits=Limits(clients=clients))
+    for agent in range(1, agents + 1):
+        made.agent(agent, 4, 8)
+    return made
+
+
+def test_many_rows_of_one_client_need_one_place():
+    made = session(clients=1)
+    made.allocator.step(held(*[(1, 1, agent) for agent in range(1, 11)]))
+    made.allocator.step(held(*[(1, 1, agent) for agent in range(1, 11)]))
+    assert len(made.state.clients) == 1
+    assert made.state.ledger.books.client_held.sum() == 20_000
+    made.allocator.check()
+
+
+def test_one_client_too_many_is_named_and_nothing_is_booked():
+    made = session(clients=2)
+    made.allocator.step(held((1, 1, 1)))
+    with pytest.raises(EventError, match=r"would be 3 clients; at most 2 .* raise limits\.clients"):
+        made.allocator.step(held((1, 1, 2), (2, 1, 1), (3, 1, 1)))
+    assert len(made.state.clients) == 1
+    assert made.state.ledger.books.client_held.sum() == 1000
+    made.allocator.check()
+
+
+def test_roles_that_a_framework_has_already_need_no_place():
+    made = session(clients=3)
+    made.framework(1, 1, 2, 3)
+    made.allocator.step(UpdateFramework(1, FrameworkInfo("x"), (1, 2, 3)))
+    with pytest.raises(EventError, match="would be 4 clients"):
+        made.allocator.step(UpdateFramework(1, FrameworkInfo("x"), (1, 2, 3, 4)))
+    assert len(made.state.clients) == 3
+
+
+def test_a_role_that_is_left_makes_place_for_another():
+    made = session(clients=3)
+    made.framework(1, 1, 2, 3)
+    made.allocator.step(UpdateFramework(1, FrameworkInfo("x"), (1, 2, 4)))
+    assert len(made.state.clients) == 3
+    made.allocator.check()
+
+
+def test_but_not_while_something_is_held_in_it():
+    made = session(clients=3)
+    made.framework(1, 1, 2, 3)
+    made.allocator.step(held((1, 3, 1)))
+    with pytest.raises(EventError, match="would be 4 clients"):
+        made.allocator.step(UpdateFramework(1, FrameworkInfo("x"), (1, 2, 4)))
+    assert len(made.state.clients) == 3

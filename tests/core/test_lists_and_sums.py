@@ -1,0 +1,94 @@
+"""The ledger's lists by agent, and sums over the tree, against slow twins."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core.array_structures import pair
+from allocator.core.ledger import Ledger
+from allocator.core.tree_sums import sum_upwards
+
+AGENTS, CLIENTS, KINDS = 4, 6, 2
+ROLE_OF_CLIENT = np.array([0, 1, 1, 2, 2, 3])
+
+
+@st.composite
+def ledgers(draw) -> Ledger:
+    """Holdings that came and went, so that lists and rows are in no order."""
+    ledger = Ledger()
+    ledger.reserve(agents=AGENTS, clients=CLIENTS, kinds=KINDS)
+    kind, none = np.arange(KINDS), np.zeros(1, np.bool_)
+    for _ in range(draw(st.integers(0, 20))):
+        client = np.array([draw(st.integers(1, CLIENTS - 1))])
+        agent = np.array([draw(st.integers(1, AGENTS - 1))])
+        row = ledger.find(client, agent)
+        if row[0] >= 0 and draw(st.booleans()):
+            assert ledger.release(client, agent, kind, ledger.books.held[row], none) < 0
+        else:
+            amount = np.array([[draw(st.integers(0, 3)) for _ in range(KINDS)]])
+            as_offer = draw(st.booleans())
+            ledger.charge(client, agent, kind, amount, as_offer=as_offer, now_ms=1)
+    return ledger
+
+
+@given(ledger=ledgers(), agents=st.lists(st.integers(0, AGENTS - 1), unique=True))
+def test_who_holds_something_on_some_agents(ledger: Ledger, agents: list[int]) -> None:
+    books, rows = ledger.books, ledger.rows()
+    expected = [
+        pair(place, int(books.client[row]))
+        for place, agent in enumerate(agents)
+        for row in rows
+        if books.agent[row] == agent
+    ]
+    assert ledger.holders(np.array(agents, np.int64)).tolist() == sorted(expected)
+    for agent in agents:
+        assert ledger.rows_of_agent(agent).tolist() == [
+            row for row in rows.tolist() if books.agent[row] == agent
+        ]
+
+
+@given(
+    ledger=ledgers(),
+    wanted=st.lists(
+        st.tuples(
+            st.integers(1, 4), st.integers(1, AGENTS - 1), st.integers(0, 3), st.integers(0, 3)
+        )
+    ),
+)
+def test_whom_amounts_were_offered_to(
+    ledger: Ledger, wanted: list[tuple[int, int, int, int]]
+) -> None:
+    columns = np.array(wanted, np.int64).reshape(-1, 4)
+    role, agent, amount = columns[:, 0], columns[:, 1], columns[:, 2:]
+    books = ledger.books
+    expected = []
+    for one, where, much in zip(role, agent, amount, strict=True):
+        first = (
+            int(books.client[row])
+            for row in ledger.rows()
+            if books.agent[row] == where
+            and ROLE_OF_CLIENT[books.client[row]] == one
+            and (books.offered[row, :KINDS] >= much).all()
+        )
+        expected.append(next(first, 0))
+    found = ledger.find_offers(ROLE_OF_CLIENT, role, agent, np.arange(KINDS), amount)
+    assert found.tolist() == expected
+
+
+@given(st.data())
+def test_sums_over_a_tree(data: st.DataObject) -> None:
+    leaves, inner = data.draw(st.integers(0, 3)), data.draw(st.integers(1, 5))
+    count = leaves + inner
+    parent = [data.draw(st.integers(max(node + 1, leaves), count - 1)) for node in range(count - 1)]
+    parent.append(-1)
+    at = data.draw(st.lists(st.integers(leaves, count - 1), max_size=8))
+    values = [[data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9))] for _ in at]
+    expected = np.zeros((count, 2))
+    for place, row in zip(at, values, strict=True):
+        node = place
+        while node >= 0:
+            expected[node] += row
+            node = parent[node]
+    table = np.array(values, np.float64).reshape(-1, 2)
+    found = sum_upwards(np.array(parent), leaves, np.array(at, np.int64), table)
+    assert (found == expected).all()

@@ -1,0 +1,209 @@
+"""The rest: what is too much to be kept apart is offered whole, to one after another."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core import (
+    ActivateFramework,
+    AddAgent,
+    AgentInfo,
+    Define,
+    Kind,
+    PolicySpec,
+    RemoveAgent,
+    Revive,
+    SetQuota,
+    Settle,
+    UpdateAgent,
+)
+from allocator.core.apply.rest import REST_REFUSED_MS
+from allocator.core.filters import rest
+from allocator.core.filters.rest import RestRefusals
+from tests.core.session import Session
+
+DISK, GPUS = 2, 3
+RESTS = {DISK: Kind("disk", rest=True), GPUS: Kind("gpus", rest=True)}
+
+
+def session_with(*agents, frameworks=2, **settings) -> Session:
+    """Agents with these amounts of CPUs and of the rest of disk; frameworks in role a."""
+    session = Session(patience_cycles=0, **settings)
+    session.allocator.step(Define(kinds=RESTS))
+    for handle, (cpus, disk) in enumerate(agents, 1):
+        capacity = {0: cpus * 1000, 1: cpus * 1_000_000, DISK: disk * 1000}
+        session.allocator.step(AddAgent(handle, AgentInfo(f"agent-{handle}"), capacity))
+    for framework in range(1, frameworks + 1):
+        session.framework(framework)
+    return session
+
+
+def settle(session, made, given):
+    """Report that only `given` units of disk were offered of each decision, and no CPUs."""
+    count = len(made)
+    offered = np.full(count, given > 0)
+    amount = np.full((count if given else 0, 1), given * 1000, np.int64)
+    kind = np.array([DISK])
+    session.allocator.step(Settle(made.first_decision, offered, offered, kind, amount))
+    session.allocator.check()
+
+
+def asked(session, now_ms, given=0):
+    """Who is asked for the rest of agent 1, in one cycle; all that is not given comes back."""
+    made = session.allocator.allocate(now_ms)
+    assert session.allocator.last_cycle.policy_error == ""
+    columns = made.kind.tolist()
+    disk = made.amount[:, columns.index(DISK)] if DISK in columns else np.zeros(len(made), int)
+    rows = np.flatnonzero((disk > 0) & (made.agent == 1))
+    settle(session, made, given)
+    return [(int(made.framework[row]), int(disk[row]) // 1000) for row in rows]
+
+
+def test_it_is_offered_whole_to_one_after_another_and_then_to_nobody():
+    session = session_with((4, 9), frameworks=3)
+    found = [asked(session, 1000 * cycle) for cycle in range(1, 7)]
+    assert sorted(each for one in found for each in one) == [(1, 9), (2, 9), (3, 9)]
+    assert found[3:] == [[], [], []]
+
+
+def test_after_a_while_all_are_asked_again():
+    session = session_with((4, 9), frameworks=1)
+    assert asked(session, 1000) == [(1, 9)]
+    assert asked(session, 1000 + REST_REFUSED_MS) == []
+    assert asked(session, 1001 + REST_REFUSED_MS) == [(1, 9)]
+
+
+def test_who_was_given_some_of_it_is_asked_for_what_is_left():
+    session = session_with((4, 9), frameworks=1)
+    assert asked(session, 1000, given=4) == [(1, 9)]
+    assert asked(session, 2000) == [(1, 5)]
+    assert asked(session, 3000) == []
+
+
+@pytest.mark.parametrize("mode", ["oblivious", "characterised"])
+def test_everything_else_of_the_agent_is_offered_on(mode):
+    """Who is kept from the rest is not kept from the agent."""
+    session = session_with((4, 9), frameworks=1, policy=PolicySpec("drf", mode=mode))
+    assert asked(session, 1000) == [(1, 9)]
+    made = session.allocator.allocate(2000)
+    assert made.kind.tolist() == [0, 1]
+    assert made.amount.tolist() == [[4000, 4_000_000]]
+
+
+def test_it_does_not_count_against_limits():
+    """What it is made of the module knows, which bounds it."""
+    session = session_with((4, 9), frameworks=1)
+    session.allocator.step(SetQuota("a", {}, {"disk": 1000}))
+    assert asked(session, 1000) == [(1, 9)]
+
+
+def again(session):
+    """Give the agent the same capacity once more, with other attributes."""
+    session.allocator.step(UpdateAgent(1, attributes={"rack": "other"}))
+
+
+def replace_agent(session):
+    session.allocator.step(RemoveAgent(1))
+    session.allocator.step(AddAgent(1, AgentInfo("new"), {0: 4000, DISK: 9000}))
+
+
+LIFTED = {
+    "the framework revives": lambda session: session.allocator.step(Revive(1)),
+    "the framework drops out": lambda session: (
+        session.allocator.step(ActivateFramework(1, active=False)),
+        session.allocator.step(ActivateFramework(1, active=True)),
+    ),
+    "the agent is another one": again,
+    "the agent is replaced": replace_agent,
+    "there is more of it": lambda session: session.allocator.step(
+        UpdateAgent(1, capacity={0: 4000, 1: 4_000_000, DISK: 10_000})
+    ),
+}
+
+
+@pytest.mark.parametrize("lift", LIFTED)
+def test_what_lifts_refusals_lifts_these(lift):
+    session = session_with((4, 9), (4, 9), frameworks=1)
+    assert [len(asked(session, now_ms)) for now_ms in (1000, 2000)] == [1, 0]
+    LIFTED[lift](session)
+    assert len(asked(session, 3000)) == 1
+    assert asked(session, 4000) == []
+
+
+def test_one_agent_s_refusal_is_not_another_s():
+    session = session_with((4, 9), (4, 9), frameworks=1)
+    assert asked(session, 1000) == [(1, 9)]
+    session.allocator.step(AddAgent(3, AgentInfo("late"), {0: 4000, DISK: 9000}))
+    made = session.allocator.allocate(2000)
+    disk = made.amount[:, made.kind.tolist().index(DISK)]
+    assert made.agent[disk > 0].tolist() == [3]
+
+
+def test_two_plain_kinds_of_a_name_are_both_offered():
+    """Ranges on one agent and sets on another: the module tells two kinds, which look alike."""
+    session = Session()
+    session.allocator.step(Define(kinds={2: Kind("p", scalar=False), 3: Kind("p", scalar=False)}))
+    for agent in (1, 2):
+        capacity = {0: 4000, 1: 4_000_000, 1 + agent: 5000}
+        session.allocator.step(AddAgent(agent, AgentInfo(f"agent-{agent}"), capacity))
+    session.framework(1)
+    made = session.allocator.allocate(1000)
+    assert session.allocator.last_cycle.policy_error == ""
+    assert made.kind.tolist() == [0, 1, 2, 3]
+    assert made.amount[:, 2:].sum(axis=1).tolist() == [5000, 5000]
+
+
+actions = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("add"),
+            st.integers(1, 3),
+            st.integers(1, 3),
+            st.integers(0, 1),
+            st.integers(1, 5),
+            st.integers(0, 30),
+        ),
+        st.tuples(st.just("expire"), st.integers(0, 30)),
+        st.tuples(st.just("drop_agent"), st.integers(1, 3)),
+        st.tuples(st.just("drop_client"), st.integers(1, 3)),
+    ),
+    max_size=30,
+)
+
+
+@given(actions)
+def test_refusals_beside_a_plain_dictionary(script):
+    refusals, twin = RestRefusals(), {}
+    for name, *arguments in script:
+        getattr(refusals, name)(*arguments)
+        match name, arguments:
+            case "add", (client, agent, kind, amount, expires_ms):
+                twin[agent, client, kind] = amount, expires_ms
+            case "expire", (now_ms,):
+                twin = {key: row for key, row in twin.items() if row[1] >= now_ms}
+            case "drop_agent", (agent,):
+                twin = {key: row for key, row in twin.items() if key[0] != agent}
+            case "drop_client", (client,):
+                twin = {key: row for key, row in twin.items() if key[1] != client}
+        assert len(refusals) == len(twin)
+        assert set(refusals) == {agent for agent, _, _ in twin}
+        for agent, kind, free in ((a, k, f) for a in (1, 2, 3) for k in (0, 1) for f in (1, 3, 6)):
+            expected = {
+                c
+                for (a, c, k), (amount, _) in twin.items()
+                if (a, k) == (agent, kind) and free <= amount
+            }
+            assert set(refusals.clients(agent, kind, free)) == expected
+
+
+def test_refusals_have_a_bound(monkeypatch):
+    """Who is not remembered is asked again."""
+    monkeypatch.setattr(rest, "REFUSALS_MAX", 2)
+    refusals = RestRefusals()
+    for client in range(1, 5):
+        refusals.add(client, 1, 0, 5, 100)
+    assert len(refusals) == 2
+    refusals.drop_client(1)
+    refusals.add(9, 1, 0, 5, 100)
+    assert sorted(refusals.clients(1, 0, 5)) == [2, 9]

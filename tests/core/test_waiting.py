@@ -1,0 +1,132 @@
+"""Who waits: a client that an agent could have served, and that was offered nothing.
+
+One that no agent suits does not wait: its count stands still, and it never comes first.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+
+from allocator.core import DEMAND_LABEL, Hold, PolicySpec, SetConstraint, SetQuota, Suppress
+from allocator.core.servable import servable
+from allocator.core.snapshot import Bounds, Snapshot
+from allocator.core.snapshot_builder import SnapshotBuilder
+from allocator.policies.filling.cycle_stages import USUAL
+from tests.core.session import Session
+from tests.oracle_offers import Supply
+from tests.strategies import snapshots
+
+
+def bit(words: np.ndarray, agent: int, client: int) -> bool:
+    return bool(int(words[agent, client // 64]) >> client % 64 & 1)
+
+
+def is_servable(snapshot: Snapshot, client: int) -> bool:
+    """The slow twin: agent by agent, whether there is an offer that nothing bars, quotas aside."""
+    free = Bounds.none(len(snapshot.demand), len(snapshot.total))
+    supply = Supply(replace(snapshot, bounds=free))
+    demand = snapshot.demand[client].tolist() if snapshot.characterised[client] else None
+    return any(
+        not bit(snapshot.excluded, agent, client)
+        and not bit(snapshot.filters.covered, agent, client)
+        and supply.offer(client, agent, demand, USUAL) is not None
+        for agent in snapshot.agents.tolist()
+    )
+
+
+@given(snapshots())
+def test_it_is_what_its_slow_twin_says(snapshot):
+    clients = snapshot.tree.client
+    found = servable(snapshot, clients).tolist()
+    assert found == [is_servable(snapshot, client) for client in clients.tolist()]
+
+
+def waited(session: Session, framework: int, role: int = 1) -> int:
+    return int(session.state.clients.waited[session.state.clients.row(framework, role)])
+
+
+def cycles(session: Session, count: int, first_ms: int = 1000) -> None:
+    """Run cycles; whoever is offered something declines it."""
+    for number in range(count):
+        for offer in session.cycle(first_ms + 1000 * number):
+            session.give_back(offer)
+
+
+def overdue(session: Session) -> np.ndarray:
+    return SnapshotBuilder().build(session.state, None).overdue
+
+
+def test_a_client_that_no_agent_suits_does_not_wait():
+    session = Session(PolicySpec("drf", "listed"), patience_cycles=3)
+    session.agent(1, 4, 8, attributes={"zone": "a"})
+    session.framework(1)
+    session.framework(2, name="nowhere")
+    session.allocator.step(SetConstraint("", "nowhere", "zone=nowhere"))
+    cycles(session, 5)
+    assert (waited(session, 1), waited(session, 2)) == (0, 0)
+    assert not overdue(session).any()
+
+
+def test_nor_one_whose_task_is_larger_than_every_agent():
+    session = Session(PolicySpec("drf", "listed", "characterised"), patience_cycles=3)
+    session.agent(1, 4, 8)
+    session.framework(1, labels={DEMAND_LABEL: "cpus:1;mem:2"})
+    session.framework(2, labels={DEMAND_LABEL: "cpus:5;mem:2"})
+    cycles(session, 5)
+    assert (waited(session, 1), waited(session, 2)) == (0, 0)
+
+
+def test_nor_one_that_refused_all_that_there_is():
+    session = Session(PolicySpec("drf", "listed"), patience_cycles=3)
+    session.agent(1, 4, 8)
+    session.framework(1)
+    (offer,) = session.cycle(1000)
+    session.give_back(offer, refuse_ms=1_000_000)
+    cycles(session, 5, first_ms=2000)
+    assert waited(session, 1) == 0
+    session.agent(2, 4, 8)
+    session.framework(2)
+    session.allocator.step(Suppress(1))
+    cycles(session, 1, first_ms=10_000)
+    assert waited(session, 1) == 0
+
+
+def test_one_that_others_are_preferred_to_waits():
+    session = Session(PolicySpec("drf", "listed"), patience_cycles=0)
+    session.agent(1, 4, 8)
+    session.agent(2, 4, 8)
+    session.framework(1)
+    session.allocator.step(Hold(session.holdings(1, 1, 2, 4, 8)))
+    session.framework(2)
+    cycles(session, 5)
+    assert (waited(session, 1), waited(session, 2)) == (5, 0)
+
+
+def test_one_that_a_limit_keeps_back_waits():
+    session = Session(PolicySpec("drf", "listed"), patience_cycles=0)
+    session.agent(1, 4, 8)
+    session.framework(1)
+    session.allocator.step(SetQuota("a", {}, {"cpus": 0, "mem": 0}))
+    cycles(session, 5)
+    assert waited(session, 1) == 5
+
+
+def test_who_waited_and_can_be_served_no_more_does_not_come_first():
+    """It keeps its place: as soon as an agent suits it again, it is served before the others."""
+    session = Session(PolicySpec("drf", "listed"), patience_cycles=3)
+    session.agent(1, 4, 8, attributes={"zone": "a"})
+    session.agent(2, 4, 8)
+    session.framework(1, name="picky")
+    session.allocator.step(Hold(session.holdings(1, 1, 2, 4, 8)))
+    session.framework(2)
+    cycles(session, 3)
+    client = session.state.clients.row(1, 1)
+    assert waited(session, 1) == 3
+    assert overdue(session)[client]
+    session.allocator.step(SetConstraint("", "picky", "zone=nowhere"))
+    assert not overdue(session)[client]
+    cycles(session, 2, first_ms=10_000)
+    assert waited(session, 1) == 3
+    session.allocator.step(SetConstraint("", "picky", None))
+    assert [offer[0] for offer in session.cycle(20_000)] == [1]

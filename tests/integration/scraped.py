@@ -1,0 +1,71 @@
+"""A real sidecar in session that is scraped, and a real Prometheus that scrapes it."""
+
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocator.core import (
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Define,
+    FrameworkInfo,
+    Kind,
+    SetWeights,
+)
+from tests.server.process import GrpcModule, SidecarProcess
+from tests.server.scraping import Samples, samples
+
+DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
+FRAMEWORKS_MAX = 3
+
+CLUSTER = (
+    Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "ops"}),
+    SetWeights({"eng": 2.0}),
+    *(AddFramework(n, FrameworkInfo(f"id-{n}", name=f"app {n}"), (1 + n % 2,)) for n in (1, 2)),
+    *(AddAgent(n, AgentInfo(f"agent-{n}"), {0: 4000, 1: 8_192_000}) for n in (1, 2)),
+)
+
+
+class Scraped:
+    """A sidecar in session that is scraped."""
+
+    def __init__(self, process: SidecarProcess) -> None:
+        self.process = process
+        self.channel = process.channel()
+        self.module = GrpcModule(self.channel).begin(CLUSTER)
+
+    def text(self, page: str = "metrics") -> str:
+        with urllib.request.urlopen(f"http://{self.process.http}/{page}", timeout=30) as answer:
+            return answer.read().decode()
+
+    def samples(self) -> Samples:
+        return samples(self.text())
+
+    def offer(self, reason: int):
+        """Run a cycle, and say what became of its decisions."""
+        decisions = self.module.batch(cycle=True)
+        none = np.empty(0, np.int64)
+        reasons = np.full(len(decisions), reason)
+        outcome = self.module.client.outcomes(reasons, none, np.empty((0, 0), np.int64))
+        self.module.batch(outcome)
+        return decisions
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[SidecarProcess]:
+    with SidecarProcess(f"metrics.frameworks_max={FRAMEWORKS_MAX}") as running:
+        yield running
+
+
+@pytest.fixture
+def sidecar(process) -> Iterator[Scraped]:
+    running = Scraped(process)
+    running.module.batch()
+    yield running
+    running.module.leave()
+    list(running.module.heard())
+    running.channel.close()

@@ -1,0 +1,75 @@
+"""The Grafana dashboards: generated, complete, and every panel asks for what exists."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocator.core import AddFramework, FrameworkInfo, Release, SetQuota
+from allocator.v1 import session_pb2
+from tests.integration.scraped import DEPLOY
+from tests.integration.test_metrics import rows_of
+from tests.server.scraping import samples
+
+GRAFANA = DEPLOY.parent / "grafana"
+BOARDS = sorted((GRAFANA / "dashboards").glob("*.json"))
+
+
+def panels(board: Path) -> Iterator[dict]:
+    """List the panels of a dashboard, rows left out."""
+    for panel in json.loads(board.read_text())["panels"]:
+        if panel["type"] != "row":
+            yield panel
+
+
+def expressions(board: Path) -> list[str]:
+    return [target["expr"] for panel in panels(board) for target in panel["targets"]]
+
+
+def test_they_are_what_the_generator_writes(tmp_path):
+    command = [sys.executable, str(GRAFANA / "generate.py"), str(tmp_path)]
+    subprocess.run(command, check=True, timeout=60)
+    written = {file.name: file.read_text() for file in tmp_path.iterdir()}
+    assert written == {board.name: board.read_text() for board in BOARDS}
+    assert len(written) >= 5
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.stem)
+def test_a_panel_says_what_to_make_of_it(board):
+    titles = [panel["title"] for panel in panels(board)]
+    assert len(titles) == len(set(titles))
+    assert all(len(panel["description"]) > 20 for panel in panels(board))
+
+
+def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):
+    known = FrameworkInfo("id-9", name="app 9", labels={"allocator.demand": "cpus:1"})
+    sidecar.module.batch(AddFramework(9, known, (1,)))
+    sidecar.module.batch(
+        SetQuota("eng", {"cpus": 1000, "mem": 1_024_000}, {"cpus": 8000, "mem": 8_192_000})
+    )
+    decisions = sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
+    held = rows_of(decisions)
+    whole = [5000] * len(decisions), [False] * len(decisions)
+    sidecar.module.batch(Release(held, *map(np.array, whole)))
+    exported = {f"mesos_allocator_{name}" for name, _ in samples(sidecar.text())}
+    while not query('mesos_allocator_role_quota_guarantee{role="eng"}'):
+        time.sleep(0.2)  # the next scrape sees it
+    instance = sidecar.process.http
+    for board in BOARDS:
+        for expression in expressions(board):
+            named = set(re.findall(r"\bmesos_allocator_\w+", expression))
+            assert named <= exported, (board.name, expression)
+            asked = (
+                expression.replace("$instance", instance)
+                .replace("$role", "eng")
+                .replace("$__rate_interval", "1m")
+            )
+            found = query(asked)
+            optional = "rate(" in asked or "topk(" in asked
+            assert found or optional, (board.name, asked)

@@ -1,0 +1,136 @@
+"""`demo` and `demo soak` on somebody else's sidecar: it is asked for, and given back as it was."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from allocator.cli.exits import Exit
+from allocator.core import PolicySpec
+from allocator.sim.links.sidecar_process import ADMIN_S, SidecarProcess, channel, set_policy
+from allocator.sim.links.stream import StreamLink
+from allocator.sim.master.emulated import EmulatedMaster
+from allocator.v1 import admin_pb2
+from allocator.v1.admin_pb2_grpc import AdminServiceStub
+from allocator.wire.operator_settings import read_policy
+
+OURS = PolicySpec("choosy", "listed", parameters={"unit": "agents"}, subtrees={"eng": "tsf"})
+"""No default of anything, so that a policy that was not set back shows."""
+
+SHORT = {
+    "demo": ("--policies", "drf,tsf", "--modes", "oblivious", "--scale", "0.02"),
+    "soak": ("soak", "--seconds", "6", "--size", "2"),
+}
+LONG = {
+    "demo": ("--policies", "drf", "--modes", "oblivious"),
+    "soak": ("soak", "--seconds", "100000", "--size", "2"),
+}
+
+
+@pytest.fixture(scope="module")
+def sidecar(tmp_path_factory):
+    with SidecarProcess(tmp_path_factory.mktemp("s"), {"log.level": "warning"}) as process:
+        yield process
+
+
+@pytest.fixture(autouse=True)
+def ours(sidecar):
+    set_policy(sidecar.target, OURS)
+
+
+def begin(command: str, sidecar: SidecarProcess, out: Path, words, *more: str):
+    where = () if command == "soak" else ("--out", str(out))
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "allocator", "demo", *words[command], *where),
+            *("--target", sidecar.target, *more),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+    )
+
+
+def ask(sidecar: SidecarProcess):
+    """The policy in force, and the status."""
+    with channel(sidecar.target) as to_sidecar:
+        stub = AdminServiceStub(to_sidecar)
+        policy = stub.GetPolicy(admin_pb2.GetPolicyRequest(), timeout=ADMIN_S).policy
+        return read_policy(policy), stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=ADMIN_S)
+
+
+def wait_for(condition) -> None:
+    deadline_s = time.monotonic() + 100
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+def master_on(sidecar: SidecarProcess, started_us: int) -> EmulatedMaster:
+    master = EmulatedMaster(StreamLink(sidecar.target, started_us))
+    master.open()
+    while master.step(2_000):
+        pass
+    return master
+
+
+@pytest.mark.parametrize("command", list(SHORT))
+def test_the_policy_is_set_back_at_the_end(command, sidecar, tmp_path):
+    run = begin(command, sidecar, tmp_path, SHORT)
+    _, said = run.communicate(timeout=200)
+    assert run.returncode == Exit.OK, said
+    assert ask(sidecar)[0] == OURS
+
+
+@pytest.mark.parametrize("command", list(LONG))
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_policy_is_set_back_after_an_interruption(command, number, sidecar, tmp_path):
+    run = begin(command, sidecar, tmp_path, LONG)
+    wait_for(lambda: ask(sidecar)[0] != OURS and ask(sidecar)[1].in_session)
+    run.send_signal(number)
+    _, said = run.communicate(timeout=100)
+    assert run.returncode == 128 + number
+    assert "Traceback" not in said
+    assert ask(sidecar)[0] == OURS
+
+
+@pytest.mark.parametrize("command", list(SHORT))
+def test_a_sidecar_that_serves_a_master_is_left_alone(command, sidecar, tmp_path):
+    master = master_on(sidecar, 10)
+    sessions = ask(sidecar)[1].sessions
+    run = begin(command, sidecar, tmp_path, SHORT)
+    _, said = run.communicate(timeout=100)
+    assert run.returncode == Exit.REFUSED
+    assert said.startswith(f"error: the sidecar at {sidecar.target} serves the master 'emulated")
+    assert "--force" in said
+    assert len(said.splitlines()) == 1
+    policy, status = ask(sidecar)
+    assert (policy, status.in_session, status.sessions) == (OURS, True, sessions)
+    master.close()
+
+
+def test_it_is_taken_over_by_force_and_given_back(sidecar, tmp_path):
+    master = master_on(sidecar, 10)
+    run = begin("demo", sidecar, tmp_path, SHORT, "--force")
+    _, said = run.communicate(timeout=200)
+    assert run.returncode == Exit.OK, said
+    assert ask(sidecar)[0] == OURS
+    master.close()
+
+
+@pytest.mark.parametrize("command", list(LONG))
+def test_where_a_newer_master_comes_it_ends_with_one_line(command, sidecar, tmp_path):
+    run = begin(command, sidecar, tmp_path, LONG)
+    wait_for(lambda: ask(sidecar)[1].in_session)
+    master = master_on(sidecar, 2**60)
+    _, said = run.communicate(timeout=100)
+    assert run.returncode == Exit.REFUSED
+    assert "superseded" in said
+    assert len(said.splitlines()) == 1
+    assert ask(sidecar)[0] == OURS
+    master.close()

@@ -1,0 +1,53 @@
+"""A real sidecar with a policy of a user: the example, and one that never comes back."""
+
+import urllib.request
+from pathlib import Path
+
+from tests.server.process import GrpcModule, SidecarProcess
+from tests.server.scraping import samples, value
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "busy_first.py"
+
+HANGS = """
+import threading
+from allocator.policies import Entry
+from allocator.policies.drf import drf
+from allocator.policies.filling import Filling
+
+class Hangs:
+    tried_out = False
+
+    def allocate(self, snapshot, seed):
+        if self.tried_out:
+            threading.Event().wait()
+        self.tried_out = True
+        return Filling(drf, "listed").allocate(snapshot, seed)
+
+POLICIES = {"hangs": Entry(lambda spec: Hangs())}
+"""
+
+
+def test_the_example_decides():
+    flags = [f"policy.plugins={EXAMPLE}", "policy.name=busy-first"]
+    with SidecarProcess(*flags) as sidecar, sidecar.channel() as channel:
+        assert len(GrpcModule(channel).begin().batch(cycle=True)) == 2
+        assert not sidecar.said("the policy failed; the fallback decided")
+        assert sidecar.terminate() == 0
+
+
+def test_a_policy_that_never_comes_back_costs_one_deadline_and_ends_with_the_process(tmp_path):
+    path = tmp_path / "hangs.py"
+    path.write_text(HANGS)
+    flags = [f"policy.plugins={path}", "policy.name=hangs", "policy.plugin_deadline_ms=300"]
+    with SidecarProcess(*flags) as sidecar, sidecar.channel() as channel:
+        module = GrpcModule(channel).begin()
+        assert len(module.batch(cycle=True)) == 2
+        for _ in range(3):
+            module.batch(cycle=True)
+        with urllib.request.urlopen(f"http://{sidecar.http}/metrics", timeout=30) as page:
+            found = samples(page.read().decode())
+        told = sidecar.said("the policy failed; the fallback decided")
+        assert value(found, "policy_errors_total") >= 1
+        assert "did not decide within 300 ms" in told[0]["error"]
+        assert len(told) <= 2  # once that it overran, once that it is not asked any more
+        assert sidecar.terminate() == 0

@@ -1,0 +1,80 @@
+"""What a framework may have on offer and not in use: one bound for all its roles together."""
+
+import pytest
+
+from allocator.core import DEMAND_LABEL, PolicySpec, SetQuota
+from allocator.core.cycle import BadGrantError, _check_bounds
+from allocator.core.snapshot import Grants
+from allocator.core.snapshot_builder import SnapshotBuilder
+from allocator.policies import SELECTIONS, build
+from tests.core.session import Session
+
+ROLES = {role: f"role-{role}" for role in range(1, 6)}
+AGENTS = 20
+"""Of 1 CPU and 2 GiB each, so that a tenth of the cluster is two of them."""
+TASK = {DEMAND_LABEL: "cpus:1;mem:2"}
+
+
+def cluster(selection: str, mode: str, **settings) -> Session:
+    session = Session(PolicySpec("drf", selection, mode), roles=ROLES, **settings)
+    for agent in range(1, AGENTS + 1):
+        session.agent(agent, 1, 2)
+    return session
+
+
+def offered(session: Session) -> dict[int, int]:
+    """CPUs on offer by framework."""
+    clients, books = session.state.clients, session.state.ledger.books
+    found: dict[int, int] = {}
+    for client in range(1, len(clients.framework)):
+        framework = int(clients.framework[client])
+        found[framework] = found.get(framework, 0) + int(books.client_offered[client, 0]) // 1000
+    return found
+
+
+@pytest.mark.parametrize("mode", ["oblivious", "characterised"])
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_a_framework_in_five_roles_has_one_bound(selection, mode):
+    session = cluster(selection, mode, outstanding_max=0.1)
+    session.framework(1, *ROLES, labels=TASK)
+    session.cycle(1000)
+    assert offered(session)[1] == AGENTS // 10
+    assert session.cycle(2000) == []
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_each_framework_has_a_bound_of_its_own(selection):
+    session = cluster(selection, "oblivious", outstanding_max=0.1)
+    session.framework(1, *ROLES)
+    session.framework(2, 1)
+    session.framework(3, 1, 2)
+    session.cycle(1000)
+    assert {framework: offered(session)[framework] for framework in (1, 2, 3)} == {1: 2, 2: 2, 3: 2}
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_limits_of_roles_hold_beside_it(selection):
+    """Role 1 may have one agent, whoever it is; framework 1 has the rest of its bound elsewhere."""
+    session = cluster(selection, "oblivious", outstanding_max=0.2)
+    session.allocator.step(SetQuota("role-1", {}, {"cpus": 1000}))
+    session.framework(1, 1, 2)
+    session.framework(2, 1)
+    offers = session.cycle(1000)
+    assert sum(offer[1] == 1 for offer in offers) == 1
+    assert offered(session)[1] == 4
+
+
+def test_a_policy_that_passes_the_bound_is_found_out():
+    session = cluster("listed", "oblivious", outstanding_max=0.1)
+    session.framework(1, *ROLES)
+    session.allocator.state.now_ms = 1000
+    snapshot = SnapshotBuilder().build(session.state, None)
+    free = cluster("listed", "oblivious")
+    free.framework(1, *ROLES)
+    too_much = build(PolicySpec("drf", "listed")).allocate(
+        SnapshotBuilder().build(free.state, None), 1
+    )
+    assert isinstance(too_much, Grants)
+    assert len(set(too_much.client.tolist())) == 5
+    with pytest.raises(BadGrantError, match="limit"):
+        _check_bounds(snapshot, too_much)

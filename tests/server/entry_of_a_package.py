@@ -1,0 +1,6 @@
+"""What a package with a policy has: an entry, which an entry point names."""
+
+from allocator.policies import filled_by
+from allocator.policies.drf import drf
+
+ENTRY = filled_by(lambda: drf)

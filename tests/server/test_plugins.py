@@ -1,0 +1,293 @@
+"""Users' policies: loaded, tried out, guarded; and what is said where they are wrong."""
+
+import subprocess
+import sys
+import threading
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocator import policies
+from allocator.core import (
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Allocator,
+    Define,
+    FrameworkInfo,
+    Kind,
+    PolicySpec,
+    Settings,
+)
+from allocator.policies import POLICIES
+from allocator.server import plugins
+from allocator.server.config import ConfigError, load
+from allocator.server.guarded_policy import GuardedRegistry
+from allocator.server.plugins import PluginError, load_file
+from allocator.testing import placement, static_snapshot
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "busy_first.py"
+
+HEAD = """
+import time
+import numpy as np
+from allocator.core import Grants
+from allocator.policies import Entry, filled_by
+from allocator.policies.drf import drf
+from allocator.policies.filling import Filling
+"""
+
+
+@pytest.fixture(autouse=True)
+def registry():
+    """Leave the registry as it was."""
+    before = dict(POLICIES)
+    yield
+    POLICIES.clear()
+    POLICIES.update(before)
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    """Write a file with a policy of one body; gives its path."""
+
+    def write(body: str, name: str = "mine") -> str:
+        path = tmp_path / f"{name}.py"
+        lines = "\n".join(f"        {line}" for line in body.splitlines())
+        path.write_text(
+            f"{HEAD}\nclass Mine:\n    calls = 0\n    def allocate(self, snapshot, seed):\n"
+            f"        Mine.calls += 1\n{lines}\n"
+            f'POLICIES = {{"{name}": Entry(lambda spec: Mine())}}\n'
+        )
+        return str(path)
+
+    return write
+
+
+FILL = 'return Filling(drf, "listed").allocate(snapshot, seed)'
+
+
+def session(build, name: str = "mine") -> Allocator:
+    """An allocator with two frameworks and an agent."""
+    settings = Settings(policy=PolicySpec(name))
+    made = Allocator(build, settings, fallback=policies.fallback())
+    made.step(Define(kinds={0: Kind("cpus"), 1: Kind("mem")}, roles={1: "eng"}))
+    made.step(AddAgent(1, AgentInfo("a"), {0: 4000, 1: 8000}))
+    made.step(AddFramework(1, FrameworkInfo("f"), roles=(1,)))
+    return made
+
+
+# The example.
+
+
+def test_the_example_keeps_empty_agents_empty():
+    load_file(str(EXAMPLE))
+    policy = GuardedRegistry(10.0).build(PolicySpec("busy-first"))
+    key = np.array([2 << 32])
+    cluster = static_snapshot([[4, 4], [4, 4]], [[1, 1], [2, 2]], holder=key)
+    assert placement(cluster, policy.allocate(cluster, 0)).sum(axis=0).tolist()[0] == 0
+    agents = np.array([1])
+    only_empty = static_snapshot([[4, 4], [4, 4]], [[1, 1], [2, 2]], holder=key, agents=agents)
+    assert placement(only_empty, policy.allocate(only_empty, 0)).sum(axis=0)[0] > 0
+
+
+def test_the_example_serves_a_session_and_shows_scores():
+    load_file(str(EXAMPLE))
+    made = session(GuardedRegistry(10.0).build, "busy-first")
+    assert len(made.allocate(1000)) == 1
+    assert made.last_cycle.policy_error == ""
+    assert np.nanmax(made.scores()) == 1.0
+    made.check()
+
+
+def test_the_example_is_what_the_configuration_can_name(tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text(
+        f'[policy]\nname = "busy-first"\nplugins = ["{EXAMPLE}"]\n'
+        '[policy.parameters]\namong = "joint"\n'
+    )
+    config = load(file, {})
+    assert config.policy.spec().name == "busy-first"
+    assert POLICIES["busy-first"].origin == str(EXAMPLE)
+    assert load(file, {}).policy.plugins == (str(EXAMPLE),)  # again: the same file, the same name
+
+
+def test_check_config_runs_the_example():
+    words = ["--set", f"policy.plugins={EXAMPLE}", "--set", "policy.name=busy-first"]
+    command = [sys.executable, "-m", "allocator", "check-config", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# What is wrong is named.
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def broken(:", "is no Python: line 1: invalid syntax"),
+        ("x = 1\nraise RuntimeError('no luck')", "fails at line 2: RuntimeError: no luck; mend it"),
+        ("import no_such_module", "fails at line 1: ModuleNotFoundError: No module named"),
+        ("raise SystemExit(3)", "fails at line 1: SystemExit: 3"),
+        ("x = 1", "defines no POLICIES; write POLICIES = {"),
+        ("POLICIES = {}", "must be a dict that is not empty: POLICIES"),
+        ("POLICIES = ['a']", "must be a dict that is not empty: POLICIES"),
+        ("POLICIES = {'a': 3}", "POLICIES['a']: is int; make it an allocator.policies.Entry"),
+        (f"{HEAD}POLICIES = {{3: filled_by(lambda: drf)}}", "POLICIES: 3 is no name; write text"),
+        (
+            f"{HEAD}POLICIES = {{'x': filled_by(lambda: drf), 'drf': filled_by(lambda: drf)}}",
+            "POLICIES['drf']: mesos-allocator itself has that name; take another",
+        ),
+    ],
+)
+def test_a_file_that_is_wrong_is_named_with_the_mend(text, said, tmp_path):
+    path, file = tmp_path / "p.py", tmp_path / "c.toml"
+    path.write_text(text)
+    file.write_text(f'[policy]\nplugins = ["{path}"]\n')
+    names = list(POLICIES)
+    with pytest.raises(ConfigError) as caught:
+        load(file, {})
+    (problem,) = map(str, caught.value.problems)
+    assert problem.startswith(f'{file}:2: policy.plugins[0] = "{path}": ')
+    assert said in problem
+    assert list(POLICIES) == names  # nothing half-applied
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(PluginError, match=r"cannot be read \(No such file or directory\); name"):
+        load_file(f"{tmp_path}/none.py")
+
+
+def test_two_files_cannot_have_one_name(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text(f"{HEAD}POLICIES = {{'x': filled_by(lambda: drf)}}")
+    load_file(f"{tmp_path}/one.py")
+    with pytest.raises(PluginError, match=r"one\.py has that name; take another"):
+        load_file(f"{tmp_path}/two.py")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return 1 / 0", "ZeroDivisionError: division by zero"),
+        ("return None", "allocate() gave NoneType; it must give Grants"),
+        ("return Grants([], [], [], [])", "Grants.client must be an array of int64"),
+        (
+            "none = np.empty(0)\nreturn Grants(none, none, none, none)",
+            "Grants.client must be an array of int64 with 1 axes",
+        ),
+        ("snapshot.free[:] = 0", "assignment destination is read-only"),
+        ("snapshot.tree.weight[:] = 0", "assignment destination is read-only"),
+    ],
+)
+def test_a_policy_that_fails_is_found_by_check_config(plugin, body, said):
+    """It decides about a small cluster before it is in force."""
+    from allocator.server.config import Flag
+
+    path = plugin(body)
+    flags = [Flag("--set", "policy.plugins", path), Flag("--policy", "policy.name", "mine")]
+    with pytest.raises(ConfigError) as caught:
+        load(None, {}, flags)
+    (problem,) = map(str, caught.value.problems)
+    assert problem.startswith("--policy: policy.name: ")
+    assert f"the policy 'mine' of {path} fails on a small cluster: " in problem
+    assert said in problem
+
+
+def test_entry_points_are_loaded_and_what_is_wrong_with_them_is_said(monkeypatch):
+    def found(group):
+        assert group == "mesos_allocator.policies"
+        values = {
+            "good": "allocator.policies:POLICIES.pop",
+            "entry": "tests.server.entry_of_a_package:ENTRY",
+            "gone": "no_such_package:ENTRY",
+        }
+        return [EntryPoint(name, value, group) for name, value in values.items()]
+
+    monkeypatch.setattr(plugins, "entry_points", found)
+    problems = list(plugins.load_entry_points())
+    assert "entry" in POLICIES
+    assert POLICIES["entry"].origin.startswith("the entry point entry = tests.server.entry_of")
+    gone, good = sorted(problems, key=lambda each: "good" in each)
+    assert "gone = no_such_package:ENTRY" in gone
+    assert "cannot be loaded: ModuleNotFoundError" in gone
+    assert "POLICIES['good']: is builtin_function_or_method; make it" in good
+    with pytest.raises(ConfigError, match="entry point gone"):
+        load(None, {})
+
+
+# In force.
+
+
+def test_a_policy_that_overruns_is_replaced_and_not_asked_again(plugin):
+    path = plugin(f"if Mine.calls > 1: Mine.gate.wait()\n{FILL}")
+    load_file(path)
+    mine = sys.modules[f"mesos_allocator_plugin:{path}"].Mine
+    mine.gate = threading.Event()  # opened when nobody may be waiting any more
+    registry = GuardedRegistry(0.2)
+    made = session(registry.build)
+    assert len(made.allocate(1000)) == 1  # the fallback's
+    assert "'mine' did not decide within 200 ms" in made.last_cycle.policy_error
+    assert mine.calls == 2
+    again = session(registry.build)  # another session asks no more than this one
+    again.allocate(2000)
+    assert "took too long before and is not asked" in again.last_cycle.policy_error
+    assert mine.calls == 2
+    mine.gate.set()
+    registry.forgive()
+    session(registry.build)
+    assert mine.calls == 3  # tried out anew
+
+
+def test_a_policy_that_grants_too_much_is_replaced_for_the_cycle(plugin):
+    body = (
+        "grants = Filling(drf, 'listed').allocate(snapshot, seed)\n"
+        "amount = grants.amount * 2\n"
+        "return Grants(grants.client, grants.agent, grants.tasks, amount)"
+    )
+    load_file(plugin(body))
+    made = session(GuardedRegistry(10.0).build)
+    decisions = made.allocate(1000)
+    assert decisions.amount.tolist() == [[4000, 8000]]
+    assert "BadGrantError: more granted than is free" in made.last_cycle.policy_error
+    made.check()
+
+
+def test_a_policy_cannot_change_the_books(plugin):
+    load_file(plugin(f"if Mine.calls > 1: snapshot.demand[:] = 7\n{FILL}"))
+    made = session(GuardedRegistry(10.0).build)
+    demand = made.state.clients.demand.copy()
+    assert len(made.allocate(1000)) == 1
+    assert "read-only" in made.last_cycle.policy_error
+    assert (made.state.clients.demand == demand).all()
+
+
+def test_policies_of_ours_are_not_guarded():
+    threads = threading.active_count()
+    assert type(GuardedRegistry(1.0).build(PolicySpec("drf"))) is type(
+        policies.build(PolicySpec("drf"))
+    )
+    assert threading.active_count() == threads
+
+
+def test_a_criterion_of_a_user_decides_below_a_role_and_is_guarded_there(tmp_path):
+    path = tmp_path / "c.py"
+    path.write_text(f"{HEAD}POLICIES = {{'c': filled_by(lambda: drf)}}")
+    load_file(str(path))
+    spec = PolicySpec("drf", subtrees={"eng": "c"})
+    policy = GuardedRegistry(10.0).build(spec)
+    assert type(policy).__name__ == "GuardedPolicy"
+
+
+def test_a_policy_that_decides_alone_takes_no_selection_and_no_subtrees(plugin):
+    load_file(plugin(FILL))
+    for spec, said in (
+        (PolicySpec("mine", "joint"), "selection: the policy mine chooses agents by itself"),
+        (PolicySpec("mine", subtrees={"eng": "drf"}), "subtrees: the policy mine decides for all"),
+        (PolicySpec("drf", subtrees={"eng": "mine"}), "subtrees.eng: there is no policy 'mine'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            policies.build(spec)
