@@ -61,6 +61,7 @@ lint: $(STAMP) ## style, import contracts, rules about the code itself
 	ruff format --check
 	lint-imports
 	pytest -q tests/test_tidy.py
+	.ci/lint-module
 
 .PHONY: types
 types: $(STAMP) ## mypy

@@ -139,12 +139,7 @@ void SidecarAllocator::updateSlave(
     const Option<vector<SlaveInfo::Capability>>& capabilities)
 {
   dispatch(
-      process,
-      &Process::updateSlave,
-      slaveId,
-      slaveInfo,
-      total,
-      capabilities);
+      process, &Process::updateSlave, slaveId, slaveInfo, total, capabilities);
 }
 
 
@@ -169,8 +164,7 @@ void SidecarAllocator::deactivateSlave(const SlaveID& slaveId)
 }
 
 
-void SidecarAllocator::updateWhitelist(
-    const Option<hashset<string>>& whitelist)
+void SidecarAllocator::updateWhitelist(const Option<hashset<string>>& whitelist)
 {
   dispatch(process, &Process::updateWhitelist, whitelist);
 }
@@ -243,8 +237,7 @@ void SidecarAllocator::transitionOfferedToAllocated(
     const SlaveID& slaveId,
     const Resources& resources)
 {
-  dispatch(
-      process, &Process::transitionOfferedToAllocated, slaveId, resources);
+  dispatch(process, &Process::transitionOfferedToAllocated, slaveId, resources);
 }
 
 

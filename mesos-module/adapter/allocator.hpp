@@ -25,11 +25,11 @@ public:
       const lambda::function<void(
           const FrameworkID&,
           const hashmap<std::string, hashmap<SlaveID, Resources>>&)>&
-            offerCallback,
+          offerCallback,
       const lambda::function<void(
           const FrameworkID&,
           const hashmap<SlaveID, mesos::UnavailableResources>&)>&
-            inverseOfferCallback) override;
+          inverseOfferCallback) override;
 
   void recover(
       const int expectedAgentCount,
@@ -66,7 +66,7 @@ public:
       const SlaveInfo& slaveInfo,
       const Option<Resources>& total = None(),
       const Option<std::vector<SlaveInfo::Capability>>& capabilities =
-        None()) override;
+          None()) override;
 
   void addResourceProvider(
       const SlaveID& slaveId,
@@ -76,8 +76,7 @@ public:
   void activateSlave(const SlaveID& slaveId) override;
   void deactivateSlave(const SlaveID& slaveId) override;
 
-  void updateWhitelist(
-      const Option<hashset<std::string>>& whitelist) override;
+  void updateWhitelist(const Option<hashset<std::string>>& whitelist) override;
 
   void requestResources(
       const FrameworkID& frameworkId,
@@ -104,10 +103,10 @@ public:
       const Option<mesos::allocator::InverseOfferStatus>& status,
       const Option<mesos::Filters>& filters = None()) override;
 
-  process::Future<
-      hashmap<SlaveID,
-              hashmap<FrameworkID, mesos::allocator::InverseOfferStatus>>>
-    getInverseOfferStatuses() override;
+  process::Future<hashmap<
+      SlaveID,
+      hashmap<FrameworkID, mesos::allocator::InverseOfferStatus>>>
+  getInverseOfferStatuses() override;
 
   void transitionOfferedToAllocated(
       const SlaveID& slaveId,
@@ -128,9 +127,7 @@ public:
       const FrameworkID& frameworkId,
       const std::set<std::string>& roles) override;
 
-  void updateQuota(
-      const std::string& role,
-      const mesos::Quota& quota) override;
+  void updateQuota(const std::string& role, const mesos::Quota& quota) override;
 
   void updateWeights(
       const std::vector<mesos::WeightInfo>& weightInfos) override;

@@ -89,16 +89,12 @@ Option<Resource> take(const Resource& resource, int64_t amount)
     return None();
   }
 
-  return resource.type() == mesos::Value::RANGES
-    ? takeRanges(resource, count)
-    : takeSet(resource, count);
+  return resource.type() == mesos::Value::RANGES ? takeRanges(resource, count)
+                                                 : takeSet(resource, count);
 }
 
 
-Resources chop(
-    const Resources& pool,
-    const KindTable& kinds,
-    Amounts* wanted)
+Resources chop(const Resources& pool, const KindTable& kinds, Amounts* wanted)
 {
   // Objects to split, with the place of their kind in `wanted`.
   vector<std::pair<const Resource*, int64_t*>> toSplit;
@@ -152,8 +148,8 @@ Resources bound(const Resources& resources, const Quantities& most)
   for (const Resource& resource : resources) {
     auto amount = left.find(resource.name());
     const bool bounded = amount != left.end() &&
-      resource.type() == mesos::Value::SCALAR &&
-      resource.reservations_size() == 0 && !resource.has_revocable();
+        resource.type() == mesos::Value::SCALAR &&
+        resource.reservations_size() == 0 && !resource.has_revocable();
 
     if (!bounded) {
       result += resource;

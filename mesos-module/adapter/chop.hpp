@@ -18,10 +18,7 @@ Option<Resource> take(const Resource& resource, int64_t amount);
 // that is not in the pool, or is not known at all, gives nothing. At most
 // one copy of a shared volume is taken. What could not be taken is left in
 // `wanted`.
-Resources chop(
-    const Resources& pool,
-    const KindTable& kinds,
-    Amounts* wanted);
+Resources chop(const Resources& pool, const KindTable& kinds, Amounts* wanted);
 
 // Takes unreserved, non-revocable scalars down to at most these amounts
 // by name; other resources, and names that have no bound, stay whole.

@@ -85,8 +85,7 @@ wire::AgentCapability toCapability(const SlaveInfo::Capability& capability)
       return wire::AGENT_CAPABILITY_RESERVATION_REFINEMENT;
     case SlaveInfo::Capability::RESOURCE_PROVIDER:
       return wire::AGENT_CAPABILITY_RESOURCE_PROVIDER;
-    default:
-      return wire::AGENT_CAPABILITY_UNSPECIFIED;
+    default: return wire::AGENT_CAPABILITY_UNSPECIFIED;
   }
 }
 
@@ -128,8 +127,7 @@ void addCapabilities(const Framework& framework, wire::Framework* result)
     result->add_capabilities(wire::FRAMEWORK_CAPABILITY_MULTI_ROLE);
   }
   if (framework.refinement) {
-    result->add_capabilities(
-        wire::FRAMEWORK_CAPABILITY_RESERVATION_REFINEMENT);
+    result->add_capabilities(wire::FRAMEWORK_CAPABILITY_RESERVATION_REFINEMENT);
   }
   if (framework.regionAware) {
     result->add_capabilities(wire::FRAMEWORK_CAPABILITY_REGION_AWARE);
@@ -154,7 +152,7 @@ wire::Agent toAgent(
 
   if (agent.unavailability.isSome()) {
     *result.mutable_unavailability() =
-      toUnavailability(agent.unavailability.get());
+        toUnavailability(agent.unavailability.get());
   }
 
   return result;
@@ -285,8 +283,7 @@ wire::Unavailability toUnavailability(const Unavailability& unavailability)
   wire::Unavailability result;
   result.set_start_ms(unavailability.start().nanoseconds() / NS_PER_MS);
   if (unavailability.has_duration()) {
-    result.set_duration_ms(
-        unavailability.duration().nanoseconds() / NS_PER_MS);
+    result.set_duration_ms(unavailability.duration().nanoseconds() / NS_PER_MS);
   }
   return result;
 }

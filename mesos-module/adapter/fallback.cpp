@@ -28,18 +28,15 @@ class Shares
 public:
   explicit Shares(const Cluster& state);
 
-  void charge(
-      const FrameworkID& frameworkId,
-      const Resources& resources);
+  void charge(const FrameworkID& frameworkId, const Resources& resources);
 
   // Of a role with all below it, or of a client, over the weights.
   double ofRole(const string& role) const { return share(byRole, role); }
   double ofClient(const string& key) const { return share(byClient, key); }
 
 private:
-  double share(
-      const hashmap<string, Quantities>& holdings,
-      const string& key) const;
+  double share(const hashmap<string, Quantities>& holdings, const string& key)
+      const;
 
   const Cluster& state;
   Quantities total;
@@ -71,9 +68,7 @@ Shares::Shares(const Cluster& _state) : state(_state)
 }
 
 
-void Shares::charge(
-    const FrameworkID& frameworkId,
-    const Resources& resources)
+void Shares::charge(const FrameworkID& frameworkId, const Resources& resources)
 {
   for (const Resource& resource : resources) {
     if (resource.type() != mesos::Value::SCALAR) {
@@ -110,11 +105,11 @@ double Shares::share(
   for (const auto& held : found->second) {
     auto all = total.find(held.first);
     const bool counts = all != total.end() && all->second > 0 &&
-      !(excluded.isSome() && excluded->count(held.first) > 0);
+        !(excluded.isSome() && excluded->count(held.first) > 0);
 
     if (counts) {
-      largest = std::max(
-          largest, static_cast<double>(held.second) / all->second);
+      largest =
+          std::max(largest, static_cast<double>(held.second) / all->second);
     }
   }
 
@@ -156,7 +151,10 @@ public:
 
   // Clients in their order, until the visitor has enough (false).
   template <typename Visitor>
-  bool visit(const Visitor& visitor) const { return visit(root, visitor); }
+  bool visit(const Visitor& visitor) const
+  {
+    return visit(root, visitor);
+  }
 
   // To be called when what it holds has changed.
   void update(Node* node);
@@ -170,7 +168,8 @@ private:
   {
     for (const auto& child : node.children) {
       const bool more = child.second->client != nullptr
-        ? visitor(child.second) : visit(*child.second, visitor);
+          ? visitor(child.second)
+          : visit(*child.second, visitor);
       if (!more) {
         return false;
       }
@@ -210,10 +209,7 @@ Tree::Tree(
 }
 
 
-Tree::Node* Tree::place(
-    const string& key,
-    Node* parent,
-    const Client* client)
+Tree::Node* Tree::place(const string& key, Node* parent, const Client* client)
 {
   Node& node = nodes[key];
 
@@ -235,8 +231,8 @@ Rank Tree::rankOf(const Node& node) const
   const uint64_t times = found == served.end() ? 0 : found->second;
   const bool isRole = node.client == nullptr;
   const double share = isRole
-    ? shares.ofRole(node.key) / weightOf(state, node.key)
-    : shares.ofClient(node.key);
+      ? shares.ofRole(node.key) / weightOf(state, node.key)
+      : shares.ofClient(node.key);
 
   return Rank(share, times, isRole, node.key);
 }
@@ -365,8 +361,8 @@ void Fallback::allocate(
   Tree tree(*state, shares, served, clients);
 
   for (const SlaveID& agentId : agents) {
-    const vector<Tree::Node*> winners = offerAgent(
-        agentId, tree, nowMs, state, &shares, quotas, offers);
+    const vector<Tree::Node*> winners =
+        offerAgent(agentId, tree, nowMs, state, &shares, quotas, offers);
 
     for (Tree::Node* node : winners) {
       ++served[node->client->role];

@@ -39,8 +39,7 @@ void Filters::add(
   auto place = agents.emplace(agentId, nullptr).first;
 
   if (place->second == nullptr) {
-    place->second =
-      std::make_shared<List>(List{{}, &agents, &place->first});
+    place->second = std::make_shared<List>(List{{}, &agents, &place->first});
   }
 
   const std::shared_ptr<List>& list = place->second;
@@ -50,7 +49,7 @@ void Filters::add(
   // that declines the same for ever does not make the list grow.
   remove(list.get(), [&](const Refusal& old) {
     return old.expiresMs < nowMs ||
-      (old.expiresMs <= expiresMs && refused.contains(old.refused));
+        (old.expiresMs <= expiresMs && refused.contains(old.refused));
   });
 
   list->refusals.push_back(Refusal{refused, expiresMs});
@@ -199,12 +198,11 @@ void Filters::expire(int64_t nowMs)
 }
 
 
-void Filters::each(
-    const std::function<void(
-        const FrameworkID&,
-        const string&,
-        const SlaveID&,
-        const Refusal&)>& visit) const
+void Filters::each(const std::function<void(
+                       const FrameworkID&,
+                       const string&,
+                       const SlaveID&,
+                       const Refusal&)>& visit) const
 {
   for (const auto& framework : filters) {
     for (const auto& role : framework.second) {

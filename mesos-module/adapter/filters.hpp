@@ -56,12 +56,11 @@ public:
 
   size_t size() const { return count; }
 
-  void each(
-      const std::function<void(
-          const FrameworkID&,
-          const std::string&,
-          const SlaveID&,
-          const Refusal&)>& visit) const;
+  void each(const std::function<void(
+                const FrameworkID&,
+                const std::string&,
+                const SlaveID&,
+                const Refusal&)>& visit) const;
 
 private:
   struct List;
@@ -87,8 +86,8 @@ private:
     bool operator>(const Expiry& that) const { return ms > that.ms; }
   };
 
-  using Expiries = std::priority_queue<
-      Expiry, std::vector<Expiry>, std::greater<Expiry>>;
+  using Expiries =
+      std::priority_queue<Expiry, std::vector<Expiry>, std::greater<Expiry>>;
 
   template <typename Predicate>
   void remove(List* list, const Predicate& predicate);

@@ -35,15 +35,12 @@ bool isRemote(const Cluster& state, const SlaveInfo& info)
   }
 
   return info.domain().fault_domain().region().name() !=
-    state.options.domain->fault_domain().region().name();
+      state.options.domain->fault_domain().region().name();
 }
 
 
 // `given` consists of what was free on the agent, perhaps made smaller.
-bool isAll(
-    const Cluster& state,
-    const SlaveID& agentId,
-    const Resources& given)
+bool isAll(const Cluster& state, const SlaveID& agentId, const Resources& given)
 {
   const Ledger::Agent* books = state.ledger.find(agentId);
 
@@ -102,9 +99,8 @@ wire::OutcomeReason admitFramework(
     return wire::OUTCOME_REASON_BAD_ROLE;
   }
 
-  return framework.suppressed.count(role) > 0
-    ? wire::OUTCOME_REASON_SUPPRESSED
-    : PASS;
+  return framework.suppressed.count(role) > 0 ? wire::OUTCOME_REASON_SUPPRESSED
+                                              : PASS;
 }
 
 
@@ -117,7 +113,7 @@ wire::OutcomeReason admitAgent(const Cluster& state, const SlaveID& agentId)
 
   const Agent& agent = found->second;
   const bool listed = state.whitelist.isNone() ||
-    state.whitelist->contains(agent.info.hostname());
+      state.whitelist->contains(agent.info.hostname());
 
   return agent.active && listed ? PASS : wire::OUTCOME_REASON_INACTIVE_AGENT;
 }
@@ -136,21 +132,19 @@ wire::OutcomeReason admitPair(const Cluster& state, const Pair& pair)
 
   const Ledger::Agent* books = state.ledger.find(pair.agentId);
   const bool gpus = state.options.filterGpuResources && !framework.gpus &&
-    books != nullptr && hasGpus(books->total);
+      books != nullptr && hasGpus(books->total);
 
-  const bool remote =
-    !framework.regionAware && isRemote(state, agent.info);
+  const bool remote = !framework.regionAware && isRemote(state, agent.info);
 
   // An agent of old would report tasks of such a framework without their
   // role, which no master survives.
   const bool roles = framework.multiRole && !agent.multiRole;
 
-  const bool nested = !agent.hierarchicalRole &&
-    pair.role.find('/') != string::npos;
+  const bool nested =
+      !agent.hierarchicalRole && pair.role.find('/') != string::npos;
 
-  return gpus || remote || roles || nested
-    ? wire::OUTCOME_REASON_CAPABILITY
-    : PASS;
+  return gpus || remote || roles || nested ? wire::OUTCOME_REASON_CAPABILITY
+                                           : PASS;
 }
 
 
@@ -167,9 +161,9 @@ Resources pool(const Cluster& state, const Pair& pair)
 
   return books->available().filter([&](const Resource& resource) {
     return Resources::isAllocatableTo(resource, role) &&
-      (framework.shared || !Resources::isShared(resource)) &&
-      (framework.revocable || !Resources::isRevocable(resource)) &&
-      (framework.refinement || !Resources::hasRefinedReservations(resource));
+        (framework.shared || !Resources::isShared(resource)) &&
+        (framework.revocable || !Resources::isRevocable(resource)) &&
+        (framework.refinement || !Resources::hasRefinedReservations(resource));
   });
 }
 
@@ -224,9 +218,9 @@ Verdict finish(
           pair.role,
           verdict.given)) {
     return refuse(
-        byLimit ? wire::OUTCOME_REASON_LIMIT
-          : byHeadroom ? wire::OUTCOME_REASON_HEADROOM
-          : wire::OUTCOME_REASON_BELOW_MINIMUM);
+        byLimit          ? wire::OUTCOME_REASON_LIMIT
+            : byHeadroom ? wire::OUTCOME_REASON_HEADROOM
+                         : wire::OUTCOME_REASON_BELOW_MINIMUM);
   }
 
   if (state.filters.covers(
@@ -248,7 +242,7 @@ Verdict judge(
     int64_t nowMs)
 {
   wire::OutcomeReason reason =
-    admitFramework(state, pair.frameworkId, pair.role);
+      admitFramework(state, pair.frameworkId, pair.role);
 
   if (reason == PASS) {
     reason = admitAgent(state, pair.agentId);
@@ -275,8 +269,7 @@ Verdict judge(
   }
 
   Amounts left = wanted;
-  const Resources taken =
-    chop(pool(state, pair), state.handles.kinds, &left);
+  const Resources taken = chop(pool(state, pair), state.handles.kinds, &left);
 
   if (taken.empty()) {
     return refuse(wire::OUTCOME_REASON_NOTHING_AVAILABLE);

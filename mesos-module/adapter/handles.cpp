@@ -46,13 +46,11 @@ bool isIndivisible(const Resource::DiskInfo& disk)
   switch (formOf(disk)) {
     case wire::DISK_FORM_VOLUME:
     case wire::DISK_FORM_MOUNT:
-    case wire::DISK_FORM_BLOCK:
-      return true;
+    case wire::DISK_FORM_BLOCK: return true;
     case wire::DISK_FORM_RAW:
       // Without an id it is space that can be divided.
       return disk.source().has_id();
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -65,12 +63,12 @@ string keyOf(const Resource& resource, const Traits& traits)
   key += '\0';
   key += std::to_string(traits.depth);
 
-  for (int each : {
-           int(traits.type),
-           int(traits.revocable),
-           int(traits.shared),
-           int(traits.form),
-           int(traits.indivisible)}) {
+  for (int each :
+       {int(traits.type),
+        int(traits.revocable),
+        int(traits.shared),
+        int(traits.form),
+        int(traits.indivisible)}) {
     key += static_cast<char>('0' + each);
   }
 
@@ -114,15 +112,18 @@ Traits::Traits(const Resource& resource)
     depth(resource.reservations_size()),
     revocable(resource.has_revocable()),
     shared(resource.has_shared()),
-    form(resource.has_disk() ? formOf(resource.disk())
-                             : wire::DISK_FORM_UNSPECIFIED),
-    indivisible(resource.has_disk() && isIndivisible(resource.disk())) {}
+    form(
+        resource.has_disk() ? formOf(resource.disk())
+                            : wire::DISK_FORM_UNSPECIFIED),
+    indivisible(resource.has_disk() && isIndivisible(resource.disk()))
+{
+}
 
 
 bool Traits::plain() const
 {
   return depth == 0 && !revocable && !shared && !indivisible &&
-    form == wire::DISK_FORM_UNSPECIFIED && type != mesos::Value::TEXT;
+      form == wire::DISK_FORM_UNSPECIFIED && type != mesos::Value::TEXT;
 }
 
 
@@ -142,8 +143,7 @@ int64_t thousandths(const mesos::Value::Scalar& scalar)
 int64_t amountOf(const Resource& resource)
 {
   switch (resource.type()) {
-    case mesos::Value::SCALAR:
-      return thousandths(resource.scalar());
+    case mesos::Value::SCALAR: return thousandths(resource.scalar());
     case mesos::Value::RANGES: {
       constexpr uint64_t MOST = client::AMOUNT_MAX / 1000;
       uint64_t count = 0;
@@ -153,10 +153,8 @@ int64_t amountOf(const Resource& resource)
       }
       return static_cast<int64_t>(count * 1000);
     }
-    case mesos::Value::SET:
-      return int64_t(1000) * resource.set().item_size();
-    default:
-      return 0;
+    case mesos::Value::SET: return int64_t(1000) * resource.set().item_size();
+    default: return 0;
   }
 }
 
@@ -184,7 +182,8 @@ uint32_t KindTable::intern(const Resource& resource)
   // The first kind of a name may take room that is kept for new names.
   const size_t reserved = restsMissing + (newName ? 0 : NEW_NAMES);
   const uint32_t number = kinds.size() + reserved < most
-    ? add(describe(resource, traits)) : internRest(name);
+      ? add(describe(resource, traits))
+      : internRest(name);
 
   if (number != NONE) {
     if (traits.plain()) {

@@ -60,7 +60,7 @@ public:
   const Id* id(uint32_t handle) const
   {
     const bool bound =
-      handle != NONE && handle <= rows.size() && rows[handle - 1].bound;
+        handle != NONE && handle <= rows.size() && rows[handle - 1].bound;
     return bound ? &rows[handle - 1].id : nullptr;
   }
 
@@ -81,7 +81,7 @@ public:
   bool excused(uint32_t handle, uint64_t known) const
   {
     return handle != NONE && handle <= rows.size() &&
-      rows[handle - 1].batch > known;
+        rows[handle - 1].batch > known;
   }
 
   void clear()
@@ -100,11 +100,13 @@ private:
 
     Row() {}
     Row(const Id& _id, bool _bound, uint64_t _batch)
-      : id(_id), bound(_bound), batch(_batch) {}
+      : id(_id), bound(_bound), batch(_batch)
+    {
+    }
   };
 
-  using Free = std::priority_queue<
-      uint32_t, std::vector<uint32_t>, std::greater<uint32_t>>;
+  using Free = std::
+      priority_queue<uint32_t, std::vector<uint32_t>, std::greater<uint32_t>>;
 
   std::vector<Row> rows;
   hashmap<Id, uint32_t> handles;

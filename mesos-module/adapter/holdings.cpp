@@ -63,7 +63,8 @@ Amounts toAmounts(const Resources& resources, KindTable* kinds)
 
   for (const Resource& resource : resources) {
     const int64_t copies = resource.has_shared()
-      ? static_cast<int64_t>(resources.count(resource)) : 1;
+        ? static_cast<int64_t>(resources.count(resource))
+        : 1;
     const uint32_t kind = kinds->intern(resource);
     if (kind != KindTable::NONE) {
       result.emplace_back(kind, amountOf(resource) * copies);

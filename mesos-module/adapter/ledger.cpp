@@ -16,8 +16,8 @@ namespace {
 bool isBare(const Resource& resource)
 {
   return resource.reservations_size() == 0 && !resource.has_disk() &&
-    !resource.has_revocable() && !resource.has_shared() &&
-    !resource.has_provider_id();
+      !resource.has_revocable() && !resource.has_shared() &&
+      !resource.has_provider_id();
 }
 
 
@@ -55,13 +55,13 @@ bool isSame(const Resource& one, const Resource& other)
 bool isSame(const Resources& one, const Resources& other)
 {
   return one.size() == other.size() &&
-    std::equal(
-        one.begin(),
-        one.end(),
-        other.begin(),
-        [](const Resource& mine, const Resource& yours) {
-          return isSame(mine, yours);
-        });
+      std::equal(
+             one.begin(),
+             one.end(),
+             other.begin(),
+             [](const Resource& mine, const Resource& yours) {
+               return isSame(mine, yours);
+             });
 }
 
 } // namespace {

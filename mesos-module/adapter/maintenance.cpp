@@ -38,8 +38,7 @@ void Maintenance::answer(
   }
 
   // An answer to an inverse offer that is not out is an old one.
-  if (schedule->second.outstanding.erase(frameworkId) > 0 &&
-      status.isSome()) {
+  if (schedule->second.outstanding.erase(frameworkId) > 0 && status.isSome()) {
     schedule->second.statuses[frameworkId] = status.get();
   }
 
@@ -132,8 +131,7 @@ Maintenance::InverseOffers Maintenance::generate(
       auto framework = state.frameworks.find(frameworkId);
 
       // An agent may name a framework that has not come back yet.
-      if (framework == state.frameworks.end() ||
-          !framework->second.active ||
+      if (framework == state.frameworks.end() || !framework->second.active ||
           schedule->second.outstanding.contains(frameworkId) ||
           filtered(frameworkId, agentId, nowMs)) {
         continue;
@@ -141,7 +139,7 @@ Maintenance::InverseOffers Maintenance::generate(
 
       schedule->second.outstanding.insert(frameworkId);
       result[frameworkId][agentId] = mesos::UnavailableResources{
-        Resources(), schedule->second.unavailability};
+          Resources(), schedule->second.unavailability};
     }
   }
 

@@ -17,8 +17,8 @@ public:
   using Status = mesos::allocator::InverseOfferStatus;
   using Statuses = hashmap<SlaveID, hashmap<FrameworkID, Status>>;
 
-  using InverseOffers = hashmap<
-      FrameworkID, hashmap<SlaveID, mesos::UnavailableResources>>;
+  using InverseOffers =
+      hashmap<FrameworkID, hashmap<SlaveID, mesos::UnavailableResources>>;
 
   // Begins or ends a schedule; answers and filters of before are void.
   bool empty() const { return schedules.empty(); }

@@ -19,7 +19,7 @@ namespace {
 string reasonName(int reason)
 {
   string name =
-    wire::OutcomeReason_Name(static_cast<wire::OutcomeReason>(reason));
+      wire::OutcomeReason_Name(static_cast<wire::OutcomeReason>(reason));
   name = name.substr(string("OUTCOME_REASON_").size());
   std::transform(name.begin(), name.end(), name.begin(), ::tolower);
   return name;
@@ -32,37 +32,36 @@ Metrics::Metrics(AllocatorProcess& process)
 {
   AllocatorProcess* p = &process;
 
-  auto count = [p](const std::function<double(const client::Counters&)>& f)
-    -> Read {
+  auto count =
+      [p](const std::function<double(const client::Counters&)>& f) -> Read {
     return [p, f]() {
       return p->client == nullptr ? 0.0 : f(p->client->counters());
     };
   };
 
   using C = client::Counters;
-  const std::vector<std::pair<string, std::function<double(const C&)>>> told =
-  {
-    {"connected", [](const C& c) { return c.connected ? 1.0 : 0.0; }},
-    {"session_age_secs",
-     [](const C& c) { return c.sessionAge.count() / 1000.0; }},
-    {"attempts", [](const C& c) { return double(c.attempts); }},
-    {"sessions", [](const C& c) { return double(c.sessions); }},
-    {"resyncs", [](const C& c) { return double(c.resyncs); }},
-    {"events", [](const C& c) { return double(c.events); }},
-    {"batches", [](const C& c) { return double(c.batches); }},
-    {"cycles", [](const C& c) { return double(c.cycles); }},
-    {"decisions", [](const C& c) { return double(c.decisions); }},
-    {"queue_messages", [](const C& c) { return double(c.queueMessages); }},
-    {"queue_bytes", [](const C& c) { return double(c.queueBytes); }},
-    {"unanswered", [](const C& c) { return double(c.unanswered); }},
-    {"round_trip_ms/p50",
-     [](const C& c) { return c.roundTripP50.count() / 1000.0; }},
-    {"round_trip_ms/p90",
-     [](const C& c) { return c.roundTripP90.count() / 1000.0; }},
-    {"round_trip_ms/p99",
-     [](const C& c) { return c.roundTripP99.count() / 1000.0; }},
-    {"round_trip_ms/max",
-     [](const C& c) { return c.roundTripMax.count() / 1000.0; }},
+  const std::vector<std::pair<string, std::function<double(const C&)>>> told = {
+      {"connected", [](const C& c) { return c.connected ? 1.0 : 0.0; }},
+      {"session_age_secs",
+       [](const C& c) { return c.sessionAge.count() / 1000.0; }},
+      {"attempts", [](const C& c) { return double(c.attempts); }},
+      {"sessions", [](const C& c) { return double(c.sessions); }},
+      {"resyncs", [](const C& c) { return double(c.resyncs); }},
+      {"events", [](const C& c) { return double(c.events); }},
+      {"batches", [](const C& c) { return double(c.batches); }},
+      {"cycles", [](const C& c) { return double(c.cycles); }},
+      {"decisions", [](const C& c) { return double(c.decisions); }},
+      {"queue_messages", [](const C& c) { return double(c.queueMessages); }},
+      {"queue_bytes", [](const C& c) { return double(c.queueBytes); }},
+      {"unanswered", [](const C& c) { return double(c.unanswered); }},
+      {"round_trip_ms/p50",
+       [](const C& c) { return c.roundTripP50.count() / 1000.0; }},
+      {"round_trip_ms/p90",
+       [](const C& c) { return c.roundTripP90.count() / 1000.0; }},
+      {"round_trip_ms/p99",
+       [](const C& c) { return c.roundTripP99.count() / 1000.0; }},
+      {"round_trip_ms/max",
+       [](const C& c) { return c.roundTripMax.count() / 1000.0; }},
   };
 
   for (const auto& entry : told) {
@@ -71,19 +70,20 @@ Metrics::Metrics(AllocatorProcess& process)
 
   for (size_t cause = 0; cause < client::CAUSE_COUNT; ++cause) {
     add(process,
-        string("ends/") +
-          client::causeName(static_cast<client::Cause>(cause)),
+        string("ends/") + client::causeName(static_cast<client::Cause>(cause)),
         count([=](const C& c) { return double(c.ends[cause]); }));
   }
 
   for (int reason = 1; reason < wire::OutcomeReason_ARRAYSIZE; ++reason) {
-    add(process,
-        "outcomes/" + reasonName(reason),
-        count([=](const C& c) { return double(c.outcomes[reason]); }));
+    add(process, "outcomes/" + reasonName(reason), count([=](const C& c) {
+          return double(c.outcomes[reason]);
+        }));
   }
 
   add(process, "fallback_cycles", [p]() { return double(p->fallbackCycles); });
-  add(process, "kinds", [p]() { return double(p->state.handles.kinds.size()); });
+  add(process, "kinds", [p]() {
+    return double(p->state.handles.kinds.size());
+  });
   add(process, "misfits", [p]() { return double(p->misfits); });
   add(process, "breaker_trips", [p]() { return double(p->breakerTrips); });
   add(process, "breaker_open", [p]() { return p->breakerOpen ? 1.0 : 0.0; });
@@ -103,10 +103,7 @@ Metrics::~Metrics()
 }
 
 
-void Metrics::add(
-    AllocatorProcess& actor,
-    const string& name,
-    const Read& read)
+void Metrics::add(AllocatorProcess& actor, const string& name, const Read& read)
 {
   const std::function<Future<double>()> pull = process::defer(
       actor.self(), [read]() -> Future<double> { return read(); });

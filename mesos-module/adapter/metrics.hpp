@@ -25,10 +25,8 @@ public:
 private:
   using Read = std::function<double()>;
 
-  void add(
-      AllocatorProcess& process,
-      const std::string& name,
-      const Read& read);
+  void
+  add(AllocatorProcess& process, const std::string& name, const Read& read);
 
   std::vector<process::metrics::PullGauge> gauges;
 };

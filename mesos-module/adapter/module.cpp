@@ -19,19 +19,17 @@ namespace {
 mesos::allocator::Allocator* create(const mesos::Parameters& given)
 {
   const Try<allocator::adapter::Parameters> parameters =
-    allocator::adapter::parseParameters(given);
+      allocator::adapter::parseParameters(given);
 
   if (parameters.isError()) {
-    LOG(ERROR) << "Parameters of the allocator module: "
-               << parameters.error();
+    LOG(ERROR) << "Parameters of the allocator module: " << parameters.error();
     return nullptr;
   }
 
   // Files and addresses are looked at now, when an operator is near, and
   // not when the master is elected.
   std::string error;
-  allocator::client::Channels channels(
-      parameters->transport.channel, &error);
+  allocator::client::Channels channels(parameters->transport.channel, &error);
 
   if (!error.empty()) {
     LOG(ERROR) << "Parameters of the allocator module: " << error;
@@ -46,11 +44,11 @@ mesos::allocator::Allocator* create(const mesos::Parameters& given)
 
 // The name of the variable is the name of the module.
 mesos::modules::Module<mesos::allocator::Allocator>
-org_mesosallocator_SidecarAllocator(
-    MESOS_MODULE_API_VERSION,
-    MESOS_VERSION,
-    "The mesos-allocator authors",
-    "mesos-allocator@localhost",
-    "Allocator that asks a sidecar, and decides itself where there is none",
-    nullptr,
-    create);
+    org_mesosallocator_SidecarAllocator(
+        MESOS_MODULE_API_VERSION,
+        MESOS_VERSION,
+        "The mesos-allocator authors",
+        "mesos-allocator@localhost",
+        "Allocator that asks a sidecar, and decides itself where there is none",
+        nullptr,
+        create);

@@ -70,21 +70,22 @@ map<string, Reader> readers(Parameters* p)
   client::ChannelOptions& channel = p->transport.channel;
 
   return {
-    {"target", text(&channel.target)},
-    {"tls_ca", text(&channel.tlsCa)},
-    {"tls_cert", text(&channel.tlsCert)},
-    {"tls_key", text(&channel.tlsKey)},
-    {"tls_name", text(&channel.tlsName)},
-    {"welcome_deadline_ms", number(&p->deadlines.welcome, 10, HOUR_MS)},
-    {"snapshot_deadline_ms", number(&p->deadlines.snapshot, 10, HOUR_MS)},
-    {"answer_deadline_ms", number(&p->deadlines.answer, 10, HOUR_MS)},
-    {"queue_messages_max", number(&p->transport.queueMessagesMax, 1, 1 << 20)},
-    {"queue_bytes_max",
-     number(&p->transport.queueBytesMax, 1 << 20, int64_t(1) << 34)},
-    {"fallback", boolean(&p->fallback)},
-    {"fallback_after_ms", number(&p->fallbackAfter, 10, HOUR_MS)},
-    {"bad_decisions_max", number(&p->badDecisionsMax, 1, 1 << 30)},
-    {"breaker_pause_ms", number(&p->breakerPause, 100, HOUR_MS)},
+      {"target", text(&channel.target)},
+      {"tls_ca", text(&channel.tlsCa)},
+      {"tls_cert", text(&channel.tlsCert)},
+      {"tls_key", text(&channel.tlsKey)},
+      {"tls_name", text(&channel.tlsName)},
+      {"welcome_deadline_ms", number(&p->deadlines.welcome, 10, HOUR_MS)},
+      {"snapshot_deadline_ms", number(&p->deadlines.snapshot, 10, HOUR_MS)},
+      {"answer_deadline_ms", number(&p->deadlines.answer, 10, HOUR_MS)},
+      {"queue_messages_max",
+       number(&p->transport.queueMessagesMax, 1, 1 << 20)},
+      {"queue_bytes_max",
+       number(&p->transport.queueBytesMax, 1 << 20, int64_t(1) << 34)},
+      {"fallback", boolean(&p->fallback)},
+      {"fallback_after_ms", number(&p->fallbackAfter, 10, HOUR_MS)},
+      {"bad_decisions_max", number(&p->badDecisionsMax, 1, 1 << 30)},
+      {"breaker_pause_ms", number(&p->breakerPause, 100, HOUR_MS)},
   };
 }
 
@@ -117,8 +118,7 @@ Try<Parameters> parseParameters(const mesos::Parameters& given)
     const Option<Error> error = reader->second(parameter.value());
     if (error.isSome()) {
       errors.push_back(
-          "'" + key + "' is '" + parameter.value() + "'; it " +
-          error->message);
+          "'" + key + "' is '" + parameter.value() + "'; it " + error->message);
     }
   }
 

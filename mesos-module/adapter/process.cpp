@@ -23,7 +23,9 @@ namespace adapter {
 AllocatorProcess::AllocatorProcess(const Parameters& _parameters)
   : ProcessBase(process::ID::generate("sidecar-allocator")),
     parameters(_parameters),
-    fallback(std::hash<string>()(id::UUID::random().toString())) {}
+    fallback(std::hash<string>()(id::UUID::random().toString()))
+{
+}
 
 
 AllocatorProcess::~AllocatorProcess() {}
@@ -36,7 +38,7 @@ void AllocatorProcess::initialize_(
 {
   state.options = options;
   state.filters =
-    Filters(static_cast<int64_t>(options.allocationInterval.ms()));
+      Filters(static_cast<int64_t>(options.allocationInterval.ms()));
   offerCallback = _offerCallback;
   inverseOfferCallback = _inverseOfferCallback;
   metrics.reset(new Metrics(*this));
@@ -44,10 +46,8 @@ void AllocatorProcess::initialize_(
   LOG(INFO) << "Allocator initialized; its sidecar is at "
             << parameters.transport.channel.target;
 
-  batchDueMs =
-    nowMs() + static_cast<int64_t>(options.allocationInterval.ms());
-  process::delay(
-      options.allocationInterval, self(), &AllocatorProcess::batch);
+  batchDueMs = nowMs() + static_cast<int64_t>(options.allocationInterval.ms());
+  process::delay(options.allocationInterval, self(), &AllocatorProcess::batch);
 }
 
 
@@ -72,8 +72,8 @@ void AllocatorProcess::recover(
 
   // Where guarantees exist, nothing may be given to others before it is
   // known what the roles that have them hold.
-  expectedAgents = static_cast<size_t>(std::max(
-      0.0, expectedAgentCount * state.options.agentRecoveryFactor));
+  expectedAgents = static_cast<size_t>(
+      std::max(0.0, expectedAgentCount * state.options.agentRecoveryFactor));
 
   if (!quotas.empty() && expectedAgents > state.agents.size()) {
     state.recovering = true;
@@ -154,7 +154,7 @@ void AllocatorProcess::batch()
   batchMs = None();
 
   batchDueMs =
-    now + static_cast<int64_t>(state.options.allocationInterval.ms());
+      now + static_cast<int64_t>(state.options.allocationInterval.ms());
   process::delay(
       state.options.allocationInterval, self(), &AllocatorProcess::batch);
 }
@@ -209,7 +209,7 @@ void AllocatorProcess::runTriggered()
 bool AllocatorProcess::served() const
 {
   return client != nullptr && client->connected() &&
-    client->waiting() < parameters.fallbackAfter;
+      client->waiting() < parameters.fallbackAfter;
 }
 
 
@@ -243,7 +243,7 @@ void AllocatorProcess::allocate(const vector<SlaveID>& some, bool all)
   }
 
   const Maintenance::InverseOffers inverse =
-    maintenance.generate(state, agents, nowMs());
+      maintenance.generate(state, agents, nowMs());
 
   for (const auto& entry : inverse) {
     inverseOfferCallback(entry.first, entry.second);

@@ -36,9 +36,8 @@ using InverseOfferCallback = lambda::function<void(
 // Each fact is first booked here and then told to the sidecar, so that the
 // books never depend on it. A decision is only a wish: the gates say what
 // becomes of it.
-class AllocatorProcess
-  : public process::Process<AllocatorProcess>,
-    private client::Client::Owner
+class AllocatorProcess : public process::Process<AllocatorProcess>,
+                         private client::Client::Owner
 {
 public:
   explicit AllocatorProcess(const Parameters& parameters);
@@ -175,9 +174,8 @@ private:
 
   // process_session.cpp: the sidecar.
 
-  void snapshot(
-      const wire::Welcome& welcome,
-      client::SnapshotWriter* writer) override;
+  void snapshot(const wire::Welcome& welcome, client::SnapshotWriter* writer)
+      override;
   void connected(const wire::Welcome& welcome) override;
   void decided(const client::Decisions& decisions) override;
   void ended(const client::Client::End& end) override;

@@ -94,9 +94,9 @@ void AllocatorProcess::updateSlave(
 
   Agent& agent = found->second;
   const bool newAttributes = mesos::Attributes(agent.info.attributes()) !=
-    mesos::Attributes(info.attributes());
-  const bool newInfo = agent.info.SerializePartialAsString() !=
-    info.SerializePartialAsString();
+      mesos::Attributes(info.attributes());
+  const bool newInfo =
+      agent.info.SerializePartialAsString() != info.SerializePartialAsString();
   const bool newTotal = total.isSome() && total.get() != books->total;
 
   describeAgent(info, capabilities, &agent);
@@ -115,7 +115,7 @@ void AllocatorProcess::updateSlave(
 
   wire::Event event;
   *event.mutable_update_agent() =
-    toUpdateAgent(agentId, agent, books->total, &state.handles);
+      toUpdateAgent(agentId, agent, books->total, &state.handles);
   tell(std::move(event));
 
   if (newInfo) {
@@ -142,7 +142,7 @@ void AllocatorProcess::addResourceProvider(
     state.ledger.setTotal(agentId, books->total + total);
     wire::Event event;
     *event.mutable_update_agent() =
-      toUpdateAgent(agentId, found->second, books->total, &state.handles);
+        toUpdateAgent(agentId, found->second, books->total, &state.handles);
     tell(std::move(event));
   }
 
@@ -186,8 +186,7 @@ void AllocatorProcess::deactivateSlave(const SlaveID& agentId)
 }
 
 
-void AllocatorProcess::updateWhitelist(
-    const Option<hashset<string>>& whitelist)
+void AllocatorProcess::updateWhitelist(const Option<hashset<string>>& whitelist)
 {
   state.whitelist = whitelist;
 
@@ -215,11 +214,10 @@ void AllocatorProcess::updateUnavailability(
   maintenance.set(agentId, unavailability);
 
   wire::Event event;
-  event.mutable_unavailability()->set_agent(
-      state.handles.agents.bind(agentId));
+  event.mutable_unavailability()->set_agent(state.handles.agents.bind(agentId));
   if (unavailability.isSome()) {
     *event.mutable_unavailability()->mutable_unavailability() =
-      toUnavailability(unavailability.get());
+        toUnavailability(unavailability.get());
   }
   tell(std::move(event));
   trigger(agentId);
@@ -249,8 +247,8 @@ void AllocatorProcess::updateInverseOffer(
   if (status.isSome()) {
     update->set_status(
         status->status() == mesos::allocator::InverseOfferStatus::ACCEPT
-          ? wire::InverseOfferUpdate::STATUS_ACCEPT
-          : wire::InverseOfferUpdate::STATUS_DECLINE);
+            ? wire::InverseOfferUpdate::STATUS_ACCEPT
+            : wire::InverseOfferUpdate::STATUS_DECLINE);
   }
 
   tell(std::move(event));

@@ -35,7 +35,7 @@ void AllocatorProcess::addFramework(
 
   wire::Event event;
   *event.mutable_add_framework() =
-    toFramework(frameworkId, framework, &state.handles);
+      toFramework(frameworkId, framework, &state.handles);
   const uint32_t handle = event.add_framework().framework();
   state.handles.frameworks.told(handle, tell(std::move(event)));
   updateExclusions(frameworkId);
@@ -139,7 +139,7 @@ void AllocatorProcess::updateFramework(
 
   wire::Event event;
   *event.mutable_update_framework() =
-    toFramework(frameworkId, framework, &state.handles);
+      toFramework(frameworkId, framework, &state.handles);
   tell(std::move(event));
   updateExclusions(frameworkId);
 }
@@ -152,7 +152,7 @@ void AllocatorProcess::requestResources(
   if (state.frameworks.contains(frameworkId)) {
     wire::Event event;
     *event.mutable_request() =
-      toRequest(state.handles.frameworks.bind(frameworkId), requests);
+        toRequest(state.handles.frameworks.bind(frameworkId), requests);
     tell(std::move(event));
   }
 }
@@ -265,7 +265,7 @@ void AllocatorProcess::evaluate(
 
     auto excluded = framework->excluded.find(role);
     const bool before = excluded != framework->excluded.end() &&
-      excluded->second.contains(agentId);
+        excluded->second.contains(agentId);
 
     if (now == before) {
       continue;
@@ -318,11 +318,7 @@ void AllocatorProcess::updateExclusions(const SlaveID& agentId)
 
   for (auto& entry : state.frameworks) {
     evaluate(
-        entry.first,
-        &entry.second,
-        agentId,
-        agent,
-        event.mutable_exclusions());
+        entry.first, &entry.second, agentId, agent, event.mutable_exclusions());
   }
 
   if (event.exclusions().framework_size() > 0) {

@@ -108,7 +108,7 @@ void AllocatorProcess::updateAllocation(
   const Changes totalBefore = toChanges(books->total, kinds);
   const Changes heldBefore = amountsHeld();
   const Try<Nothing> converted =
-    state.ledger.convertHeld(frameworkId, agentId, offered, conversions);
+      state.ledger.convertHeld(frameworkId, agentId, offered, conversions);
 
   if (converted.isError()) {
     LOG(ERROR) << "Operations of framework " << frameworkId << " on agent "
@@ -118,7 +118,7 @@ void AllocatorProcess::updateAllocation(
   }
 
   const Changes ofTotal =
-    difference(totalBefore, toChanges(books->total, kinds));
+      difference(totalBefore, toChanges(books->total, kinds));
   const Changes ofHeld = difference(heldBefore, amountsHeld());
 
   // More, or fewer, copies of a shared volume change what is held only.
@@ -166,8 +166,7 @@ Future<Nothing> AllocatorProcess::updateAvailable(
 
   KindTable* kinds = &state.handles.kinds;
   const Changes before = toChanges(books->total, kinds);
-  const Try<Nothing> converted =
-    state.ledger.convertFree(agentId, operations);
+  const Try<Nothing> converted = state.ledger.convertFree(agentId, operations);
 
   if (converted.isError()) {
     return Failure(converted.error());
@@ -234,11 +233,11 @@ void AllocatorProcess::recoverResources(
   }
 
   const Resources released =
-    state.ledger.release(frameworkId, agentId, resources);
+      state.ledger.release(frameworkId, agentId, resources);
 
   const int64_t refuseMs = filters.isSome() ? refusalMs(filters.get()) : -1;
-  auto framework =
-    refuseMs > 0 ? state.frameworks.find(frameworkId) : state.frameworks.end();
+  auto framework = refuseMs > 0 ? state.frameworks.find(frameworkId)
+                                : state.frameworks.end();
 
   if (framework != state.frameworks.end() && framework->second.active) {
     for (const auto& entry : byRole(resources)) {

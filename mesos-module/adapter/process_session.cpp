@@ -193,12 +193,14 @@ void AllocatorProcess::ended(const client::Client::End& end)
   const bool worth = failures < 4 || (failures & (failures - 1)) == 0;
   ++failures;
 
-  LOG_IF(WARNING, worth) << (end.wasConnected ? "The session with the sidecar ended"
-                                    : "There is no session with a sidecar")
-               << " (" << client::causeName(end.cause) << "): " << end.reason
-               << "; trying again in " << end.retryIn.count() << " ms, "
-               << (parameters.fallback ? "offering by DRF meanwhile"
-                                       : "without offers meanwhile");
+  LOG_IF(WARNING, worth) << (end.wasConnected
+                                 ? "The session with the sidecar ended"
+                                 : "There is no session with a sidecar")
+                         << " (" << client::causeName(end.cause)
+                         << "): " << end.reason << "; trying again in "
+                         << end.retryIn.count() << " ms, "
+                         << (parameters.fallback ? "offering by DRF meanwhile"
+                                                 : "without offers meanwhile");
 
   // What it was asked last will not come.
   if (end.wasConnected) {
@@ -261,17 +263,14 @@ bool AllocatorProcess::isBad(
     wire::OutcomeReason reason) const
 {
   switch (reason) {
-    case wire::OUTCOME_REASON_MALFORMED:
-      return true;
+    case wire::OUTCOME_REASON_MALFORMED: return true;
     case wire::OUTCOME_REASON_BAD_ROLE:
       return state.handles.roles.path(decision.role()) == nullptr;
     case wire::OUTCOME_REASON_UNKNOWN_AGENT:
       return !state.handles.agents.excused(decision.agent(), sequence);
     case wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK:
-      return !state.handles.frameworks.excused(
-          decision.framework(), sequence);
-    default:
-      return false;
+      return !state.handles.frameworks.excused(decision.framework(), sequence);
+    default: return false;
   }
 }
 
@@ -294,7 +293,7 @@ void AllocatorProcess::decided(const client::Decisions& decisions)
 
   decisions.each([&](const client::Decision& decision) {
     const Verdict verdict =
-      decide(decision, decisions.sequence, quotas, clockMs, &pair);
+        decide(decision, decisions.sequence, quotas, clockMs, &pair);
 
     if (verdict.reason == wire::OUTCOME_REASON_OFFERED) {
       outcomes.offered();
@@ -308,11 +307,7 @@ void AllocatorProcess::decided(const client::Decisions& decisions)
 
     quotas.charge(pair.role, verdict.given);
     offers[pair.frameworkId][pair.role][pair.agentId] += state.ledger.offer(
-        pair.frameworkId,
-        pair.agentId,
-        pair.role,
-        verdict.given,
-        verdict.all);
+        pair.frameworkId, pair.agentId, pair.role, verdict.given, verdict.all);
   });
 
   if (outcomes.size() > 0) {

@@ -36,8 +36,7 @@ void AllocatorProcess::snapshot(
   untold.clear();
   unjudged.clear();
   rebindHandles(
-      welcome.kinds_max() > 0 ? welcome.kinds_max()
-                              : KindTable::MOST_DEFAULT);
+      welcome.kinds_max() > 0 ? welcome.kinds_max() : KindTable::MOST_DEFAULT);
 
   // Nouns are made before handles are told, for that binds them.
   vector<wire::Framework> frameworks;
@@ -135,16 +134,15 @@ FiltersWriter AllocatorProcess::collectFilters()
   uint32_t framework = 0;
   uint32_t role = 0;
 
-  state.filters.each([&](
-      const FrameworkID& frameworkId,
-      const string& path,
-      const SlaveID& agentId,
-      const Filters::Refusal& refusal) {
+  state.filters.each([&](const FrameworkID& frameworkId,
+                         const string& path,
+                         const SlaveID& agentId,
+                         const Filters::Refusal& refusal) {
     if (&path != lastRole) {
       lastRole = &path;
       auto found = state.frameworks.find(frameworkId);
       known = found != state.frameworks.end() &&
-        found->second.roles.count(path) > 0;
+          found->second.roles.count(path) > 0;
 
       if (known) {
         framework = state.handles.frameworks.bind(frameworkId);
@@ -154,7 +152,7 @@ FiltersWriter AllocatorProcess::collectFilters()
 
     // Agents are bound; those that are gone have no filters.
     const uint32_t agent =
-      known ? state.handles.agents.find(agentId) : state.handles.agents.NONE;
+        known ? state.handles.agents.find(agentId) : state.handles.agents.NONE;
 
     if (agent != state.handles.agents.NONE && refusal.expiresMs >= now) {
       filters.add(

@@ -51,7 +51,7 @@ QuotaBook::QuotaBook(const Cluster& state)
   for (const auto& entry : roles) {
     for (const auto& guarantee : entry.second.guarantee) {
       const int64_t missing =
-        guarantee.second - get(entry.second.consumed, guarantee.first);
+          guarantee.second - get(entry.second.consumed, guarantee.first);
       required[guarantee.first] += std::max<int64_t>(0, missing);
     }
   }

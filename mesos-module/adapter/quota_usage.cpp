@@ -43,7 +43,7 @@ void add(const QuotaUsage::Sums& more, int64_t sign, QuotaUsage::Sums* to)
 bool countsAgainstQuota(const Resource& resource)
 {
   return resource.type() == mesos::Value::SCALAR &&
-    resource.reservations_size() == 0 && !resource.has_revocable();
+      resource.reservations_size() == 0 && !resource.has_revocable();
 }
 
 

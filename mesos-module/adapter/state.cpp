@@ -23,14 +23,11 @@ void describeAgent(
 
   for (const SlaveInfo::Capability& capability : agent->capabilities) {
     switch (capability.type()) {
-      case SlaveInfo::Capability::MULTI_ROLE:
-        agent->multiRole = true;
-        break;
+      case SlaveInfo::Capability::MULTI_ROLE: agent->multiRole = true; break;
       case SlaveInfo::Capability::HIERARCHICAL_ROLE:
         agent->hierarchicalRole = true;
         break;
-      default:
-        break;
+      default: break;
     }
   }
 }
@@ -66,8 +63,7 @@ void describeFramework(const FrameworkInfo& info, Framework* framework)
       case FrameworkInfo::Capability::REGION_AWARE:
         framework->regionAware = true;
         break;
-      default:
-        break;
+      default: break;
     }
   }
 
@@ -89,7 +85,7 @@ void describeFramework(const FrameworkInfo& info, Framework* framework)
 
     for (const auto& each : wanted.quantities()) {
       google::protobuf::Map<string, mesos::Value::Scalar> quantities =
-        each.quantities();
+          each.quantities();
       anyOf.push_back(ResourceQuantities(quantities));
     }
   }

@@ -30,7 +30,7 @@ uint64_t hashOf(const string& text)
 bool isTail(const string& text, size_t at)
 {
   return at < text.size() &&
-    (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+      (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
 }
 
 
@@ -41,7 +41,7 @@ size_t characterAt(const string& text, size_t at)
 {
   const unsigned char first = static_cast<unsigned char>(text[at]);
   const unsigned char second =
-    at + 1 < text.size() ? static_cast<unsigned char>(text[at + 1]) : 0;
+      at + 1 < text.size() ? static_cast<unsigned char>(text[at + 1]) : 0;
 
   if (first < 0x80) {
     return 1;
@@ -52,16 +52,18 @@ size_t characterAt(const string& text, size_t at)
   }
 
   if (first >= 0xE0 && first <= 0xEF) {
-    const bool forbidden = (first == 0xE0 && second < 0xA0) ||
-      (first == 0xED && second > 0x9F);
+    const bool forbidden =
+        (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F);
     return !forbidden && isTail(text, at + 1) && isTail(text, at + 2) ? 3 : 0;
   }
 
   if (first >= 0xF0 && first <= 0xF4) {
-    const bool forbidden = (first == 0xF0 && second < 0x90) ||
-      (first == 0xF4 && second > 0x8F);
+    const bool forbidden =
+        (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
     return !forbidden && isTail(text, at + 1) && isTail(text, at + 2) &&
-      isTail(text, at + 3) ? 4 : 0;
+            isTail(text, at + 3)
+        ? 4
+        : 0;
   }
 
   return 0;
@@ -96,7 +98,7 @@ string toText(const string& text, size_t bytesMax)
   for (size_t at = 0; at < text.size();) {
     const size_t length = characterAt(text, at);
     const string character =
-      length == 0 ? REPLACEMENT : text.substr(at, length);
+        length == 0 ? REPLACEMENT : text.substr(at, length);
 
     if (result.size() + character.size() > room) {
       break;

@@ -19,15 +19,11 @@ uint64_t mix(uint64_t x)
 } // namespace {
 
 
-Duration backoffDelay(
-    uint32_t attempt,
-    uint64_t seed,
-    const Backoff& backoff)
+Duration backoffDelay(uint32_t attempt, uint64_t seed, const Backoff& backoff)
 {
   const int64_t max = std::max<int64_t>(backoff.max.count(), 0);
 
-  int64_t bound =
-    std::min(std::max<int64_t>(backoff.initial.count(), 0), max);
+  int64_t bound = std::min(std::max<int64_t>(backoff.initial.count(), 0), max);
 
   for (uint32_t i = 1; i < attempt && bound > 0 && bound < max; ++i) {
     bound = bound > max / 2 ? max : 2 * bound;

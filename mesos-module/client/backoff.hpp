@@ -21,10 +21,7 @@ struct Backoff
 // delay lies between half of it and the whole. It depends on nothing but
 // the arguments, so a test can name it, and masters that differ in their
 // seeds do not call a restarted sidecar in step.
-Duration backoffDelay(
-    uint32_t attempt,
-    uint64_t seed,
-    const Backoff& backoff);
+Duration backoffDelay(uint32_t attempt, uint64_t seed, const Backoff& backoff);
 
 } // namespace client {
 } // namespace allocator {

@@ -19,7 +19,7 @@ bool isUnix(const std::string& target)
 std::string checkTarget(const std::string& target)
 {
   const std::string forms =
-    " is no target; give host:port, [IPv6]:port or unix:/path";
+      " is no target; give host:port, [IPv6]:port or unix:/path";
 
   if (isUnix(target)) {
     const bool absolute = target.size() > 6 && target[5] == '/';
@@ -37,9 +37,9 @@ std::string checkTarget(const std::string& target)
 
   const bool bracketed = host.front() == '[' && host.back() == ']';
   const bool digits = !port.empty() && port.size() <= 5 &&
-    std::all_of(port.begin(), port.end(), [](char c) {
-      return c >= '0' && c <= '9';
-    });
+      std::all_of(port.begin(), port.end(), [](char c) {
+        return c >= '0' && c <= '9';
+      });
 
   if (!digits || (host.find(':') != std::string::npos && !bracketed)) {
     return "'" + target + "'" + forms;
@@ -156,8 +156,8 @@ std::shared_ptr<grpc::Channel> Channels::create()
   arguments.SetInt(
       GRPC_ARG_HTTP2_MIN_SENT_PING_INTERVAL_WITHOUT_DATA_MS, interval);
 
-  arguments.SetMaxReceiveMessageSize(static_cast<int>(
-      std::min<size_t>(options.receiveBytesMax, INT_MAX)));
+  arguments.SetMaxReceiveMessageSize(
+      static_cast<int>(std::min<size_t>(options.receiveBytesMax, INT_MAX)));
   arguments.SetMaxSendMessageSize(-1);
 
   // A proxy of the environment is not for a sidecar. (An old gRPC knows

@@ -115,21 +115,15 @@ void Client::received(wire::SessionResponse&& response)
   Session::Reply reply = session->receive(std::move(response), options.now());
 
   switch (reply.kind) {
-    case Session::Reply::Kind::WELCOME:
-      welcomed();
-      break;
-    case Session::Reply::Kind::DECISIONS:
-      answered(std::move(reply));
-      break;
+    case Session::Reply::Kind::WELCOME: welcomed(); break;
+    case Session::Reply::Kind::DECISIONS: answered(std::move(reply)); break;
     case Session::Reply::Kind::ENDED:
       // A sidecar that shuts down is likely to be back soon.
       end(reply.code == wire::ERROR_CODE_SHUTDOWN ? Cause::LOST
                                                   : Cause::REFUSED,
           reply.message);
       break;
-    case Session::Reply::Kind::BAD:
-      end(Cause::MALFORMED, reply.message);
-      break;
+    case Session::Reply::Kind::BAD: end(Cause::MALFORMED, reply.message); break;
   }
 
   tellEnd();
@@ -140,8 +134,8 @@ void Client::received(wire::SessionResponse&& response)
 void Client::welcomed()
 {
   const size_t told = session->welcome().message_bytes_max();
-  messageBytesMax = told == 0 ? MESSAGE_BYTES_DEFAULT
-                              : std::max(told, MESSAGE_BYTES_LEAST);
+  messageBytesMax =
+      told == 0 ? MESSAGE_BYTES_DEFAULT : std::max(told, MESSAGE_BYTES_LEAST);
 
   // The owner may stop the client, and so end the session.
   const wire::Welcome welcome = session->welcome();
@@ -158,8 +152,7 @@ void Client::welcomed()
   }
 
   std::vector<wire::SessionRequest> requests;
-  session->snapshot(
-      writer.finish(sequence, tick()), options.now(), &requests);
+  session->snapshot(writer.finish(sequence, tick()), options.now(), &requests);
 
   for (wire::SessionRequest& request : requests) {
     link->sendSnapshot(std::move(request));
@@ -203,8 +196,9 @@ void Client::lost(const std::string& reason, bool garbage)
   if (session) {
     const bool greeting = session->state() == Session::State::GREETING;
 
-    end(garbage ? Cause::MALFORMED
-                : greeting ? Cause::UNREACHABLE : Cause::LOST,
+    end(garbage        ? Cause::MALFORMED
+            : greeting ? Cause::UNREACHABLE
+                       : Cause::LOST,
         reason);
   }
 
@@ -250,7 +244,7 @@ uint64_t Client::submit(wire::Event&& event)
   if (bytes + BATCH_BYTES > messageBytesMax) {
     end(Cause::OVERSIZED,
         "an event has " + std::to_string(bytes) + " bytes; the sidecar reads " +
-        std::to_string(messageBytesMax));
+            std::to_string(messageBytesMax));
     schedule();
     return 0;
   }
@@ -268,7 +262,7 @@ uint64_t Client::submit(wire::Event&& event)
   pendingBytes += bytes;
 
   const bool full =
-    static_cast<size_t>(pending.events_size()) >= options.batchEventsMax;
+      static_cast<size_t>(pending.events_size()) >= options.batchEventsMax;
 
   if (full && !flush(false)) {
     return 0;
@@ -355,8 +349,9 @@ bool Client::flush(bool cycle)
 
     end(Cause::QUEUE_FULL,
         std::to_string(depth.messages) + " messages of " +
-        std::to_string(depth.bytes) + " bytes wait to be sent; the sidecar"
-        " must read them faster");
+            std::to_string(depth.bytes) +
+            " bytes wait to be sent; the sidecar"
+            " must read them faster");
     schedule();
     return false;
   }
@@ -406,8 +401,8 @@ TimePoint Client::sendAt() const
   }
 
   return options.heartbeat.count() > 0 && session->unanswered() == 0
-    ? sentAt + options.heartbeat
-    : TimePoint::max();
+      ? sentAt + options.heartbeat
+      : TimePoint::max();
 }
 
 
@@ -435,11 +430,8 @@ void Client::end(Cause cause, const std::string& reason)
 
 Duration Client::delay(Cause cause) const
 {
-  const bool there =
-    cause == Cause::MALFORMED ||
-    cause == Cause::REFUSED ||
-    cause == Cause::OVERSIZED ||
-    cause == Cause::SNAPSHOT;
+  const bool there = cause == Cause::MALFORMED || cause == Cause::REFUSED ||
+      cause == Cause::OVERSIZED || cause == Cause::SNAPSHOT;
 
   return backoffDelay(
       failures, options.seed, there ? options.refused : options.lost);
@@ -478,8 +470,7 @@ void Client::schedule()
   TimePoint next = untold ? options.now() : TimePoint::max();
 
   next = std::min(
-      next,
-      session ? std::min(session->deadline(), sendAt()) : retryAt);
+      next, session ? std::min(session->deadline(), sendAt()) : retryAt);
 
   if (next < alarm) {
     alarm = next;
@@ -504,8 +495,8 @@ Counters Client::counters() const
 
   result.connected = inStep;
   result.sessionAge = inStep
-    ? std::chrono::duration_cast<Duration>(options.now() - connectedAt)
-    : Duration(0);
+      ? std::chrono::duration_cast<Duration>(options.now() - connectedAt)
+      : Duration(0);
 
   const Link::Depth depth = link->depth();
   result.queueMessages = depth.messages;

@@ -17,8 +17,8 @@ Wrong sameLength(int length, int wanted, const char* field)
   }
 
   return std::string(field) + ": has " + std::to_string(length) +
-    " entries but framework has " + std::to_string(wanted) +
-    "; columns are equally long";
+      " entries but framework has " + std::to_string(wanted) +
+      "; columns are equally long";
 }
 
 
@@ -34,8 +34,8 @@ Wrong inRange(
 
     if (value < least || value > most) {
       return std::string(field) + "[" + std::to_string(i) + "]: is " +
-        std::to_string(value) + "; it must be from " +
-        std::to_string(least) + " to " + std::to_string(most);
+          std::to_string(value) + "; it must be from " + std::to_string(least) +
+          " to " + std::to_string(most);
     }
   }
 
@@ -50,14 +50,12 @@ Wrong atMost(size_t count, size_t max, const char* field)
   }
 
   return std::string(field) + ": has " + std::to_string(count) +
-    " entries; at most " + std::to_string(max) + " are taken";
+      " entries; at most " + std::to_string(max) + " are taken";
 }
 
 
 // Checks the lengths before anything is read by row and column.
-Wrong checkShape(
-    const wire::Holdings& group,
-    const DecisionLimits& limits)
+Wrong checkShape(const wire::Holdings& group, const DecisionLimits& limits)
 {
   const int rows = group.framework_size();
   const int kinds = group.kind_size();
@@ -80,8 +78,8 @@ Wrong checkShape(
 
   if (wrong.empty() && group.amount_size() != cells) {
     wrong = "amount: has " + std::to_string(group.amount_size()) +
-      " entries; it must have " + std::to_string(rows) + " rows of " +
-      std::to_string(kinds) + " kinds, " + std::to_string(cells) + " in all";
+        " entries; it must have " + std::to_string(rows) + " rows of " +
+        std::to_string(kinds) + " kinds, " + std::to_string(cells) + " in all";
   }
 
   return wrong;
@@ -100,7 +98,7 @@ Wrong checkDistinct(const wire::Holdings& group)
   }
 
   return "kind: holds " + std::to_string(*twice) +
-    " more than once; give each only once";
+      " more than once; give each only once";
 }
 
 
@@ -169,7 +167,9 @@ std::string checkGrants(
 
 
 Outcomes::Outcomes(const Decisions& decisions)
-  : session(decisions.session), first(decisions.first) {}
+  : session(decisions.session), first(decisions.first)
+{
+}
 
 
 size_t Outcomes::size() const

@@ -35,8 +35,7 @@ struct DecisionLimits
 class Decision
 {
 public:
-  Decision(const wire::Holdings& _group, int _row)
-    : group(_group), row(_row) {}
+  Decision(const wire::Holdings& _group, int _row) : group(_group), row(_row) {}
 
   uint32_t framework() const { return group.framework(row); }
   uint32_t role() const { return group.role(row); }

@@ -18,7 +18,9 @@ class BoundedQueue
 {
 public:
   BoundedQueue(size_t _countMax, size_t _costMax)
-    : countMax(_countMax), costMax(_costMax) {}
+    : countMax(_countMax), costMax(_costMax)
+  {
+  }
 
   // Whether the item was taken; where not, it is left as it was. A queue
   // with no costs takes an item whatever that costs, else it would never

@@ -33,7 +33,7 @@ RoundTrips::Time RoundTrips::percentile(double share) const
   // The nearest-rank percentile.
   const double wanted = std::ceil(share * static_cast<double>(times.size()));
   const size_t rank =
-    std::min(times.size(), static_cast<size_t>(std::max(1.0, wanted)));
+      std::min(times.size(), static_cast<size_t>(std::max(1.0, wanted)));
 
   std::vector<Time> copy = times;
   std::nth_element(copy.begin(), copy.begin() + (rank - 1), copy.end());

@@ -24,8 +24,8 @@ Session::Reply ended(const wire::Error& error)
 
   // A newer sidecar may know codes that this client does not.
   reply.message = wire::ErrorCode_IsValid(error.code())
-    ? wire::ErrorCode_Name(error.code())
-    : "error " + std::to_string(error.code());
+      ? wire::ErrorCode_Name(error.code())
+      : "error " + std::to_string(error.code());
 
   if (!error.field().empty()) {
     reply.message += ": " + error.field();
@@ -67,7 +67,9 @@ Session::Session(
     uint64_t _number,
     const SessionDeadlines& _deadlines,
     const DecisionLimits& _limits)
-  : number(_number), deadlines(_deadlines), limits(_limits) {}
+  : number(_number), deadlines(_deadlines), limits(_limits)
+{
+}
 
 
 bool Session::hello(
@@ -135,8 +137,7 @@ bool Session::outcomes(
 {
   const uint64_t oldest = nextDecision - unsettled_;
 
-  if (state_ != State::STREAMING ||
-      outcomes.session != number ||
+  if (state_ != State::STREAMING || outcomes.session != number ||
       outcomes.size() > unsettled_ ||
       (outcomes.size() > 0 &&
        outcomes.messages.front().first_decision() != oldest)) {
@@ -195,8 +196,7 @@ Session::Reply Session::take(wire::SessionResponse&& response, TimePoint now)
     return takeWelcome(response.welcome(), now);
   }
 
-  if (said == wire::SessionResponse::kDecisions &&
-      state_ == State::STREAMING) {
+  if (said == wire::SessionResponse::kDecisions && state_ == State::STREAMING) {
     return takeDecisions(std::move(*response.mutable_decisions()), now);
   }
 
@@ -206,9 +206,7 @@ Session::Reply Session::take(wire::SessionResponse&& response, TimePoint now)
 }
 
 
-Session::Reply Session::takeWelcome(
-    const wire::Welcome& welcome,
-    TimePoint now)
+Session::Reply Session::takeWelcome(const wire::Welcome& welcome, TimePoint now)
 {
   if (welcome.protocol_version() != PROTOCOL_VERSION) {
     return bad(
@@ -231,13 +229,13 @@ std::string Session::checkBatch(const wire::DecisionBatch& batch) const
 {
   if (batches.empty() || batch.sequence() != answered_ + 1) {
     return "an answer to batch " + std::to_string(batch.sequence()) + "; " +
-      std::to_string(answered_ + 1) + " is due";
+        std::to_string(answered_ + 1) + " is due";
   }
 
   // What is left of an answer's bound for this part of it.
   DecisionLimits left = limits;
   left.decisionsMax -= partial;
-  const std::string wrong = checkGrants(batch.grants(), left);
+  std::string wrong = checkGrants(batch.grants(), left);
 
   if (!wrong.empty()) {
     return wrong;
@@ -247,24 +245,24 @@ std::string Session::checkBatch(const wire::DecisionBatch& batch) const
 
   if (batch.cycle() != (asked ? cycles + 1 : 0)) {
     return "cycle " + std::to_string(batch.cycle()) +
-      " in the answer to batch " + std::to_string(batch.sequence()) + "; " +
-      std::to_string(cycles) + " were run, and " + (asked ? "one" : "none") +
-      " was asked for";
+        " in the answer to batch " + std::to_string(batch.sequence()) + "; " +
+        std::to_string(cycles) + " were run, and " + (asked ? "one" : "none") +
+        " was asked for";
   }
 
   if (batch.grants_size() > 0 && !asked) {
     return "decisions without a cycle in batch " +
-      std::to_string(batch.sequence());
+        std::to_string(batch.sequence());
   }
 
   if (batch.grants_size() == 0 && batch.more()) {
     return "a part without decisions of the answer to batch " +
-      std::to_string(batch.sequence()) + " says that more follow";
+        std::to_string(batch.sequence()) + " says that more follow";
   }
 
   if (batch.first_decision() != nextDecision) {
     return "decision " + std::to_string(batch.first_decision()) +
-      " comes where " + std::to_string(nextDecision) + " is due";
+        " comes where " + std::to_string(nextDecision) + " is due";
   }
 
   return std::string();
@@ -334,7 +332,7 @@ TimePoint Session::deadline() const
   }
 
   return std::max(heard, batches.front().at) +
-    (loading ? deadlines.snapshot : deadlines.answer);
+      (loading ? deadlines.snapshot : deadlines.answer);
 }
 
 
@@ -351,12 +349,12 @@ std::string Session::expire(TimePoint now)
 
   if (greeting) {
     return "no welcome within " + std::to_string(deadlines.welcome.count()) +
-      " ms";
+        " ms";
   }
 
   const Duration allowed = loading ? deadlines.snapshot : deadlines.answer;
-  return "batch " + std::to_string(answered_ + 1) + " was not answered within " +
-    std::to_string(allowed.count()) + " ms";
+  return "batch " + std::to_string(answered_ + 1) +
+      " was not answered within " + std::to_string(allowed.count()) + " ms";
 }
 
 } // namespace client {

@@ -91,10 +91,8 @@ public:
 
   // The methods that give messages return whether the state allows it.
 
-  bool hello(
-      const wire::Hello& hello,
-      TimePoint now,
-      wire::SessionRequest* request);
+  bool
+  hello(const wire::Hello& hello, TimePoint now, wire::SessionRequest* request);
 
   // `chunks` is the whole state as `SnapshotWriter` laid it out; the last
   // chunk says at which sequence number.
@@ -104,10 +102,8 @@ public:
       std::vector<wire::SessionRequest>* requests);
 
   // Takes everything of `batch` but its sequence number.
-  bool batch(
-      wire::EventBatch&& batch,
-      TimePoint now,
-      wire::SessionRequest* request);
+  bool
+  batch(wire::EventBatch&& batch, TimePoint now, wire::SessionRequest* request);
 
   // Gives the events that say what became of the oldest decisions without
   // an outcome. They must be the next events that are sent.

@@ -50,9 +50,8 @@ bool hasRows(const wire::Holdings& holdings)
 {
   const int64_t rows = holdings.framework_size();
 
-  return holdings.role_size() == rows &&
-    holdings.agent_size() == rows &&
-    holdings.amount_size() == rows * holdings.kind_size();
+  return holdings.role_size() == rows && holdings.agent_size() == rows &&
+      holdings.amount_size() == rows * holdings.kind_size();
 }
 
 
@@ -72,11 +71,10 @@ void copyRows(
 }
 
 
-
 bool sameKinds(const wire::Holdings& one, const wire::Holdings& other)
 {
   return one.kind_size() == other.kind_size() &&
-    std::equal(one.kind().begin(), one.kind().end(), other.kind().begin());
+      std::equal(one.kind().begin(), one.kind().end(), other.kind().begin());
 }
 
 
@@ -97,16 +95,15 @@ void append(const wire::Holdings& rows, wire::Holdings* to)
 
 
 SnapshotWriter::SnapshotWriter(size_t _bytesMax)
-  : bytesMax(_bytesMax), chunks(1) {}
-
-
-wire::SnapshotChunk* SnapshotWriter::place(
-    int field,
-    bool repeated,
-    size_t more)
+  : bytesMax(_bytesMax), chunks(1)
 {
-  const bool follows =
-    lastField < field || (lastField == field && repeated);
+}
+
+
+wire::SnapshotChunk*
+SnapshotWriter::place(int field, bool repeated, size_t more)
+{
+  const bool follows = lastField < field || (lastField == field && repeated);
 
   if (bytes > 0 && (!follows || bytes + more > bytesMax)) {
     chunks.emplace_back();
@@ -128,28 +125,32 @@ wire::SnapshotChunk* SnapshotWriter::current(int field)
 void SnapshotWriter::add(wire::Kind&& kind)
 {
   place(wire::SnapshotChunk::kKindsFieldNumber, true, fieldBytes(kind))
-    ->add_kinds()->Swap(&kind);
+      ->add_kinds()
+      ->Swap(&kind);
 }
 
 
 void SnapshotWriter::add(wire::Role&& role)
 {
   place(wire::SnapshotChunk::kRolesFieldNumber, true, fieldBytes(role))
-    ->add_roles()->Swap(&role);
+      ->add_roles()
+      ->Swap(&role);
 }
 
 
 void SnapshotWriter::add(wire::Weight&& weight)
 {
   place(wire::SnapshotChunk::kWeightsFieldNumber, true, fieldBytes(weight))
-    ->add_weights()->Swap(&weight);
+      ->add_weights()
+      ->Swap(&weight);
 }
 
 
 void SnapshotWriter::add(wire::Quota&& quota)
 {
   place(wire::SnapshotChunk::kQuotasFieldNumber, true, fieldBytes(quota))
-    ->add_quotas()->Swap(&quota);
+      ->add_quotas()
+      ->Swap(&quota);
 }
 
 
@@ -157,14 +158,16 @@ void SnapshotWriter::add(wire::Framework&& framework)
 {
   const size_t more = fieldBytes(framework);
   place(wire::SnapshotChunk::kFrameworksFieldNumber, true, more)
-    ->add_frameworks()->Swap(&framework);
+      ->add_frameworks()
+      ->Swap(&framework);
 }
 
 
 void SnapshotWriter::add(wire::Agent&& agent)
 {
   place(wire::SnapshotChunk::kAgentsFieldNumber, true, fieldBytes(agent))
-    ->add_agents()->Swap(&agent);
+      ->add_agents()
+      ->Swap(&agent);
 }
 
 
@@ -172,7 +175,8 @@ void SnapshotWriter::add(wire::Whitelist&& whitelist)
 {
   const size_t more = fieldBytes(whitelist);
   place(wire::SnapshotChunk::kWhitelistFieldNumber, false, more)
-    ->mutable_whitelist()->Swap(&whitelist);
+      ->mutable_whitelist()
+      ->Swap(&whitelist);
 }
 
 
@@ -192,11 +196,9 @@ void SnapshotWriter::add(const wire::Holdings& holdings)
 
     const int field = wire::SnapshotChunk::kHoldingsFieldNumber;
     const wire::SnapshotChunk* chunk = current(field);
-    const bool joins =
-      chunk != nullptr && sameKinds(chunk->holdings(), piece);
+    const bool joins = chunk != nullptr && sameKinds(chunk->holdings(), piece);
 
-    append(
-        piece, place(field, joins, fieldBytes(piece))->mutable_holdings());
+    append(piece, place(field, joins, fieldBytes(piece))->mutable_holdings());
   }
 }
 
@@ -223,10 +225,10 @@ void SnapshotWriter::add(const wire::OfferFilters& filters)
     const int field = wire::SnapshotChunk::kFiltersFieldNumber;
     const wire::SnapshotChunk* chunk = current(field);
     const bool joins = chunk != nullptr &&
-      sameKinds(chunk->filters().refused(), piece.refused());
+        sameKinds(chunk->filters().refused(), piece.refused());
 
     wire::OfferFilters* to =
-      place(field, joins, fieldBytes(piece))->mutable_filters();
+        place(field, joins, fieldBytes(piece))->mutable_filters();
     append(piece.refused(), to->mutable_refused());
     to->mutable_expires_ms()->MergeFrom(piece.expires_ms());
   }
@@ -237,8 +239,7 @@ void SnapshotWriter::add(const wire::Exclusions& exclusions)
 {
   const int rows = exclusions.framework_size();
 
-  if (exclusions.role_size() != rows ||
-      exclusions.agent_size() != rows ||
+  if (exclusions.role_size() != rows || exclusions.agent_size() != rows ||
       exclusions.excluded_size() != rows) {
     wrong("exclusions");
     return;
@@ -257,7 +258,8 @@ void SnapshotWriter::add(const wire::Exclusions& exclusions)
 
     const size_t more = fieldBytes(piece);
     place(wire::SnapshotChunk::kExclusionsFieldNumber, true, more)
-      ->mutable_exclusions()->MergeFrom(piece);
+        ->mutable_exclusions()
+        ->MergeFrom(piece);
   }
 }
 
@@ -266,7 +268,7 @@ void SnapshotWriter::wrong(const char* what)
 {
   if (error_.empty()) {
     error_ = std::string("the columns of the snapshot's ") + what +
-      " are not equally long";
+        " are not equally long";
   }
 }
 

@@ -24,8 +24,7 @@ Stream::Stream(
     uint64_t _number,
     const std::shared_ptr<grpc::Channel>& channel,
     grpc::CompletionQueue* queue)
-  : number(_number),
-    stub(wire::SessionService::NewStub(channel))
+  : number(_number), stub(wire::SessionService::NewStub(channel))
 {
   for (int i = START; i <= FINISH; ++i) {
     tags[i] = Tag{this, static_cast<Operation>(i)};
@@ -168,7 +167,7 @@ std::string Stream::reason() const
   }
 
   return "the stream ended: " + status.error_message() + " (gRPC status " +
-    std::to_string(status.error_code()) + ")";
+      std::to_string(status.error_code()) + ")";
 }
 
 } // namespace client {

@@ -92,7 +92,8 @@ private:
   std::unique_ptr<wire::SessionService::Stub> stub;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<
       wire::SessionRequest,
-      wire::SessionResponse>> call;
+      wire::SessionResponse>>
+      call;
 
   wire::SessionResponse incoming;
   grpc::Status status;

@@ -21,7 +21,7 @@ namespace {
 void keepGrpc()
 {
   static const bool kept = (grpc_init(), true);
-  (void) kept;
+  (void)kept;
 }
 
 } // namespace {
@@ -32,7 +32,9 @@ struct Transport::Shared
 {
   explicit Shared(const TransportOptions& options)
     : outgoing(options.queueMessagesMax, options.queueBytesMax),
-      incoming(options.incomingMax, SIZE_MAX) {}
+      incoming(options.incomingMax, SIZE_MAX)
+  {
+  }
 
   // Wakes the thread that works; needs the lock.
   void touch()
@@ -194,7 +196,7 @@ void Transport::deliver(const std::shared_ptr<Shared>& shared)
   const auto current = [&]() {
     std::lock_guard<std::mutex> lock(shared->mutex);
     return shared->listener != nullptr && shared->open &&
-      shared->streams == stream;
+        shared->streams == stream;
   };
 
   for (wire::SessionResponse& message : messages) {
@@ -360,8 +362,7 @@ void Transport::follow(TimePoint now)
 
   if (wanted > begun) {
     begun = wanted;
-    streams.emplace_back(
-        new Stream(wanted, channels.create(), &completions));
+    streams.emplace_back(new Stream(wanted, channels.create(), &completions));
   }
 }
 
@@ -423,8 +424,7 @@ void Transport::post()
   {
     std::lock_guard<std::mutex> lock(shared->mutex);
 
-    const bool news =
-      !shared->incoming.empty() || shared->lost || shared->rung;
+    const bool news = !shared->incoming.empty() || shared->lost || shared->rung;
 
     if (!news || shared->posted) {
       return;

@@ -28,7 +28,7 @@ TEST_F(ChopTest, AmountsAreTakenByKind)
 {
   const Resources pool = parse("cpus:8;mem:1024");
   const Resources taken =
-    chop(pool, {{kind("cpus:1"), 1500}, {kind("mem:1"), 5000000}}, kinds);
+      chop(pool, {{kind("cpus:1"), 1500}, {kind("mem:1"), 5000000}}, kinds);
   EXPECT_EQ(parse("cpus:1.5;mem:1024"), taken);
   EXPECT_TRUE(pool.contains(taken));
 }
@@ -56,7 +56,7 @@ TEST_F(ChopTest, PortsAreSplitByCount)
 TEST_F(ChopTest, SetsAreSplitByCount)
 {
   const Resources taken =
-    chop(parse("zones:{a,b,c}"), {{kind("zones:{a}"), 2000}}, kinds);
+      chop(parse("zones:{a,b,c}"), {{kind("zones:{a}"), 2000}}, kinds);
   ASSERT_EQ(1u, taken.size());
 
   const Resource zones = *taken.begin();
@@ -83,7 +83,7 @@ Resource reserved(const std::string& text, const std::string& label)
   resource.mutable_reservations(0)->set_type(
       Resource::ReservationInfo::DYNAMIC);
   mesos::Label* pair =
-    resource.mutable_reservations(0)->mutable_labels()->add_labels();
+      resource.mutable_reservations(0)->mutable_labels()->add_labels();
   pair->set_key(label);
   return resource;
 }
@@ -122,7 +122,8 @@ TEST_F(ChopTest, AllVolumesOfAKindAreGivenWhole)
   const uint32_t volumes = kinds.intern(volume);
 
   EXPECT_EQ(pool, chop(pool, {{volumes, 30000}}, kinds));
-  EXPECT_EQ(Resources(volume).size(), chop(pool, {{volumes, 29999}}, kinds).size());
+  EXPECT_EQ(
+      Resources(volume).size(), chop(pool, {{volumes, 29999}}, kinds).size());
   EXPECT_TRUE(chop(pool, {{volumes, 9999}}, kinds).empty());
 }
 
@@ -147,8 +148,7 @@ TEST_F(ChopTest, ABoundLeavesReservationsAlone)
   const Resources resources = parse("cpus:8;cpus(a):4;mem:100");
   EXPECT_EQ(
       parse("cpus:2;cpus(a):4;mem:100"), bound(resources, {{"cpus", 2000}}));
-  EXPECT_EQ(
-      parse("cpus(a):4;mem:100"), bound(resources, {{"cpus", 0}}));
+  EXPECT_EQ(parse("cpus(a):4;mem:100"), bound(resources, {{"cpus", 0}}));
 }
 
 } // namespace {

@@ -26,7 +26,7 @@ TEST(ConvertTest, AnAgentIsTold)
 
   Handles handles;
   const wire::Agent told =
-    toAgent(AGENT, agent, parse("cpus:2;ports:[1-3]"), &handles);
+      toAgent(AGENT, agent, parse("cpus:2;ports:[1-3]"), &handles);
 
   EXPECT_EQ(1u, told.agent());
   EXPECT_EQ("agent", told.agent_id());
@@ -80,8 +80,7 @@ TEST(ConvertTest, RowsOfTheSameKindsShareColumns)
   HoldingsWriter writer(&handles);
   writer.add(ONE, AGENT, allocated("cpus:1;mem:5", "a"));
   writer.add(ONE, agentId("other"), allocated("cpus:2;mem:6", "a"));
-  writer.add(
-      ONE, AGENT, allocated("cpus:3", "a") + allocated("cpus:4", "b"));
+  writer.add(ONE, AGENT, allocated("cpus:3", "a") + allocated("cpus:4", "b"));
 
   ASSERT_EQ(2u, writer.groups().size());
   int rows = 0;

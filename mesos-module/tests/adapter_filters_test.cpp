@@ -84,17 +84,21 @@ TEST(FiltersTest, TheCountIsThatOfTheLists)
       case 3: filters.expire(now += random() % 500); break;
       default:
         filters.add(
-            framework, role, agent,
+            framework,
+            role,
+            agent,
             parse("cpus:" + std::to_string(random() % 9 + 1)),
-            random() % 5000, now);
+            random() % 5000,
+            now);
     }
 
     if (step % 100 == 0) {
       filters.expire(now);
       size_t count = 0;
-      filters.each([&](
-          const FrameworkID&, const std::string&, const AgentID&,
-          const Filters::Refusal& refusal) {
+      filters.each([&](const FrameworkID&,
+                       const std::string&,
+                       const AgentID&,
+                       const Filters::Refusal& refusal) {
         ++count;
         ASSERT_GE(refusal.expiresMs, now); // Those that expired are gone.
       });

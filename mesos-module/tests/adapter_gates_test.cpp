@@ -22,8 +22,7 @@ class GatesTest : public ::testing::Test
 protected:
   void SetUp() override
   {
-    state.options.minAllocatableResources =
-      vector<mesos::ResourceQuantities>{
+    state.options.minAllocatableResources = vector<mesos::ResourceQuantities>{
         quantities("cpus:0.01"), quantities("mem:32")};
 
     addAgent("cpus:8;mem:1024");
@@ -164,12 +163,11 @@ TEST_F(GatesTest, AnotherRolesReservationIsOutOfReach)
 {
   addAgent("cpus(ops):8;cpus(eng):1");
   const uint32_t ops =
-    state.handles.kinds.intern(*parse("cpus(ops):1").begin());
+      state.handles.kinds.intern(*parse("cpus(ops):1").begin());
   const uint32_t eng =
-    state.handles.kinds.intern(*parse("cpus(eng):1").begin());
+      state.handles.kinds.intern(*parse("cpus(eng):1").begin());
 
-  EXPECT_EQ(
-      wire::OUTCOME_REASON_NOTHING_AVAILABLE, ask({{ops, 1000}}).reason);
+  EXPECT_EQ(wire::OUTCOME_REASON_NOTHING_AVAILABLE, ask({{ops, 1000}}).reason);
   EXPECT_EQ(wire::OUTCOME_REASON_OFFERED, ask({{eng, 1000}}).reason);
 }
 
@@ -226,7 +224,8 @@ TEST_F(GatesTest, ALimitHoldsForAllObjectsOfANameTogether)
 
   const Verdict verdict = ask({{cpus, 6000}});
   EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, verdict.reason);
-  EXPECT_EQ((Amounts{{cpus, 4000}}), toAmounts(verdict.given, &state.handles.kinds));
+  EXPECT_EQ(
+      (Amounts{{cpus, 4000}}), toAmounts(verdict.given, &state.handles.kinds));
   EXPECT_EQ(wire::OUTCOME_REASON_OFFERED, ask({{cpus, 4000}}).reason);
 }
 
@@ -245,7 +244,8 @@ TEST_F(GatesTest, HeadroomHoldsForAllObjectsOfANameTogether)
 
   const Verdict verdict = ask({{cpus, 6000}});
   EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, verdict.reason);
-  EXPECT_EQ((Amounts{{cpus, 4000}}), toAmounts(verdict.given, &state.handles.kinds));
+  EXPECT_EQ(
+      (Amounts{{cpus, 4000}}), toAmounts(verdict.given, &state.handles.kinds));
 }
 
 
@@ -263,8 +263,9 @@ TEST_F(GatesTest, TheVerdictSaysWhatIsGiven)
     for (int i = 0; i < objects; ++i) {
       const char* const names[] = {"cpus", "mem", "cpus(eng)", "mem(eng)"};
       Resource resource = *parse(
-          names[random() % 4] + std::string(":") +
-          std::to_string(random() % 40 + 1)).begin();
+                               names[random() % 4] + std::string(":") +
+                               std::to_string(random() % 40 + 1))
+                               .begin();
       if (random() % 2 == 0) {
         resource.mutable_provider_id()->set_value(std::to_string(i));
       }
@@ -313,7 +314,7 @@ TEST_F(GatesTest, OfTheRestAFrameworkGetsWhatItMayHave)
 {
   state.handles.kinds = KindTable(1);
   const uint32_t rest =
-    state.handles.kinds.intern(*parse("cpus(eng):1").begin());
+      state.handles.kinds.intern(*parse("cpus(eng):1").begin());
   const Resources total = parse("cpus(eng):2;cpus(ops):5");
   state.ledger.setTotal(AGENT, total);
   ASSERT_EQ((Amounts{{rest, 7000}}), toAmounts(total, &state.handles.kinds));
@@ -323,8 +324,7 @@ TEST_F(GatesTest, OfTheRestAFrameworkGetsWhatItMayHave)
   EXPECT_EQ(parse("cpus(eng):2"), verdict.given);
 
   state.ledger.setTotal(AGENT, parse("cpus(ops):5"));
-  EXPECT_EQ(
-      wire::OUTCOME_REASON_NOTHING_AVAILABLE, ask({{rest, 5000}}).reason);
+  EXPECT_EQ(wire::OUTCOME_REASON_NOTHING_AVAILABLE, ask({{rest, 5000}}).reason);
 }
 
 

@@ -136,8 +136,7 @@ TEST(KindTableTest, LabelsPrincipalsIdsAndProvidersMakeNoKinds)
     kinds.intern(provided);
 
     Resource mount = *parse("disk:1").begin();
-    Resource::DiskInfo::Source* source =
-      mount.mutable_disk()->mutable_source();
+    Resource::DiskInfo::Source* source = mount.mutable_disk()->mutable_source();
     source->set_type(Resource::DiskInfo::Source::MOUNT);
     source->set_id(id);
     source->set_profile("profile-" + id);
@@ -158,9 +157,12 @@ TEST(KindTableTest, IndivisibleIsWhatMesosDoesNotShrink)
 {
   using Source = Resource::DiskInfo::Source;
 
-  for (Source::Type type : {
-           Source::PATH, Source::MOUNT, Source::BLOCK, Source::RAW,
-           Source::UNKNOWN}) {
+  for (Source::Type type :
+       {Source::PATH,
+        Source::MOUNT,
+        Source::BLOCK,
+        Source::RAW,
+        Source::UNKNOWN}) {
     for (int bits = 0; bits < 16; ++bits) {
       Resource resource = *parse("disk(a):8").begin();
       resource.mutable_disk();
@@ -168,8 +170,12 @@ TEST(KindTableTest, IndivisibleIsWhatMesosDoesNotShrink)
       if (type != Source::UNKNOWN) {
         Source* source = resource.mutable_disk()->mutable_source();
         source->set_type(type);
-        if ((bits & 1) != 0) { source->set_id("id"); }
-        if ((bits & 2) != 0) { source->set_profile("profile"); }
+        if ((bits & 1) != 0) {
+          source->set_id("id");
+        }
+        if ((bits & 2) != 0) {
+          source->set_profile("profile");
+        }
       }
       if ((bits & 4) != 0) {
         resource.mutable_disk()->mutable_persistence()->set_id("p");
@@ -181,9 +187,8 @@ TEST(KindTableTest, IndivisibleIsWhatMesosDoesNotShrink)
       mesos::Value::Scalar half;
       half.set_value(4);
       Resource shrunk = resource;
-      EXPECT_EQ(
-          !Resources::shrink(&shrunk, half), Traits(resource).indivisible)
-        << resource.ShortDebugString();
+      EXPECT_EQ(!Resources::shrink(&shrunk, half), Traits(resource).indivisible)
+          << resource.ShortDebugString();
     }
   }
 }
@@ -211,8 +216,7 @@ TEST(KindTableTest, WhatIsBeyondTheSidecarsKindsIsTheRestOfItsName)
       const std::string role = "(role-" + std::to_string(i) + "):1";
       cpus.insert(kinds.intern(*parse("cpus" + role).begin()));
       mem.insert(kinds.intern(*parse("mem" + role).begin()));
-      EXPECT_NE(
-          KindTable::NONE + 0, kinds.find(*parse("mem" + role).begin()));
+      EXPECT_NE(KindTable::NONE + 0, kinds.find(*parse("mem" + role).begin()));
     }
   }
 

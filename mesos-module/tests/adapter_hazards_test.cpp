@@ -50,10 +50,8 @@ protected:
     return result;
   }
 
-  Verdict ask(
-      const FrameworkID& id,
-      const std::string& role,
-      const Amounts& wanted)
+  Verdict
+  ask(const FrameworkID& id, const std::string& role, const Amounts& wanted)
   {
     return judge(state, Pair{id, role, AGENT}, wanted, QuotaBook(state), 0);
   }
@@ -71,7 +69,7 @@ TEST_F(HazardsTest, NothingIsOfferedTwiceHoweverOftenItIsDecided)
     const std::string role = i % 2 == 0 ? "eng" : "ops";
     const Verdict verdict = ask(id, role, {{cpus, 3000}});
     Resources offered =
-      state.ledger.offer(id, AGENT, role, verdict.given, verdict.all);
+        state.ledger.offer(id, AGENT, role, verdict.given, verdict.all);
     offered.unallocate();
     out += offered;
   }
@@ -95,7 +93,8 @@ TEST_F(HazardsTest, AnOperatorCannotConvertWhatIsOnOffer)
   }
 
   EXPECT_TRUE(state.ledger.convertFree(AGENT, {operation}).isError());
-  EXPECT_EQ(parse("cpus:4;mem:512;ports:[1-9]"), state.ledger.find(AGENT)->total);
+  EXPECT_EQ(
+      parse("cpus:4;mem:512;ports:[1-9]"), state.ledger.find(AGENT)->total);
 }
 
 
@@ -153,8 +152,8 @@ TEST_F(HazardsTest, EveryObjectIsAllocatedToTheRoleOfTheOffer)
 {
   for (const Amounts& wanted : {Amounts{{cpus, 1000}}, Amounts{{cpus, 4000}}}) {
     const Verdict verdict = ask(ONE, "eng", wanted);
-    for (const Resource& resource : state.ledger.offer(
-             ONE, AGENT, "eng", verdict.given, verdict.all)) {
+    for (const Resource& resource :
+         state.ledger.offer(ONE, AGENT, "eng", verdict.given, verdict.all)) {
       EXPECT_EQ("eng", resource.allocation_info().role());
     }
   }
@@ -179,9 +178,9 @@ TEST_F(HazardsTest, NoNumberOfAFrameworkIsTaken)
 
 TEST_F(HazardsTest, PortsAreCountedNotShrunk)
 {
-  const uint32_t ports = state.handles.kinds.intern(*parse("ports:[1-1]").begin());
-  EXPECT_EQ(
-      parse("ports:[1-3]"), ask(ONE, "eng", {{ports, 3500}}).given);
+  const uint32_t ports =
+      state.handles.kinds.intern(*parse("ports:[1-1]").begin());
+  EXPECT_EQ(parse("ports:[1-3]"), ask(ONE, "eng", {{ports, 3500}}).given);
 }
 
 
@@ -195,8 +194,9 @@ TEST_F(HazardsTest, WhoeverIsUnknownChangesNothing)
       state.ledger.release(TWO, AGENT, allocated("cpus:1", "eng")).empty());
   state.ledger.removeAgent(nowhere);
   state.ledger.removeFramework(frameworkId("nobody"));
-  EXPECT_EQ(parse("cpus:4;mem:512;ports:[1-9]"),
-            state.ledger.find(AGENT)->available());
+  EXPECT_EQ(
+      parse("cpus:4;mem:512;ports:[1-9]"),
+      state.ledger.find(AGENT)->available());
 }
 
 

@@ -25,8 +25,8 @@ TEST(HoldingsTest, EachRoleHasItsOwn)
   ASSERT_EQ(1u, one.size());
   EXPECT_EQ(allocated("cpus:1;mem:2", "a"), one.at("a"));
 
-  const auto two =
-    byRole(allocated("cpus:1", "a") + allocated("cpus:2", "b") + parse("cpus:9"));
+  const auto two = byRole(
+      allocated("cpus:1", "a") + allocated("cpus:2", "b") + parse("cpus:9"));
   ASSERT_EQ(2u, two.size());
   EXPECT_EQ(allocated("cpus:2", "b"), two.at("b"));
 }
@@ -89,7 +89,7 @@ TEST(UntoldTest, NoEventIsADenseMonster)
   size_t bytes = 0;
   for (const wire::Event& event : untold.take()) {
     const wire::Holdings& holdings =
-      event.has_release() ? event.release().released() : event.transition();
+        event.has_release() ? event.release().released() : event.transition();
     rows += holdings.framework_size();
     bytes += event.ByteSizeLong();
     EXPECT_LE(size_t(holdings.amount_size()), most);
@@ -118,7 +118,8 @@ TEST(FiltersWriterTest, RefusalsOfTheSameKindsShareATable)
   FiltersWriter writer;
   for (uint32_t i = 0; i < 20000; ++i) {
     const Amounts refused = i % 3 == 0 ? Amounts{{0, 1}}
-      : i % 3 == 1 ? Amounts{{0, 1}, {1, 2}} : Amounts{{1, 2}};
+        : i % 3 == 1                   ? Amounts{{0, 1}, {1, 2}}
+                                       : Amounts{{1, 2}};
     writer.add(1, 2, i, refused, 1000 + i);
   }
   writer.add(1, 2, 3, {}, 1);

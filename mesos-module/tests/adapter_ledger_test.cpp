@@ -114,7 +114,7 @@ TEST_F(LedgerTest, AReservationOfAnOfferChangesTheTotal)
   Resources after = reserved("cpus:2", "a");
   after.allocate("a");
   const vector<ResourceConversion> conversions = {
-    ResourceConversion(allocated("cpus:2", "a"), after)};
+      ResourceConversion(allocated("cpus:2", "a"), after)};
 
   ASSERT_TRUE(ledger.convertHeld(ONE, AGENT, offer, conversions).isSome());
   EXPECT_EQ(
@@ -132,8 +132,9 @@ TEST_F(LedgerTest, WhatIsNotHeldIsNotConverted)
   Resources after = reserved("cpus:2", "a");
   after.allocate("a");
 
-  EXPECT_TRUE(ledger.convertHeld(
-      ONE, AGENT, offer, {ResourceConversion(offer, after)}).isError());
+  EXPECT_TRUE(
+      ledger.convertHeld(ONE, AGENT, offer, {ResourceConversion(offer, after)})
+          .isError());
   EXPECT_EQ(parse("cpus:8;mem:1024;ports:[1-10]"), available());
 }
 
@@ -151,10 +152,10 @@ TEST_F(LedgerTest, AnOperatorConvertsOnlyWhatIsFree)
 {
   ledger.hold(ONE, AGENT, allocated("cpus:6", "a"));
 
-  EXPECT_TRUE(ledger.convertFree(
-      AGENT, {reserve(reserved("cpus:3", "b"))}).isError());
-  ASSERT_TRUE(ledger.convertFree(
-      AGENT, {reserve(reserved("cpus:2", "b"))}).isSome());
+  EXPECT_TRUE(
+      ledger.convertFree(AGENT, {reserve(reserved("cpus:3", "b"))}).isError());
+  ASSERT_TRUE(
+      ledger.convertFree(AGENT, {reserve(reserved("cpus:2", "b"))}).isSome());
   EXPECT_EQ(
       reserved("cpus:2", "b") + parse("mem:1024;ports:[1-10]"), available());
 }

@@ -50,8 +50,12 @@ TEST(ParametersTest, EveryMistakeIsNamed)
 
   const Try<Parameters> parameters = parseParameters(given);
   ASSERT_TRUE(parameters.isError());
-  for (const char* key : {"targte", "fallback", "answer_deadline_ms",
-                          "queue_messages_max", "'target' is given twice"}) {
+  for (const char* key :
+       {"targte",
+        "fallback",
+        "answer_deadline_ms",
+        "queue_messages_max",
+        "'target' is given twice"}) {
     EXPECT_NE(std::string::npos, parameters.error().find(key)) << key;
   }
 }

@@ -56,8 +56,7 @@ protected:
       info.set_user("user");
       info.set_name("name");
       info.add_roles("eng");
-      info.add_capabilities()->set_type(
-          FrameworkInfo::Capability::MULTI_ROLE);
+      info.add_capabilities()->set_type(FrameworkInfo::Capability::MULTI_ROLE);
       allocator->addFramework(ONE, info, true, {});
 
       std::vector<AgentInfo::Capability> capabilities(2);
@@ -85,16 +84,16 @@ protected:
     std::promise<void> done;
     AllocatorProcess* allocator = actor.get();
     process::dispatch(actor->self(), std::function<void()>([&]() {
-      function(allocator);
-      done.set_value();
-    }));
+                        function(allocator);
+                        done.set_value();
+                      }));
     done.get_future().get();
   }
 
   double metric(const std::string& name)
   {
     const process::Future<std::map<std::string, double>> all =
-      process::metrics::snapshot(None());
+        process::metrics::snapshot(None());
     all.await(Seconds(10));
     const std::string key = "allocator/sidecar/" + name;
     return all.isReady() && all->count(key) > 0 ? all->at(key) : -1;
@@ -134,9 +133,8 @@ TEST_F(ProcessTest, WhatWaitsOfAStoppedSessionIsNotOffered)
 
   client::FakeSidecar sidecar;
   sidecar.likeThis.partsPerCycle = 2;
-  sidecar.spoil = [&](
-      const wire::SessionRequest& request,
-      std::vector<wire::SessionResponse>* answers) {
+  sidecar.spoil = [&](const wire::SessionRequest& request,
+                      std::vector<wire::SessionResponse>* answers) {
     if (request.events().cycle() && first.exchange(false)) {
       asked.set_value();
       isPaused.wait();

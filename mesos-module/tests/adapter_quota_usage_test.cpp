@@ -29,8 +29,7 @@ TEST(QuotaUsageTest, HeldAndReservedIsConsumedAndTheOthersAreFree)
 {
   Ledger ledger;
   ledger.addAgent(agentId("one"), parse("cpus:8;cpus(eng/ads):2;mem:10"));
-  ledger.hold(
-      frameworkId("f"), agentId("one"), allocated("cpus:3", "eng/web"));
+  ledger.hold(frameworkId("f"), agentId("one"), allocated("cpus:3", "eng/web"));
 
   QuotaUsage usage;
   const QuotaUsage::Sums& sums = usage.of(ledger);
@@ -58,7 +57,9 @@ TEST(QuotaUsageTest, SumsFollowTheLedger)
       case 1: ledger.removeAgent(agent); break;
       case 2: ledger.setTotal(agent, parse("cpus:7;mem:20")); break;
       case 3: ledger.removeFramework(framework); break;
-      case 4: case 5: case 6:
+      case 4:
+      case 5:
+      case 6:
         ledger.release(framework, agent, allocated("cpus:1", role));
         break;
       case 7:

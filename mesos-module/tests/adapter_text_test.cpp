@@ -32,10 +32,14 @@ TEST(TextTest, WhatIsNoUtf8IsReplacedAndMarked)
 TEST(TextTest, EveryWrongFormIsSeen)
 {
   // Cut off, overlong, a surrogate, above the last character, a lone tail.
-  for (const string& wrong : {
-           string("\xC3"), string("\xE2\x82"), string("\xC0\xAF"),
-           string("\xE0\x80\x80"), string("\xED\xA0\x80"),
-           string("\xF4\x90\x80\x80"), string("\x80")}) {
+  for (const string& wrong :
+       {string("\xC3"),
+        string("\xE2\x82"),
+        string("\xC0\xAF"),
+        string("\xE0\x80\x80"),
+        string("\xED\xA0\x80"),
+        string("\xF4\x90\x80\x80"),
+        string("\x80")}) {
     EXPECT_NE(wrong, toText(wrong));
     EXPECT_EQ(0u, toText(wrong).find("\xEF\xBF\xBD"));
   }

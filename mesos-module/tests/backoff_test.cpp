@@ -57,8 +57,7 @@ TEST(BackoffTest, ExtremesNeitherOverflowNorHang)
   const Backoff huge{Duration(INT64_MAX / 3), Duration(INT64_MAX)};
   EXPECT_GE(backoffDelay(UINT32_MAX, 1, huge).count(), INT64_MAX / 2);
 
-  EXPECT_EQ(
-      Duration(0), backoffDelay(5, 1, Backoff{Duration(0), Duration(0)}));
+  EXPECT_EQ(Duration(0), backoffDelay(5, 1, Backoff{Duration(0), Duration(0)}));
   EXPECT_EQ(
       Duration(0), backoffDelay(5, 1, Backoff{Duration(-9), Duration(-1)}));
 

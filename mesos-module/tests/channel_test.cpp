@@ -26,11 +26,11 @@ std::string errorOf(const std::string& target)
 
 TEST(ChannelTest, TargetsAreTaken)
 {
-  for (const char* target : {
-           "127.0.0.1:5056",
-           "sidecar.example.com:1",
-           "[::1]:65535",
-           "unix:/run/mesos-allocator/session.sock"}) {
+  for (const char* target :
+       {"127.0.0.1:5056",
+        "sidecar.example.com:1",
+        "[::1]:65535",
+        "unix:/run/mesos-allocator/session.sock"}) {
     EXPECT_EQ("", errorOf(std::string(target))) << target;
   }
 }
@@ -38,19 +38,19 @@ TEST(ChannelTest, TargetsAreTaken)
 
 TEST(ChannelTest, OtherTextsAreNoTargets)
 {
-  for (const char* target : {
-           "",
-           ":5056",
-           "localhost",
-           "localhost:",
-           "localhost:http",
-           "localhost:123456",
-           "::1:5056",
-           "unix:",
-           "unix:/",
-           "unix:relative.sock"}) {
+  for (const char* target :
+       {"",
+        ":5056",
+        "localhost",
+        "localhost:",
+        "localhost:http",
+        "localhost:123456",
+        "::1:5056",
+        "unix:",
+        "unix:/",
+        "unix:relative.sock"}) {
     EXPECT_NE(std::string::npos, errorOf(std::string(target)).find("target"))
-      << target;
+        << target;
   }
 
   EXPECT_EQ(

@@ -41,30 +41,52 @@ struct Settings
 // Takes `--name value`; false where the name is not known.
 bool parse(const std::string& name, const std::string& value, Settings* s)
 {
-  const auto number = [&value]() { return strtoll(value.c_str(), nullptr, 10); };
+  const auto number = [&value]() {
+    return strtoll(value.c_str(), nullptr, 10);
+  };
   const auto duration = [&number]() { return Duration(number()); };
 
   if (name == "--target") s->transport.channel.target = value;
-  else if (name == "--tls-ca") s->transport.channel.tlsCa = value;
-  else if (name == "--tls-cert") s->transport.channel.tlsCert = value;
-  else if (name == "--tls-key") s->transport.channel.tlsKey = value;
-  else if (name == "--tls-name") s->transport.channel.tlsName = value;
-  else if (name == "--queue") s->transport.queueMessagesMax = number();
-  else if (name == "--receive-bytes") s->transport.channel.receiveBytesMax = number();
-  else if (name == "--keepalive-ms") s->transport.channel.keepaliveInterval = duration();
-  else if (name == "--welcome-ms") s->client.deadlines.welcome = duration();
-  else if (name == "--snapshot-ms") s->client.deadlines.snapshot = duration();
-  else if (name == "--answer-ms") s->client.deadlines.answer = duration();
-  else if (name == "--refused-ms") s->client.refused.max = duration();
-  else if (name == "--instance") s->client.hello.set_instance_id(value);
-  else if (name == "--started-us") s->client.hello.set_instance_started_us(number());
-  else if (name == "--interval-ms") s->interval = duration();
-  else if (name == "--agents") s->master.agents = number();
-  else if (name == "--frameworks") s->master.frameworks = number();
-  else if (name == "--seed") s->master.seed = number();
-  else if (name == "--filters") s->master.filters = number();
-  else if (name == "--churn") s->master.churn = number() != 0;
-  else return false;
+  else if (name == "--tls-ca")
+    s->transport.channel.tlsCa = value;
+  else if (name == "--tls-cert")
+    s->transport.channel.tlsCert = value;
+  else if (name == "--tls-key")
+    s->transport.channel.tlsKey = value;
+  else if (name == "--tls-name")
+    s->transport.channel.tlsName = value;
+  else if (name == "--queue")
+    s->transport.queueMessagesMax = number();
+  else if (name == "--receive-bytes")
+    s->transport.channel.receiveBytesMax = number();
+  else if (name == "--keepalive-ms")
+    s->transport.channel.keepaliveInterval = duration();
+  else if (name == "--welcome-ms")
+    s->client.deadlines.welcome = duration();
+  else if (name == "--snapshot-ms")
+    s->client.deadlines.snapshot = duration();
+  else if (name == "--answer-ms")
+    s->client.deadlines.answer = duration();
+  else if (name == "--refused-ms")
+    s->client.refused.max = duration();
+  else if (name == "--instance")
+    s->client.hello.set_instance_id(value);
+  else if (name == "--started-us")
+    s->client.hello.set_instance_started_us(number());
+  else if (name == "--interval-ms")
+    s->interval = duration();
+  else if (name == "--agents")
+    s->master.agents = number();
+  else if (name == "--frameworks")
+    s->master.frameworks = number();
+  else if (name == "--seed")
+    s->master.seed = number();
+  else if (name == "--filters")
+    s->master.filters = number();
+  else if (name == "--churn")
+    s->master.churn = number() != 0;
+  else
+    return false;
 
   return true;
 }
@@ -90,7 +112,9 @@ class Driver : public Client::Owner
 {
 public:
   Driver(const Settings& _settings, Loop* _loop)
-    : settings(_settings), loop(_loop), master(_settings.master) {}
+    : settings(_settings), loop(_loop), master(_settings.master)
+  {
+  }
 
   // What is wrong with the options; empty where nothing is.
   std::string start()
@@ -98,7 +122,8 @@ public:
     settings.client.seed = settings.master.seed;
     settings.client.clockMs = []() {
       return std::chrono::duration_cast<Duration>(
-          std::chrono::system_clock::now().time_since_epoch()).count();
+                 std::chrono::system_clock::now().time_since_epoch())
+          .count();
     };
 
     std::string error;
@@ -163,9 +188,10 @@ public:
 
   void connected(const wire::Welcome& welcome) override
   {
-    say_("connected",
-         ",\"sidecar\":" + quoted(welcome.sidecar_id()) +
-         ",\"applied_ms\":" + since(snapshotAt));
+    say_(
+        "connected",
+        ",\"sidecar\":" + quoted(welcome.sidecar_id()) +
+            ",\"applied_ms\":" + since(snapshotAt));
   }
 
   void decided(const Decisions& decisions) override
@@ -176,11 +202,12 @@ public:
 
   void ended(const Client::End& end) override
   {
-    say_("ended",
-         std::string(",\"cause\":") + quoted(causeName(end.cause)) +
-         ",\"reason\":" + quoted(end.reason) +
-         ",\"was_connected\":" + (end.wasConnected ? "true" : "false") +
-         ",\"retry_ms\":" + std::to_string(end.retryIn.count()));
+    say_(
+        "ended",
+        std::string(",\"cause\":") + quoted(causeName(end.cause)) +
+            ",\"reason\":" + quoted(end.reason) +
+            ",\"was_connected\":" + (end.wasConnected ? "true" : "false") +
+            ",\"retry_ms\":" + std::to_string(end.retryIn.count()));
   }
 
 private:
@@ -237,16 +264,16 @@ private:
       const TimePoint before = Clock::now();
       taken += client->submit(std::move(event)) > 0 ? 1 : 0;
       longest = std::max(
-          longest,
-          std::chrono::duration_cast<Duration>(Clock::now() - before));
+          longest, std::chrono::duration_cast<Duration>(Clock::now() - before));
     }
 
-    say_("loaded",
-         ",\"taken\":" + std::to_string(taken) +
-         ",\"longest_ms\":" + std::to_string(longest.count()) +
-         ",\"ms\":" + std::to_string(
-             std::chrono::duration_cast<Duration>(
-                 Clock::now() - begin).count()));
+    say_(
+        "loaded",
+        ",\"taken\":" + std::to_string(taken) +
+            ",\"longest_ms\":" + std::to_string(longest.count()) + ",\"ms\":" +
+            std::to_string(
+                std::chrono::duration_cast<Duration>(Clock::now() - begin)
+                    .count()));
   }
 
   void check()
@@ -262,33 +289,38 @@ private:
   void sayCounters()
   {
     const Counters c = client->counters();
-    std::string fields =
-      std::string(",\"connected\":") + (c.connected ? "true" : "false") +
-      ",\"session_age_ms\":" + std::to_string(c.sessionAge.count());
+    std::string fields = std::string(",\"connected\":") +
+        (c.connected ? "true" : "false") +
+        ",\"session_age_ms\":" + std::to_string(c.sessionAge.count());
 
     const std::vector<std::pair<const char*, uint64_t>> numbers = {
-      {"attempts", c.attempts}, {"sessions", c.sessions},
-      {"resyncs", c.resyncs}, {"events", c.events},
-      {"batches", c.batches}, {"cycles", c.cycles},
-      {"decisions", c.decisions}, {"offers", master.offers()},
-      {"queue_messages", c.queueMessages}, {"queue_bytes", c.queueBytes},
-      {"unanswered", c.unanswered},
-      {"round_trip_p50_us", c.roundTripP50.count()},
-      {"round_trip_p90_us", c.roundTripP90.count()},
-      {"round_trip_p99_us", c.roundTripP99.count()},
-      {"round_trip_max_us", c.roundTripMax.count()}};
+        {"attempts", c.attempts},
+        {"sessions", c.sessions},
+        {"resyncs", c.resyncs},
+        {"events", c.events},
+        {"batches", c.batches},
+        {"cycles", c.cycles},
+        {"decisions", c.decisions},
+        {"offers", master.offers()},
+        {"queue_messages", c.queueMessages},
+        {"queue_bytes", c.queueBytes},
+        {"unanswered", c.unanswered},
+        {"round_trip_p50_us", c.roundTripP50.count()},
+        {"round_trip_p90_us", c.roundTripP90.count()},
+        {"round_trip_p99_us", c.roundTripP99.count()},
+        {"round_trip_max_us", c.roundTripMax.count()}};
 
     for (const auto& each : numbers) {
-      fields += std::string(",\"") + each.first + "\":" +
-        std::to_string(each.second);
+      fields +=
+          std::string(",\"") + each.first + "\":" + std::to_string(each.second);
     }
 
     fields += ",\"ends\":{";
 
     for (size_t cause = 0; cause < CAUSE_COUNT; ++cause) {
       fields += (cause > 0 ? "," : "") +
-        quoted(causeName(static_cast<Cause>(cause))) + ":" +
-        std::to_string(c.ends[cause]);
+          quoted(causeName(static_cast<Cause>(cause))) + ":" +
+          std::to_string(c.ends[cause]);
     }
 
     fields += "},\"outcomes\":[";
@@ -302,11 +334,14 @@ private:
 
   void say_(const char* event, const std::string& fields)
   {
-    const int64_t ms = std::chrono::duration_cast<Duration>(
-        Clock::now() - begin).count();
+    const int64_t ms =
+        std::chrono::duration_cast<Duration>(Clock::now() - begin).count();
 
-    printf("{\"event\":\"%s\",\"at_ms\":%" PRId64 "%s}\n",
-           event, ms, fields.c_str());
+    printf(
+        "{\"event\":\"%s\",\"at_ms\":%" PRId64 "%s}\n",
+        event,
+        ms,
+        fields.c_str());
     fflush(stdout);
   }
 

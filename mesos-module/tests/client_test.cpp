@@ -351,8 +351,7 @@ TEST(ClientTest, AttemptsComeMoreAndMoreSlowly)
     ASSERT_TRUE(world.link->isOpen);
     world.link->listener->lost("connection refused", false);
     ASSERT_EQ("ended:unreachable", world.told());
-    ASSERT_EQ(
-        backoffDelay(attempt, 0, world.options.lost), world.last.retryIn);
+    ASSERT_EQ(backoffDelay(attempt, 0, world.options.lost), world.last.retryIn);
 
     world.pass(world.last.retryIn.count() - 1);
     ASSERT_EQ(int(attempt), world.link->streams);

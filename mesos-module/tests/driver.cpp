@@ -237,8 +237,13 @@ void print(const Size& size, const Times& ours, const Times& builtIn)
   printf(
       "%zu agents, %zu frameworks, %zu roles\n"
       "  %-34s %10s %10s %8s\n",
-      size.agents, size.frameworks, size.roles,
-      "", "ours", "built-in", "ratio");
+      size.agents,
+      size.frameworks,
+      size.roles,
+      "",
+      "ours",
+      "built-in",
+      "ratio");
   printRow("add all, until all is offered, s", ours.add, builtIn.add);
   printRow("decline all, until booked, s", ours.decline, builtIn.decline);
   printRow("decline all, until reoffered, s", ours.reoffer, builtIn.reoffer);
@@ -271,8 +276,9 @@ Times run(const Settings& settings, const Size& size, bool ours)
   if (ours) {
     allocator.reset(new SidecarAllocator(parameters));
   } else {
-    allocator.reset(mesos::allocator::Allocator::create(
-        "HierarchicalDRF", "drf", "drf").get());
+    allocator.reset(
+        mesos::allocator::Allocator::create("HierarchicalDRF", "drf", "drf")
+            .get());
   }
 
   return play(allocator.get(), size, settings.rounds, ours);

@@ -29,8 +29,9 @@ const Duration PATIENCE = Minutes(1);
 // As a machine of a middle-sized cluster.
 Resources totalOf()
 {
-  static const Resources total = Resources::parse(
-      "cpus:24;mem:65536;disk:409600;ports:[31000-32000]").get();
+  static const Resources total =
+      Resources::parse("cpus:24;mem:65536;disk:409600;ports:[31000-32000]")
+          .get();
   return total;
 }
 
@@ -48,9 +49,10 @@ SlaveInfo agentInfo(size_t number)
 vector<SlaveInfo::Capability> agentCapabilities()
 {
   vector<SlaveInfo::Capability> result;
-  for (auto type : {SlaveInfo::Capability::MULTI_ROLE,
-                    SlaveInfo::Capability::HIERARCHICAL_ROLE,
-                    SlaveInfo::Capability::RESERVATION_REFINEMENT}) {
+  for (auto type :
+       {SlaveInfo::Capability::MULTI_ROLE,
+        SlaveInfo::Capability::HIERARCHICAL_ROLE,
+        SlaveInfo::Capability::RESERVATION_REFINEMENT}) {
     SlaveInfo::Capability capability;
     capability.set_type(type);
     result.push_back(capability);
@@ -189,7 +191,7 @@ bool Master::populate()
   }
 
   return process::dispatch(inbox.get(), &Inbox::wait, size.agents)
-    .await(PATIENCE);
+      .await(PATIENCE);
 }
 
 
@@ -202,7 +204,7 @@ void Master::barrier()
 void Master::decline(const Option<mesos::Filters>& filters)
 {
   const vector<Inbox::Offer> offers =
-    process::dispatch(inbox.get(), &Inbox::take).get();
+      process::dispatch(inbox.get(), &Inbox::take).get();
 
   for (const Inbox::Offer& offer : offers) {
     allocator->recoverResources(
@@ -215,7 +217,7 @@ bool Master::offerAll()
 {
   allocator->reviveOffers(frameworkIds.front(), {});
   return process::dispatch(inbox.get(), &Inbox::wait, size.agents)
-    .await(PATIENCE);
+      .await(PATIENCE);
 }
 
 
@@ -229,7 +231,7 @@ bool Master::reoffer(const Option<mesos::Filters>& filters)
 size_t Master::useAll()
 {
   const vector<Inbox::Offer> offers =
-    process::dispatch(inbox.get(), &Inbox::take).get();
+      process::dispatch(inbox.get(), &Inbox::take).get();
 
   for (const Inbox::Offer& offer : offers) {
     allocator->pause();
@@ -250,7 +252,7 @@ bool waitForMetric(const string& name, double value)
 {
   for (int i = 0; i < 6000; ++i) {
     const Future<std::map<string, double>> metrics =
-      process::metrics::snapshot(None());
+        process::metrics::snapshot(None());
     metrics.await(PATIENCE);
 
     if (metrics.isReady()) {

@@ -27,11 +27,11 @@ struct Size
 // Seconds that a part of the play took.
 struct Times
 {
-  double add = 0;       // From the first framework to the last first offer.
-  double decline = 0;   // Decline everything, until that is booked.
-  double reoffer = 0;   // Decline everything, until all is offered again.
-  double refuse = 0;    // The same, with a filter each.
-  double events = 0;    // An accept and its end for each agent, booked.
+  double add = 0;     // From the first framework to the last first offer.
+  double decline = 0; // Decline everything, until that is booked.
+  double reoffer = 0; // Decline everything, until all is offered again.
+  double refuse = 0;  // The same, with a filter each.
+  double events = 0;  // An accept and its end for each agent, booked.
   size_t eventCount = 0;
 };
 

@@ -41,8 +41,7 @@ public:
     : manner(_manner), path(_path)
   {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(
-        "unix:" + path, grpc::InsecureServerCredentials());
+    builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
     builder.RegisterService(this);
     server = builder.BuildAndStart();
   }
@@ -59,7 +58,7 @@ public:
   {
     static std::atomic<int> made(0);
     return "/tmp/fake-sidecar-" + std::to_string(getpid()) + "-" +
-      std::to_string(++made);
+        std::to_string(++made);
   }
 
   std::string target() const { return "unix:" + path; }
@@ -76,8 +75,9 @@ public:
   // What streams find; and what changes the answers to a request before
   // they are written, if anything. Both are set before a stream begins.
   ModelSidecar likeThis;
-  std::function<void(
-      const wire::SessionRequest&, std::vector<wire::SessionResponse>*)> spoil;
+  std::function<
+      void(const wire::SessionRequest&, std::vector<wire::SessionResponse>*)>
+      spoil;
 
   std::atomic<int> sessions{0};
   std::atomic<int> left{0}; // Modules that took leave.
@@ -85,7 +85,7 @@ public:
 
 private:
   using Call =
-    grpc::ServerReaderWriter<wire::SessionResponse, wire::SessionRequest>;
+      grpc::ServerReaderWriter<wire::SessionResponse, wire::SessionRequest>;
 
   grpc::Status Session(grpc::ServerContext* context, Call* call) override
   {

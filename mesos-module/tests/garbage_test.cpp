@@ -18,11 +18,11 @@ using Random = std::mt19937;
 int64_t oddNumber(Random* random)
 {
   const int64_t limits[] = {
-    0, 1, 2, 3, AMOUNT_MAX, INT64_MAX, INT64_MIN, UINT32_MAX, -1};
+      0, 1, 2, 3, AMOUNT_MAX, INT64_MAX, INT64_MIN, UINT32_MAX, -1};
 
   return (*random)() % 2 == 0
-    ? limits[(*random)() % 9]
-    : limits[(*random)() % 9] / 2 + int64_t((*random)() % 3);
+      ? limits[(*random)() % 9]
+      : limits[(*random)() % 9] / 2 + int64_t((*random)() % 3);
 }
 
 
@@ -56,7 +56,7 @@ void spoilColumns(wire::Holdings* grants, Random* random)
 std::string spoil(wire::SessionResponse response, Random* random)
 {
   wire::DecisionBatch* batch =
-    response.has_decisions() ? response.mutable_decisions() : nullptr;
+      response.has_decisions() ? response.mutable_decisions() : nullptr;
 
   switch ((*random)() % 8) {
     case 0:
@@ -88,8 +88,7 @@ std::string spoil(wire::SessionResponse response, Random* random)
     case 4:
       response.mutable_welcome()->set_message_bytes_max(oddNumber(random));
       break;
-    default:
-      break;
+    default: break;
   }
 
   std::string bytes = response.SerializeAsString();
@@ -116,8 +115,7 @@ void expectSound(const Decisions& decisions)
   for (const wire::Holdings& group : decisions.grants) {
     ASSERT_EQ(group.role_size(), group.framework_size());
     ASSERT_EQ(group.agent_size(), group.framework_size());
-    ASSERT_EQ(
-        group.amount_size(), group.framework_size() * group.kind_size());
+    ASSERT_EQ(group.amount_size(), group.framework_size() * group.kind_size());
   }
 
   decisions.each([&](const Decision& decision) {
@@ -287,8 +285,7 @@ private:
         case 0: outcomes.offered(); break;
         case 1: outcomes.refused(wire::OUTCOME_REASON_UNKNOWN_AGENT); break;
         default:
-          outcomes.partial(
-              decision, std::vector<int64_t>(decision.kinds(), 1));
+          outcomes.partial(decision, std::vector<int64_t>(decision.kinds(), 1));
           break;
       }
     });

@@ -25,9 +25,7 @@ public:
 
   // Runs what is posted until the condition holds, which is looked at
   // after each function, or until the time; gives the condition.
-  bool runUntil(
-      TimePoint deadline,
-      const std::function<bool()>& condition)
+  bool runUntil(TimePoint deadline, const std::function<bool()>& condition)
   {
     while (!condition()) {
       std::function<void()> function;

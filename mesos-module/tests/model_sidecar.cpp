@@ -43,8 +43,7 @@ std::vector<wire::SessionResponse> ModelSidecar::take(
       check(request.events());
       answers = answer(request.events());
       break;
-    default:
-      fault = "a message that says nothing";
+    default: fault = "a message that says nothing";
   }
 
   if (!fault.empty()) {
@@ -61,7 +60,7 @@ void ModelSidecar::check(const wire::EventBatch& batch)
     fault = "a batch before the snapshot";
   } else if (batch.sequence() != sequence + 1) {
     fault = "batch " + std::to_string(batch.sequence()) + " after " +
-      std::to_string(sequence);
+        std::to_string(sequence);
   } else if (batch.clock_ms() < clockMs) {
     fault = "the clock runs backwards";
   } else if (batch.agents_size() > 0 && !batch.cycle()) {

@@ -104,8 +104,7 @@ TEST(QueueTest, AgreesWithAModel)
       const size_t more = random() % 30;
 
       if (random() % 2 == 0) {
-        const bool fits =
-          model.size() < 5 && (cost == 0 || cost + more <= 50);
+        const bool fits = model.size() < 5 && (cost == 0 || cost + more <= 50);
 
         ASSERT_EQ(fits, queue.push(int(i), more)) << "seed " << seed;
 

@@ -216,16 +216,16 @@ TEST(SessionTest, AnImpossibleAnswerEndsIt)
   uneven.mutable_decisions()->mutable_grants(0)->clear_role();
 
   const std::vector<std::pair<wire::SessionResponse, std::string>> cases = {
-    {wire::SessionResponse(), "the sidecar said nothing that this module"},
-    {welcome(), "the sidecar said welcome; this module must send batches"},
-    {decisions(1), "an answer to batch 1; 12 is due"},
-    {decisions(13), "an answer to batch 13; 12 is due"},
-    {decisions(UINT64_MAX), "an answer to batch 18446744073709551615"},
-    {decisions(12), "cycle 0 in the answer to batch 12"},
-    {decisions(12, 2), "cycle 2 in the answer to batch 12"},
-    {decisions(12, 1, 2), "decision 2 comes where 1 is due"},
-    {decisions(12, 1, 0), "decision 0 comes where 1 is due"},
-    {uneven, "grants[0].role: has 0 entries but framework has 1"},
+      {wire::SessionResponse(), "the sidecar said nothing that this module"},
+      {welcome(), "the sidecar said welcome; this module must send batches"},
+      {decisions(1), "an answer to batch 1; 12 is due"},
+      {decisions(13), "an answer to batch 13; 12 is due"},
+      {decisions(UINT64_MAX), "an answer to batch 18446744073709551615"},
+      {decisions(12), "cycle 0 in the answer to batch 12"},
+      {decisions(12, 2), "cycle 2 in the answer to batch 12"},
+      {decisions(12, 1, 2), "decision 2 comes where 1 is due"},
+      {decisions(12, 1, 0), "decision 0 comes where 1 is due"},
+      {uneven, "grants[0].role: has 0 entries but framework has 1"},
   };
 
   for (const auto& each : cases) {
@@ -237,8 +237,7 @@ TEST(SessionTest, AnImpossibleAnswerEndsIt)
     EXPECT_EQ(Kind::BAD, reply.kind) << each.second;
     EXPECT_EQ(0u, reply.message.find(each.second)) << reply.message;
     EXPECT_EQ(Session::State::CLOSED, dialogue.session.state());
-    EXPECT_EQ(
-        "the session is over", dialogue.hear(decisions(12, 1)).message);
+    EXPECT_EQ("the session is over", dialogue.hear(decisions(12, 1)).message);
   }
 }
 
@@ -286,12 +285,12 @@ TEST(SessionTest, PartsThatCannotBeEndIt)
   anotherCycle.mutable_decisions()->set_cycle(2);
 
   const std::vector<std::pair<wire::SessionResponse, std::string>> cases = {
-    {part(1, 3, 0), "a part without decisions of the answer to batch 1"},
-    {part(2, 3, 2), "an answer to batch 2; 1 is due"},
-    {anotherCycle, "cycle 2 in the answer to batch 1"},
-    {part(1, 1, 2), "decision 1 comes where 3 is due"},
-    {part(1, 4, 2), "decision 4 comes where 3 is due"},
-    {part(1, 3, 99), "grants: has 99 entries; at most 98 are taken"},
+      {part(1, 3, 0), "a part without decisions of the answer to batch 1"},
+      {part(2, 3, 2), "an answer to batch 2; 1 is due"},
+      {anotherCycle, "cycle 2 in the answer to batch 1"},
+      {part(1, 1, 2), "decision 1 comes where 3 is due"},
+      {part(1, 4, 2), "decision 4 comes where 3 is due"},
+      {part(1, 3, 99), "grants: has 99 entries; at most 98 are taken"},
   };
 
   for (const auto& each : cases) {
@@ -364,8 +363,7 @@ TEST(SessionTest, AnotherVersionIsNotBelieved)
   Dialogue dialogue;
   dialogue.greet();
   EXPECT_EQ(
-      "the sidecar speaks version 1, not 2",
-      dialogue.hear(welcome(1)).message);
+      "the sidecar speaks version 1, not 2", dialogue.hear(welcome(1)).message);
 }
 
 
@@ -374,7 +372,7 @@ TEST(SessionTest, BytesThatDoNotParseEndIt)
   Dialogue dialogue;
   dialogue.stream();
   const Session::Reply reply =
-    dialogue.session.receive(std::string("\xff\xff"), at(0));
+      dialogue.session.receive(std::string("\xff\xff"), at(0));
 
   EXPECT_EQ(Kind::BAD, reply.kind);
   EXPECT_EQ("2 bytes are no SessionResponse", reply.message);

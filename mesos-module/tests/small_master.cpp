@@ -352,10 +352,7 @@ void SmallMaster::removeAgent(uint32_t handle, const Tell& tell)
 }
 
 
-void SmallMaster::activate(
-    uint32_t handle,
-    bool active,
-    const Tell& tell)
+void SmallMaster::activate(uint32_t handle, bool active, const Tell& tell)
 {
   frameworks[handle].active = active;
 
@@ -402,8 +399,8 @@ std::string SmallMaster::holdings() const
   for (const Holding& holding : held) {
     json += json.size() > 1 ? "," : "";
     json += "[" + std::to_string(holding.framework) + "," +
-      std::to_string(frameworks[holding.framework].role) + "," +
-      std::to_string(holding.agent);
+        std::to_string(frameworks[holding.framework].role) + "," +
+        std::to_string(holding.agent);
 
     for (int64_t amount : holding.amounts) {
       json += "," + std::to_string(amount);

@@ -23,8 +23,9 @@ namespace client {
 class MemoryLink : public Link
 {
 public:
-  MemoryLink(size_t messagesMax, size_t bytesMax)
-    : queue(messagesMax, bytesMax) {}
+  MemoryLink(size_t messagesMax, size_t bytesMax) : queue(messagesMax, bytesMax)
+  {
+  }
 
   void listen(Listener* _listener) override { listener = _listener; }
 

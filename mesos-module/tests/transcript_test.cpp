@@ -60,9 +60,9 @@ wire::Transcript load(const std::string& name)
   content << file.rdbuf();
 
   wire::Transcript transcript;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      content.str(), &transcript))
-    << name;
+  EXPECT_TRUE(
+      google::protobuf::TextFormat::ParseFromString(content.str(), &transcript))
+      << name;
   return transcript;
 }
 
@@ -90,19 +90,16 @@ public:
         }
 
         break;
-      case wire::SessionRequest::kEvents:
-        sayBatch(line);
-        break;
-      default:
-        FAIL() << "a line says nothing";
+      case wire::SessionRequest::kEvents: sayBatch(line); break;
+      default: FAIL() << "a line says nothing";
     }
   }
 
   Session::Reply hear(const wire::Line& line)
   {
     return line.says_case() == wire::Line::kSidecarBytes
-      ? session.receive(line.sidecar_bytes(), NOW)
-      : session.receive(wire::SessionResponse(line.sidecar()), NOW);
+        ? session.receive(line.sidecar_bytes(), NOW)
+        : session.receive(wire::SessionResponse(line.sidecar()), NOW);
   }
 
   Session session;
@@ -113,8 +110,8 @@ private:
       const wire::SessionRequest& request)
   {
     EXPECT_TRUE(MessageDifferencer::Equals(wanted, request))
-      << "wanted " << wanted.ShortDebugString()
-      << "\nsaid   " << request.ShortDebugString();
+        << "wanted " << wanted.ShortDebugString() << "\nsaid   "
+        << request.ShortDebugString();
   }
 
   void saySnapshot()
@@ -195,13 +192,13 @@ void expectEnd(
       EXPECT_NE("", reply.message);
       EXPECT_EQ(Session::State::CLOSED, session.state());
       break;
-    default:
-      FAIL() << "the transcript does not say who is at fault";
+    default: FAIL() << "the transcript does not say who is at fault";
   }
 }
 
 
-class TranscriptTest : public ::testing::TestWithParam<std::string> {};
+class TranscriptTest : public ::testing::TestWithParam<std::string>
+{};
 
 
 TEST_P(TranscriptTest, TheModuleSaysItsLinesAndBelievesTheOthers)
@@ -211,8 +208,8 @@ TEST_P(TranscriptTest, TheModuleSaysItsLinesAndBelievesTheOthers)
 
   // What a faulty module says at last this one never would.
   const int unsaid = transcript.fault() == wire::Transcript::FAULT_MODULE
-    ? lastOfModule(transcript)
-    : -1;
+      ? lastOfModule(transcript)
+      : -1;
 
   const int last = transcript.lines_size() - 1;
   Player player;
@@ -233,7 +230,8 @@ TEST_P(TranscriptTest, TheModuleSaysItsLinesAndBelievesTheOthers)
       } else {
         ASSERT_TRUE(
             reply.kind == Session::Reply::Kind::WELCOME ||
-            reply.kind == Session::Reply::Kind::DECISIONS) << reply.message;
+            reply.kind == Session::Reply::Kind::DECISIONS)
+            << reply.message;
       }
     }
   }

@@ -149,8 +149,7 @@ TEST_F(TransportTest, NobodyThereThenSomebody)
 TEST_F(TransportTest, ASidecarThatGoesAndComesBack)
 {
   const std::string path = FakeSidecar::newPath();
-  std::unique_ptr<FakeSidecar> sidecar(
-      new FakeSidecar(Manner::HONEST, path));
+  std::unique_ptr<FakeSidecar> sidecar(new FakeSidecar(Manner::HONEST, path));
   Taker taker(sidecar->target(), &loop);
   taker.client->start();
 
@@ -236,8 +235,7 @@ TEST_F(TransportTest, ABusyOwnerIsNotFlooded)
 
   FakeSidecar sidecar(Manner::CHATTY);
   Counter counter;
-  std::unique_ptr<Transport> transport =
-    newTransport(sidecar.target(), &loop);
+  std::unique_ptr<Transport> transport = newTransport(sidecar.target(), &loop);
   transport->listen(&counter);
   transport->open();
 
@@ -296,7 +294,7 @@ TEST_F(TransportTest, AnOversizedMessageIsNotRead)
   taker.client->start();
   ASSERT_TRUE(runUntil([&]() { return !taker.ends.empty(); }));
   EXPECT_NE(std::string::npos, taker.ends[0].reason.find("gRPC status 8"))
-    << taker.ends[0].reason;
+      << taker.ends[0].reason;
 }
 
 
@@ -309,11 +307,11 @@ TEST_F(TransportTest, ItEndsAtAnyTime)
 
   // Of the last two one is never there, the other never answers.
   const std::vector<std::string> targets = {
-    honest.target(),
-    mute.target(),
-    chatty.target(),
-    "unix:" + FakeSidecar::newPath(),
-    "192.0.2.1:5056"};
+      honest.target(),
+      mute.target(),
+      chatty.target(),
+      "unix:" + FakeSidecar::newPath(),
+      "192.0.2.1:5056"};
 
   for (int round = 0; round < 12; ++round) {
     for (const std::string& target : targets) {
@@ -354,8 +352,7 @@ TEST_F(TransportTest, StreamsInQuickSuccession)
 
   FakeSidecar sidecar;
   Last last;
-  std::unique_ptr<Transport> transport =
-    newTransport(sidecar.target(), &loop);
+  std::unique_ptr<Transport> transport = newTransport(sidecar.target(), &loop);
   transport->listen(&last);
 
   for (int i = 0; i < 100; ++i) {
@@ -392,7 +389,7 @@ TEST_F(TransportTest, TheAlarmRingsOnceAndInTime)
 
   Sleeper sleeper;
   std::unique_ptr<Transport> transport =
-    newTransport("unix:" + FakeSidecar::newPath(), &loop);
+      newTransport("unix:" + FakeSidecar::newPath(), &loop);
   transport->listen(&sleeper);
 
   const TimePoint begin = Clock::now();
@@ -410,7 +407,8 @@ TEST_F(TransportTest, BadOptionsAreSaid)
   TransportOptions options;
   options.channel.target = "nowhere";
   std::string error;
-  Transport transport(options, [](std::function<void()>) {}, &error);
+  Transport transport(
+      options, [](std::function<void()>) {}, &error);
   EXPECT_EQ(
       "'nowhere' is no target; give host:port, [IPv6]:port or unix:/path",
       error);
