@@ -89,7 +89,9 @@ class _LentAttributes(AttributeTemplate):
     key = Lent
 
     def generic_resolve(  # type: ignore[override]
-        self, lent: Any, name: str
+        self,
+        lent: Any,  # noqa: ANN401
+        name: str,
     ) -> Any:  # noqa: ANN401
         """Find the type of a field; a tuple in the tuple is lent, too."""
         if name not in lent.fields.fields:
