@@ -35,12 +35,12 @@ def warm(
     if part:
         _compile_part(part)
         return
-    if note:
-        fail(Exit.FAILURE, note)
     directory = os.environ["NUMBA_CACHE_DIR"]
     if loop_cache.is_complete():
         typer.echo(f"compiled already: {directory}")
         return
+    if note:
+        fail(Exit.FAILURE, note)
     from allocator.server.compilation import PARTS, command
 
     begun_s = time.monotonic()

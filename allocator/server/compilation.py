@@ -52,30 +52,30 @@ class Compilation:
     Attributes
     ----------
     state : str
-        ``compiled``, ``compiling``, or ``failed``: then the loops stay interpreted.
+        ``compiling``, ``loading``, ``compiled``; or ``failed``: then the loops stay interpreted.
     done : int
         How many of `PARTS` are compiled.
     """
 
     def __init__(self) -> None:
-        """Begin compiled if the cache is complete, else interpreted."""
-        self.state = "compiled" if loop_cache.is_complete() else "compiling"
-        self.done = len(PARTS) if self.state == "compiled" else 0
+        """Begin interpreted."""
+        self.state = "compiling"
+        self.done = 0
+        self._loader: threading.Thread | None = None
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._begun_s = time.monotonic()
-        interpret(self.state != "compiled")
+        interpret(True)
 
-    def load(self, told_to_end: threading.Event) -> bool:
-        """Load the loops from a complete cache; False where the process was told to end before."""
-        thread = threading.Thread(target=_load_here, name="loops", daemon=True)
-        thread.start()
-        while thread.is_alive():
-            if told_to_end.wait(0.01):
-                return False
-        return True
+    @property
+    def loads(self) -> bool:
+        """Whether a thread is loading loops, which cannot be interrupted."""
+        return self._loader is not None and self._loader.is_alive()
 
     def start(self) -> None:
-        """Let children compile; from the thread that lives as long as the process."""
+        """Let children compile what is not cached; the calling thread must live on."""
+        if loop_cache.is_complete():
+            self.done = len(PARTS)
+            return
         _log.info(
             "compiling the loops; until then they run interpreted, which decides the same, slowly",
             parts=len(PARTS),
@@ -110,7 +110,10 @@ class Compilation:
         if self.state == "compiling" and not self._children:
             self.state = "loading"
             loop_cache.mark_complete()
-            threading.Thread(target=self._take_over, args=(operate,), daemon=True).start()
+            self._loader = threading.Thread(
+                target=self._take_over, args=(operate,), name="loops", daemon=True
+            )
+            self._loader.start()
 
     def stop(self) -> None:
         """End the children."""

@@ -24,6 +24,9 @@ _TYPES = ("by_reference.py", "compiled.py", "numba_types.py", "snapshot.py")
 """Files of the core that loops depend on, beside those that hold loops."""
 
 
+_private: list[Path] = []
+
+
 def prepare() -> str:
     """Choose the directory, and tell numba, which must not have been imported before.
 
@@ -55,7 +58,7 @@ def _private_copy(directory: Path) -> Path | None:
     for place in (None, "/dev/shm"):  # noqa: S108 - the directory is made for us alone
         try:
             private = Path(tempfile.mkdtemp(prefix="mesos-allocator-", dir=place)) / directory.name
-            atexit.register(shutil.rmtree, private.parent, ignore_errors=True)
+            _private.append(private.parent)
             if (directory / COMPLETE).exists():
                 shutil.copytree(directory, private)
             else:
@@ -64,6 +67,13 @@ def _private_copy(directory: Path) -> Path | None:
             continue
         return private
     return None
+
+
+@atexit.register
+def remove_private() -> None:
+    """Remove the private directory, if there is one."""
+    while _private:
+        shutil.rmtree(_private.pop(), ignore_errors=True)
 
 
 def is_complete() -> bool:

@@ -15,7 +15,7 @@ import structlog
 from grpc_reflection.v1alpha import reflection
 
 from allocator import policies
-from allocator.server import logs
+from allocator.server import logs, loop_cache
 from allocator.server.admin import AdminServicer
 from allocator.server.compilation import Compilation
 from allocator.server.config import Config
@@ -141,9 +141,6 @@ def run(config: Config, note: str = "") -> int:
         except (ListenError, OSError) as error:
             _log.error("cannot start", error=str(error))
             return EXIT_FAILURE
-        if compilation.state == "compiled" and not compilation.load(told_to_end):
-            _log.info("done")
-            return EXIT_OK
         server.start()
         _log.info(
             "ready",
@@ -154,16 +151,19 @@ def run(config: Config, note: str = "") -> int:
             start_s=round(time.monotonic() - begun_s, 3),
         )
         _notify(b"READY=1")
-        if compilation.state == "compiling":
-            compilation.start()
-        while compilation.state == "compiling" and not told_to_end.wait(0.1):
+        compilation.start()
+        while compilation.state == "compiling" and not told_to_end.is_set():
             compilation.look(server.loop.call)
+            told_to_end.wait(0.1)
         told_to_end.wait()
         compilation.stop()
         _log.info("shutting down")
         _notify(b"STOPPING=1")
         server.stop()
     _log.info("done")
+    if compilation.loads:  # the compiler's library must not be torn down under its thread
+        loop_cache.remove_private()
+        os._exit(EXIT_OK)
     return EXIT_OK
 
 

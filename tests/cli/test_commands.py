@@ -91,6 +91,41 @@ app.main()
     assert "pip install 'mesos-allocator[sim]'" in done.stderr
 
 
+def test_the_server_and_every_policy_run_without_what_only_the_simulator_needs():
+    program = """
+import sys
+for name in "clarabel", "joblib", "matplotlib", "networkx", "ortools", "scipy":
+    sys.modules[name] = None
+import allocator.server.main
+from allocator.core import PolicySpec
+from allocator.core.compiled import interpret
+from allocator.policies import POLICIES, build
+from allocator.testing import static_snapshot
+interpret(True)
+for name in POLICIES:
+    cluster = static_snapshot([[9, 18]], [[1, 4], [3, 1]])
+    assert len(build(PolicySpec(name)).allocate(cluster, 0)), name
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_warm_has_nothing_to_do_twice(tmp_path):
+    """A complete cache is left as it is."""
+    program = """
+from allocator.server import loop_cache
+loop_cache.prepare()
+loop_cache.mark_complete()
+from allocator.cli.warm import warm
+warm()
+import sys
+assert "numba" not in sys.modules
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, check=True, text=True, env=environment)
+    assert done.stdout.startswith("compiled already: ")
+
+
 def test_the_server_loads_nothing_that_only_the_simulator_and_tables_need():
     program = "import sys, allocator.cli, allocator.server.main; print(*sys.modules)"
     command = [sys.executable, "-c", program]

@@ -88,4 +88,4 @@ def test_one_compilation_serves_every_criterion():
         for selection in SELECTIONS:
             build(PolicySpec(name, selection)).allocate(cluster, 0)
     loops: list[Any] = [by_agent.fill, by_client.fill]
-    assert [len(loop.signatures) for loop in loops] == [1, 1]
+    assert [len(loop.dispatcher.signatures) for loop in loops] == [1, 1]
