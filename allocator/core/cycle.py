@@ -114,6 +114,8 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
 
 def coalesce(grants: Grants) -> Grants:
     """Add up grants of the same client and agent, in the order of the first of each."""
+    if len(grants) < 2:
+        return grants
     key = (grants.agent << np.int64(32)) | grants.client
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
     if len(first) == len(key):
@@ -156,11 +158,11 @@ def _by_column(snapshot: Snapshot, grants: Grants) -> Ints:
 
 def _enough(snapshot: Snapshot, client: Ints, columns: Ints) -> Bools:
     """Which grants reach the minimum of their client."""
-    rows = snapshot.minimum_rows[client]
+    first, end = snapshot.minimum_rows[client].T
     enough = np.zeros(len(client), np.bool_)
-    for first, end in np.unique(rows, axis=0).tolist():
-        own = (rows == (first, end)).all(axis=1)
-        enough[own] = reaches(columns[own], snapshot.minimum[first:end])
+    for pair in set(zip(first.tolist(), end.tolist(), strict=True)):
+        own = (first == pair[0]) & (end == pair[1])
+        enough[own] = reaches(columns[own], snapshot.minimum[pair[0] : pair[1]])
     return enough
 
 

@@ -134,3 +134,31 @@ def test_a_large_answer_comes_in_parts_and_is_settled_as_one() -> None:
     module.batch(module.client.outcomes(offered, none, none.reshape(0, 0)))
     module.sidecar.allocator.check()
     assert not len(module.sidecar.allocator.state.tentative)
+
+
+def test_many_kinds_are_told_agent_by_agent() -> None:
+    """What is reserved differs from agent to agent, so nearly each decision is a group."""
+    agents, kinds, each = 720, 120, 30
+    module = Module(new_sidecar())
+    module.client = ModuleSession(Greeting("master", "i", 1, message_bytes_max=BYTES_LEAST))
+    known = {kind: Kind(f"r{kind}", reserved_role="eng", depth=1) for kind in range(kinds)}
+    capacity = [
+        {(row + kind) % kinds: 1000 * (1 + row + kind) for kind in range(each)}
+        for row in range(agents)
+    ]
+    state = [
+        Define(known, {1: "eng"}),
+        AddFramework(1, FrameworkInfo("spark", minimum={1: ()}), (1,)),
+        *(AddAgent(1 + row, AgentInfo(f"a{row}"), one) for row, one in enumerate(capacity)),
+    ]
+    module.begin(state)
+    said = module.tell(module.client.batch(2000, cycle=True))
+    groups = [group for part in said if isinstance(part, Decisions) for group in part.groups]
+    assert len(said) > 1
+    assert len({tuple(group.kind.tolist()) for group in groups}) == kinds
+    found = {
+        agent: dict(zip(group.kind.tolist(), amounts, strict=True))
+        for group in groups
+        for agent, amounts in zip(group.agent.tolist(), group.amount.tolist(), strict=True)
+    }
+    assert found == {1 + row: one for row, one in enumerate(capacity)}

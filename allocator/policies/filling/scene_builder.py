@@ -297,6 +297,9 @@ def grants_of(log: Log, scene: Scene) -> Grants:
 
 def read_only(array: np.ndarray, dtype: type) -> np.ndarray:
     """View an array so that numba sees the one type that it was compiled for."""
+    flags = array.flags
+    if array.dtype == dtype and flags.c_contiguous and flags.aligned and not flags.writeable:
+        return array
     view: np.ndarray = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view

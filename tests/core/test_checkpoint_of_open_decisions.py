@@ -1,0 +1,35 @@
+"""A checkpoint keeps decisions without an outcome, and when filters expire."""
+
+import numpy as np
+
+from allocator.core import Allocator, PolicySpec, Settings
+from allocator.core.checkpoint import Detached, restore, shred
+from allocator.core.state import Limits
+from allocator.policies import build
+from tests.core.session import Session
+
+
+def test_what_is_open_and_what_expires_is_gone_on_with() -> None:
+    first = Session(PolicySpec("drf", selection="listed"))
+    for agent in (1, 2, 3):
+        first.agent(agent, cpus=agent, mem=agent)
+    first.framework(1)
+    first.framework(2, 2)
+    offers = first.cycle(1000)
+    first.give_back(offers[0], refuse_ms=5000)
+    made = first.allocator.allocate(2000)
+    column = shred(Detached(first.allocator.kept()).value)
+    second = Allocator(build, Settings(), Limits())
+    second.resume(restore(column, second.kept()))
+    second.check()
+    assert second.state.tentative.next == first.state.tentative.next
+    answers = []
+    for allocator in (first.allocator, second):
+        session = Session.__new__(Session)
+        session.allocator = allocator
+        session.settle(made, offered=False)
+        allocator.check()
+        later = [allocator.allocate(now_ms) for now_ms in (3000, 9000)]
+        answers.append([(one.agent.tolist(), one.amount.tolist()) for one in later])
+    assert answers[0] == answers[1]
+    assert np.array_equal(first.state.filters.rows.agent, second.state.filters.rows.agent)
