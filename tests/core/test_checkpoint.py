@@ -279,8 +279,10 @@ def test_all_of_an_allocator_is_kept_or_made_anew():
     session = busy()
     kept_here = {"cycle", "last_cycle", "state"}
     of_the_settings = {"_build", "_policy", "_fallback"}
+    of_the_host = {"_around_cycle"}
     made_of_the_state = {"_snapshots"}
-    assert set(vars(session.allocator)) == kept_here | of_the_settings | made_of_the_state
+    anew = of_the_settings | of_the_host | made_of_the_state
+    assert set(vars(session.allocator)) == kept_here | anew
 
 
 def test_what_is_derived_is_not_kept_and_comes_back_by_itself():

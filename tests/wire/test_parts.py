@@ -146,7 +146,7 @@ def test_many_kinds_are_told_agent_by_agent() -> None:
         {(row + kind) % kinds: 1000 * (1 + row + kind) for kind in range(each)}
         for row in range(agents)
     ]
-    state = [
+    state: list[core.Event] = [
         Define(known, {1: "eng"}),
         AddFramework(1, FrameworkInfo("spark", minimum={1: ()}), (1,)),
         *(AddAgent(1 + row, AgentInfo(f"a{row}"), one) for row, one in enumerate(capacity)),
