@@ -259,6 +259,18 @@ def test_a_full_queue_means_a_resync_and_makes_nobody_wait(tmp_path):
         assert driver.stop()["ends"]["queue_full"] == 1
 
 
+def test_refusals_of_a_snapshot_reach_the_sidecar():
+    with SidecarProcess() as sidecar:
+        (target,) = sidecar.targets
+        options = {"agents": 100, "frameworks": 200, "filters": 20_000, "churn": 0}
+        with Driver(target, **options, interval_ms=10_000) as driver:
+            driver.wait("connected")
+            with sidecar.channel() as channel:
+                stub = admin_pb2_grpc.AdminServiceStub(channel)
+                assert stub.GetStatus(admin_pb2.GetStatusRequest()).filters == 20_000
+            driver.stop()
+
+
 def test_the_older_of_two_masters_yields():
     with SidecarProcess() as sidecar:
         (target,) = sidecar.targets
