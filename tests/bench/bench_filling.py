@@ -17,7 +17,10 @@ import numpy as np
 from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Snapshot
 from allocator.policies import POLICIES, build, warm
+from allocator.server import loop_cache
 from allocator.testing import make_snapshot, make_tree, with_refusals
+
+loop_cache.prepare()
 
 SHAPES = [  # cpus, mem in GB, disk in GB
     (4, 14, 100),
