@@ -20,6 +20,7 @@ COMPLETE = "complete"
 """A file that stands in the directory when all loops are in it."""
 
 _BASE = "NUMBA_CACHE_DIR"
+_PREFIX = "loops-"
 _TYPES = ("by_reference.py", "compiled.py", "numba_types.py", "snapshot.py")
 """Files of the core that loops depend on, beside those that hold loops."""
 
@@ -35,9 +36,9 @@ def prepare() -> str:
     str
         What the operator should know; empty where there is nothing.
     """
-    name = "loops-" + _state()
+    name = _PREFIX + _state()
     base = Path(os.environ.get(_BASE) or _usual_base())
-    directory = base if base.name == name else base / name
+    directory = (base.parent if base.name.startswith(_PREFIX) else base) / name
     note = ""
     if not _is_writable(directory):
         private = _private_copy(directory)

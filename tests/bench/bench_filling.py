@@ -17,8 +17,11 @@ import numpy as np
 from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Snapshot
 from allocator.policies import build, warm
+from allocator.server import loop_cache
 from allocator.testing import make_snapshot, make_tree, with_refusals
 from tests.bench.cluster import different_policies
+
+loop_cache.prepare()
 
 SHAPES = [  # cpus, mem in GB, disk in GB
     (4, 14, 100),

@@ -20,6 +20,9 @@ from allocator.core import (
     Settle,
 )
 from allocator.policies import POLICIES, build
+from allocator.server import loop_cache
+
+loop_cache.prepare()
 
 SHAPES = [
     (4, 14),

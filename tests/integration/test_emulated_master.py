@@ -162,12 +162,13 @@ def test_the_policy_is_switched_on_a_running_sidecar(sidecar):
 
 
 def test_memory_stays_bounded_from_run_to_run(sidecar):
+    """From the second run on: in the first the compiled loops may still be on their way."""
     sizes = []
-    for seed in range(4):
+    for seed in range(5):
         set_policy(sidecar.target, PolicySpec("drf"))
         play(experiment(seed, jobs=2), StreamLink(sidecar.target), tell_demand=False)
         sizes.append(sidecar.memory_mib()[0])
-    assert sizes[-1] < sizes[0] + 16
+    assert sizes[-1] < sizes[1] + 16
 
 
 def test_where_nobody_listens_the_link_says_so(tmp_path):
