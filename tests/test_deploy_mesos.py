@@ -64,7 +64,7 @@ def metrics() -> set[str]:
     """List what the module puts below `allocator/sidecar/`."""
     source = read("adapter/metrics.cpp")
     single = re.findall(r"\{\"([\w/]+)\",\s*\[\]", source) + re.findall(
-        r"add\(process, \"([\w/]+)\"", source
+        r"add\(process, \"([\w/]+)\",", source
     )
     assert len(single) > 20
     causes = re.findall(r"case Cause::\w+: return \"(\w+)\";", read("client/client.cpp"))

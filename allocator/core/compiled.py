@@ -65,8 +65,8 @@ class Loop:
         self._options = options
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401
-        """Run it."""
-        if not _Mode.interpreted or _compiled_here.get():
+        """Run it; a part that Python calls runs interpreted, for it is compiled into loops only."""
+        if self.entry and (not _Mode.interpreted or _compiled_here.get()):
             return self.dispatcher(*arguments)
         if self.restarts and _Mode.superseded:
             raise Superseded

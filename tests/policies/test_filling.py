@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from allocator.core import compiled
 from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Snapshot
 from allocator.policies import POLICIES, SELECTIONS, build
-from allocator.policies.filling import Filling
+from allocator.policies.filling import Filling, scoring
 from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.filling.loop_arrays import Effort
 from allocator.testing import static_snapshot, with_refusals
@@ -163,13 +164,26 @@ def test_read_only_arrays_are_as_good(snapshot, seed, criterion: tuple[str, str]
     assert rows(policy(*criterion, "random").allocate(snapshot, seed)) == expected
 
 
+@compiled.entry(cache=False)
+def words(state, count):
+    result = np.empty(count, np.uint64)
+    for i in range(count):
+        result[i] = scoring.next_word(state)
+    return result
+
+
+@compiled.entry(cache=False)
+def draws(state, bound, count):
+    result = np.empty(count, np.int64)
+    for i in range(count):
+        result[i] = scoring.draw(state, bound)
+    return result
+
+
 def test_the_random_numbers_are_those_of_splitmix64():
     """The first words after seed 1234567, as published with the reference implementation."""
-    from allocator.policies.filling import scoring
-
-    state = np.array([1234567], np.uint64)
-    words = [int(scoring.next_word(state)) for _ in range(5)]
-    assert words == [
+    found = words(np.array([1234567], np.uint64), 5).tolist()
+    assert found == [
         6457827717110365317,
         3203168211198807973,
         9817491932198370423,
@@ -177,15 +191,12 @@ def test_the_random_numbers_are_those_of_splitmix64():
         16408922859458223821,
     ]
     twin = oracles.SplitMix64(1234567)
-    assert [twin.word() for _ in range(5)] == words
+    assert [twin.word() for _ in range(5)] == found
 
 
 def test_a_draw_is_uniform():
     """Chi-squared of 60,000 draws of ten: below 27.9 with probability 0.999."""
-    from allocator.policies.filling import scoring
-
-    state = np.array([7], np.uint64)
-    count = np.bincount([scoring.draw(state, 10) for _ in range(60_000)], minlength=10)
+    count = np.bincount(draws(np.array([7], np.uint64), 10, 60_000), minlength=10)
     assert ((count - 6000) ** 2 / 6000).sum() < 27.9
 
 

@@ -131,13 +131,13 @@ def test_all_of_a_sidecar_and_a_session_is_kept_or_given():
     """Whoever gives them something else has to say which; later answers may depend on it."""
     sidecar = fresh()
     module = Module(sidecar).begin()
-    kept = {"allocator", "_bearer", "_last", "sessions"}
+    kept = {"allocator", "_active", "_last", "sessions"}
     given = {"_new_allocator", "_welcome"}
     only_within_a_call, only_for_metrics = {"_parting"}, {"counts"}
     assert set(vars(sidecar)) == kept | given | only_within_a_call | only_for_metrics
     assert sidecar._parting == []
     kept = {"state", "greeting", "sequence", "clock_ms", "_allocator"}
-    given, only_for_logs = {"_admit", "_welcome"}, {"failure"}
+    given, only_for_logs = {"_admit", "_welcome"}, {"failure", "mended"}
     session = sidecar.sessions[module.number]
     assert set(vars(session)) == kept | given | {"_counts"} | only_for_logs
 
@@ -154,12 +154,16 @@ CHECKPOINT = checkpoint()
 
 
 @given(place=st.integers(0, 10**6), change=st.integers(1, 255))
-def test_damage_of_a_checkpoint_is_noticed(place, change):
+def test_damage_of_a_checkpoint_is_noticed_or_harmless(place, change):
+    """A few bits of compressed data mean nothing; without them it says what it said."""
     piece, end = CHECKPOINT
     data = bytearray(piece.checkpoint_piece)
     data[place % len(data)] ^= change
-    with pytest.raises(CheckpointError):
-        fresh().resume(read([journal_pb2.JournalRecord(checkpoint_piece=bytes(data)), end]))
+    try:
+        root = read_checkpoint([bytes(data)], read_mark(end.checkpoint_end))
+    except CheckpointError:
+        return
+    assert mark(root) == read_mark(end.checkpoint_end)
 
 
 @given(st.integers(0, 10**6))
