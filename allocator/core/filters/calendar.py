@@ -30,6 +30,7 @@ class Calendar:
     def enter(self, rows: Ints, expires_ms: Ints) -> None:
         """Note when rows (N,) expire (N,)."""
         page = expires_ms >> _BITS
+        # One list of rows for each page; the heap gives the earliest page.
         for number in np.unique(page).tolist():
             if number not in self._pages:
                 self._pages[number] = []
