@@ -179,7 +179,7 @@ def _enough(snapshot: Snapshot, client: Ints, columns: Ints) -> Bools:
 
 def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
     """Charge grants to the books as tentative decisions."""
-    # One decision for each pair; what is too small together is dropped, which frees it again.
+    # One decision for each pair. What is too small even together is dropped, and stays free.
     merged = coalesce(grants)
     enough = _enough(snapshot, merged.client, _by_column(snapshot, merged))
     amounts = rows_of(snapshot, merged).take(np.flatnonzero(enough))

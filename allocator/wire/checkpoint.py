@@ -44,10 +44,12 @@ def _plain(root: Column) -> Iterator[bytes | memoryview]:
     message = journal_pb2.JournalCheckpoint(version=VERSION)
     _write_column(root, message.root, arrays)
     head = message.SerializeToString(deterministic=True)
+    # First the description with its length, then the bytes of all arrays in the same order.
     yield _LENGTH.pack(len(head))
     yield head
     for array in arrays:
         if array.size:
+            # Little-endian on every machine.
             little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
             view = little.reshape(-1).data.cast("B")
             yield from (view[at : at + _PIECE] for at in range(0, len(view), _PIECE))
@@ -86,6 +88,7 @@ def write_checkpoint(root: Column) -> Iterator[journal_pb2.JournalRecord]:
     compressor = zlib.compressobj(_COMPRESSION)
     waiting = bytearray()
     for piece in _plain(root):
+        # The mark is that of the plain bytes: it says nothing of how they were compressed.
         size += len(piece)
         digest.update(piece)
         waiting += compressor.compress(piece)
@@ -120,6 +123,7 @@ class _Plain:
         at = 0
         while at < len(into):
             if not len(self._chunk):
+                # The chunk is used up: take the next one.
                 self._chunk = memoryview(next(self._chunks, b""))
                 if not len(self._chunk):
                     raise CheckpointError("the checkpoint ends too early")
@@ -143,6 +147,8 @@ def _decompress(pieces: Iterable[bytes]) -> Iterator[bytes]:
         rest = piece
         while rest:
             try:
+                # At most so many bytes at a time, however well they were compressed: a damaged
+                # file cannot use up the memory.
                 chunk = decompressor.decompress(rest, _PIECE)
             except zlib.error as error:
                 raise CheckpointError(f"the checkpoint is not compressed: {error}") from None
@@ -170,6 +176,7 @@ def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:
     length = bytearray(_LENGTH.size)
     plain.fill(memoryview(length))
     (size,) = _LENGTH.unpack(length)
+    # Before any room is made for it: a damaged length must not ask for all the memory.
     _check_size(size, end)
     head = bytearray(size)
     plain.fill(memoryview(head))
@@ -182,6 +189,7 @@ def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:
             f"the checkpoint has version {message.version}; {VERSION} can be read"
         )
     root = _read_column(message.root, plain, end)
+    # At the end everything is compared with what was written.
     if plain.mark() != end:
         raise CheckpointError("the checkpoint is not what was written")
     return root

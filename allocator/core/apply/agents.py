@@ -63,7 +63,7 @@ def update_agent(state: State, event: UpdateAgent) -> None:
     new = _updated(info, event)
     if capacity is not None:
         state.set_capacity(agent, capacity)
-    # Another agent in effect: what was refused on it may be wanted there.
+    # With other attributes the agent may suit a framework that refused it before.
     if new.attributes != info.attributes:
         state.filters.drop_agent(agent)
     state.agents.info[agent] = new

@@ -61,7 +61,8 @@ def _copy_of(array: Array) -> Array:
     """
     if array.nbytes < 2 * _STRETCH or not array.flags.c_contiguous:
         return array.copy()
-    # Compare and copy stretch by stretch; the last one may be shorter than a word allows.
+    # A stretch of zeros is skipped. A shorter one at the end is copied in any case, for its length
+    # may be no whole number of words.
     copied = np.zeros(array.shape, array.dtype)
     source, target = (each.reshape(-1).view(np.uint8) for each in (array, copied))
     for begin in range(0, len(source), _STRETCH):
