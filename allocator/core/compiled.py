@@ -66,10 +66,12 @@ class Loop:
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401
         """Run it."""
+        # The usual case: compiled.
         if not _Mode.interpreted or _compiled_here.get():
             return self.dispatcher(*arguments)
         if self.restarts and _Mode.superseded:
             raise Superseded
+        # A part runs inside a loop, which has set numpy's errors already.
         if not self.entry:
             return self._function(*arguments)
         with np.errstate(all="ignore"):  # as in compiled code

@@ -251,7 +251,7 @@ def _try_in_order(scene: Scene, visit: Visit, agent: int, tries: int) -> int:
             place = root
             continue
         elif passed == 0 and _is_barred_to_all(scene.agents, visit, agent):
-            # Looked at once, after the first failure: most often nobody is left because of bars.
+            # All clients are barred here. That is asked only once, after the first failure.
             result = _NOBODY
             break
         # Out for the rest of this visit.
@@ -296,8 +296,8 @@ def _serve(scene: Scene, effort: Effort, visit: Visit, log: Log, agent: int) -> 
     leaf = _choose(scene, effort, visit, agent)
     if leaf < 0:
         return False
-    # The leaf and all above it now hold more, so their scores and tournaments are renewed.
     more = charging.grant(scene, log, leaf, agent)
+    # The leaf and all above it hold more, so their scores and tournaments are renewed.
     if scene.rule.shared:
         scoring.replay_upwards(scene.places, scene.standing, leaf)
     if scene.rule.stage == OVERDUE:
