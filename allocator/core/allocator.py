@@ -190,7 +190,7 @@ class Allocator:
         self.state.check()
 
     def quota_use(self) -> QuotaUse:
-        """Say how far the roles with a quota are; what cycles decide by."""
+        """Say what the roles with a quota consume and may still have, as cycles see it."""
         return quota_use(self.state, self._snapshots.quota_tree(self.state))
 
     def scores(self) -> Floats:

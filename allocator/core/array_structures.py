@@ -59,7 +59,7 @@ def some(table: NDArray[Any]) -> Bools:
 
 
 def read_only(array: NDArray[_Item]) -> NDArray[_Item]:
-    """View an array so that nobody writes it; the array itself where that is so already."""
+    """Give a view that cannot be written; the array itself where it cannot be written anyway."""
     if not array.flags.writeable:
         return array
     view = array.view()
@@ -68,7 +68,7 @@ def read_only(array: NDArray[_Item]) -> NDArray[_Item]:
 
 
 def pair(high: Ints | int, low: Ints | int) -> Any:  # noqa: ANN401
-    """One key of two row numbers."""
+    """Join two row numbers into one key."""
     return (np.asarray(high, np.int64) << np.int64(32)) | np.asarray(low, np.int64)
 
 

@@ -35,7 +35,7 @@ class Decorator(Protocol):
 
 
 class Superseded(Exception):  # noqa: N818 - it is no error
-    """The work may be begun anew, compiled: raised by interpreted loops that change nothing."""
+    """Raised by interpreted loops once compiled ones are available: begin the work again."""
 
 
 class Loop:
@@ -125,7 +125,7 @@ def is_interpreted() -> bool:
 
 
 def supersede() -> None:
-    """Have what runs interpreted begin anew, where it can; who begins it calls `interpret`."""
+    """Make interpreted loops raise `Superseded` where they may; its catcher calls `interpret`."""
     _Mode.superseded = _Mode.interpreted
 
 

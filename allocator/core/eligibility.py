@@ -20,7 +20,7 @@ _BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a client demands of agents, beside room.
+    """What a client requires of agents, beside enough resources.
 
     Attributes
     ----------

@@ -80,7 +80,7 @@ class Ledger:
             loops.charge(self.books, rows, kind, amount, as_offer, now_ms)
 
     def offer(self, client: Ints, agent: Ints, amounts: SparseRows, *, now_ms: int) -> None:
-        """Book one offer for each client (N,), each on another agent or of another client."""
+        """Book N offers; no two of them are of the same client on the same agent."""
         if len(client):
             rows = self._open(client, agent)  # which may replace the books
             loops.offer(self.books, rows, amounts, now_ms)

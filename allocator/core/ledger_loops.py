@@ -111,7 +111,7 @@ def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
 
 @part()
 def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool) -> None:
-    """Release one row: first what was in use where a task ended, else first what was offered."""
+    """Release one row; where a task ended, what was in use goes first, else what was offered."""
     for k in range(len(kind)):
         if amount[k] == 0:
             continue

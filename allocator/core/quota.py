@@ -41,7 +41,7 @@ class QuotaTree:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """How far the roles with a quota are, Q of them, deepest first.
+    """What the Q roles with a quota consume and may still have, deepest first.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
 
 
 def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
-    """Work out how far everybody is, for whoever looks on."""
+    """Work out what the roles with a quota consume and may still have, for reports."""
     used = consumed(state, tree)
     return QuotaUse(
         path=tree.path,

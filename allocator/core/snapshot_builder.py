@@ -93,7 +93,7 @@ class SnapshotBuilder:
         return _frozen(_without_hopeless(snapshot))
 
     def _keep(self, name: str, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
-        """Make something anew only where its key has changed."""
+        """Return what is kept under a name; make it again only where its key has changed."""
         kept_key, kept = self._kept.get(name, (None, None))
         if kept is None or kept_key != key:
             kept = make()
@@ -186,7 +186,7 @@ def _overdue(state: State) -> Bools:
 
 
 def _without_hopeless(snapshot: Snapshot) -> Snapshot:
-    """Let nobody come first whom no agent could serve now: that would cost a stage for nothing."""
+    """Let only those come first whom some agent can serve: the others cost a stage for nothing."""
     rows = np.flatnonzero(snapshot.overdue)
     if not len(rows):
         return snapshot

@@ -40,7 +40,7 @@ class SparseRows(NamedTuple):
         return SparseRows(start, self.kind[begin:stop], self.amount[begin:stop])
 
     def table(self, first: int, end: int) -> tuple[Ints, Ints]:
-        """Neighbouring rows of the same kinds as their kinds (K,) and a table (n, K)."""
+        """Neighbouring rows, all of the same kinds, as these kinds (K,) and a table (n, K)."""
         begin, second, stop = self.start[first], self.start[first + 1], self.start[end]
         kind = self.kind[begin:second]
         return kind, self.amount[begin:stop].reshape(end - first, len(kind))
@@ -112,7 +112,7 @@ def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
 
 
 def _marks(rows: SparseRows) -> Words:
-    """A number for each row's set of kinds; sets that differ have, almost surely, another one."""
+    """A number for each row's set of kinds; different sets almost surely have different numbers."""
     if not len(rows.kind):
         return np.zeros(len(rows.start) - 1, np.uint64)
     # Mix each kind by a hash, and add the hashes up for each row: the difference of two running

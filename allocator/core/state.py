@@ -161,7 +161,7 @@ class State:
         return clients.subscribed & ~clients.suppressed & self.frameworks.active[clients.framework]
 
     def check(self) -> None:
-        """Verify every invariant; for tests and after a doubt, not for every cycle.
+        """Verify every invariant; slow: for tests, and where a defect is suspected.
 
         Raises
         ------

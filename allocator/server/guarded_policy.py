@@ -126,7 +126,7 @@ class GuardedRegistry:
         self._guarded: dict[str, GuardedPolicy] = {}
 
     def build(self, spec: PolicySpec) -> Policy:
-        """Make a policy; the same for the same specification, so that sessions do not forget.
+        """Make a policy; a guarded one only once, so that it stays known which took too long.
 
         Raises
         ------

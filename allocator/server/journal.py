@@ -228,7 +228,7 @@ class Journal:
         self._head_size = head_size
 
     def _shift(self) -> None:
-        """Keep the present file as the one before, and so on."""
+        """Rename the present file to ``.1``, that to ``.2``, and so on; the oldest goes."""
         names = [self._path, *(Path(f"{self._path}.{n}") for n in range(1, self._files))]
         for older, newer in zip(reversed(names), reversed(names[:-1]), strict=False):
             if newer.exists():

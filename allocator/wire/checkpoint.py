@@ -22,7 +22,7 @@ _COMPRESSION = 1
 
 
 class Mark(NamedTuple):
-    """What two equal checkpoints have in common.
+    """Size and digest of a checkpoint; equal for equal checkpoints.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ def head(start: journal_pb2.JournalRecord, kept: Detached) -> Iterator[journal_p
 
 
 def mark(root: Column) -> Mark:
-    """Say what every checkpoint of the same state is marked by."""
+    """Work out the mark of a checkpoint without writing it."""
     size, digest = 0, hashlib.blake2b(digest_size=16)
     for piece in _plain(root):
         size += len(piece)
@@ -102,7 +102,7 @@ def write_checkpoint(root: Column) -> Iterator[journal_pb2.JournalRecord]:
 
 
 def read_mark(end: journal_pb2.JournalCheckpointEnd) -> Mark:
-    """Read what a checkpoint is marked by."""
+    """Read the mark of a checkpoint."""
     return Mark(end.bytes, end.digest)
 
 
@@ -110,7 +110,7 @@ def read_mark(end: journal_pb2.JournalCheckpointEnd) -> Mark:
 
 
 class _Plain:
-    """What was compressed, to be taken in any portions."""
+    """Decompresses a checkpoint, and gives it in portions of any size."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._chunks = _decompress(pieces)
@@ -119,7 +119,7 @@ class _Plain:
         self.size = 0
 
     def fill(self, into: memoryview) -> None:
-        """Take so many bytes that they fill a place."""
+        """Fill a buffer with the next bytes."""
         at = 0
         while at < len(into):
             if not len(self._chunk):
@@ -135,7 +135,7 @@ class _Plain:
         self.size += at
 
     def mark(self) -> Mark:
-        """Say what the whole is marked by."""
+        """Work out the mark of all that was read, which must be the whole."""
         if len(self._chunk) or next(self._chunks, b""):
             raise CheckpointError("the checkpoint goes on where it should end")
         return Mark(self.size, self._digest.digest())

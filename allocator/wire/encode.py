@@ -52,7 +52,7 @@ def write_decisions(
 
 
 def _pieces(group: Holdings, room: int) -> Iterator[tuple[Holdings, int]]:
-    """Cut a group into pieces that fit, each with the most that it takes."""
+    """Cut a group into pieces that fit; with each the most bytes that it takes."""
     head = _GROUP_BYTES + int(_bytes_of(group.kind).sum())
     # The bytes of each row: its amounts and its three handles.
     size = _bytes_of(group.amount).sum(axis=1)

@@ -244,7 +244,7 @@ def looked_record() -> journal_pb2.JournalRecord:
 
 
 def answered_record(answers: Iterable[Answer]) -> journal_pb2.JournalRecord:
-    """Keep what proves later that the answers to the record before were the same."""
+    """Keep a digest of the answers to the record before, for a replay to compare."""
     digest = hashlib.blake2b(digest_size=8)
     for session, response in answers:
         data = response.SerializeToString(deterministic=True)

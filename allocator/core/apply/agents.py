@@ -121,7 +121,7 @@ def set_unavailability(state: State, event: SetUnavailability) -> None:
 
 
 def holds_nothing(state: State, client: int) -> bool:
-    """Whether nothing would be left of a client that leaves its role."""
+    """Whether a client holds nothing and has no open decision."""
     held = state.ledger.books.agents_held[client]
     return not held and not state.tentative.has_client(client)
 

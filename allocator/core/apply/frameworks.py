@@ -90,7 +90,7 @@ def open_client(state: State, framework: int, role: int) -> int:
 def check_client_limit(
     state: State, pairs: set[tuple[int, int]], field: str = "roles", *, leaving: int = 0
 ) -> None:
-    """Raise an `EventError` where there is no room for those of the clients that are new.
+    """Raise an `EventError` where there is no room for the clients that have no row yet.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def check_client_limit(
 
 
 def add_framework(state: State, event: AddFramework) -> None:
-    """A framework subscribes; what it was known to hold stays its own."""
+    """Bind a framework; it keeps what it was known to hold before it subscribed."""
     framework = event.framework
     check_framework_handle(state, framework)
     if state.frameworks.is_bound(framework):
@@ -188,7 +188,7 @@ def remove_framework(state: State, event: RemoveFramework) -> None:
 
 
 def activate_framework(state: State, event: ActivateFramework) -> None:
-    """Let a framework be served, or not; then its filters go."""
+    """Let a framework be served, or not; where it may not, its filters are dropped."""
     check_framework(state, event.framework)
     state.frameworks.active[event.framework] = event.active
     state.clients.version += 1
@@ -250,7 +250,7 @@ def set_weights(state: State, event: SetWeights) -> None:
 
 
 def set_quota(state: State, event: SetQuota) -> None:
-    """Note a role's quota; one without guarantees and limits is none."""
+    """Note a role's quota; without guarantees and limits the role has none any more."""
     check_quota(event, state.limits.role_depth)
     if event.guarantees or event.limits:
         state.space.quantities({**event.guarantees, **event.limits})

@@ -11,7 +11,7 @@ REST_REFUSED_MS = 60_000
 
 
 def refuse_rest(state: State, event: Settle, decided: OpenDecisions) -> None:
-    """Keep those from the rest who got nothing of it.
+    """Bar clients from the rest of an agent for some time when they got nothing of it.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ _LAST = np.iinfo(np.int64).max
 
 
 class Visit(NamedTuple):
-    """What a visit to an agent finds out; one for all visits.
+    """What a visit to an agent finds out; the same arrays are used for every visit.
 
     Attributes
     ----------

@@ -95,7 +95,7 @@ def _is_current(scene: Scene, field: AgentIndex, findings: Findings, place: int)
 
 @compiled
 def _examine(scene: Scene, field: AgentIndex, findings: Findings, log: Log, place: int) -> None:
-    """Find the smallest score of a place anew, and where; out it goes when it has none."""
+    """Find the smallest score of a place again, and on which agent; without one it is out."""
     standing = scene.standing
     slot, score = best_agent.smallest(scene, field, place)
     if slot < 0:

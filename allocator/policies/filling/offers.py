@@ -279,7 +279,7 @@ def is_refused(agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: i
 
 @compiled
 def work_out(scene: Scene, place: int, agent: int) -> bool:
-    """Work out what a leaf would be offered; False where that is nothing that may be offered."""
+    """Work out what a leaf would be offered; returns whether that may be offered."""
     places, agents, kinds, bounds = scene.places, scene.agents, scene.kinds, scene.bounds
     rule, offer, stage = scene.rule, scene.offer, scene.rule.stage
     client = places.client[place]
@@ -342,7 +342,7 @@ def _is_spent(scene: Scene, place: int) -> bool:
 
 @compiled
 def bar_refused(scene: Scene, agent: int) -> None:
-    """Bar those whose filters cover all that is left on an agent after a grant.
+    """Bar the clients whose filters cover all that is left on an agent after a grant.
 
     Only where offers are simple; elsewhere each offer is looked at by itself.
     """

@@ -93,7 +93,7 @@ class Filling:
         return found
 
     def _fill(self, scene: Scene, log: Log, held: Ints, state: Words) -> Log:
-        """Run one stage; all that it is given goes on from the one before."""
+        """Run one stage; it goes on from where the stage before it stopped."""
         # The compiled loops are loaded when they are first used: see `warm`.
         from allocator.policies.filling import by_agent, by_client
 

@@ -81,7 +81,7 @@ _latest: tuple[tuple[np.ndarray, ...], _Layout] | None = None
 
 
 def _layout_of(snapshot: Snapshot) -> _Layout:
-    """Renumber the tree, or give what these very arrays, which nobody writes, gave before."""
+    """Renumber the tree; where its arrays are the same objects as last time, so is the result."""
     global _latest  # noqa: PLW0603 - only remembers; it changes no result
     tree = snapshot.tree
     made_of = (tree.client, tree.parent, tree.child_start, tree.child, snapshot.leaf_of_client)
@@ -323,5 +323,5 @@ def read_only(array: np.ndarray, dtype: type) -> np.ndarray:
 
 
 def own(array: np.ndarray, dtype: type) -> np.ndarray:
-    """Copy an array, to be written."""
+    """Copy an array, so that the loops may write it."""
     return np.array(array, dtype, order="C", copy=True)
