@@ -154,6 +154,8 @@ def envy(held: Amounts, demand: Amounts, weight: Floats | None = None) -> Floats
     Bundles are summed over agents, so this is an upper bound where a task must fit on one agent.
     O(C**2 * R) in the worst case; equal demands and equal bundles are compared once.
     """
+    # Each different demand is compared with each different bundle, some demands at a time, so
+    # that the table of both stays small.
     kinds, kind_of, bundles, weight = _coalesce(held, demand, weight)
     best = np.empty(len(kinds))
     for start in range(0, len(kinds), _ENVY_CHUNK):
@@ -206,6 +208,8 @@ def _coalesce(
 def _best_bundle(demand: Floats, bundle: Floats) -> Floats:
     """Tasks of each demand (K, R) that the best of the bundles (B, R) is good for, (K,)."""
     tasks = np.full((len(demand), len(bundle)), np.inf)
+    # A bundle is good for as many tasks as its scarcest needed resource allows; the largest over
+    # all bundles counts.
     for column in range(demand.shape[1]):
         needed = demand[:, column] > 0
         ratio = np.divide.outer(bundle[:, column], demand[needed, column]).T

@@ -122,6 +122,7 @@ class Allocator:
         self.cycle += 1
         state = self.state
         state.filters.expire(now_ms)
+        # A cycle is counted even where nothing is decided, so that seeds depend on nothing else.
         if self._holds_back():
             self.last_cycle = cycles.CycleReport()
             return self._nothing()
@@ -131,6 +132,7 @@ class Allocator:
             self.last_cycle = cycles.CycleReport(candidates, clients)
             return self._nothing()
         seed = _seed(state.settings.seed, self.cycle)
+        # The policy decides; where it fails, the fallback, or nobody.
         error = ""
         try:
             grants = cycles.run_policy(state, snapshot, self._policy, seed)
@@ -139,6 +141,8 @@ class Allocator:
             grants = Grants.none(len(snapshot.resources))
             if self._fallback is not None:
                 grants = cycles.run_policy(state, snapshot, self._fallback, seed)
+        # Who was offered nothing in a full cycle, though some agent could have served it, has
+        # waited one cycle more. A cycle over some agents says nothing about that.
         served = state.clients.served[snapshot.tree.client]
         decisions = cycles.commit(state, snapshot, grants, self.cycle)
         if agents is None:
@@ -161,6 +165,7 @@ class Allocator:
         ValueError
             Where its settings name no policy.
         """
+        # The policy first, for this may fail; then everything is taken over.
         policy = self._build(kept[2].settings.policy)
         self.cycle, self.last_cycle, self.state = kept
         self._policy = policy
@@ -185,7 +190,7 @@ class Allocator:
         self.state.check()
 
     def quota_use(self) -> QuotaUse:
-        """Say how far the roles with a quota are; what cycles decide by."""
+        """Say what the roles with a quota consume and may still have, as cycles see it."""
         return quota_use(self.state, self._snapshots.quota_tree(self.state))
 
     def scores(self) -> Floats:
@@ -208,6 +213,7 @@ class Allocator:
         return scores if scores.shape == none.shape else none
 
     def _holds_back(self) -> bool:
+        """Say whether nothing may be decided; ends a recovery whose time is up."""
         state = self.state
         if state.recovery_until is not None and state.now_ms >= state.recovery_until[1]:
             state.recovery_until = None

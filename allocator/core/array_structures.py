@@ -28,12 +28,14 @@ def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArra
         shape[1] = max(array.shape[1], columns)
     if tuple(shape) == array.shape:
         return array
+    # The old array becomes the first corner of the larger one.
     larger = np.zeros(shape, array.dtype)
     larger[tuple(slice(0, size) for size in array.shape)] = array
     return larger
 
 
 def _doubled(size: int, wanted: int) -> int:
+    """Double a size until it is large enough, so that growing costs little on average."""
     size = max(size, _FEWEST)
     while size < wanted:
         size *= 2
@@ -57,7 +59,7 @@ def some(table: NDArray[Any]) -> Bools:
 
 
 def read_only(array: NDArray[_Item]) -> NDArray[_Item]:
-    """View an array so that nobody writes it; the array itself where that is so already."""
+    """Give a view that cannot be written; the array itself where it cannot be written anyway."""
     if not array.flags.writeable:
         return array
     view = array.view()
@@ -66,7 +68,7 @@ def read_only(array: NDArray[_Item]) -> NDArray[_Item]:
 
 
 def pair(high: Ints | int, low: Ints | int) -> Any:  # noqa: ANN401
-    """One key of two row numbers."""
+    """Join two row numbers into one key."""
     return (np.asarray(high, np.int64) << np.int64(32)) | np.asarray(low, np.int64)
 
 
@@ -107,6 +109,8 @@ class FreeRows:
 def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
     """Find the slot of a key, or the empty one where it would go."""
     mask = len(keys) - 1
+    # Mix the key, so that neighbouring keys do not land side by side. Then go on from there until
+    # the key or an empty slot is met.
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     slot = np.int64(mixed >> np.uint64(32)) & mask
     while keys[slot] != key and keys[slot] != -1:
@@ -174,6 +178,7 @@ class KeyMap:
     def put(self, keys: Ints, rows: Ints) -> None:
         """Add keys that are absent."""
         self._count += len(keys)
+        # At most half full, so that searches stay short.
         if self._count * 2 > len(self._keys):
             self._resize()
         _put_many(self._keys, self._rows, keys, rows)
@@ -195,6 +200,7 @@ class KeyMap:
 @part()
 def push(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
     """Put an item at the head of its owner's doubly linked list."""
+    # The item goes before the one that was first.
     first = head[owner]
     following[item] = first
     previous[item] = -1
@@ -207,6 +213,7 @@ def push(head: Indices, following: Indices, previous: Indices, owner: int, item:
 def unlink(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
     """Take an item out of its owner's doubly linked list."""
     before, after = previous[item], following[item]
+    # Join the neighbours; the head moves on where the item was first.
     if before >= 0:
         following[before] = after
     else:

@@ -14,7 +14,7 @@ _Tuple = TypeVar("_Tuple", bound=tuple[Any, ...])
 
 
 def lend(fields: _Tuple) -> _Tuple:
-    """Give a named tuple in the form in which compiled functions hand it on; to be read only.
+    """Make a pointer to a named tuple for compiled functions, which only read the tuple.
 
     The arrays may be written; which arrays they are does not change.
     """

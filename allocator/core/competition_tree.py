@@ -39,6 +39,8 @@ class Shape:
         """Fill in weights and schemes, and how often the clients (C,) were served."""
         leaves = len(self.client)
         own = served[:, None].astype(np.float64)
+        # How often a role was served is the sum of its clients; a leaf has its client's own
+        # count.
         count = sum_upwards(self.parent, leaves, self.parent_of_client, own)[:, 0].astype(np.int64)
         count[:leaves] = served[self.client]
         return Tree(
@@ -71,12 +73,15 @@ def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) ->
     """
     client = np.flatnonzero(live)
     if flat:
+        # One family: all clients are children of the root, and bear the weights of their roles.
         root = len(client)
         parent = np.append(np.full(root, root), -1)
         bears = np.append(role_of_client[client], ROOT)
         nowhere = np.full(root + 1, ROOT)
         return _link(client, parent, bears, nowhere, np.full(len(live), root))
     own = role_of_client[client]
+    # Keep the roles that have a client, and every role above them. Deepest first, so that a role
+    # that was marked marks its own parent in turn.
     kept = np.zeros(len(roles.path), np.bool_)
     kept[own] = True
     kept[ROOT] = True
@@ -84,6 +89,7 @@ def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) ->
         kept[roles.parent[level[kept[level]]]] = True
     rows = np.flatnonzero(kept)
     inner = rows[rows != ROOT]
+    # A role with frameworks of its own and child roles gets a virtual leaf for the frameworks.
     has_child = np.zeros(len(roles.path), np.bool_)
     has_child[roles.parent[inner]] = True
     has_own = np.zeros(len(roles.path), np.bool_)
@@ -103,24 +109,32 @@ def _hierarchy(
     role = np.concatenate([inner, virtual])
     depth = np.concatenate([roles.depth[inner], roles.depth[virtual] + 1])
     is_virtual = np.arange(len(role)) >= len(inner)
+    # Deepest first, so that children have lower numbers than their parents; on one level the
+    # virtual leaves come first.
     order = np.lexsort((role, ~is_virtual, -depth))
     number = np.empty(len(role), np.int64)
     number[order] = leaves + np.arange(len(role))
     root = leaves + len(role)
 
+    # From roles to nodes. The parent of a virtual leaf is its own role's node.
     node_of_role = np.full(len(roles.path), -1, np.int64)
     node_of_role[ROOT] = root
     node_of_role[inner] = number[: len(inner)]
     parent_of_inner = np.empty(len(role), np.int64)
     parent_of_inner[: len(inner)] = node_of_role[roles.parent[inner]]
     parent_of_inner[len(inner) :] = node_of_role[virtual]
+    # A role that is not in the tree counts for the nearest role above it that is: what its
+    # clients hold must be counted there. From the top, so that the parent is always known.
     for level in roles.by_depth():
         absent = level[node_of_role[level] < 0]
         node_of_role[absent] = node_of_role[roles.parent[absent]]
+    # Clients of a role with a virtual leaf hang below that leaf.
     holder = node_of_role.copy()
     holder[virtual] = number[len(inner) :]
     parent_of_client = holder[role_of_client]
 
+    # All nodes in their order: clients, roles and virtual leaves, root. A virtual leaf bears no
+    # weight of its own, but its children are in its role.
     parent = np.concatenate([parent_of_client[client], parent_of_inner[order], [-1]])
     bears = np.concatenate(
         [np.zeros(leaves, np.int64), np.where(is_virtual, ROOT, role)[order], [ROOT]]
@@ -131,6 +145,8 @@ def _hierarchy(
 
 def _link(client: Ints, parent: Ints, role: Ints, below: Ints, parent_of_client: Ints) -> Shape:
     """Add the lists of children."""
+    # Sorted by parent, the children of a node stand side by side, in ascending order. Their
+    # counts, added up, say where each family starts.
     child = np.argsort(parent[:-1], kind="stable")
     child_start = np.zeros(len(parent) + 1, np.int64)
     np.cumsum(np.bincount(parent[:-1], minlength=len(parent)), out=child_start[1:])

@@ -35,7 +35,7 @@ class Decorator(Protocol):
 
 
 class Superseded(Exception):  # noqa: N818 - it is no error
-    """The work may be begun anew, compiled: raised by interpreted loops that change nothing."""
+    """Raised by interpreted loops once compiled ones are available: begin the work again."""
 
 
 class Loop:
@@ -66,10 +66,12 @@ class Loop:
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401
         """Run it; a part that Python calls runs interpreted, for it is compiled into loops only."""
+        # The usual case: compiled.
         if self.entry and (not _Mode.interpreted or _compiled_here.get()):
             return self.dispatcher(*arguments)
         if self.restarts and _Mode.superseded:
             raise Superseded
+        # A part runs inside a loop, which has set numpy's errors already.
         if not self.entry:
             return self._function(*arguments)
         with np.errstate(all="ignore"):  # as in compiled code
@@ -123,7 +125,7 @@ def is_interpreted() -> bool:
 
 
 def supersede() -> None:
-    """Have what runs interpreted begin anew, where it can; who begins it calls `interpret`."""
+    """Make interpreted loops raise `Superseded` where they may; its catcher calls `interpret`."""
     _Mode.superseded = _Mode.interpreted
 
 

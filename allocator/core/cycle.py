@@ -44,11 +44,13 @@ def check_grants(state: State, snapshot: Snapshot, grants: Grants) -> None:
     The snapshot's arrays still say what was free before.
     """
     client, agent = grants.client, grants.agent
+    # The form: one entry for each grant, one column for each resource.
     shape_ok = grants.amount.shape == (len(client), snapshot.free.shape[1])
     if not shape_ok or len(agent) != len(client) or len(grants.tasks) != len(client):
         raise BadGrantError("columns of unequal length")
     if not len(client):
         return
+    # Whom, and where: a client of this cycle, a candidate agent, a pair that may meet.
     leaf = snapshot.leaf_of_client
     if (client < 0).any() or (client >= len(leaf)).any() or (leaf[client] < 0).any():
         raise BadGrantError("a grant to a client that takes no offers")
@@ -58,6 +60,7 @@ def check_grants(state: State, snapshot: Snapshot, grants: Grants) -> None:
         raise BadGrantError("a grant on an agent that is not to be offered")
     if state.eligibility.barred(client, snapshot.handle[agent]).any():
         raise BadGrantError("a grant on an agent that is excluded")
+    # How much: something, nothing negative, and per agent no more than is free.
     something: Bools = np.asarray(grants.amount.any(axis=1))
     something[grants.special_grant] = True
     if (grants.amount < 0).any() or not something.all():
@@ -76,9 +79,11 @@ def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
         return
     specials = snapshot.specials
     agent, client = grants.agent[grants.special_grant], grants.client[grants.special_grant]
+    # The client must be among those who may have this kind.
     word = specials.reach[grants.special, client // 64]
     if not ((word >> (client % 64).astype(np.uint64)) & np.uint64(1)).all():
         raise BadGrantError("a grant of what the client may not have")
+    # Put what is free and what is given into tables (agents, special kinds), and compare them.
     shape = (len(snapshot.free), len(specials.kind))
     free, given = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     owner = np.repeat(np.arange(shape[0]), np.diff(specials.start))
@@ -86,6 +91,7 @@ def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
     np.add.at(given, (agent, grants.special), grants.special_amount)
     if (given > free).any() or (grants.special_amount <= 0).any():
         raise BadGrantError("more granted of a special kind than is free")
+    # What cannot be divided is given as a whole, or not at all.
     parted = specials.whole & ((given > 0) & (given < free)).any(axis=0)
     if parted.any():
         raise BadGrantError("a part of what is indivisible granted")
@@ -96,11 +102,14 @@ def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
     bounds = snapshot.bounds
     if not len(bounds.above):
         return
+    # What counts against quota: all that is plain, and of special kinds those that do.
     counted = grants.amount.copy()
     part = np.flatnonzero(snapshot.specials.bounded[grants.special])
     at = grants.special_grant[part], snapshot.specials.column[grants.special[part]]
     np.add.at(counted, at, grants.special_amount[part])
     given = np.zeros_like(bounds.left)
+    # Each grant counts for the client's role and all roles above it. Go up level by level, for
+    # all grants at once, until each has come to the top.
     bound = bounds.of_client[grants.client]
     while (bound >= 0).any():
         inside = bound >= 0
@@ -120,6 +129,7 @@ def coalesce(grants: Grants) -> Grants:
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
     if len(first) == len(key):
         return grants
+    # `np.unique` sorts by key; number the pairs by their first grant instead.
     order = np.argsort(first, kind="stable")
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
@@ -160,6 +170,7 @@ def _enough(snapshot: Snapshot, client: Ints, columns: Ints) -> Bools:
     """Which grants reach the minimum of their client."""
     first, end = snapshot.minimum_rows[client].T
     enough = np.zeros(len(client), np.bool_)
+    # Clients with the same minimum are compared at once; there are few different ones.
     for pair in set(zip(first.tolist(), end.tolist(), strict=True)):
         own = (first == pair[0]) & (end == pair[1])
         enough[own] = reaches(columns[own], snapshot.minimum[pair[0] : pair[1]])
@@ -168,19 +179,23 @@ def _enough(snapshot: Snapshot, client: Ints, columns: Ints) -> Bools:
 
 def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
     """Charge grants to the books as tentative decisions."""
+    # One decision for each pair. What is too small even together is dropped, and stays free.
     merged = coalesce(grants)
     enough = _enough(snapshot, merged.client, _by_column(snapshot, merged))
     amounts = rows_of(snapshot, merged).take(np.flatnonzero(enough))
+    # Decisions about the same kinds stand side by side: this is their order from here on.
     order, ends = groups_of(amounts)
     amounts = amounts.take(order)
     client = merged.client[enough][order]
     agent = snapshot.handle[merged.agent[enough][order]]
+    # Charge the books, and keep the decisions until their outcomes come.
     first = state.tentative.next
     state.ledger.offer(client, agent, amounts, now_ms=state.now_ms)
     state.tentative.append(client, agent, amounts)
     np.add.at(state.clients.served, client, 1)
     state.clients.waited[client] = 0
     framework, role = state.clients.framework[client], state.clients.role[client]
+    # Cut the rows where a group ends.
     groups = []
     for begin, end in pairwise([0, *ends.tolist()]):
         kind, amount = amounts.table(begin, end)

@@ -20,7 +20,7 @@ _BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a client demands of agents, beside room.
+    """What a client requires of agents, beside enough resources.
 
     Attributes
     ----------
@@ -95,6 +95,7 @@ class Eligibility:
         self.excluded = grow(self.excluded, agents, words)
         self._told = grow(self._told, agents, words)
         self._traits.extend([None] * (agents - len(self._traits)))
+        # Masks and bars of the rules keep exactly the size of the relation.
         for entry in self._classes.values():
             entry.mask = grow(entry.mask, words)[:words]
             entry.bars = grow(entry.bars, len(self.excluded))[: len(self.excluded)]
@@ -104,6 +105,7 @@ class Eligibility:
         if traits is None:
             self._told[agent] = 0
         self._traits[agent] = traits
+        # Begin with what the host said, then paint each rule that bars the agent over it.
         row = self._told[agent].copy()
         for rule, entry in self._classes.items():
             entry.bars[agent] = traits is not None and not rule.allows(traits)
@@ -118,6 +120,7 @@ class Eligibility:
             self._told[:, word] &= ~bit
         elif self._rule.get(client) == rule:
             return
+        # Leave the old rule, then work the client's column out again.
         self._leave(client)
         column = self._told[:, word] & bit
         if rule is not None:
@@ -126,12 +129,14 @@ class Eligibility:
             entry.mask[word] |= bit
             self._rule[client] = rule
             column[entry.bars] = bit
+        # Only this client's bit of the word changes.
         self.excluded[:, word] = (self.excluded[:, word] & ~bit) | column
 
     def forget(self, client: int) -> None:
         """Take back every exclusion of a client that the host told us of."""
         word, bit = client // _BITS, np.uint64(1) << np.uint64(client % _BITS)
         self._told[:, word] &= ~bit
+        # What is left is what the client's rule bars.
         rule = self._rule.get(client)
         column = np.zeros(len(self.excluded), np.uint64)
         if rule is not None:
@@ -148,6 +153,7 @@ class Eligibility:
                 self._told[where, word] |= bit
                 self.excluded[where, word] |= bit
             else:
+                # The host takes it back, but the client's rule may bar the pair all the same.
                 self._told[where, word] &= ~bit
                 rule = self._rule.get(one)
                 if rule is None or not self._classes[rule].bars[where]:
@@ -159,6 +165,7 @@ class Eligibility:
         return ((words >> (client % _BITS).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
 
     def _leave(self, client: int) -> None:
+        """Take a client out of its rule; a rule that nobody has is forgotten."""
         rule = self._rule.pop(client, None)
         if rule is None:
             return
@@ -170,6 +177,7 @@ class Eligibility:
             entry.mask[client // _BITS] &= ~(np.uint64(1) << np.uint64(client % _BITS))
 
     def _class(self, rule: Rule) -> _RuleClass:
+        """Return the class of a rule; one that is met first is evaluated on every agent."""
         if rule not in self._classes:
             entry = _RuleClass(
                 mask=np.zeros(self.excluded.shape[1], np.uint64),

@@ -44,6 +44,7 @@ class Ledger:
     def reserve(self, *, agents: int = 0, clients: int = 0, kinds: int = 0) -> None:
         """Make room for so many agents, clients and kinds."""
         books = self.books
+        # Rows that share a width (the kinds) grow together.
         width = max(kinds, books.agent_held.shape[1])
         self.books = books._replace(
             held=grow(books.held, 0, width),
@@ -69,6 +70,7 @@ class Ledger:
         self, client: Ints, agent: Ints, kind: Ints, amount: Ints, *, as_offer: bool, now_ms: int
     ) -> None:
         """Book amounts (N, K), all >= 0, to clients on agents."""
+        # An empty amount must not make a row.
         something = amount.any(axis=1)
         if not something.all():
             client, agent, amount = client[something], agent[something], amount[something]
@@ -78,7 +80,7 @@ class Ledger:
             loops.charge(self.books, rows, kind, amount, as_offer, now_ms)
 
     def offer(self, client: Ints, agent: Ints, amounts: SparseRows, *, now_ms: int) -> None:
-        """Book one offer for each client (N,), each on another agent or of another client."""
+        """Book N offers; no two of them are of the same client on the same agent."""
         if len(client):
             rows = self._open(client, agent)  # which may replace the books
             loops.offer(self.books, rows, amounts, now_ms)
@@ -100,6 +102,7 @@ class Ledger:
             -1; or a row that gives back more than is held, with nothing changed.
         """
         rows = self.find(client, agent)
+        # Look first for rows that give back what is not held at all: the loop passes over these.
         nothing_held = (rows < 0) & (client > 0) & (agent > 0) & amount.any(axis=1)
         if nothing_held.any():
             return int(np.argmax(nothing_held))
@@ -170,6 +173,7 @@ class Ledger:
         rows = self._rows.get(keys)
         missing = np.flatnonzero(rows < 0)
         if len(missing):
+            # The same holding may be named several times: make one row for it.
             new_keys, first = np.unique(keys[missing], return_index=True)
             at = missing[first]
             fresh = self._take_rows(len(new_keys))
@@ -178,10 +182,12 @@ class Ledger:
             self.books.client[fresh] = client[at]
             np.add.at(self.books.agents_held, client[at], 1)
             loops.enlist(self.books, fresh)
+            # Look again: those that were missing have rows.
             rows = self._rows.get(keys)
         return rows
 
     def _take_rows(self, count: int) -> Ints:
+        """Take rows that are free: spare ones first, then further ones, for which it makes room."""
         at = max(len(self._spare) - count, 0)
         taken = self._spare[at:]
         del self._spare[at:]
@@ -210,6 +216,7 @@ class Ledger:
         self._rows.delete(pair(agent, client))
         np.subtract.at(books.agents_held, client, 1)
         loops.unlist(books, emptied)
+        # Zeros mark a free row; its amounts are zeros already.
         books.agent[emptied] = 0
         books.client[emptied] = 0
         self._spare.extend(emptied.tolist())
@@ -218,6 +225,8 @@ class Ledger:
         """Verify that the sums are the sums of the rows, and that no row is empty or lost."""
         books = self.books
         rows = self.rows()
+        # The rows themselves: found under their keys, within bounds, not empty, with sensible
+        # times.
         assert len(rows) == len(self._rows)
         assert (self.find(books.client[rows], books.agent[rows]) == rows).all()
         assert (books.offered >= 0).all()
@@ -227,6 +236,7 @@ class Ledger:
         assert ((since_ms >= 0) & (since_ms <= now_ms)).all()
         offering = books.client_offered.any(axis=1)
         assert ((self.oldest_offer_ms() >= 0) == offering).all()
+        # The sums by agent and by client, added up again.
         for owner, held, total in (
             (books.agent, books.held, books.agent_held),
             (books.client, books.held, books.client_held),
@@ -237,6 +247,7 @@ class Ledger:
             assert (expected == total).all()
         counts = np.bincount(books.client[rows], minlength=len(books.agents_held))
         assert (counts == books.agents_held).all()
+        # The lists of the agents hold every row once.
         every = np.arange(len(books.of_agent))
         listed = [self.rows_of_agent(agent) for agent in every.tolist()]
         assert all((books.agent[some] == agent).all() for agent, some in enumerate(listed))

@@ -47,6 +47,7 @@ class Books(NamedTuple):
 
 @part()
 def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> None:
+    """Add to one cell of a row and to the sums; every change of the books comes through here."""
     agent, client = books.agent[row], books.client[row]
     books.held[row, kind] += held
     books.agent_held[agent, kind] += held
@@ -58,6 +59,7 @@ def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> Non
 
 @part()
 def _on_offer(books: Books, row: int) -> bool:
+    """Say whether anything of a holding is on offer."""
     for k in range(books.offered.shape[1]):
         if books.offered[row, k] != 0:
             return True
@@ -68,6 +70,7 @@ def _on_offer(books: Books, row: int) -> bool:
 def charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, now_ms: int) -> None:
     """Add amounts (N, K) to rows (N,)."""
     for i in range(len(rows)):
+        # The time counts from the moment at which something is on offer where nothing was before.
         if as_offer and not _on_offer(books, rows[i]):
             books.since_ms[rows[i]] = now_ms
         for k in range(len(kind)):
@@ -92,10 +95,12 @@ def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
     for i in range(len(rows)):
         for x in range(amounts.start[i], amounts.start[i + 1]):
             row, kind, amount = rows[i], amounts.kind[x], amounts.amount[x]
+            # Take back this part. If some of it came into use, less than the amount was on offer.
             if row >= 0 and books.held[row, kind] >= amount:
                 offered[x] = min(amount, books.offered[row, kind])
                 _add_cell(books, row, kind, -amount, -offered[x])
                 continue
+            # This part is not held any more: put back all parts that were taken before it.
             for done in range(i, -1, -1):
                 end = x if done == i else amounts.start[done + 1]
                 for y in range(amounts.start[done], end):
@@ -106,10 +111,12 @@ def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
 
 @part()
 def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool) -> None:
-    """Release one row: first what was in use where a task ended, else first what was offered."""
+    """Release one row; where a task ended, what was in use goes first, else what was offered."""
     for k in range(len(kind)):
         if amount[k] == 0:
             continue
+        # `back` is how much of the amount is taken from what was offered; the rest comes from
+        # what was in use.
         offered = books.offered[row, kind[k]]
         in_use = books.held[row, kind[k]] - offered
         back = max(amount[k] - in_use, 0) if used else min(amount[k], offered)
@@ -118,17 +125,22 @@ def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool)
 
 @loop
 def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
-    """Release row by row; -1, or the first row that releases more than is held, undone to there."""
+    """Release row by row; returns -1 when all went well.
+
+    Otherwise returns the first row that releases more than is held, with nothing changed.
+    """
     before = np.zeros((len(rows), len(kind)), np.int64)
     for i in range(len(rows)):
         row = rows[i]
         if row < 0:
             continue
+        # Look at the whole row before it is changed, and keep what is needed to undo it.
         fits = True
         for k in range(len(kind)):
             before[i, k] = books.offered[row, kind[k]]
             fits = fits and books.held[row, kind[k]] >= amount[i, k]
         if not fits:
+            # More than is held: give the rows before back exactly what they lost.
             for undone in range(i - 1, -1, -1):
                 row = rows[undone]
                 if row < 0:
@@ -216,6 +228,7 @@ def rows_of_agent(books: Books, agent: int) -> Ints:
 @loop
 def keys_of_agents(books: Books, agents: Ints) -> Ints:
     """List who holds something on some agents, as sorted keys ``place * 2**32 + client``."""
+    # Count first, so that the array has the right size; then fill it.
     count = 0
     for agent in agents:
         row = books.of_agent[agent]
@@ -246,6 +259,8 @@ def find_offers(
     """Find who was offered so much, row by row; 0 where nobody was. See `Ledger.find_offers`."""
     found = np.zeros(len(role), np.int64)
     for i in range(len(role)):
+        # Among the agent's holdings in this role that have so much on offer, the one of the
+        # lowest row.
         lowest = -1
         row = books.of_agent[agent[i]]
         while row >= 0:

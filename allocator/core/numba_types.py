@@ -37,6 +37,7 @@ _parts: set[str] = set()
 
 def njit(function: Callable[..., Any], options: dict[str, Any]) -> Any:  # noqa: ANN401
     """Make numba's dispatcher of a function; `options` are those of ``numba.njit``."""
+    # Without a wrapper for Python, nobody but compiled functions can call it.
     if options.get("no_cpython_wrapper"):
         _parts.add(function.__qualname__)
     return numba.njit(**options)(function)
@@ -74,6 +75,7 @@ class Lent(types.Type):
     def __init__(self, fields: types.BaseNamedTuple) -> None:
         """Point to this kind of tuple."""
         self.fields = fields
+        # Numba tells types apart by their names.
         super().__init__(f"Lent({fields})")
 
 
@@ -108,12 +110,16 @@ def _read_field(
     pointer: Any,  # noqa: ANN401
     name: str,
 ) -> Any:  # noqa: ANN401
+    """Make the code that reads a field of a lent tuple."""
     index = lent.fields.fields.index(name)
     field = lent.fields[index]
+    # The pointer has no type: give it that of the tuple, and go to the field.
     layout = context.data_model_manager[lent.fields].get_data_type().as_pointer()
     place = cgutils.gep_inbounds(builder, builder.bitcast(pointer, layout), 0, index)
+    # A tuple in the tuple is not copied: its place is its pointer.
     if isinstance(field, types.BaseNamedTuple):
         return builder.bitcast(place, _ADDRESS)
+    # Any other value is read. It is borrowed: whoever lent the tuple owns its arrays.
     model = context.data_model_manager[field]
     value = model.from_data(builder, _load(builder, place))
     return impl_ret_borrowed(context, builder, field, value)
@@ -122,10 +128,12 @@ def _read_field(
 def _load(builder: Any, place: Any) -> Any:  # noqa: ANN401
     """Load what never changes, number by number, which the compiler handles best."""
     kind = place.type.pointee
+    # A single number. The compiler may take an earlier read for this one.
     if not isinstance(kind, ir.LiteralStructType):
         loaded = builder.load(place)
         loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
         return loaded
+    # A record (an array, say): read its numbers one by one.
     result = ir.Constant(kind, ir.Undefined)
     for index in range(len(kind.elements)):
         part = _load(builder, cgutils.gep_inbounds(builder, place, 0, index))
@@ -143,6 +151,7 @@ class _LendTemplate(AbstractTemplate):
 
 @lower_builtin(lend, types.BaseNamedTuple)
 def _write_down(context: Any, builder: Any, call: Any, arguments: Any) -> Any:  # noqa: ANN401
+    """Make the code of `lend`: store the tuple on the stack, and give a pointer to it."""
     data = context.data_model_manager[call.args[0]].as_data(builder, arguments[0])
     place = cgutils.alloca_once(builder, data.type)
     builder.store(data, place)
@@ -163,4 +172,5 @@ class _KeepTemplate(AbstractTemplate):
 
 @lower_builtin(keep, types.BaseNamedTuple)
 def _touch(context: Any, _builder: Any, _call: Any, _arguments: Any) -> Any:  # noqa: ANN401
+    """Make no code for `keep`: that the arrays are named here keeps them alive."""
     return context.get_dummy_value()

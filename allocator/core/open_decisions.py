@@ -57,6 +57,7 @@ class Tentative:
     def oldest(self, count: int) -> OpenDecisions:
         """The oldest decisions, as a copy."""
         taken, left = [], count
+        # Take whole pieces, and the beginning of the last one.
         for client, agent, amounts in self._pieces:
             if not left:
                 break
@@ -77,18 +78,19 @@ class Tentative:
         while count:
             client, agent, amounts = self._pieces.pop(0)
             size = len(client)
+            # Of this piece some decisions stay open: put them back at the front.
             if size > count:
                 rest = OpenDecisions(client[count:], agent[count:], amounts.cut(count, size))
                 self._pieces.insert(0, rest)
             count -= min(size, count)
 
     def void_agent(self, agent: int) -> None:
-        """The agent is gone: whatever was decided on it is."""
+        """Make all open decisions on an agent void, because the agent is gone."""
         for piece in self._pieces:
             piece.client[piece.agent == agent] = 0
 
     def void_client(self, client: int) -> None:
-        """The client is gone: whatever was decided for it is."""
+        """Make all open decisions for a client void, because the client is gone."""
         for piece in self._pieces:
             piece.client[piece.client == client] = 0
 

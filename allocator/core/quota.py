@@ -41,7 +41,7 @@ class QuotaTree:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """How far the roles with a quota are, Q of them, deepest first.
+    """What the Q roles with a quota consume and may still have, deepest first.
 
     Attributes
     ----------
@@ -69,6 +69,7 @@ class QuotaUse:
 def quota_tree(state: State) -> QuotaTree:
     """Find out which quotas each kind and each role is under."""
     space, quotas, limits = state.space, state.quotas, state.settings.limits
+    # Deepest first: whoever adds up goes through the rows once, from children to parents.
     path = sorted({*quotas, *limits}, key=lambda each: (-each.count("/"), each))
     row = {each: index for index, each in enumerate(path)}
     limit = np.full((len(path), len(space.names)), UNBOUNDED)
@@ -76,11 +77,13 @@ def quota_tree(state: State) -> QuotaTree:
     scalar = space.scalar
     for index, each in enumerate(path):
         quota = quotas.get(each, SetQuota(each, {}, {}))
+        # The master's limit and the operator's own: the smaller one binds.
         for name, amount in (*quota.limits.items(), *limits.get(each, {}).items()):
             column = space.column(name)
             limit[index, column] = min(limit[index, column], amount)
         for name, amount in quota.guarantees.items():
             guarantee[index, space.column(name)] = amount
+    # Only scalars are bounded.
     limit[:, ~scalar] = UNBOUNDED
     guarantee[:, ~scalar] = 0
     return QuotaTree(
@@ -98,6 +101,7 @@ def quota_tree(state: State) -> QuotaTree:
 def _innermost(row: dict[str, int], path: str) -> int:
     """The deepest of some roles that a path is in, itself included; -1 where there is none."""
     deepest = max((each.count("/") for each in row), default=0)
+    # Shorten the path, then take one level away at a time until a role with a quota is met.
     path = "/".join(path.split("/", deepest + 1)[: deepest + 1])  # none of them is deeper
     while path:
         if path in row:
@@ -110,13 +114,16 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
     """What each of the roles with a quota consumes, (Q, R), thousandths."""
     space, clients = state.space, state.clients
     result = np.zeros_like(tree.guarantee)
+    # What is reserved to a role counts whether it is offered or not.
     reserved = np.flatnonzero((tree.of_kind >= 0) & space.scalar_kind)
     total = state.total_by_kind()
     np.add.at(result, (tree.of_kind[reserved], space.column_of_kind[reserved]), total[reserved])
+    # What clients hold counts only as far as it is unreserved and not revocable.
     held = space.by_column(state.ledger.books.client_held * space.bounded_kind)
     row = tree.of_role[clients.role]
     inside = np.flatnonzero(row >= 0)
     np.add.at(result, row[inside], held[inside])
+    # A role consumes what the roles below it do; deepest first, so each sum is complete.
     for index in range(len(tree.path)):
         if tree.above[index] >= 0:
             result[tree.above[index]] += result[index]
@@ -124,7 +131,7 @@ def consumed(state: State, tree: QuotaTree) -> Ints:
 
 
 def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
-    """Work out how far everybody is, for whoever looks on."""
+    """Work out what the roles with a quota consume and may still have, for reports."""
     used = consumed(state, tree)
     return QuotaUse(
         path=tree.path,
@@ -182,6 +189,7 @@ def _with_caps(state: State, bounds: Bounds) -> Bounds:
     What it has been offered of anything counts; what is offered in the cycle counts as for quotas.
     """
     clients, frameworks = state.clients, len(state.frameworks.bound)
+    # What each framework has on offer in all its roles, and how much that may be at most.
     offered = np.zeros((frameworks, len(state.space.names)), np.int64)
     np.add.at(offered, clients.framework, state.offered_by_column())
     most = np.floor(state.total_by_column() * state.settings.outstanding_max).astype(np.int64)

@@ -137,6 +137,7 @@ class ResourceSpace:
         others are special kinds that anybody may have.
         """
         plain = np.full(len(self.names), -1, np.int64)
+        # Backwards, so that the first kind of a name is written last.
         for handle, kind in reversed(list(enumerate(self.kinds))):
             if kind is not None and kind.plain:
                 plain[self._column[kind.name]] = handle
@@ -145,6 +146,7 @@ class ResourceSpace:
     def by_column(self, amounts: Ints) -> Ints:
         """Add amounts (n, K) of all kinds up by name: (n, R)."""
         columns = np.zeros((len(amounts), len(self.names)), np.int64)
+        # Only kinds of which there is anything.
         for handle in np.flatnonzero(amounts.any(axis=0)).tolist():
             columns[:, self.column_of_kind[handle]] += amounts[:, handle]
         return columns

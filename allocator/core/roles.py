@@ -60,6 +60,7 @@ class RoleTable:
             How many names a path has at most: all that is worked out per level stays cheap.
         field : str
         """
+        # Roles of the same event may be parents of those that follow them.
         coming: set[str] = set()
         for handle, path in roles.items():
             check_depth(path, depth_max, field)
@@ -128,6 +129,7 @@ class RoleTable:
     def by_depth(self) -> list[Ints]:
         """Bound roles below the root, level by level."""
         if self._levels[0] != self.version:
+            # Sort by depth, and cut where a level ends. Kept until a role comes or goes.
             rows = np.flatnonzero(self.bound[: len(self.path)])[1:]
             depth = self.depth[rows]
             ends = np.cumsum(np.bincount(depth, minlength=2)[1:])[:-1]
@@ -154,6 +156,7 @@ class RoleTable:
             row = self._row.get(path, ROOT)
             if row != ROOT:
                 has[row], number[row] = True, value
+        # From the top: a role without a number of its own takes that of its parent.
         for level in self.by_depth():
             rest = level[~has[level]]
             number[rest] = number[self.parent[rest]]
@@ -173,10 +176,13 @@ class RoleTable:
         if self._order[0] != self.version:
             size = np.ones(len(self.parent), np.int64)
             levels = self.by_depth()
+            # How many roles are in each subtree, from the bottom up.
             for level in reversed(levels):
                 np.add.at(size, self.parent[level], size[level])
             enter = np.full(len(self.parent), -1)
             enter[ROOT] = 0
+            # From the top down, each role gets a range of its parent's: after the parent itself
+            # and the subtrees of the siblings before it.
             for level in levels:
                 children = level[np.argsort(self.parent[level], kind="stable")]
                 parent = self.parent[children]

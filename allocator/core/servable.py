@@ -32,6 +32,7 @@ def servable(snapshot: Snapshot, clients: Ints) -> Bools:
     """
     if not len(clients) or not len(snapshot.agents):
         return np.zeros(len(clients), np.bool_)
+    # The most that any agent has of each resource: enough to turn most hopeless clients down.
     most = snapshot.free_by_column[snapshot.agents].max(axis=0)
     specials = snapshot.specials
     return _look(
@@ -73,6 +74,7 @@ def _gather(
     for r in range(free.shape[1]):
         amount[0, r] = free[agent, r]
         amount[1, r] = 0
+    # Add the special resources that the client may have. What is shared makes no task.
     for e in range(specials.start[agent], specials.start[agent + 1]):
         special = specials.row[e]
         if _bit(specials.reach, special, client):
@@ -95,6 +97,7 @@ def _makes_task(demand: Ints, amount: Ints) -> bool:
 @part()
 def _reaches(amount: Ints, minimum: Ints, first: int, end: int) -> bool:
     """Say whether amounts (2, R) together make an offer: not empty, and not below the minimum."""
+    # An empty amount is no offer. Without a minimum, anything else is.
     some = False
     for r in range(amount.shape[1]):
         some |= amount[0, r] + amount[1, r] > 0
@@ -138,6 +141,8 @@ def _look(
                 continue
         elif not _reaches(amount, minimum, first, end):
             continue
+        # Go once round the agents. `at` stays where the last client was served, for the next
+        # client can often be served there, too.
         for _ in range(len(agents)):
             agent = agents[at]
             # Mostly all is plain, and a task that is too large is seen at once.

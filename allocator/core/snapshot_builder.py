@@ -42,6 +42,7 @@ class SnapshotBuilder:
         reach = self._reach(state)
         minimum, minimum_rows = minimum_of(state)
         least = minimum if (minimum_rows[:, 0] < minimum_rows[:, 1]).all() else None
+        # Which agents are candidates: those asked for, and ready, with enough free for somebody.
         rows = _ready(state, wanted)
         by_kind = state.free_on(rows)
         specials = specials_of(reach, by_kind)
@@ -56,8 +57,10 @@ class SnapshotBuilder:
             specials = specials_of(reach, by_kind)
             free = _plain(by_kind, plain)
             agents = np.arange(1, len(rows))
+        # From here on an agent's row in the snapshot may differ from its handle.
         handle = np.arange(len(free)) if rows is None else rows
         specials = without_refusers(specials, handle, state.filters.rest)
+        # Then the parts that do not depend on which agents take part, and the snapshot itself.
         capacity = self._capacity(state)
         excluded = state.eligibility.excluded
         known = _characterised(state)
@@ -90,7 +93,7 @@ class SnapshotBuilder:
         return _frozen(_without_hopeless(snapshot))
 
     def _keep(self, name: str, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
-        """Make something anew only where its key has changed."""
+        """Return what is kept under a name; make it again only where its key has changed."""
         kept_key, kept = self._kept.get(name, (None, None))
         if kept is None or kept_key != key:
             kept = make()
@@ -183,10 +186,11 @@ def _overdue(state: State) -> Bools:
 
 
 def _without_hopeless(snapshot: Snapshot) -> Snapshot:
-    """Let nobody come first whom no agent could serve now: that would cost a stage for nothing."""
+    """Let only those come first whom some agent can serve: the others cost a stage for nothing."""
     rows = np.flatnonzero(snapshot.overdue)
     if not len(rows):
         return snapshot
+    # Only those whom some agent could serve stay overdue.
     overdue = np.zeros_like(snapshot.overdue)
     overdue[rows[servable(snapshot, rows)]] = True
     return replace(snapshot, overdue=overdue)
@@ -210,6 +214,7 @@ def _plain(free: Ints, plain: Ints) -> Ints:
 
 def minimum_of(state: State) -> tuple[Ints, Ints]:
     """What an offer must reach: rows (M, R), and which of them are each client's, (C, 2)."""
+    # The rows that everybody has come first. A client with rows of its own gets these instead.
     usual = list(state.options.minimum)
     rows = list(usual)
     of_client = np.tile([0, len(usual)], (len(state.clients.framework), 1))
@@ -225,6 +230,7 @@ def minimum_of(state: State) -> tuple[Ints, Ints]:
 
 def reaches(amount: Ints, minimum: Ints) -> Bools:
     """Which rows of amounts (n, R) are large enough to be offered."""
+    # Without a minimum every amount is enough; an empty one never is.
     enough = np.full(len(amount), not len(minimum))
     for row in minimum:
         enough |= ~some(amount < row)
@@ -258,6 +264,8 @@ def _characterised(state: State) -> Bools:
     if settings.policy.mode != FULL_MODE:
         return np.zeros(len(clients.framework), np.bool_)
     books = state.ledger.books
+    # A client that uses nothing and declined many times may need something else than we think. So
+    # it is offered all that is free, to find out.
     idle = ~some(books.client_held != books.client_offered)
     probe = idle & (clients.declines >= settings.probe_after)
     return some(clients.demand) & ~probe

@@ -28,6 +28,8 @@ class SparseRows(NamedTuple):
         count = np.diff(self.start)[rows]
         start = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(count, out=start[1:])
+        # Where each part of the result stands in the old arrays: its own position, moved by how
+        # far its row was moved.
         at = np.arange(start[-1]) + np.repeat(self.start[rows] - start[:-1], count)
         return SparseRows(start, self.kind[at], self.amount[at])
 
@@ -38,7 +40,7 @@ class SparseRows(NamedTuple):
         return SparseRows(start, self.kind[begin:stop], self.amount[begin:stop])
 
     def table(self, first: int, end: int) -> tuple[Ints, Ints]:
-        """Neighbouring rows of the same kinds as their kinds (K,) and a table (n, K)."""
+        """Neighbouring rows, all of the same kinds, as these kinds (K,) and a table (n, K)."""
         begin, second, stop = self.start[first], self.start[first + 1], self.start[end]
         kind = self.kind[begin:second]
         return kind, self.amount[begin:stop].reshape(end - first, len(kind))
@@ -48,6 +50,7 @@ def joined(tables: list[SparseRows]) -> SparseRows:
     """Put rows one below the other."""
     if len(tables) == 1:
         return tables[0]
+    # The starts of each piece move by the parts of all pieces before it.
     ends = np.cumsum([0, *(len(each.kind) for each in tables)])
     starts = [each.start[1:] + end for each, end in zip(tables, ends, strict=False)]
     return SparseRows(
@@ -60,6 +63,7 @@ def joined(tables: list[SparseRows]) -> SparseRows:
 def rows_of(snapshot: Snapshot, grants: Grants) -> SparseRows:
     """Say what is granted by kind; parts of one kind in one grant are added up."""
     specials = snapshot.specials
+    # Plain amounts: one part for each cell that is not zero. Special ones are added as they are.
     row, column = np.nonzero(grants.amount)
     kind = snapshot.filters.plain_kind[column]
     amount = grants.amount[row, column]
@@ -67,6 +71,7 @@ def rows_of(snapshot: Snapshot, grants: Grants) -> SparseRows:
         row = np.concatenate([row, grants.special_grant])
         kind = np.concatenate([kind, specials.kind[grants.special]])
         amount = np.concatenate([amount, grants.special_amount])
+    # Sort by row, then by kind; equal keys become neighbours and are added up.
     key = (row << np.int64(32)) | kind
     order = np.argsort(key, kind="stable")
     key, amount = key[order], amount[order]
@@ -90,13 +95,16 @@ def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
     if len(rows.start) <= 2:
         order = np.arange(len(rows.start) - 1)
         return order, order + 1
+    # Rows whose sets of kinds have the same mark are taken for a group at first.
     count = np.diff(rows.start)
     mark = _marks(rows)
     _, first, group = np.unique(mark, return_index=True, return_inverse=True)
     leader = first[group]  # of each row: the first with its mark
+    # Then compare each row, kind by kind, with the first of its group, for marks may clash.
     at = np.arange(len(rows.kind)) - np.repeat(rows.start[:-1] - rows.start[leader], count)
     if (count != count[leader]).any() or (rows.kind != rows.kind[at]).any():
         leader = _leaders(rows)  # two sets of kinds have one mark
+    # Group after group, in the order of their first rows.
     order = np.argsort(leader, kind="stable")
     led = leader[order]
     end = np.flatnonzero(np.append(led[1:] != led[:-1], True)) + 1 if len(led) else order
@@ -104,9 +112,11 @@ def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
 
 
 def _marks(rows: SparseRows) -> Words:
-    """A number for each row's set of kinds; sets that differ have, almost surely, another one."""
+    """A number for each row's set of kinds; different sets almost surely have different numbers."""
     if not len(rows.kind):
         return np.zeros(len(rows.start) - 1, np.uint64)
+    # Mix each kind by a hash, and add the hashes up for each row: the difference of two running
+    # totals. Overflow does no harm.
     mixed = (rows.kind.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(27)

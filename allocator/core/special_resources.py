@@ -43,10 +43,13 @@ def reach_of(state: State) -> Reach:
         for handle, kind in enumerate(state.space.kinds)
         if kind is not None and handle not in plain
     ]
+    # The order in which a task takes them: by tier, the innermost reservation first, divisible
+    # before indivisible, then by handle.
     chosen.sort(key=lambda each: (_tier(each[1]), -_depth(each[1]), each[1].whole, each[0]))
     kinds = [kind for _, kind in chosen]
     words = state.eligibility.excluded.shape[1]
     reach = np.zeros((len(kinds), words), np.uint64)
+    # Many kinds have the same takers: these are found once.
     takers: dict[tuple[str, int], Words] = {}
     for row, kind in enumerate(kinds):
         key = (kind.reserved_role, _needs(kind))
@@ -83,9 +86,10 @@ def specials_of(reach: Reach, free: Ints) -> Specials:
 
 
 def without_refusers(specials: Specials, handle: Ints, refusals: RestRefusals) -> Specials:
-    """Keep from the rest of an agent who got nothing of it lately.
+    """Bar clients from the rest of an agent when they got nothing of it a short time ago.
 
-    Such an agent gets special rows of its own, which are out of reach of those clients.
+    The rest of such an agent gets a row of its own among the special kinds, which those clients
+    may not have. For all other agents nothing changes.
 
     Parameters
     ----------
@@ -104,6 +108,7 @@ def without_refusers(specials: Specials, handle: Ints, refusals: RestRefusals) -
             usual = int(row[entry])
             kept = refusals.clients(agent, int(specials.kind[usual]), int(specials.free[entry]))
             if kept:
+                # A copy of the usual row, with these clients taken out of its reach.
                 row[entry] = len(specials.kind) + len(rows)
                 rows.append(usual)
                 outside = np.zeros(64 * words, np.bool_)

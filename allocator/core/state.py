@@ -90,11 +90,13 @@ class State:
         """Make all arrays agree on rows for agents, clients and kinds."""
         kinds, columns = len(self.space), len(self.space.names)
         rows_a, rows_c = len(self.agents.bound), len(self.clients.framework)
+        # Called often; mostly everything has room.
         unchanged = (rows_a, rows_c, kinds, columns) == self._reserved
         if unchanged and agents <= rows_a and clients <= rows_c:
             return
         self.agents.reserve(agents, kinds)
         self.clients.reserve(clients, columns)
+        # The tables double their rows; the others follow them exactly.
         rows_a, rows_c = len(self.agents.bound), len(self.clients.framework)
         self.ledger.reserve(agents=rows_a, clients=rows_c, kinds=kinds)
         self.filters.reserve(agents=rows_a, clients=rows_c, kinds=kinds)
@@ -135,6 +137,7 @@ class State:
         """What each client holds, by name, (C, R); each shared volume counts once."""
         books = self.ledger.books
         held = books.client_held
+        # Of a shared kind a client holds each volume once, however many of its tasks use it.
         for kind in np.flatnonzero(self.space.shared_kind).tolist():
             rows = np.flatnonzero(books.held[:, kind])
             once = np.minimum(books.held[rows, kind], self.agents.capacity[books.agent[rows], kind])
@@ -158,7 +161,7 @@ class State:
         return clients.subscribed & ~clients.suppressed & self.frameworks.active[clients.framework]
 
     def check(self) -> None:
-        """Verify every invariant; for tests and after a doubt, not for every cycle.
+        """Verify every invariant; slow: for tests, and where a defect is suspected.
 
         Raises
         ------
@@ -167,12 +170,14 @@ class State:
         self.ledger.check(self.now_ms)
         self.filters.check()
         self.eligibility.check()
+        # What is held and what is free make up the capacity, unless more is held than there is.
         held, capacity = self.ledger.books.agent_held, self.agents.capacity
         over = held > capacity
         kept = np.where(over, held, held + self.free) == np.where(over, held, capacity)
         kept[:, : len(self.space)] |= self.space.shared_kind
         assert kept.all()
         assert not held[~self.agents.bound].any()
+        # Every client has its row, its framework and its role; free rows hold nothing.
         clients = self.clients
         rows = np.flatnonzero(clients.framework)
         assert len(rows) == len(clients)

@@ -8,6 +8,8 @@ from allocator.core.compiled import loop
 
 @loop
 def _add_upwards(parent: NDArray[np.int64], first: int, values: NDArray[np.float64]) -> None:
+    # Children come before parents, so a node's own sum is complete when it is added to its
+    # parent.
     for node in range(first, len(parent) - 1):
         for k in range(values.shape[1]):
             values[parent[node], k] += values[node, k]
@@ -39,6 +41,7 @@ def sum_upwards(
     """
     count, columns = len(parent), values.shape[1]
     result = np.empty((count, columns))
+    # First each row of values at its own node, then everything upwards.
     for k in range(columns):
         result[:, k] = np.bincount(at, values[:, k], minlength=count)
     view = parent.view()

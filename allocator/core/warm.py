@@ -26,7 +26,7 @@ from allocator.core.snapshot import Grants, Snapshot
 
 
 class GiveAll:
-    """Gives each agent to the first client; with it, the core's own loops are compiled alone."""
+    """Gives each agent to the first client; with it only the core's own loops are compiled."""
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Give all that is free and plain."""

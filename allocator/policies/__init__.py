@@ -114,6 +114,7 @@ def build(spec: PolicySpec) -> Policy:
     Traceback (most recent call last):
     ValueError: name: there is no policy 'drff'; choose from drf, tsf, ps-dsf, rps-dsf, bf-drf, ...
     """
+    # Check part by part, so that the error names the part that is wrong.
     entry = POLICIES.get(spec.name)
     if entry is None:
         raise ValueError(f"name: there is no policy {spec.name!r}; {_choose_from(POLICIES)}")

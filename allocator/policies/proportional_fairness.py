@@ -53,6 +53,8 @@ def prices(snapshot: Snapshot) -> Floats:
     counts = snapshot.counted & (snapshot.total > 0)
     client = snapshot.tree.client
     demand, held = snapshot.demand[client], snapshot.held[client]
+    # The direction of each client's demand, in parts of the cluster; what it holds stands in for
+    # an unknown demand.
     needs_nothing = ~(demand > 0).any(axis=1, keepdims=True)
     direction = np.where(needs_nothing, held, demand)[:, counts] / snapshot.total[counts]
     size = direction.max(axis=1, initial=0)
@@ -60,9 +62,11 @@ def prices(snapshot: Snapshot) -> Floats:
     uniform = np.where(counts, 1.0, 0.0)
     if not known.any():
         return uniform
+    # Clients with the same direction are one for the solver, with their weights added up.
     direction = np.round(direction[known] / size[known, None], 12)
     kinds, which = np.unique(direction, axis=0, return_inverse=True)
     weight = np.bincount(which.ravel(), _weight_of_leaves(snapshot)[known]).astype(np.float64)
+    # The solver's prices are of parts of the cluster; only their proportions matter.
     result = uniform.copy()
     result[counts] = solve(kinds, np.ones(kinds.shape[1]), weight).prices
     return np.round(result / result.max(), _DIGITS)
@@ -71,6 +75,7 @@ def prices(snapshot: Snapshot) -> Floats:
 def _weight_of_leaves(snapshot: Snapshot) -> Floats:
     """Part of the whole that the weights along its branch of the tree give each leaf, (L,)."""
     tree = snapshot.tree
+    # Each node's part among its siblings, then multiplied down the tree, from the root.
     below = np.bincount(tree.parent[:-1], tree.weight[:-1], minlength=len(tree.parent))
     part = np.ones(len(tree.parent))
     part[:-1] = tree.weight[:-1] / below[tree.parent[:-1]]

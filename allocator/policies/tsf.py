@@ -39,6 +39,8 @@ def tsf(snapshot: Snapshot) -> Criterion:
     [0, 1, 0, 1, 0]
     """
     known = characterised(snapshot)
+    # Count in units of 1 over the least common multiple, so that shares stay whole numbers and
+    # ties exact.
     alone = np.maximum(tasks_alone(snapshot), 1)  # whoever fits nowhere is not served anyway
     whole = math.lcm(*np.unique(alone[known]).astype(int).tolist())
     if whole > _EXACT:
@@ -65,6 +67,8 @@ def tasks_alone(snapshot: Snapshot) -> Floats:
     known = characterised(snapshot)
     if not known.any():
         return result
+    # Once for each different demand and class of agents: how many tasks the scarcest resource
+    # allows.
     demands, which = np.unique(snapshot.demand[known], axis=0, return_inverse=True)
     classes = snapshot.classes
     alone = np.empty(len(demands))

@@ -151,7 +151,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
 
 
 def _wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
-    """Wait for the core; what it did not begin by then, it does not do."""
+    """Wait for the core; when the time is up, work that it has not begun is cancelled."""
     left_s = cast("float | None", context.time_remaining())  # None without a deadline
     try:
         return future.result(ANSWER_S if left_s is None else min(left_s, ANSWER_S))

@@ -32,12 +32,13 @@ def command(part: str) -> list[str]:
 
 
 def command_aside(part: str) -> list[str]:
-    """The same with less right to the processor than what serves, and decides interpreted."""
+    """The same command at a lower priority, so that serving comes first."""
     return [*command(part), "--aside"]
 
 
 def load(part: str = "") -> None:
     """Load all loops, or those of one part, in this process; compile what is not cached."""
+    # Each call runs the loops once, which compiles them or takes them from the cache.
     if part in ("", "core"):
         core.warm(lambda _spec: core.GiveAll())
     if part in ("", "agent-first"):
@@ -101,6 +102,7 @@ class Compilation:
             if code is None:
                 continue
             del self._children[part]
+            # One part failed: the others are stopped, and the loops stay interpreted.
             if code:
                 self._fail(f"{part} ended with {_ending(code)}")
                 return
@@ -108,6 +110,7 @@ class Compilation:
             took_s = round(time.monotonic() - self._begun_s, 1)
             _log.info("compiled", part=part, done=self.done, of=len(PARTS), took_s=took_s)
         if self.state == "compiling" and not self._children:
+            # All is in the cache: load it beside the core's thread, which goes on interpreted.
             self.state = "loading"
             loop_cache.mark_complete()
             self._loader = threading.Thread(
@@ -124,11 +127,13 @@ class Compilation:
         self._children.clear()
 
     def _take_over(self, operate: Callable[[Callable[[], None]], "Future[None]"]) -> None:
+        """Load the loops, then let them take over; runs on a thread of its own."""
         try:
             _load_here()
         except Exception as error:  # noqa: BLE001 - interpreted loops go on.
             self._fail(str(error))
             return
+        # A cycle that is under way is given up; then, between two commands, the switch is made.
         supersede()
         operate(lambda: interpret(False)).result()
         self.state = "compiled"

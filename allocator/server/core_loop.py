@@ -188,6 +188,7 @@ class CoreLoop:
 
     def call(self, work: Callable[[], _T]) -> Future[_T]:
         """Do some work between two messages; its result or exception comes with the future."""
+        # The caller may wait for the future, on its own thread.
         future: Future[_T] = Future()
         self._queue.put(partial(_fulfil, future, work))
         return future
@@ -240,6 +241,7 @@ class CoreLoop:
                 file=file,
                 records_before=records_before,
             )
+            # A copy: a thread writes it, while the core goes on.
             kept = Detached(self._sidecar.kept())
             return Head(kept.nbytes, head(start, kept))
 
@@ -259,11 +261,14 @@ class CoreLoop:
         self._record(looked_record)
 
     def _open(self, port: SessionStream) -> None:
+        # The journal first, as for everything that changes the core. The number is known
+        # beforehand.
         next_number = self._sidecar.sessions_begun + 1
         self._record(opened_record, next_number)
         port.number = self._sidecar.open()
         self._ports[port.number] = port
         _log.info("session opened", session=port.number, peer=port.peer)
+        # A stream that is not wanted is opened and closed, so that its peer is told why.
         if self._draining:
             self._close(port, _shutdown())
         elif len(self._sidecar.sessions) > SESSIONS_MAX:
@@ -275,6 +280,7 @@ class CoreLoop:
             timer.start()
 
     def _expire(self, port: SessionStream) -> None:
+        """End a session that has not said hello by the time its timer ran out."""
         session = self._sidecar.sessions.get(port.number)
         if session and session.state is State.AWAITING_HELLO:
             text = f"no hello came within {HELLO_S:g} s"
@@ -283,6 +289,8 @@ class CoreLoop:
     def _receive(self, port: SessionStream, data: bytes) -> None:
         try:
             if port.number in self._sidecar.sessions:
+                # Written down, done, answered; then the answers are written down, for a replay to
+                # compare.
                 self._record(request_record, port.number, data)
                 answers = self._sidecar.receive(port.number, data)
                 self._deliver(answers)
@@ -290,6 +298,7 @@ class CoreLoop:
                 self._tell_of_policy()
                 self._tell_of_mended(port.number)
         finally:
+            # In any case, or the stream would wait for ever for room for its next message.
             port.message_done()
 
     def _close(self, port: SessionStream, error: WireError | None) -> None:
@@ -304,6 +313,7 @@ class CoreLoop:
         port.end(GRACE_S)
 
     def _deliver(self, answers: list[Answer]) -> None:
+        """Queue answers for their streams; an error ends the stream that it is for."""
         for number, response in answers:
             port = self._ports[number]
             port.answer(response)
@@ -334,6 +344,7 @@ class CoreLoop:
         session = self._sidecar.sessions.get(number)
         told = self._mended_told.get(number, 0)
         if session and len(session.mended) > told:
+            # Fields are only added, in order: the first `told` of them are in the log already.
             for field, text in list(session.mended.items())[told:]:
                 _log.warning("a value was mended", session=number, field=field, message=text)
             self._mended_told[number] = len(session.mended)

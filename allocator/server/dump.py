@@ -114,6 +114,7 @@ def _parts(state: State) -> Iterator[str]:
         "kinds": [_kind(kind) for kind in state.kinds],
         "quotas": [asdict(quota) for quota in state.quotas],
     }
+    # Without the closing brace: the long lists follow piece by piece.
     yield _dumps(head)[:-1]
     yield from _array("roles", _roles(state.report))
     yield from _array("clients", _clients(state.report))

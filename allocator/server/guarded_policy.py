@@ -92,6 +92,7 @@ class GuardedPolicy:
                 f"the policy {self._name!r} took too long before and is not asked any more; set it"
                 " again when it is quicker"
             )
+        # Lists, for the thread may still write to them after we gave up; nobody looks then.
         found: list[_T] = []
         raised: list[BaseException] = []
 
@@ -103,6 +104,7 @@ class GuardedPolicy:
 
         thread = threading.Thread(target=run, name=f"policy {self._name}", daemon=True)
         thread.start()
+        # The thread ended, or the time is up; a thread cannot be stopped from outside.
         thread.join(deadline_s)
         if raised:
             raise RuntimeError(f"{type(raised[0]).__name__}: {raised[0]}") from raised[0]
@@ -124,7 +126,7 @@ class GuardedRegistry:
         self._guarded: dict[str, GuardedPolicy] = {}
 
     def build(self, spec: PolicySpec) -> Policy:
-        """Make a policy; the same for the same specification, so that sessions do not forget.
+        """Make a policy; a guarded one only once, so that it stays known which took too long.
 
         Raises
         ------
@@ -132,6 +134,7 @@ class GuardedRegistry:
             Where the specification is wrong, or a user's policy fails on a small cluster.
         """
         policy = policies.build(spec)
+        # Guarded where one of the policies, of subtrees as well, comes from a user.
         names = {spec.name, *spec.subtrees.values()}
         if not any(policies.POLICIES[name].origin for name in names):
             return policy
@@ -184,6 +187,7 @@ def _checked(grants: object) -> Grants:
     """Take an answer only where it has the form of grants; the core checks what they say."""
     if not isinstance(grants, Grants):
         raise BadAnswerError(f"allocate() gave {type(grants).__name__}; it must give Grants")
+    # Other types would fail later, or be compiled for anew in the loops over the books.
     for each in fields(Grants):
         array = getattr(grants, each.name)
         axes = 2 if each.name == "amount" else 1

@@ -95,6 +95,8 @@ class Journal:
         self._bytes_max = bytes_max
         self._files = files
         self._head = head
+        # The lock is for `_file`, `_size` and what belongs to them: the thread that begins a file
+        # changes them, too.
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closing = False
@@ -134,6 +136,7 @@ class Journal:
         return not self.on and time.monotonic() - self._off_since_s >= RETRY_S
 
     def _is_full(self, more: int) -> bool:
+        """Whether another file has to be begun before so many bytes more."""
         begun = self._thread is not None and self._thread.is_alive()
         full = self._size + more > max(self._bytes_max, 2 * self._head_size)
         return self.on and full and not begun and self._size > self._head_size
@@ -141,7 +144,10 @@ class Journal:
     # Beginning a file.
 
     def _save_new(self) -> None:
-        """Put away what a process left that was killed while it began a file."""
+        """Deal with a ``.new`` file of a process that was killed while it began a file.
+
+        It is removed, unless there is no other file: then it takes the place of that.
+        """
         try:
             if self._path.exists():
                 self._new_path.unlink(missing_ok=True)
@@ -151,9 +157,13 @@ class Journal:
             self._fail(error)
 
     def _begin(self) -> None:
+        """Begin the next file: at once if that is quick, else by a thread."""
         new: _New | None = None
         try:
+            # On the caller's thread: the copy must be of this very moment.
             head = self._head(self._number + 1, self._records)
+            # No file before: one without a name takes the records until the next file has caught
+            # up.
             if self._file is None:
                 self._file = self._open(Path(f"{self._path}.spool"))
                 Path(f"{self._path}.spool").unlink()
@@ -175,12 +185,15 @@ class Journal:
     def _write_new(self, new: _New, head: Head) -> None:
         """Write how the new file begins, and what was recorded meanwhile; then go on in it."""
         try:
+            # The head takes long and needs no lock.
             size = _write_all(new.fd, HEADER)
             for record in head.records:
                 if self._closing:
                     self._give_up(new)
                     return
                 size += _write_all(new.fd, frame(record))
+            # Then copy what was recorded meanwhile. The lock is let go after each piece, so that
+            # the core can write in between.
             at = new.since
             while self._file != new.fd:
                 with self._lock:
@@ -196,11 +209,15 @@ class Journal:
             raise OSError("the file before could not be written to its end")
         data = os.pread(self._file, min(_COPY, self._size - at), at)
         at += _write_all(new.fd, data)
+        # Nothing is left, and under the lock nothing can be added: change over.
         if at == self._size:
             self._go_on_in(new, self._file, head_size)
         return at
 
     def _go_on_in(self, new: _New, before: int, head_size: int) -> None:
+        """Change over to the new file, and cut off the file before what is in both."""
+        # Rename first. Should the process die before the cut, both files have those records,
+        # which a replay sees and passes over.
         self._shift()
         self._new_path.replace(self._path)
         os.ftruncate(before, new.since)
@@ -211,7 +228,7 @@ class Journal:
         self._head_size = head_size
 
     def _shift(self) -> None:
-        """Keep the present file as the one before, and so on."""
+        """Rename the present file to ``.1``, that to ``.2``, and so on; the oldest goes."""
         names = [self._path, *(Path(f"{self._path}.{n}") for n in range(1, self._files))]
         for older, newer in zip(reversed(names), reversed(names[:-1]), strict=False):
             if newer.exists():

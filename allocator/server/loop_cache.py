@@ -37,6 +37,7 @@ def prepare() -> str:
         What the operator should know; empty where there is nothing.
     """
     name = _PREFIX + _state()
+    # A base that is such a directory itself was handed down by a parent process: go beside it.
     base = Path(os.environ.get(_BASE) or _usual_base())
     directory = (base.parent if base.name.startswith(_PREFIX) else base) / name
     note = ""
@@ -60,6 +61,7 @@ def _private_copy(directory: Path) -> Path | None:
         try:
             private = Path(tempfile.mkdtemp(prefix="mesos-allocator-", dir=place)) / directory.name
             _private.append(private.parent)
+            # A complete cache that cannot be written (in an image, say) spares the compilation.
             if (directory / COMPLETE).exists():
                 shutil.copytree(directory, private)
             else:
@@ -107,12 +109,14 @@ def _is_writable(directory: Path) -> bool:
 def _state() -> str:
     """Name what compiled loops depend on."""
     digest = hashlib.sha256()
+    # All sources that a loop may be made of, with their paths.
     for path in sorted((PACKAGE / "core").rglob("*.py")):
         source = path.read_bytes()
         if path.name in _TYPES or b"core.compiled" in source:
             digest.update(str(path).encode() + b"\0" + source)
     for path in sorted((PACKAGE / "policies" / "filling").glob("*.py")):
         digest.update(str(path).encode() + b"\0" + path.read_bytes())
+    # And what turns them into machine code: versions, the kind of machine, its processor.
     versions = [version(name) for name in ("numba", "llvmlite", "numpy")]
     chosen = [os.environ.get(name, "") for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
     processor = chosen if any(chosen) else [_processor()]

@@ -281,6 +281,7 @@ def _roles(report: Report, limit: int) -> Iterator[Metric]:
     ):
         pairs = zip(values, numbers.tolist(), strict=True)
         yield _labelled(GaugeMetricFamily, name, text, ["role"], pairs)
+    # Those shown, and in one more row what all others hold.
     rest = _outermost(report, top)
     for name, text, amounts in (
         ("role_held", "What the role and those below it are offered or use.", report.role_held),
@@ -301,6 +302,7 @@ def _quotas(report: Report, limit: int) -> Iterator[Metric]:
     shares = share[[row_of.get(path, -1) for path in quotas.path]]
     named = np.flatnonzero([path != OTHER for path in quotas.path])
     top, _ = _largest(shares, named, limit)
+    # The others in one row; roles below another one with a quota are counted there already.
     rest = np.setdiff1d(np.flatnonzero(quotas.outermost), top)
     values = [[label(quotas.path[row])] for row in top.tolist()]
     for name, text, amounts in (
@@ -349,6 +351,7 @@ def _frameworks(report: Report, limit: int) -> Iterator[Metric]:
     pairs = zip(all_values, filters, strict=True)
     text = "Refusals of the framework in force."
     yield _labelled(GaugeMetricFamily, "framework_filters", text, _CLIENT, pairs)
+    # Of those that are not shown, the longest time.
     for name, text, each in (
         (
             "framework_offer_age_seconds",

@@ -51,7 +51,7 @@ class Question(Generic[_T]):
         self._asked_s = 0.0
 
     def ask(self, timeout_s: float) -> _T:
-        """Give an answer of now.
+        """Ask the core's thread, or wait for the answer that it owes already.
 
         Raises
         ------

@@ -36,6 +36,7 @@ def load_file(path: str) -> list[str]:
     try:
         defined = _run(origin)
     except OSError as error:
+        # The file itself cannot be read; otherwise its own code raised the error.
         if error.filename and Path(error.filename).resolve() == Path(origin):
             message = f"cannot be read ({error.strerror}); name a readable Python file"
             raise PluginError(message) from None
@@ -48,6 +49,8 @@ def load_file(path: str) -> list[str]:
     if not isinstance(entries, dict) or not entries:
         what = "defines no" if entries is None else "must be a dict that is not empty:"
         raise PluginError(f'{what} {DEFINES}; write {DEFINES} = {{"my-policy": Entry(...)}}')
+    # All entries are checked before the registry changes. What the file defined before goes, so
+    # that it can be loaded again.
     checked = {name: _checked(name, entry, origin) for name, entry in entries.items()}
     for name in [name for name, entry in POLICIES.items() if entry.origin == origin]:
         del POLICIES[name]
@@ -77,6 +80,7 @@ def _run(origin: str) -> ModuleType:
     try:
         loader.exec_module(module)
     except BaseException:
+        # Put back what was there before.
         del sys.modules[name]
         if before is not None:
             sys.modules[name] = before
@@ -100,6 +104,7 @@ def _failed(origin: str, error: BaseException) -> str:
     """Say what its code raised, and at which of its lines."""
     line, trace = 0, error.__traceback__
     while trace is not None:
+        # The innermost line that stands in the file itself.
         if trace.tb_frame.f_code.co_filename == origin:
             line = trace.tb_lineno
         trace = trace.tb_next

@@ -58,9 +58,13 @@ class SessionStream:
         begun_s = time.monotonic()
         with self._changed:
             while not self._ended:
+                # A peer that does not read its answers gets no more of them: its messages wait,
+                # and after some time the stream is given up. A busy core is waited for without a
+                # limit.
                 full = len(self._answers) >= self._queue_max
                 if not full and self._waiting < self._queue_max:
                     break
+                # The time counts from this call, or from the last answer that was read.
                 left_s = max(begun_s, self._taken_s) + self._stalled_s - time.monotonic()
                 if full and left_s <= 0:
                     return False
@@ -89,6 +93,7 @@ class SessionStream:
             if self._ended:
                 return
             self._ended = True
+            # A peer that never reads must not keep the stream open.
             self._timer = threading.Timer(grace_s, self._cut)
             self._timer.daemon = True
             self._timer.start()

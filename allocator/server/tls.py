@@ -16,7 +16,7 @@ _NO_CERTIFICATE = f"holds no certificate that can be read; {_PEM} CERTIFICATE---
 
 
 class TlsProblem(NamedTuple):
-    """A file that does not do.
+    """A TLS file that cannot be used.
 
     Attributes
     ----------

@@ -73,6 +73,7 @@ class Graph:
         -------
         (U, T), of the same dtype
         """
+        # First from classes to users, then each user's part of a group to the types in it.
         by_group = np.zeros((len(machines), len(self.count)), given.dtype)
         for row in range(len(self.size)):
             users = np.flatnonzero(self.class_of_user == row)
@@ -111,13 +112,16 @@ def coalesce(
     limit = np.full(users, UNLIMITED) if limit is None else np.asarray(limit, np.int64)
     if (count < 0).any() or (limit < 0).any():
         raise ValueError("counts and limits must not be negative")
+    # Types that nobody can use, or of which there are none, play no part.
     useful = eligible.any(axis=0) & (count > 0)
     limit = np.minimum(limit, eligible @ count)
     steps = whole_weights(weight)
+    # Users with equal rows form a class: the same types, weight and limit.
     row = np.column_stack([np.packbits(eligible[:, useful], axis=1), steps, limit])
     _, first, class_of_user, size = np.unique(
         row, axis=0, return_index=True, return_inverse=True, return_counts=True
     )
+    # Types with equal columns, over the classes, form a group.
     among = eligible[np.ix_(first, useful)]
     _, column, group_of_useful = np.unique(
         np.packbits(among, axis=0), axis=1, return_index=True, return_inverse=True
@@ -157,6 +161,7 @@ def whole_weights(weight: Floats) -> Ints:
     """
     if not (weight > 0).all():
         raise ValueError(f"weights must be positive, the smallest is {weight.min()}")
+    # In thousandths of the smallest weight, then divided by what all have in common.
     steps = np.rint(weight / weight.min(initial=np.inf) * _WEIGHT_STEPS).astype(np.int64)
     return steps // max(int(np.gcd.reduce(steps)), 1)
 
@@ -167,6 +172,7 @@ def _deal(rows: Amounts, columns: Amounts) -> Amounts:
     The amounts are laid end to end, rows above columns; what overlaps belongs together. The
     columns may hold more than the rows take.
     """
+    # Where each row and each column ends when they are laid end to end.
     row_end, column_end = np.cumsum(rows), np.cumsum(columns)
     end = np.minimum(row_end[:, None], column_end[None, :])
     start = np.maximum((row_end - rows)[:, None], (column_end - columns)[None, :])

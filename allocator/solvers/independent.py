@@ -40,6 +40,8 @@ def solve(
     >>> solve(np.array([[True, True], [False, True]]), np.array([1, 1])).sum(axis=1).tolist()
     [1.5, 0.5]
     """
+    # Each user claims, with its weight, every type that it can use; a type goes to its claimants
+    # in proportion to their claims.
     claim = np.where(eligible, 1.0 if weight is None else np.asarray(weight)[:, None], 0.0)
     claimed = claim.sum(axis=0)
     part = np.divide(claim, claimed, out=np.zeros(claim.shape), where=claimed > 0)

@@ -142,13 +142,19 @@ def residual(
     machines = given.sum(axis=1)
     steps = np.ones(len(given)) if weight is None else whole_weights(weight)
     most = np.full(len(given), np.inf) if limit is None else limit
+    # Amounts below this count as nothing.
     small = TOLERANCE * count.sum()
     idle = count - given.sum(axis=0)
     level = machines / steps
+    # For each type the highest level of anybody who holds some of it; infinite where some is
+    # idle.
     holder = np.where(given > small, level[:, None], 0.0).max(axis=0)
     holder[idle > small] = np.inf
+    # A user below its limit must not be able to use a type that is held by somebody higher.
     envied = np.where(eligible & (count > 0), holder, 0.0).max(axis=1)
     short = np.where(machines < most - small, (envied - level) * steps, 0.0)
+    # The plain conditions: nothing negative, nothing to whom it is no use, nothing twice, no
+    # limit exceeded.
     wrong = [-given.min(), np.where(eligible, 0.0, given).max(), -idle.min()]
     wrong += [(machines - most).max(), min(short.max(), float(count.sum())), 0.0]
     return float(max(wrong) / count.sum())
@@ -163,6 +169,7 @@ def _decompose(graph: Graph) -> tuple[list[Fraction], Floats]:
     """Machines of each user of each class, and of each group for the class, (C, G)."""
     exact = [Fraction(0)] * len(graph.size)
     given = np.zeros(graph.eligible.shape)
+    # Parts of the graph that are still to be solved, each a set of classes and a set of groups.
     parts = [(np.arange(len(graph.size)), np.arange(len(graph.count)))]
     while parts:
         rows, columns = parts.pop()
@@ -170,13 +177,18 @@ def _decompose(graph: Graph) -> tuple[list[Fraction], Floats]:
             continue
         among = graph.eligible[np.ix_(rows, columns)]
         machines = int(graph.count[columns[among.any(axis=0)]].sum())
+        # Can all classes stand at the level at which the machines of this part are used up?
         level = _level(graph, rows, machines)
         claim = [_claim(graph, int(row), level) for row in rows]
         taken, low = flow(among, graph.count[columns], claim, level.denominator)
         if low.any():
+            # No: some claim more than there is for them. They stand lower, on all machines that
+            # they can use; the other classes share what is left. Both parts are solved by
+            # themselves.
             theirs = among[low].any(axis=0)
             parts += [(rows[low], columns[theirs]), (rows[~low], columns[~theirs])]
             continue
+        # Yes: this is the optimum for these classes.
         given[np.ix_(rows, columns)] = taken / level.denominator
         for row, machines in zip(rows, claim, strict=True):
             exact[row] = Fraction(machines, int(graph.size[row]) * level.denominator)
@@ -185,12 +197,15 @@ def _decompose(graph: Graph) -> tuple[list[Fraction], Floats]:
 
 def _level(graph: Graph, rows: Ints, machines: int) -> Fraction:
     """The level at which so many machines are used up, if the graph does not matter."""
+    # The level at which each class reaches its limit, the lowest first.
     full = sorted((Fraction(int(graph.limit[row]), int(graph.weight[row])), row) for row in rows)
     weight = sum(int(graph.size[row] * graph.weight[row]) for row in rows)
     left = machines
     for highest, row in full:
+        # All classes that are left stop before the next one is full: they share what is left.
         if highest * weight > left:
             return Fraction(left, weight)
+        # This class is full below the level wanted: it takes its limit, and the others go on.
         left -= int(graph.size[row] * graph.limit[row])
         weight -= int(graph.size[row] * graph.weight[row])
     return Fraction(full[-1][0])
@@ -222,6 +237,8 @@ def flow(among: Bools, count: Ints, claim: list[int], unit: int) -> tuple[Ints, 
     supply = [int(machines) * unit for machines in count]
     if sum(supply) >= _FLOW_MAX or sum(claim) >= _FLOW_MAX:
         raise ValueError("weights times machines exceed 62 bits; choose rounder weights")
+    # The network: source to classes (claims), classes to the groups that they can use, groups to
+    # the sink (machines).
     rows, columns = np.nonzero(among)
     source, sink = classes + groups, classes + groups + 1
     network = max_flow.SimpleMaxFlow()
@@ -236,6 +253,7 @@ def flow(among: Bools, count: Ints, claim: list[int], unit: int) -> tuple[Ints, 
     taken = np.zeros(among.shape, np.int64)
     taken[rows, columns] = network.flows(arcs[classes : classes + len(rows)])
     low = np.zeros(classes, np.bool_)
+    # Not all is given: the classes on the source's side of the smallest cut claim too much.
     if network.optimal_flow() < sum(claim):
         side = np.asarray(network.get_source_side_min_cut())
         low[side[side < classes]] = True

@@ -86,10 +86,12 @@ def solve(
     >>> solve(users, np.array([1, 1, 2, 1, 4])).machines.tolist()
     [2, 3, 4]
     """
+    # Give everybody its lower bound, then the last machines one by one.
     graph = coalesce(eligible, count, weight, limit)
     floor = _floor(graph)
     flow = max_min.flow(graph.eligible, graph.count, [int(n) for n in graph.size * floor], 1)[0]
     _fill(graph, flow)
+    # Within a class some users have one machine more than others: those in the lower rows.
     machines = np.zeros(len(graph.class_of_user), np.int64)
     for row, size in enumerate(graph.size):
         users = np.flatnonzero(graph.class_of_user == row)
@@ -135,6 +137,8 @@ def improvement(
     assert (given.sum(axis=0) <= count).all()
     steps = np.ones(len(given), np.int64) if weight is None else whole_weights(weight)
     machines = given.sum(axis=1)
+    # Where each user stands, and where it would stand with one machine less. Whoever would stand
+    # highest afterwards is asked first to give one away.
     level = [Fraction(int(m), int(w)) for m, w in zip(machines, steps, strict=True)]
     less = [Fraction(int(m) - 1, int(w)) for m, w in zip(machines, steps, strict=True)]
     donors = sorted(range(len(given)), key=lambda user: (-less[user], -int(steps[user]), user))
@@ -142,17 +146,24 @@ def improvement(
     idle = np.flatnonzero(given.sum(axis=0) < count)
     reached_type = np.zeros(len(count), bool)
     reached_user = np.zeros(len(given), bool)
+    # Look for chains backwards: from idle machines first, then from each donor's machines. What
+    # was reached from an earlier start need not be looked at again: that start was at least as
+    # good.
     for donor in (None, *donors):
         if donor is not None and (reached_user[donor] or not machines[donor]):
             continue
         frontier = idle if donor is None else np.flatnonzero(given[donor] > 0)
         while len(frontier := frontier[~reached_type[frontier]]):
+            # Users who could take one of these machines.
             reached_type[frontier] = True
             users = np.flatnonzero(eligible[:, frontier].any(axis=1) & ~reached_user)
             reached_user[users] = True
+            # One of them that wants more, and would still stand lower than the donor after the
+            # exchange.
             for user in users[wanting[users]]:
                 if donor is None or (level[user], steps[user]) < (less[donor], steps[donor]):
                     return int(user)
+            # The others could pass on a machine that they hold, in exchange: go on with these.
             frontier = np.flatnonzero((given[users] > 0).any(axis=0))
     return None
 
@@ -165,6 +176,7 @@ def _floor(graph: Graph) -> Ints:
     in x: so j's level in x is not below i's. If y[i] / w[i] were below ``(y[j] - 1) / w[j]``, y
     could be improved. So ``y[i] / w[i] >= x[i] / w[i] - 1 / w[j]``.
     """
+    # The larger of 0 and ``x - weight / smallest weight``, rounded up; never more than x itself.
     divisible = max_min.decompose(graph)
     smallest = int(graph.weight.min(initial=1))
     floor = np.zeros(len(graph.size), np.int64)
@@ -178,6 +190,7 @@ def _fill(graph: Graph, flow: Ints) -> None:
     """Give what is left, one round of a class's users at a time; `flow` is changed."""
     queue: list[tuple[Fraction, int, int]] = []
 
+    # The queue has the lowest class first; a class that is at its limit is not entered.
     def enter(row: int) -> None:
         machines = int(flow[row].sum()) // int(graph.size[row])
         if machines < graph.limit[row]:
@@ -190,6 +203,7 @@ def _fill(graph: Graph, flow: Ints) -> None:
     while queue:
         _, _, row = heapq.heappop(queue)
         size = int(graph.size[row])
+        # One machine more for each of its users: up to the end of this round.
         wanted = size - int(flow[row].sum()) % size
         while wanted:
             moved = _augment(graph.eligible, flow, idle, row, wanted)
@@ -206,6 +220,8 @@ def _augment(eligible: Bools, flow: Ints, idle: Ints, start: int, wanted: int) -
     through = np.full(len(flow), -1)  # the group from which a class was reached
     frontier = np.flatnonzero(eligible[start])
     giver[frontier] = start
+    # Search in breadth, for the shortest chain: classes that hold machines of the groups reached,
+    # then groups that these could use instead.
     while len(frontier) and not idle[frontier].any():
         holders = (flow[:, frontier] > 0) & (through < 0)[:, None]
         holders[start] = False
@@ -218,6 +234,8 @@ def _augment(eligible: Bools, flow: Ints, idle: Ints, start: int, wanted: int) -
         giver[frontier] = rows[reached[:, frontier].argmax(axis=0)]
     if not len(frontier):
         return 0
+    # Follow the chain back from the idle machines. It can move no more than each class on it
+    # holds.
     group = int(frontier[idle[frontier].argmax()])
     chain = [(int(giver[group]), group)]
     amount = min(wanted, int(idle[group]))
@@ -226,6 +244,8 @@ def _augment(eligible: Bools, flow: Ints, idle: Ints, start: int, wanted: int) -
         group = int(through[row])
         amount = min(amount, int(flow[row, group]))
         chain.append((int(giver[group]), group))
+    # Every class on the chain takes machines of the group it was followed to, and gives up as
+    # many of the group through which it was reached.
     idle[chain[0][1]] -= amount
     for row, group in chain:
         flow[row, group] += amount

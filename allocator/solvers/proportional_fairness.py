@@ -102,11 +102,13 @@ def solve(demand: Floats, capacity: Floats, weight: Floats) -> Solution:
     if not (demand > 0).any(axis=1).all():
         message = f"framework {int((demand <= 0).all(axis=1).argmax())} needs nothing at all"
         raise ValueError(message)
+    # A resource of which there is none is left out: whoever needs it gets nothing.
     present = capacity > 0
     served = ~(demand[:, ~present] > 0).any(axis=1)
     tasks, prices = np.zeros(len(demand)), np.zeros(len(capacity))
     if not served.any():
         return Solution(tasks, prices, 0.0)
+    # Scale everything: parts of the capacity, the largest need 1, weights that add up to 1.
     need = demand[np.ix_(served, present)] / capacity[present]
     scale = need.max(axis=1)
     need /= scale[:, None]
@@ -117,6 +119,7 @@ def solve(demand: Floats, capacity: Floats, weight: Floats) -> Solution:
     if not residual <= TOLERANCE:
         problem = "proportional fairness"
         raise NotOptimal(problem, residual, TOLERANCE)
+    # Back to the units of the input.
     tasks[served] = volume / scale
     prices[present] = price * weight[served].sum()
     return Solution(tasks, prices, residual)
@@ -128,15 +131,19 @@ def _interior_point(need: Floats, part: Floats) -> Floats:
     price = np.full(resources, 1 / resources)
     slack = np.full(resources, 1.0)  # the multiplier of price >= 0
     for _ in range(_STEPS_MAX):
+        # What a task of each framework costs, and the derivative of what is minimised.
         cost = need @ price
         gradient = 1 - need.T @ (part / cost)
         complementarity = float(price @ slack) / resources
         if complementarity < _PATH_END and np.abs(gradient - slack).max() < _PATH_END:
             break
+        # Newton's step towards the point where each price times its multiplier is a tenth of the
+        # mean so far.
         target = 0.1 * complementarity
         curvature = (need.T * (part / cost**2)) @ need + np.diag(slack / price)
         step = _solve_symmetric(curvature, target / price - gradient)
         slack_step = (target - slack * step) / price - slack
+        # A full step where possible, but never as far as the boundary.
         length = min(1.0, _TO_BOUNDARY * min(_room(price, step), _room(slack, slack_step)))
         price = price + length * step
         slack = slack + length * slack_step
@@ -147,6 +154,7 @@ def _polish(need: Floats, part: Floats, price: Floats) -> Floats:
     """The better of the prices given and Newton's answer on the saturated resources."""
     saturated = price > _SATURATED * price.sum()
     sharp = np.where(saturated, price, 0.0)
+    # Somebody needs no saturated resource: the guess which ones are saturated was wrong.
     among = need[:, saturated]
     if not among.any(axis=1).all():
         return price
@@ -154,6 +162,7 @@ def _polish(need: Floats, part: Floats, price: Floats) -> Floats:
         cost = among @ sharp[saturated]
         gradient = 1 - among.T @ (part / cost)
         step = _solve_symmetric((among.T * (part / cost**2)) @ among, -gradient)
+        # Newton's step, shortened so that prices stay positive.
         length = min(1.0, _TO_BOUNDARY * _room(sharp[saturated], step))
         sharp[saturated] += length * step
         if np.abs(step).max() < np.finfo(np.float64).eps:
@@ -175,6 +184,7 @@ def _room(value: Floats, step: Floats) -> float:
 
 def _volume(need: Floats, part: Floats, price: Floats) -> Floats:
     """Task volumes at these prices, shrunk until they fit, (F,)."""
+    # Each framework spends its part of the income.
     volume = part / (need @ price)
     return volume / max(1.0, float((volume @ need).max()))
 

@@ -109,6 +109,7 @@ def solve(demand: Floats, capacity: Floats, rate: Floats) -> Solution:
         raise ValueError(message)
     present = capacity > 0
     needs = demand > 0
+    # Who needs a resource of which there is none never rises.
     rising = ~needs[:, ~present].any(axis=1) & (speed > 0)
     need = np.divide(demand, capacity, out=np.zeros(demand.shape), where=present)
     need[~rising] = 0.0
@@ -116,9 +117,11 @@ def solve(demand: Floats, capacity: Floats, rate: Floats) -> Solution:
     left = present.astype(np.float64)
     served = rising.copy()
     while rising.any():
+        # How fast each resource is used, and how long it lasts.
         flow = np.where(rising, speed, 0.0) @ need
         time = np.divide(left, flow, out=np.full(len(left), np.inf), where=flow > 0)
         first = int(time.argmin())
+        # Everybody rises until the first resource is used up; who needs it stops there.
         level[rising] += time[first]
         left = np.maximum(left - time[first] * flow, 0.0)
         left[first] = 0.0
@@ -135,6 +138,8 @@ def _residual(need: Floats, level: Floats, tasks: Floats) -> float:
     if not len(need):
         return 0.0
     used = tasks @ need
+    # For each resource the highest level of anybody who needs it. A framework has its bottleneck
+    # where a resource that it needs is used up and nobody stands higher.
     highest = np.where(need > 0, level[:, None], 0.0).max(axis=0)
     lower = 1 - level[:, None] / np.where(highest > 0, highest, 1.0)
     short = np.where(need > 0, np.maximum(1 - used, lower), np.inf).min(axis=1)

@@ -22,7 +22,7 @@ _COMPRESSION = 1
 
 
 class Mark(NamedTuple):
-    """What two equal checkpoints have in common.
+    """Size and digest of a checkpoint; equal for equal checkpoints.
 
     Attributes
     ----------
@@ -44,10 +44,12 @@ def _plain(root: Column) -> Iterator[bytes | memoryview]:
     message = journal_pb2.JournalCheckpoint(version=VERSION)
     _write_column(root, message.root, arrays)
     head = message.SerializeToString(deterministic=True)
+    # First the description with its length, then the bytes of all arrays in the same order.
     yield _LENGTH.pack(len(head))
     yield head
     for array in arrays:
         if array.size:
+            # Little-endian on every machine.
             little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
             view = little.reshape(-1).data.cast("B")
             yield from (view[at : at + _PIECE] for at in range(0, len(view), _PIECE))
@@ -72,7 +74,7 @@ def head(start: journal_pb2.JournalRecord, kept: Detached) -> Iterator[journal_p
 
 
 def mark(root: Column) -> Mark:
-    """Say what every checkpoint of the same state is marked by."""
+    """Work out the mark of a checkpoint without writing it."""
     size, digest = 0, hashlib.blake2b(digest_size=16)
     for piece in _plain(root):
         size += len(piece)
@@ -86,6 +88,7 @@ def write_checkpoint(root: Column) -> Iterator[journal_pb2.JournalRecord]:
     compressor = zlib.compressobj(_COMPRESSION)
     waiting = bytearray()
     for piece in _plain(root):
+        # The mark is that of the plain bytes: it says nothing of how they were compressed.
         size += len(piece)
         digest.update(piece)
         waiting += compressor.compress(piece)
@@ -99,7 +102,7 @@ def write_checkpoint(root: Column) -> Iterator[journal_pb2.JournalRecord]:
 
 
 def read_mark(end: journal_pb2.JournalCheckpointEnd) -> Mark:
-    """Read what a checkpoint is marked by."""
+    """Read the mark of a checkpoint."""
     return Mark(end.bytes, end.digest)
 
 
@@ -107,7 +110,7 @@ def read_mark(end: journal_pb2.JournalCheckpointEnd) -> Mark:
 
 
 class _Plain:
-    """What was compressed, to be taken in any portions."""
+    """Decompresses a checkpoint, and gives it in portions of any size."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._chunks = _decompress(pieces)
@@ -116,10 +119,11 @@ class _Plain:
         self.size = 0
 
     def fill(self, into: memoryview) -> None:
-        """Take so many bytes that they fill a place."""
+        """Fill a buffer with the next bytes."""
         at = 0
         while at < len(into):
             if not len(self._chunk):
+                # The chunk is used up: take the next one.
                 self._chunk = memoryview(next(self._chunks, b""))
                 if not len(self._chunk):
                     raise CheckpointError("the checkpoint ends too early")
@@ -131,7 +135,7 @@ class _Plain:
         self.size += at
 
     def mark(self) -> Mark:
-        """Say what the whole is marked by."""
+        """Work out the mark of all that was read, which must be the whole."""
         if len(self._chunk) or next(self._chunks, b""):
             raise CheckpointError("the checkpoint goes on where it should end")
         return Mark(self.size, self._digest.digest())
@@ -143,6 +147,8 @@ def _decompress(pieces: Iterable[bytes]) -> Iterator[bytes]:
         rest = piece
         while rest:
             try:
+                # At most so many bytes at a time, however well they were compressed: a damaged
+                # file cannot use up the memory.
                 chunk = decompressor.decompress(rest, _PIECE)
             except zlib.error as error:
                 raise CheckpointError(f"the checkpoint is not compressed: {error}") from None
@@ -170,6 +176,7 @@ def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:
     length = bytearray(_LENGTH.size)
     plain.fill(memoryview(length))
     (size,) = _LENGTH.unpack(length)
+    # Before any room is made for it: a damaged length must not ask for all the memory.
     _check_size(size, end)
     head = bytearray(size)
     plain.fill(memoryview(head))
@@ -182,6 +189,7 @@ def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:
             f"the checkpoint has version {message.version}; {VERSION} can be read"
         )
     root = _read_column(message.root, plain, end)
+    # At the end everything is compared with what was written.
     if plain.mark() != end:
         raise CheckpointError("the checkpoint is not what was written")
     return root

@@ -36,6 +36,7 @@ def write_decisions(
     first, rows, used = decisions.first_decision, 0, 0
     for group in decisions.groups:
         for piece, size in _pieces(group, room):
+            # The part is full: say which decision it began with, and begin another.
             if used and used + size > room:
                 parts[-1].first_decision = first
                 parts.append(pb.DecisionBatch())
@@ -43,6 +44,7 @@ def write_decisions(
             parts[-1].grants.append(proto_types.write_holdings(piece))
             rows += len(piece.framework)
             used += size
+    # All parts answer one batch; all but the last say that more will come.
     parts[-1].first_decision = first
     for part in parts:
         part.sequence, part.cycle, part.more = sequence, decisions.cycle, part is not parts[-1]
@@ -50,14 +52,16 @@ def write_decisions(
 
 
 def _pieces(group: Holdings, room: int) -> Iterator[tuple[Holdings, int]]:
-    """Cut a group into pieces that fit, each with the most that it takes."""
+    """Cut a group into pieces that fit; with each the most bytes that it takes."""
     head = _GROUP_BYTES + int(_bytes_of(group.kind).sum())
+    # The bytes of each row: its amounts and its three handles.
     size = _bytes_of(group.amount).sum(axis=1)
     for column in (group.framework, group.role, group.agent):
         size += _bytes_of(column)
     total = np.cumsum(size)
     first = 0
     while first < len(size):
+        # As many rows as fit beside the head, but at least one.
         before = int(total[first - 1]) if first else 0
         end = max(int(np.searchsorted(total, before + room - head, "right")), first + 1)
         yield _rows(group, first, end), head + int(total[end - 1]) - before
@@ -66,6 +70,7 @@ def _pieces(group: Holdings, room: int) -> Iterator[tuple[Holdings, int]]:
 
 def _bytes_of(values: Ints) -> Ints:
     """How many bytes each number (>= 0) takes as a varint."""
+    # A varint holds seven bits in a byte.
     size = np.ones(values.shape, np.int64)
     for bits in range(7, 63, 7):
         size += values >= 1 << bits

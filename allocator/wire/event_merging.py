@@ -35,6 +35,7 @@ class Run(NamedTuple):
 
 
 def _holdings_kinds(message: types.Holdings) -> _Kinds:
+    """Kinds of holdings; None where the columns differ in length."""
     rows, kinds = len(message.framework), message.kind[:]
     if len(message.role) == rows == len(message.agent):
         return kinds if len(message.amount) == rows * len(kinds) else None
@@ -55,6 +56,7 @@ def _exclusions_kinds(message: pb.Exclusions) -> _Kinds:
 
 
 def _drop_kinds(message: types.Holdings, count: int) -> None:
+    """Leave only the first kinds: a merge repeats them for each message."""
     del message.kind[count:]
 
 
@@ -96,6 +98,8 @@ def runs(events: Iterable[pb.Event]) -> Iterator[Run]:
         sort = _SORTS.get(its_name)
         its_message = getattr(event, its_name, None)
         its_kinds = sort.kinds(its_message) if sort else None
+        # The same sort with the same kinds: one more event of this run. The first message is
+        # copied only when a second one follows, for most runs are of one event.
         if count and its_kinds is not None and its_name == name and its_kinds == kinds:
             if merged is None and sort:
                 merged = sort.empty()
@@ -103,10 +107,12 @@ def runs(events: Iterable[pb.Event]) -> Iterator[Run]:
             merged.MergeFrom(its_message)
             count += 1
             continue
+        # Something else: this run is complete, and the next one begins.
         if count:
             yield _close(start, count, name, merged or message, kinds)
         start, count, name, kinds = index, 1, its_name, its_kinds
         message, merged = its_message, None
+    # The last run.
     if count:
         yield _close(start, count, name, merged or message, kinds)
 

@@ -96,6 +96,7 @@ def read_records(
     """
     header = file.read(len(HEADER))
     if header != HEADER:
+        # Not even the header is whole: nothing was lost with it.
         if HEADER.startswith(header):
             _tell(torn, 0, len(header))
             return
@@ -107,10 +108,12 @@ def read_records(
         if len(head) < _FRAME.size:
             _tell(torn, position, len(head))
             return
+        # A wrong length would look like a file that was cut off: so it has a checksum of its own.
         length, length_checksum, checksum = _FRAME.unpack(head)
         if _length_checksum(length) != length_checksum:
             raise JournalError(f"a record is damaged, at byte {position}")
         body = file.read(length)
+        # The last record was being written when the process ended.
         if len(body) < length:
             _tell(torn, position, len(head) + len(body))
             return
@@ -241,7 +244,7 @@ def looked_record() -> journal_pb2.JournalRecord:
 
 
 def answered_record(answers: Iterable[Answer]) -> journal_pb2.JournalRecord:
-    """Keep what proves later that the answers to the record before were the same."""
+    """Keep a digest of the answers to the record before, for a replay to compare."""
     digest = hashlib.blake2b(digest_size=8)
     for session, response in answers:
         data = response.SerializeToString(deterministic=True)

@@ -100,7 +100,11 @@ def _mend_update_agent(message: pb.UpdateAgent, marks: Marks) -> None:
 
 
 def _mend_attributes(messages: Any, marks: Marks) -> None:  # noqa: ANN401
-    """Leave out what has no name, for no rule can ask for it; the type is nobody's concern."""
+    """Leave out attributes without a name, for no rule can ask for them; mend unknown types.
+
+    No decision depends on the type.
+    """
+    # From the end, so that a removal does not move what is still to come.
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if not message.name:
@@ -130,6 +134,7 @@ def _mend_framework(message: types.Framework, marks: Marks) -> None:
     for name in ("framework_id", "name", "user", "principal"):
         _cut(message, name, "framework", marks)
     _keep_known(message.capabilities, FRAMEWORK_CAPABILITIES, "framework.capabilities", marks)
+    # A label cut in the middle could mean something else, so a long one is left out.
     for key, value in list(message.labels.items()):
         length = max(len(key), len(value))
         if length > TEXT_LENGTH_MAX:

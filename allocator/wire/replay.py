@@ -123,6 +123,7 @@ class Replay:
         self._sidecar: Sidecar | None = None
         self._sidecar_id = ""
         self._file = 0
+        # While a file's head is being read, `_start` and `_pieces` hold what came of it so far.
         self._done = 0  # records of this sidecar that are replayed, or lost
         self._repeated = 0
         self._start: journal_pb2.JournalStart | None = None
@@ -139,6 +140,7 @@ class Replay:
         """
         what = record.WhichOneof("record")
         if what == "start":
+            # A file begins with its start, the pieces of a checkpoint, and the end of that.
             self._start, self._pieces = record.start, []
         elif what == "checkpoint_piece":
             self._pieces.append(record.checkpoint_piece)
@@ -147,6 +149,7 @@ class Replay:
         elif self._sidecar is None or self._start is not None:
             raise JournalError("the journal does not say how it begins")
         elif self._repeated:
+            # The file before had this record, too.
             self._repeated -= 1
             self.found.repeated += 1
         else:
@@ -156,20 +159,25 @@ class Replay:
     # How files begin.
 
     def _begin(self, end: Mark) -> None:
+        """Go on with the file whose head is complete, from here or from its checkpoint."""
         start, pieces = self._start, self._pieces
         if start is None:
             raise JournalError("the journal does not say how it begins")
         self._start, self._pieces = None, []
+        # Another sidecar's file has nothing to do with what was replayed so far.
         sidecar = self._sidecar if start.sidecar_id == self._sidecar_id else None
         if sidecar is not None and start.file <= self._file:
             message = f"file {start.file} comes after file {self._file}; give the older ones first"
             raise JournalError(message)
         self._file = start.file
         if sidecar is not None and start.records_before <= self._done:
+            # The file goes on without a gap. What was replayed already is passed over; if nothing
+            # was, both states are of the same moment, and must be equal.
             self._repeated = self._done - start.records_before
             if self._repeated or not self._check or self._is_same(sidecar, end):
                 return
         elif sidecar is not None:
+            # There is a gap, so only the checkpoint can be gone on from.
             self.found.missing += start.records_before - self._done
         # Where something goes wrong from here on, nothing is left to go on from.
         self._sidecar, self._unchecked = None, []
@@ -207,11 +215,13 @@ class Replay:
     # What happened.
 
     def _replay(self, sidecar: Sidecar, record: journal_pb2.JournalRecord) -> list[Replayed]:
+        """Do again what a record says, or compare the last answers with what it says of them."""
         self._done += 1
         self.found.records += 1
         if record.HasField("answered"):
             self._compare(record)
             return []
+        # The answers before should have been followed by a record of them.
         if self._unchecked and self._check:
             self._differ("from then, when there was none")
         counts = sidecar.counts
@@ -219,6 +229,7 @@ class Replay:
         try:
             answers = _tell(sidecar, record)
         except JournalError:
+            # The state cannot be relied on any more: wait for a file with a checkpoint.
             self._sidecar = None
             raise
         self._count(counts, before, len(answers))

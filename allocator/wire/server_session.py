@@ -127,6 +127,7 @@ class SidecarSession:
             return []
         self._counts.messages += 1
         try:
+            # Whatever goes wrong below ends this session, and only this one.
             request = _parse(data) if isinstance(data, bytes) else data
             return self._take(request)
         except WireError as error:
@@ -153,7 +154,7 @@ class SidecarSession:
         return [pb.SessionResponse(error=error.to_message(self.sequence))]
 
     def kept(self) -> KeptSession:
-        """What a checkpoint has to say of the session."""
+        """What a checkpoint keeps of the session."""
         greeting = self.greeting
         who = tuple(getattr(greeting, each.name) for each in fields(Greeting)) if greeting else None
         return self.state.value, self.sequence, self.clock_ms, who
@@ -173,6 +174,7 @@ class SidecarSession:
 
     def _take(self, request: pb.SessionRequest) -> list[pb.SessionResponse]:
         said: str = request.WhichOneof("message") or "nothing that this sidecar knows"
+        # The last chunk leads on to another state, so it counts as a message of its own sort.
         if said == "snapshot" and request.snapshot.last:
             said = LAST_SNAPSHOT
         after = TRANSITIONS.get((self.state, said))
@@ -185,10 +187,12 @@ class SidecarSession:
             answer = self._take_events(request.events)
         else:
             answer = self._take_snapshot(request.snapshot)
+        # Only when all went well.
         self.state = after
         return answer
 
     def _take_hello(self, hello: pb.Hello) -> list[pb.SessionResponse]:
+        # `_admit` decides whether the caller may have the sidecar; it raises where not.
         self._note(mend_hello(hello))
         self.greeting = read_hello(hello)
         self._allocator = self._admit(self.greeting)
@@ -200,6 +204,7 @@ class SidecarSession:
         self._note(mend_snapshot(chunk))
         for field, event in read_snapshot(chunk):
             _step(self._allocator, event, field)
+        # The state is complete: batches count from this number, and time from this clock.
         if chunk.last:
             self.sequence = validation.integer(chunk.sequence, 0, NUMBER_MAX, "sequence")
             self._tell_time(chunk.clock_ms)
@@ -209,6 +214,7 @@ class SidecarSession:
     def _take_events(self, batch: pb.EventBatch) -> list[pb.SessionResponse]:
         allocator, counts = self._allocator, self._counts
         assert allocator is not None
+        # A batch that is lost or doubled would leave the books wrong from here on.
         if batch.sequence != self.sequence + 1:
             message = f"is {batch.sequence}; it must be {self.sequence + 1}, send a new snapshot"
             raise WireError(pb.ERROR_CODE_SEQUENCE, "sequence", message)
@@ -216,6 +222,7 @@ class SidecarSession:
             message = "is given though no cycle is asked for; ask for one, or leave it out"
             raise WireError(pb.ERROR_CODE_VALUE, "agents", message)
         agents = validation.handles(batch.agents, "agents")
+        # Time first, so that filters expire before the events; then the events, in their order.
         self._tell_time(batch.clock_ms)
         for run in runs(batch.events):
             self._apply(allocator, run, batch)
@@ -228,6 +235,7 @@ class SidecarSession:
                 counts.policy_errors += 1
                 counts.policy_error = allocator.last_cycle.policy_error
         else:
+            # Every batch is answered, so that the module knows what was applied.
             decisions = Decisions(0, allocator.state.tentative.next)
         self.sequence = batch.sequence
         assert self.greeting is not None
@@ -246,6 +254,8 @@ class SidecarSession:
         """
         if run.length > 1:
             try:
+                # Together first. An event changes nothing where it fails, so they can be tried
+                # one by one.
                 self._apply_one(allocator, run.name, run.message)
             except (WireError, EventError):
                 for index in range(run.start, run.start + run.length):
@@ -270,6 +280,7 @@ class SidecarSession:
         event = READERS[name](message)
         if isinstance(event, Outcomes):
             _step(allocator, event.settle())
+            # Outcomes are counted by reason, for the metrics.
             for reason, count in enumerate(np.bincount(event.reason).tolist()):
                 if count:
                     self._counts.outcomes[_REASONS[reason]] += count

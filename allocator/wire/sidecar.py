@@ -88,10 +88,14 @@ class Sidecar:
         return number
 
     def receive(self, number: int, data: bytes) -> list[Answer]:
-        """Take a message; the answers may concern another session, too."""
+        """Take a message; some of the answers may be for another session.
+
+        A session that takes the sidecar over ends the one that had it.
+        """
         if number not in self.sessions:
             return []
         said = self.sessions[number].receive(data)
+        # What the session before is told comes first.
         answers = [*self._parting, *((number, response) for response in said)]
         self._parting = []
         self._release(number)
@@ -131,6 +135,7 @@ class Sidecar:
         kept = restore(root, self.kept())
         try:
             core, holder, last, sessions = kept
+            # Make everything before anything is taken over, so that a failure changes nothing.
             allocator = self._new_allocator(core[2].settings)
             allocator.resume(core)
             resumed = {}
@@ -148,14 +153,17 @@ class Sidecar:
         )
 
     def _admit(self, number: int, greeting: Greeting) -> Allocator:
+        """Give a session the allocator, or raise a `WireError` where another one keeps it."""
         holder = self.session
         if holder and holder.greeting:
             self._supersede(holder, holder.greeting, greeting)
+        # An empty allocator: the snapshot says everything. Only the settings stay.
         self._active = number
         self.allocator = self._new_allocator(self.allocator.settings)
         return self.allocator
 
     def _supersede(self, holder: SidecarSession, its: Greeting, newcomer: Greeting) -> None:
+        """End the session that has the allocator, or refuse the newcomer if it is older."""
         code = pb.ERROR_CODE_SUPERSEDED
         if not supersedes(newcomer, its):
             message = (
@@ -167,6 +175,8 @@ class Sidecar:
             f"instance {newcomer.instance_id!r} of master {newcomer.master_id!r} took this sidecar "
             "over; it is newer, or the same one calling again"
         )
+        # Kept until `receive` answers, for this is called in the middle of the newcomer's
+        # message.
         self._parting += [
             (self._active, response) for response in holder.close(WireError(code, "", message))
         ]

@@ -43,7 +43,7 @@ struct ClientOptions
   Backoff refused{Duration(1000), Duration(30000)};
   uint64_t seed = 0;
 
-  // A session that lasts so long resets the backoff.
+  // Reset the backoff after a session that lasted at least so long.
   Duration steady{10000};
 
   // Events are sent when there are so many of them, or when the first of

@@ -56,12 +56,14 @@ def update_agent(state: State, event: UpdateAgent) -> None:
     check_agent(state, agent)
     info = state.agents.info[agent]
     assert info is not None
+    # Read everything that may be wrong before anything changes.
     capacity = None
     if event.capacity is not None:
         capacity = state.space.vector(event.capacity, "capacity")
     new = _updated(info, event)
     if capacity is not None:
         state.set_capacity(agent, capacity)
+    # With other attributes the agent may suit a framework that refused it before.
     if new.attributes != info.attributes:
         state.filters.drop_agent(agent)
     state.agents.info[agent] = new
@@ -87,6 +89,7 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
     agent = event.agent
     check_agent(state, agent)
     rows = state.ledger.rows_of_agent(agent)
+    # Note the holders first; some of them may have no other reason for a row.
     held_by = np.unique(state.ledger.books.client[rows])
     state.ledger.drop(rows)
     state.filters.drop_agent(agent)
@@ -118,7 +121,7 @@ def set_unavailability(state: State, event: SetUnavailability) -> None:
 
 
 def holds_nothing(state: State, client: int) -> bool:
-    """Whether nothing would be left of a client that leaves its role."""
+    """Whether a client holds nothing and has no open decision."""
     held = state.ledger.books.agents_held[client]
     return not held and not state.tentative.has_client(client)
 
@@ -157,6 +160,7 @@ def _traits(state: State, agent: int) -> AgentTraits:
         kind is not None and kind.name == GPUS and capacity[handle] > 0
         for handle, kind in enumerate(state.space.kinds)
     )
+    # Without a region of its own, neither side is remote.
     home = state.options.region
     return AgentTraits(
         attributes={

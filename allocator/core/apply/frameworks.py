@@ -32,6 +32,7 @@ from allocator.core.tables import REFINED, REVOCABLE, SHARED
 
 def define(state: State, event: Define) -> None:
     """Bind kinds and roles; forget roles."""
+    # Check everything.
     for handle, kind in event.kinds.items():
         state.space.check_kind(handle, kind, "kinds")
     state.roles.check_define(event.roles, state.limits.roles, state.limits.role_depth, "roles")
@@ -40,6 +41,7 @@ def define(state: State, event: Define) -> None:
         if state.roles.children[handle] or (state.clients.role == handle).any():
             message = f"role {handle} still has frameworks or child roles; forget those first"
             raise EventError("handle", "forgotten_roles", message)
+    # Then change everything.
     for handle, kind in event.kinds.items():
         state.space.bind(handle, kind)
     for handle, path in event.roles.items():
@@ -88,7 +90,7 @@ def open_client(state: State, framework: int, role: int) -> int:
 def check_client_limit(
     state: State, pairs: set[tuple[int, int]], field: str = "roles", *, leaving: int = 0
 ) -> None:
-    """Raise an `EventError` where there is no room for those of the clients that are new.
+    """Raise an `EventError` where there is no room for the clients that have no row yet.
 
     Parameters
     ----------
@@ -108,7 +110,7 @@ def check_client_limit(
 
 
 def add_framework(state: State, event: AddFramework) -> None:
-    """A framework subscribes; what it was known to hold stays its own."""
+    """Bind a framework; it keeps what it was known to hold before it subscribed."""
     framework = event.framework
     check_framework_handle(state, framework)
     if state.frameworks.is_bound(framework):
@@ -132,6 +134,7 @@ def _check_subscription(state: State, event: AddFramework | UpdateFramework) -> 
     check_roles(state, event.roles)
     clients, framework = state.clients, event.framework
     known = state.frameworks.clients[framework] if framework < len(state.frameworks.bound) else ()
+    # Clients that leave and hold nothing make room for those that come.
     left = [client for client in known if int(clients.role[client]) not in event.roles]
     leaving = sum(holds_nothing(state, client) for client in left)
     check_client_limit(state, {(framework, role) for role in event.roles}, leaving=leaving)
@@ -145,6 +148,8 @@ def _check_subscription(state: State, event: AddFramework | UpdateFramework) -> 
 def _subscribe(state: State, event: AddFramework | UpdateFramework) -> None:
     framework, clients = event.framework, state.clients
     state.frameworks.info[framework] = event.info
+    # Roles that the framework left: no offers and filters any more. What it holds there stays,
+    # and so does the row as long as it holds something.
     for client in sorted(state.frameworks.clients[framework]):
         if clients.subscribed[client] and int(clients.role[client]) not in event.roles:
             clients.subscribed[client] = False
@@ -152,6 +157,7 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework) -> None:
             state.filters.drop_client(client)
             state.eligibility.forget(client)
             close_client_if_idle(state, client)
+    # Roles that it has: offers begin again where they were suppressed, without the old filters.
     for role in event.roles:
         client = open_client(state, framework, role)
         clients.subscribed[client] = True
@@ -160,6 +166,7 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework) -> None:
             state.filters.drop_client(client)
         clients.suppressed[client] = suppressed
     clients.version += 1
+    # Demand, capabilities and rules follow from the framework's information.
     for client in sorted(state.frameworks.clients[framework]):
         refresh_client(state, client)
 
@@ -169,6 +176,7 @@ def remove_framework(state: State, event: RemoveFramework) -> None:
     framework = event.framework
     check_framework(state, framework)
     for client in sorted(state.frameworks.clients[framework]):
+        # Drop what the client holds first: only an empty row can be closed.
         state.ledger.drop(state.ledger.rows_of_client(client))
         state.tentative.void_client(client)
         state.clients.subscribed[client] = False
@@ -180,7 +188,7 @@ def remove_framework(state: State, event: RemoveFramework) -> None:
 
 
 def activate_framework(state: State, event: ActivateFramework) -> None:
-    """Let a framework be served, or not; then its filters go."""
+    """Let a framework be served, or not; where it may not, its filters are dropped."""
     check_framework(state, event.framework)
     state.frameworks.active[event.framework] = event.active
     state.clients.version += 1
@@ -210,6 +218,7 @@ def _clients_in(state: State, framework: int, roles: tuple[int, ...]) -> list[in
     own = sorted(state.frameworks.clients[framework])
     if not roles:
         return [client for client in own if state.clients.subscribed[client]]
+    # All roles are checked before the caller changes anything.
     rows = [state.clients.row(framework, role) for role in roles]
     for role, client in zip(roles, rows, strict=True):
         if not client or not state.clients.subscribed[client]:
@@ -221,6 +230,7 @@ def _clients_in(state: State, framework: int, roles: tuple[int, ...]) -> list[in
 def request(state: State, event: Request) -> None:
     """Note what a framework needs."""
     check_framework(state, event.framework)
+    # The first request that asks for something counts.
     stated = next((each for each in event.requests if any(each.values())), None)
     if stated is None:
         state.frameworks.request.pop(event.framework, None)
@@ -240,7 +250,7 @@ def set_weights(state: State, event: SetWeights) -> None:
 
 
 def set_quota(state: State, event: SetQuota) -> None:
-    """Note a role's quota; one without guarantees and limits is none."""
+    """Note a role's quota; without guarantees and limits the role has none any more."""
     check_quota(event, state.limits.role_depth)
     if event.guarantees or event.limits:
         state.space.quantities({**event.guarantees, **event.limits})
@@ -270,6 +280,7 @@ def check_quota(event: SetQuota, depth_max: int) -> None:
 
 def begin_recovery(state: State, event: BeginRecovery) -> None:
     """Hold back, where there are quotas, until enough agents are known."""
+    # Check all quotas before the first is set.
     for quota in event.quotas:
         check_quota(quota, state.limits.role_depth)
     for quota in event.quotas:
@@ -287,6 +298,7 @@ def refresh_client(state: State, client: int) -> None:
     info = state.frameworks.info[framework]
     if info is None:
         return
+    # What is stated comes first. Otherwise the learned demand counts, after enough acceptances.
     path = state.roles.path[role]
     stated = declared_demand(state.settings, info, state.frameworks.request.get(framework), path)
     if stated is not None:
@@ -300,6 +312,7 @@ def refresh_client(state: State, client: int) -> None:
         )
         clients.demand[client] = clients.learned[client] if learned else 0
         clients.demand_source[client] = "learned" if learned else ""
+    # Capabilities say which resources the client may have, and where it may go.
     clients.takes[client] = (
         REVOCABLE * ("REVOCABLE_RESOURCES" in info.capabilities)
         + SHARED * ("SHARED_RESOURCES" in info.capabilities)

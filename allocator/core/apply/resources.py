@@ -63,12 +63,14 @@ def hold(state: State, event: Hold) -> None:
     check_roles(state, set(holdings.role.tolist()), "holdings.role")
     for agent in set(holdings.agent.tolist()):
         check_agent(state, agent, "holdings.agent")
+    # Open the clients only after everything is checked.
     pairs = list(zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True))
     check_client_limit(state, set(pairs), "holdings.framework")
     client = np.array([open_client(state, framework, role) for framework, role in pairs], np.int64)
     state.ledger.charge(
         client, holdings.agent, holdings.kind, holdings.amount, as_offer=False, now_ms=state.now_ms
     )
+    # A row of zeros makes no holding; then the client's row is not needed.
     _close_idle(state, client)
 
 
@@ -80,6 +82,7 @@ def release(state: State, event: Release) -> None:
     if len(event.refuse_ms) != rows or len(event.allocated) != rows:
         message = f"{rows} rows need as many refuse_ms and allocated"
         raise EventError("value", "refuse_ms", message)
+    # Unknown rows are zeros here, and the ledger passes over them.
     client, agent = _known_rows(state, holdings)
     failed = state.ledger.release(client, agent, holdings.kind, holdings.amount, event.allocated)
     if failed >= 0:
@@ -89,6 +92,8 @@ def release(state: State, event: Release) -> None:
         )
         raise EventError("books", f"released.amount[{failed * len(holdings.kind)}]", message)
     _refuse(state, client, agent, holdings, event)
+    # A decline: an offer that was given back with nothing kept. Many in a row without an
+    # acceptance tell that the demand we assume may be wrong.
     whole = (client > 0) & ~event.allocated & (event.refuse_ms >= 0)
     whole &= state.ledger.find(client, agent) < 0
     np.add.at(state.clients.declines, client[whole], 1)
@@ -106,6 +111,7 @@ def _known_rows(state: State, holdings: Holdings) -> tuple[Ints, Ints]:
     """Clients and agents of rows; both 0 where either is not known."""
     client = state.clients.rows(holdings.framework, holdings.role)
     agent = holdings.agent
+    # Look up row 0 for handles out of range, so that the index is always a legal one.
     inside = (agent > 0) & (agent < len(state.agents.bound))
     known = inside & state.agents.bound[np.where(inside, agent, 0)] & (client > 0)
     return np.where(known, client, 0), np.where(known, agent, 0)
@@ -172,6 +178,7 @@ def _find_offers(state: State, holdings: Holdings, client: Ints, agent: Ints) ->
 def _learn(state: State, client: Ints, holdings: Holdings) -> None:
     """Keep the smallest acceptance, by dominant share, as what one task may need."""
     clients = state.clients
+    # By resource, whatever the kinds.
     wide = np.zeros((len(client), len(state.space)), np.int64)
     wide[:, holdings.kind] = holdings.amount
     taken = state.space.by_column(wide)
@@ -181,6 +188,8 @@ def _learn(state: State, client: Ints, holdings: Holdings) -> None:
         one = int(client[row])
         clients.declines[one] = 0
         clients.accepts[one] += 1
+        # A smaller acceptance is learned. Another one changes nothing, unless it is the one after
+        # which the learned demand comes into force (`learn_after`).
         known = clients.learned[one]
         if not known.any() or share[row] < (known / total).max():
             clients.learned[one] = taken[row]
@@ -198,6 +207,7 @@ def update_allocation(state: State, event: UpdateAllocation) -> None:
     if (capacity - consumed + converted < 0).any():
         message = f"agent {event.agent} has less than {_named(event.consumed)} to convert"
         raise EventError("books", "consumed", message)
+    # What is held changes in the ledger; then the agent's capacity follows.
     if event.framework:
         _convert_held(state, event, consumed, converted)
     state.set_capacity(event.agent, capacity - consumed + converted)
@@ -218,6 +228,8 @@ def _convert_held(state: State, event: UpdateAllocation, consumed: Ints, convert
     if not client or found < 0 or (state.ledger.books.held[found, kind] < consumed).any():
         message = f"framework {event.framework} does not hold {_named(event.consumed)} there"
         raise EventError("books", "consumed", message)
+    # Charge first, release afterwards: so the holding is never empty, and its row stays. If all
+    # of it was on offer, the result is on offer as well.
     as_offer = bool((state.ledger.books.offered[found, kind] >= consumed).all())
     state.ledger.charge(*rows, kind, converted[None], as_offer=as_offer, now_ms=state.now_ms)
     state.ledger.release(*rows, kind, consumed[None], np.array([not as_offer]))
@@ -233,6 +245,7 @@ def exclude(state: State, event: Exclude) -> None:
     if not len(event.role) == len(event.agent) == len(event.excluded) == rows:
         message = f"{rows} frameworks need as many roles, agents and excluded"
         raise EventError("value", "framework", message)
+    # Check every row before the first is noted.
     client = state.clients.rows(event.framework, event.role)
     subscribed = state.clients.subscribed[client]
     if not subscribed.all():
@@ -262,6 +275,8 @@ def settle(state: State, event: Settle) -> None:
     _check_partial(state, event)
     decided = queue.oldest(count)
     client, agent, amounts = decided
+    # Take back what was not offered. A partial decision is taken back as a whole, and then
+    # charged with what was really offered. Void decisions (client 0) are passed over.
     partial = event.partial & (client > 0)
     undone = np.flatnonzero(partial | (~event.offered & (client > 0)))
     if not state.ledger.withdraw(client[undone], agent[undone], amounts.take(undone)):

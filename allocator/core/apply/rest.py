@@ -11,7 +11,7 @@ REST_REFUSED_MS = 60_000
 
 
 def refuse_rest(state: State, event: Settle, decided: OpenDecisions) -> None:
-    """Keep those from the rest who got nothing of it.
+    """Bar clients from the rest of an agent for some time when they got nothing of it.
 
     Parameters
     ----------
@@ -23,12 +23,16 @@ def refuse_rest(state: State, event: Settle, decided: OpenDecisions) -> None:
     client, agent, amounts = decided
     columns = {kind: column for column, kind in enumerate(event.kind.tolist())}
     for kind in state.space.rest:
+        # Decisions that named this kind, as positions in their list of parts.
         part = np.flatnonzero(amounts.kind == kind)
+        # Which decisions gave nothing of it: nothing was offered at all, or a part without this
+        # kind.
         nothing = ~event.offered
         if kind in columns:
             nothing[event.partial] = event.amount[:, columns[kind]] == 0
         else:
             nothing |= event.partial
+        # From parts to the decisions that they belong to.
         row = np.searchsorted(amounts.start, part, "right") - 1
         kept = nothing[row] & (client[row] > 0)
         for one, much in zip(row[kept].tolist(), amounts.amount[part[kept]].tolist(), strict=True):

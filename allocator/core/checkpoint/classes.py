@@ -22,6 +22,7 @@ def is_ours(kind: type) -> bool:
     module = kind.__module__
     if module != _PACKAGE and not module.startswith(f"{_PACKAGE}."):
         return False
+    # Whoever reads the checkpoint finds the class by this name, so it must lead back to it.
     return getattr(sys.modules[module], kind.__qualname__, None) is kind
 
 
@@ -59,6 +60,7 @@ def never_changes(kind: Any) -> bool:  # noqa: ANN401 - a type, or what stands i
     """Whether values of a type can be shared with a copy, by what the type declares."""
     if kind in _ATOMS or kind is Ellipsis:
         return True
+    # A frozen object is only safe when all that it may hold is.
     if isinstance(kind, type) and is_dataclass(kind):
         parameters = kind.__dataclass_params__  # type: ignore[attr-defined]
         return parameters.frozen and all(map(never_changes, typing.get_type_hints(kind).values()))
@@ -72,6 +74,7 @@ def assemble(kind: Any, names: Sequence[str], values: Sequence[object]) -> Any: 
     """Make an object of its attributes, without calling its code."""
     if is_named_tuple(kind):
         return tuple.__new__(kind, values)
+    # Frozen classes and slots do not allow a plain assignment.
     made = object.__new__(kind)
     for name, value in zip(names, values, strict=True):
         object.__setattr__(made, name, value)

@@ -9,7 +9,7 @@ from allocator.core.checkpoint.classes import assemble, names_of, never_changes
 from allocator.core.checkpoint.columns import Array
 
 _STRETCH = 1 << 18
-"""Bytes."""
+"""How many bytes are looked at together when zeros are left out."""
 
 
 class Detached:
@@ -29,6 +29,8 @@ class Detached:
 
     def _copy(self, value: Any) -> Any:  # noqa: ANN401
         kind: Any = type(value)
+        # Containers are copied, with what they hold; what never changes is shared with the
+        # original.
         if kind is np.ndarray:
             self.nbytes += value.nbytes
             return _copy_of(value)
@@ -44,6 +46,7 @@ class Detached:
         return assemble(kind, names, [self._copy(getattr(value, name)) for name in names])
 
     def _each(self, values: Iterable[Any]) -> Iterable[Any]:
+        """Copy values; where all of them are of types that never change, none is looked at."""
         values = list(values)
         if all(map(never_changes, set(map(type, values)))):
             return values
@@ -58,6 +61,8 @@ def _copy_of(array: Array) -> Array:
     """
     if array.nbytes < 2 * _STRETCH or not array.flags.c_contiguous:
         return array.copy()
+    # A stretch of zeros is skipped. A shorter one at the end is copied in any case, for its length
+    # may be no whole number of words.
     copied = np.zeros(array.shape, array.dtype)
     source, target = (each.reshape(-1).view(np.uint8) for each in (array, copied))
     for begin in range(0, len(source), _STRETCH):

@@ -46,6 +46,7 @@ def restore(column: Column, like: _Value) -> _Value:
     CheckpointError
         Where the columns are damaged, or of another version.
     """
+    # A fresh value shows what every object has to look like.
     examples: dict[type, object] = {}
     _collect(like, examples)
     try:
@@ -80,7 +81,7 @@ def _collect(value: Any, examples: dict[type, object]) -> None:  # noqa: ANN401
 
 
 class _Reader:
-    """Makes values of columns, beside examples of what they must be like."""
+    """Makes values of columns, and compares them with examples of what they must be like."""
 
     def __init__(self, examples: Mapping[type, object]) -> None:
         self._examples = examples
@@ -119,6 +120,7 @@ class _Reader:
         return [array[()] for array in column.arrays]
 
     def _read_mixed(self, column: Column) -> list[Any]:
+        # Each part gives its values in order; the array says which part is next.
         parts = [iter(self.read(part)) for part in column.parts]
         return [next(parts[index]) for index in _places(column, len(parts))]
 
@@ -145,9 +147,11 @@ class _Reader:
         kind = self._class(title, names)
         example = self._examples.get(kind)
         parts = [self.read(part) for part in column.parts]
+        # The attributes of tables must be of the types that a fresh table has.
         for name, part in zip(names, parts, strict=True):
             if example is not None and not is_dataclass(kind):
                 _check_like(getattr(example, name), part, f"{kind.__qualname__}.{name}")
+        # One row of attributes for each object, and what is derived from the fresh one.
         rows = zip(*parts, strict=True) if parts else iter([()] * column.count)
         made = [assemble(kind, names, row) for row in rows]
         for name in derived(kind):
@@ -173,6 +177,7 @@ class _Reader:
 
 
 def _only(column: Column, dtype: type) -> list[Any]:
+    """The numbers of a column with a single array, which must have this type."""
     (array,) = column.arrays
     if array.dtype != dtype or array.ndim != 1:
         raise CheckpointError(f"a column of {column.kind} holds {array.dtype}")
@@ -190,6 +195,7 @@ def _places(column: Column, size: int) -> list[int]:
 
 
 def _cut(items: list[Any], lengths: list[int]) -> list[list[Any]]:
+    """Cut items into lists of these lengths, which must use up all of them."""
     if min(lengths, default=0) < 0 or sum(lengths) != len(items):
         raise CheckpointError(f"{len(items)} items stand where {sum(lengths)} should")
     end, cut = 0, []

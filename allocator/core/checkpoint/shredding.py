@@ -25,6 +25,7 @@ def shred(value: object) -> Column:
 
 
 def _column(values: list[Any]) -> Column:
+    """Make one column of values, by their type; values of several types make a mixed one."""
     kinds = list(dict.fromkeys(map(type, values)))
     if len(kinds) > 1:
         return _mixed(values, kinds)
@@ -37,6 +38,7 @@ def _column(values: list[Any]) -> Column:
 
 
 def _mixed(values: list[Any], kinds: list[type]) -> Column:
+    """A part for each type, and for each value which part it stands in."""
     if len(kinds) > _TYPES_MAX:
         raise CheckpointError(f"{len(kinds)} types stand side by side; {_TYPES_MAX} may")
     number = {kind: index for index, kind in enumerate(kinds)}
@@ -46,6 +48,7 @@ def _mixed(values: list[Any], kinds: list[type]) -> Column:
 
 
 def _objects(values: list[Any]) -> Column:
+    """A part for each attribute; all objects must have the same ones, in the same order."""
     kind: Any = type(values[0])
     names = names_of(values[0])
     if declared(kind) is None and any(names_of(value) != names for value in values):
@@ -75,6 +78,7 @@ def _floats(values: list[float]) -> Column:
 
 
 def _texts(values: list[str]) -> Column:
+    """Each different text once, and for each value which one it is."""
     number = {text: index for index, text in enumerate(dict.fromkeys(values))}
     which = np.fromiter(map(number.__getitem__, values), np.int64, len(values))
     return Column("text", len(values), texts=list(number), arrays=[which])
@@ -92,13 +96,14 @@ def _lengths(values: Sequence[Any]) -> Array:
 
 
 def _sequences(values: list[Any]) -> Column:
+    """The items of all sequences in one part, and the length of each sequence."""
     items = [item for value in values for item in value]
     kind = type(values[0]).__name__
     return Column(kind, len(values), arrays=[_lengths(values)], parts=[_column(items)])
 
 
 def _sets(values: list[Any]) -> Column:
-    """Sets in the order of their items: how they are laid out is chance."""
+    """As sequences, sorted: a set has no order of its own, and equal sets must look equal."""
     try:
         items = [item for value in values for item in sorted(value)]
     except TypeError:

@@ -8,14 +8,14 @@ from allocator.core.snapshot import Ints
 
 _BITS = 10  # a page is 1024 ms
 _SUPERFLUOUS_MAX = 1024
-"""So many entries may be superfluous, and as many more as there are others."""
+"""How many superfluous entries are allowed, beside one for each row in use."""
 
 
 class Calendar:
     """Rows by the time at which they expire.
 
-    An entry stays when its row goes before its time, and means nothing then; when they are most of
-    all, all are entered anew.
+    When a row is freed before its time, its entry stays, and means nothing. Once most entries are
+    such, everything is entered again.
     """
 
     def __init__(self) -> None:
@@ -30,6 +30,7 @@ class Calendar:
     def enter(self, rows: Ints, expires_ms: Ints) -> None:
         """Note when rows (N,) expire (N,)."""
         page = expires_ms >> _BITS
+        # One list of rows for each page; the heap gives the earliest page.
         for number in np.unique(page).tolist():
             if number not in self._pages:
                 self._pages[number] = []
@@ -50,7 +51,7 @@ class Calendar:
         return np.unique(rows)
 
     def is_overfull(self, live: int) -> bool:
-        """Whether most entries mean nothing any more, where so many rows are alive."""
+        """Whether most entries are of rows that are gone, given how many rows are in use."""
         return self._entered > 2 * live + _SUPERFLUOUS_MAX
 
     def clear(self) -> None:

@@ -49,12 +49,14 @@ def _covers_all(filters: Refusals, offerable: Offerable, place: int, row: int) -
     first, end = offerable.start[place], offerable.start[place + 1]
     known = offerable.known[client]
     if known and first < end:
-        return False  # of what a task would be made is not known before
+        return False  # which special resources a task would take is not known beforehand
+    # Plain resources: a task of the client, or all that is free.
     for r in range(offerable.free.shape[1]):
         offered = offerable.demand[client, r] if known else offerable.free[place, r]
         kind = offerable.plain_kind[r]
         if offered > (filters.amount[row, kind] if kind >= 0 else 0):
             return False
+    # Special ones that the client may have.
     for e in range(first, end):
         special = offerable.row[e]
         reached = offerable.reach[special, client >> 6] & bit_of(client) != np.uint64(0)
@@ -70,6 +72,7 @@ def _look_through(filters: Refusals, offerable: Offerable, place: int, agent: in
     filters.maybe[agent] = np.uint64(0)
     filters.largest[agent] = 0
     row = filters.of_agent[agent]
+    # One filter that covers everything is enough for the bit.
     while row >= 0:
         word, bit = filters.client[row] >> 6, bit_of(filters.client[row])
         filters.maybe[agent, word] |= bit
@@ -87,6 +90,7 @@ def _look_through(filters: Refusals, offerable: Offerable, place: int, agent: in
 def _look_at_fresh(filters: Refusals, offerable: Offerable, place: int, agent: int) -> None:
     """Work out the bits of the filters that came to an agent since the last time."""
     row = filters.of_agent[agent]
+    # Filters are put at the head of the list, so the fresh ones are the first.
     while row >= 0 and filters.fresh[agent] > 0:
         if _covers_all(filters, offerable, place, row):
             client = filters.client[row]
@@ -108,6 +112,7 @@ def _is_beyond(filters: Refusals, offerable: Offerable, place: int, agent: int) 
 
 @part()
 def _is_as_seen(seen: Ints, offerable: Offerable, place: int, agent: int) -> bool:
+    """Say whether the same is free as when the bits of the agent were worked out."""
     for r in range(offerable.free.shape[1]):
         if offerable.free[place, r] != seen[agent, r]:
             return False
@@ -140,16 +145,21 @@ def refresh(
     """
     for place in range(len(agents)):
         agent = agents[place]
+        # An agent that nothing happened to keeps its bits.
         if filters.stale[agent] or touched[agent]:
             plain = offerable.start[place] == offerable.start[place + 1]
+            # Filters went, or special resources play a part: work out everything.
             if filters.stale[agent] or not plain or (len(seen[agent]) and seen[agent, 0] < 0):
                 _look_through(filters, offerable, place, agent)
             elif not _is_as_seen(seen, offerable, place, agent):
                 if _is_beyond(filters, offerable, place, agent):
+                    # Nobody who is offered all that is free is covered any more. What is offered
+                    # in tasks does not depend on what is free, so those bits stay.
                     for word in range(len(known)):
                         filters.covered[agent, word] &= known[word]
                 else:
                     _look_through(filters, offerable, place, agent)
+            # Remember what these bits are good for.
             for r in range(offerable.free.shape[1]):
                 seen[agent, r] = offerable.free[place, r] if plain else -1
             filters.stale[agent] = False

@@ -78,12 +78,14 @@ def _covers(larger: Ints, smaller: Ints) -> bool:
 
 @part()
 def _remove(filters: Refusals, row: int, spare: int) -> int:
+    """Free the row of a filter; returns how many rows are spare."""
     agent, client = filters.agent[row], filters.client[row]
     unlink(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent, row)
     unlink(filters.of_client, filters.next_of_client, filters.previous_of_client, client, row)
     filters.agent[row] = 0
     filters.client[row] = 0
     filters.expires_ms[row] = NEVER
+    # The client may not be covered any more: the agent's bits are worked out again.
     filters.stale[agent] = True
     filters.per_client[client] -= 1
     filters.spare[spare] = row
@@ -105,6 +107,7 @@ def add(
     Returns how many rows are spare afterwards.
     """
     for i in range(len(client)):
+        # First drop what this filter replaces; if another one covers it, it is not needed itself.
         spare, covered = _replace(filters, client[i], agent[i], amount[i], expires_ms[i], spare)
         rows[i] = -1
         if covered:
@@ -113,6 +116,7 @@ def add(
         row = filters.spare[spare]
         rows[i] = row
         filters.fresh[agent[i]] += 1
+        # Fill the row, and keep what is known by agent true: the bit, and the largest amounts.
         filters.agent[row] = agent[i]
         filters.client[row] = client[i]
         filters.amount[row] = amount[i]
@@ -134,12 +138,14 @@ def _replace(
 
     Returns how many rows are spare, and whether it is the new one that is superfluous.
     """
+    # No bit, no filter: most pairs have none, and are done here.
     if filters.maybe[agent, client >> 6] & bit_of(client) == np.uint64(0):
         return spare, False
     row = filters.of_agent[agent]
     while row >= 0:
         following = filters.next_of_agent[row]
         if filters.client[row] == client:
+            # Of two filters of the pair, one that covers as much and lives as long is enough.
             lives = filters.expires_ms[row]
             if lives >= expires_ms and _covers(filters.amount[row], amount):
                 return spare, True

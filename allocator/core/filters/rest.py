@@ -1,14 +1,14 @@
-"""Who is kept from the rest of an agent for a while, because there was nothing in it for it.
+"""Clients that are not offered the rest of an agent for a while, because they got nothing of it.
 
-Nobody but the module knows who may have which part of a rest kind. So it is offered to one after
-another, and whoever got nothing of it is not asked again before some time is up: else the first of
-them would be asked for ever, and those whose it is never.
+Nobody but the module knows who may have which part of a rest kind. So it is offered to one client
+after another. Whoever got nothing of it is not asked again before some time is up. Otherwise the
+first client would be asked again and again, and those whose resources they are never.
 """
 
 from collections.abc import Callable, Iterator
 
 REFUSALS_MAX = 200_000
-"""So many are kept; who is not remembered is asked again."""
+"""How many refusals are kept at most; a client whose refusal is not kept is asked again."""
 
 
 class RestRefusals:
@@ -47,6 +47,7 @@ class RestRefusals:
 
     def expire(self, now_ms: int) -> list[int]:
         """Drop what is not in force any more; says on which agents."""
+        # Nothing has expired yet: the usual case costs one comparison.
         if self._next_expiry_ms is None or self._next_expiry_ms >= now_ms:
             return []
         touched = self._keep(lambda _, expires_ms: expires_ms >= now_ms)
@@ -63,6 +64,7 @@ class RestRefusals:
         return self._keep(lambda other, _: other != client)
 
     def _keep(self, kept: Callable[[int, int], bool]) -> list[int]:
+        """Keep the refusals whose client and time of expiry pass; says which agents lost some."""
         touched = []
         for agent in list(self._of_agent):
             before = self._of_agent[agent]

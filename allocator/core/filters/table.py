@@ -5,7 +5,7 @@ cycles) and its client's (for revive). Of two filters of the same pair, one that
 and lives at least as long replaces it, so that steady declining does not pile filters up.
 
 For cycles there is a bit for each pair that says whether a filter covers all that the client could
-be offered on the agent, see `covering`.
+be offered on the agent, see `coverage`.
 """
 
 import numpy as np
@@ -75,6 +75,7 @@ class FilterTable:
     def add(self, client: Ints, agent: Ints, amount: Ints, expires_ms: Ints) -> None:
         """Keep refusals: amounts (N, K) by kind, in force up to and including `expires_ms`."""
         room = self._limit - len(self)
+        # There is no room for all: the first ones are kept.
         if len(client) > room:
             self.forgotten += len(client) - room
             client, agent, amount = client[:room], agent[:room], amount[:room]
@@ -85,6 +86,7 @@ class FilterTable:
         rows = np.empty(len(client), np.int64)
         self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare, rows)
         self._enter(rows[rows >= 0])
+        # Most entries are of filters that are gone: enter only those in force.
         if self._calendar.is_overfull(len(self)):
             self._calendar.clear()
             self._enter(np.flatnonzero(self.rows.agent))
@@ -103,6 +105,7 @@ class FilterTable:
         """Drop what is not in force any more."""
         self.rows.stale[self.rest.expire(now_ms)] = True
         due = self._calendar.due(now_ms)
+        # A page may hold filters that expire later in it; these are entered again.
         if len(due):
             self._spare = refusals.expire(self.rows, due, now_ms, self._spare)
             self._enter(due)
@@ -138,9 +141,12 @@ class FilterTable:
         rows = self.rows
         # One layout, whatever it was cut from: another one would be compiled for anew.
         offerable = Offerable._make(np.ascontiguousarray(each) for each in offerable)
+        # More agents or resources than before: all bits are worked out anew.
         if self._seen.shape != (len(rows.stale), offerable.free.shape[1]):
             self._seen = np.zeros((len(rows.stale), offerable.free.shape[1]), np.int64)
             rows.stale[:] = True
+        # So are those of clients that are offered things in another way. The arrays are compared
+        # with copies, for the books change them in place.
         coverage.mark_stale(rows, coverage.changed_clients(self._shown, offerable))
         self._shown = offerable._replace(
             demand=offerable.demand.copy(),
@@ -178,6 +184,7 @@ class FilterTable:
             previous_of_client=grow(rows.previous_of_client, size),
             spare=grow(rows.spare, size),
         )
+        # The stack gives the lowest of the further rows first.
         fresh = np.arange(len(rows.agent) - 1, old - 1, -1)
         rows.expires_ms[fresh] = NEVER
         rows.spare[self._spare : self._spare + len(fresh)] = fresh
@@ -191,6 +198,7 @@ class FilterTable:
         assert sorted(rows.spare[: self._spare].tolist() + live.tolist()) == list(
             range(len(rows.agent))
         )
+        # Both kinds of lists hold exactly the rows that are in use.
         for heads, following, owner in (
             (rows.of_agent, rows.next_of_agent, rows.agent),
             (rows.of_client, rows.next_of_client, rows.client),

@@ -90,6 +90,8 @@ def begin(scene: Scene, held: Ints, effort: Effort, best_fit: bool) -> AgentInde
     """Prepare the search."""
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count, slots, resources = len(places.parent), len(agents.row), agents.free.shape[1]
+    # With groups there is a cursor for each place and group; without, the lists of the best few.
+    # What is not used has no rows, and costs nothing.
     start, member = _groups(standing, agents, rule, effort.groups)
     groups = len(start) - 1
     columns = standing.denominator.shape[1]
@@ -122,10 +124,12 @@ def begin(scene: Scene, held: Ints, effort: Effort, best_fit: bool) -> AgentInde
         least,
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, field.alive)
+    # The demand is unknown: best fit goes by what the client holds instead.
     for place in range(count):
         if places.client[place] >= 0 and not places.known[place]:
             for r in range(resources):
                 field.direction[place, r] = held[places.client[place], r]
+    # Fill in what is known about each agent at the start.
     for slot in range(slots):
         _look_at(places, standing, agents, field, slot)
     return field
@@ -138,8 +142,10 @@ def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> 
     group = np.zeros(slots, np.int64)
     representative = np.zeros(max(groups_max, 1), np.int64)
     groups = 1 if rule.shared else 0
+    # Denominators that follow what is free change with each grant: no groups.
     if rule.residual:
         return np.zeros(1, np.int64), np.zeros(0, np.int64)
+    # Compare each agent with one of each group found so far. There are few groups, or we give up.
     if not rule.shared:
         for slot in range(slots):
             g = 0
@@ -151,6 +157,8 @@ def _groups(standing: Standing, agents: Agents, rule: Rule, groups_max: int) -> 
                 representative[g] = agents.row[slot]
                 groups += 1
             group[slot] = g
+    # A counting sort: count the members, add up to starting positions, then put each slot in. The
+    # slots come in ascending order, and stay so in each group.
     start = np.zeros(groups + 1, np.int64)
     for slot in range(slots):
         start[group[slot] + 1] += 1
@@ -179,6 +187,7 @@ def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
     count = len(places.parent)
     size = np.zeros(count, np.int64)
     least = places.demand.copy()
+    # Children come before parents: add up leaves and smallest demands from the bottom.
     for place in range(count):
         if places.client[place] >= 0:
             size[place] = 1
@@ -189,6 +198,7 @@ def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
                     least[place, r] = least[child, r]
     low = np.zeros(count, np.int64)
     below = np.empty(size[count - 1], np.int64)
+    # From the root down, each place shares its range of `below` out among its children.
     for place in range(count - 1, -1, -1):
         if places.client[place] >= 0:
             below[low[place]] = place
@@ -196,6 +206,7 @@ def _leaves_below(places: Places) -> tuple[Ints, Ints, Ints, Ints]:
         for child in range(places.first[place], places.last[place]):
             low[child] = following
             following += size[child]
+    # `size` becomes the end of each range.
     for place in range(count):
         size[place] += low[place]
     return below, low, size, least
@@ -220,10 +231,12 @@ def _look_at(
 def note_grant(scene: Scene, field: AgentIndex, leaf: int, slot: int, more: bool) -> None:
     """Note what the latest grant changed."""
     offer, client = scene.offer, scene.places.client[leaf]
+    # Best fit follows what is held where the demand is unknown.
     for r in range(field.direction.shape[1]):
         field.held[client, r] += offer.whole[r]
         if not scene.places.known[leaf]:
             field.direction[leaf, r] = field.held[client, r]
+    # With less free on it, the agent has to be looked at again.
     field.empty[slot] = not more
     _look_at(scene.places, scene.standing, scene.agents, field, slot)
 
@@ -254,6 +267,8 @@ def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
     agents = scene.agents
     agent = agents.row[slot]
     enough = True
+    # A quick test, where all that is free is plain: not even the smallest demand below the place
+    # fits. It spares the look at every leaf.
     if agents.start[agent] == agents.start[agent + 1]:
         for r in range(agents.free.shape[1]):
             enough &= agents.free[agent, r] >= field.least[place, r]
@@ -261,5 +276,6 @@ def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
         for i in range(field.low[place], field.high[place]):
             if _can_serve_leaf(scene, field, field.below[i], slot):
                 return True
+    # What is free only shrinks, so the answer stays the same for the rest of the cycle.
     _set_unable(field, place, slot)
     return False

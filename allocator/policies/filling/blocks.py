@@ -55,16 +55,20 @@ def lay_out(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Blocks:
     first, end = np.zeros(len(scheme), np.int64), np.zeros(len(scheme), np.int64)
     additive, weight = np.zeros(len(scheme), np.bool_), tree.weight.astype(np.float64)
     for number, criterion in enumerate(criteria):
+        # The plain block scores all nodes of this scheme.
         check(snapshot, criterion)
         own = scheme == number
         first[own], end[own] = len(blocks) * columns, (len(blocks) + 1) * columns
         additive[own] = criterion.additive
         blocks.append(criterion)
         if criterion.preference is not None:
+            # Leaves are scored by one block for each kind of preference instead. Only that of its
+            # own kind holds anything of a leaf.
             _check_places(snapshot, own, is_leaf)
             first[own & is_leaf] = len(blocks) * columns
             blocks.extend(_by_preference(snapshot, criterion, criterion.preference))
             end[own & is_leaf] = len(blocks) * columns
+        # The weight is what a score is divided by, so power and priority go into it.
         if criterion.weight_power != 1:
             weight[own] **= criterion.weight_power
         if criterion.priority is not None:
@@ -89,6 +93,7 @@ def _by_preference(
 ) -> Iterator[Criterion]:
     """Give a block for each distinct row of preferences; inner nodes are not scored by them."""
     client = snapshot.tree.client
+    # Clients with equal preferences share a block.
     kinds, which = np.unique(preference[client], axis=0, return_inverse=True)
     if len(kinds) > KINDS_OF_PREFERENCE_MAX:
         raise CriterionError(
@@ -96,11 +101,13 @@ def _by_preference(
             " told apart: round them"
         )
     for number, liked in enumerate(kinds):
+        # In this block only these leaves have a measure, and only their clients gain by a grant.
         leaves = np.flatnonzero(which.ravel() == number)
         measure = np.zeros_like(criterion.measure)
         measure[leaves] = criterion.measure[leaves]
         counts = np.zeros(len(criterion.amount_gain))
         counts[client[leaves]] = 1.0
+        # An agent that is liked more counts as a larger one, so the score there is smaller.
         yield replace(
             criterion,
             measure=measure,

@@ -57,11 +57,14 @@ def _begin(scene: Scene, field: AgentIndex) -> Findings:
     """Give every place the score that it would have on an agent with the most of everything."""
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
+    # The largest denominator of each column gives a score that no agent goes below. So it is a
+    # lower bound to start with.
     most = np.zeros((1, standing.denominator.shape[1]))
     for agent in agents.row:
         row = 0 if rule.shared else agent
         for k in range(most.shape[1]):
             most[0, k] = max(most[0, k], standing.denominator[row, k])
+    # Nothing is found out yet: every place stands on its lower bound.
     for place in range(count):
         standing.spent[place] = False
         standing.out[place] = not field.alive[place]
@@ -83,22 +86,26 @@ def _is_current(scene: Scene, field: AgentIndex, findings: Findings, place: int)
     may be given, took the last that it could have.
     """
     found, slot = findings.found[place], findings.slot[place]
+    # Its measure grew, or something was taken from the agent: look again.
     if findings.grown[place] > found or findings.changed[slot] > found:
         return False
+    # Without quotas, grants elsewhere cannot have made the agent useless for it.
     return not scene.rule.bounded or can_serve(scene, field, place, slot)
 
 
 @compiled
 def _examine(scene: Scene, field: AgentIndex, findings: Findings, log: Log, place: int) -> None:
-    """Find the smallest score of a place anew, and where; out it goes when it has none."""
+    """Find the smallest score of a place again, and on which agent; without one it is out."""
     standing = scene.standing
     slot, score = best_agent.smallest(scene, field, place)
     if slot < 0:
+        # No agent can serve anybody below it, and none will in this cycle.
         standing.out[place] = True
     else:
         standing.score[place] = score
         findings.slot[place] = slot
         findings.found[place] = log.length[0]
+    # Its score may only have grown, so another child may be the champion.
     tournament.replay(scene.places, standing, place)
 
 
@@ -108,9 +115,13 @@ def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> in
     places, standing = scene.places, scene.standing
     root = len(places.parent) - 1
     place = root
+    # Walk down the champions. A champion is followed only when its score is up to date; otherwise
+    # it is renewed, and the match is decided again.
     while places.client[place] < 0:
         child = tournament.champion(places, standing, place)
         if child < 0 or standing.out[child]:
+            # No child can be served. At the root that ends the stage; below it, this place is out
+            # as well, and its parent decides again.
             if place == root:
                 return -1
             standing.out[place] = True
@@ -128,16 +139,20 @@ def _serve(
     scene: Scene, field: AgentIndex, findings: Findings, log: Log, leaf: int, slot: int
 ) -> None:
     """Give one grant and note what it changed."""
+    # The books of the cycle first, then what the search remembers about the agent.
     more = charging.grant(scene, log, leaf, scene.agents.row[slot])
     agent_index.note_grant(scene, field, leaf, slot, more)
     now = log.length[0]
     findings.changed[slot] = now
+    # The leaf and all above it hold more: what was found about them is out of date. Their old
+    # scores stay, as lower bounds; but `served`, which breaks ties, has changed.
     place = leaf
     while place >= 0:
         findings.grown[place] = now
         tournament.replay(scene.places, scene.standing, place)
         place = scene.places.parent[place]
     if scene.rule.stage == OVERDUE:
+        # Who waited too long gets one grant before the others, and no more in this stage.
         field.alive[leaf] = False
         scene.standing.out[leaf] = True
         tournament.replay(scene.places, scene.standing, leaf)
@@ -151,18 +166,23 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
 
     @entry(error_model="numpy")
     def fill(scene: Scene, effort: Effort, log: Log, held: Ints, best_fit: bool) -> tuple[Log, int]:
+        # `lend` makes pointers of the tuples; `keep` at the end makes sure that the arrays live
+        # as long as the pointers are used.
         lent, book = lend(scene), lend(log)
         own_field = agent_index.begin(lent, held, effort, best_fit)
         field = lend(own_field)
         own_findings = _begin(lent, field)
         findings = lend(own_findings)
         while True:
+            # The log doubles when it is full. The pointer must then lead to the longer one.
             if not charging.has_room(book, lent.offer):
                 log = charging.doubled(log, scene.offer)
                 book = lend(log)
             leaf = _choose(lent, field, findings, book)
             if leaf < 0:
                 break
+            # The agent where its score is smallest (joint), or the one that suits it best
+            # (best_fit).
             slot = findings.slot[leaf]
             if best_fit:
                 slot = best_agent.nearest(lent, field, leaf)

@@ -12,10 +12,12 @@ from allocator.policies.filling.loop_arrays import Agents, Log, Offer, Places, S
 @compiled
 def _holds_already(agents: Agents, log: Log, client: int, place: int, agent: int) -> bool:
     """Say whether the client holds something on the agent, from before or from this cycle."""
+    # From before: pairs of agent and client stand as sorted keys.
     key = (agent << 32) + client
     at = np.searchsorted(agents.holder, key)
     if at < len(agents.holder) and agents.holder[at] == key:
         return True
+    # From this cycle: follow the agent's grants back, the latest first.
     grant = log.last_on_agent[agent]
     while grant >= 0:
         if log.place[grant] == place:
@@ -39,6 +41,8 @@ def _charge_bounds(bounds: Bounds, offer: Offer, stage: int, client: int) -> Non
     """Lessen what quotas leave to the client, and what they keep back."""
     for r in range(len(offer.bounded)):
         amount = offer.bounded[r]
+        # The client counts against its own role and every role above it. `owed` is the largest
+        # guarantee along the way that is not reached yet.
         owed = 0
         bound = bounds.of_client[client]
         while bound >= 0:
@@ -46,10 +50,13 @@ def _charge_bounds(bounds: Bounds, offer: Offer, stage: int, client: int) -> Non
             owed = max(owed, bounds.owed[bound, r])
             bounds.owed[bound, r] = max(bounds.owed[bound, r] - amount, 0)
             bound = bounds.above[bound]
+        # A framework may have a bound of its own, beside those of the roles.
         own = bounds.of_framework[client]
         if own >= 0:
             bounds.left[own, r] -= amount
         bounds.available[r] -= amount
+        # What goes to a guarantee need not be kept free for it any more. In other stages grants
+        # come out of the surplus, and what is kept back stays as it is.
         if stage == GUARANTEED:
             bounds.required[r] -= min(owed, amount)
 
@@ -58,6 +65,8 @@ def _charge_bounds(bounds: Bounds, offer: Offer, stage: int, client: int) -> Non
 def _note(agents: Agents, offer: Offer, log: Log, tasks: int, place: int, agent: int) -> None:
     """Write the grant down."""
     number = log.length[0]
+    # Grants on one agent are chained: `last_on_agent` leads to the latest, `previous` to those
+    # before.
     log.place[number] = place
     log.agent[number] = agent
     log.tasks[number] = tasks
@@ -66,6 +75,7 @@ def _note(agents: Agents, offer: Offer, log: Log, tasks: int, place: int, agent:
     log.length[0] = number + 1
     for r in range(len(offer.plain)):
         log.amount[number, r] = offer.plain[r]
+    # Special resources are few, so they stand in a list of their own, with the grant's number.
     start = agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         if offer.special[i] > 0:
@@ -84,6 +94,7 @@ def _take_away(agents: Agents, offer: Offer, simple: bool, agent: int) -> bool:
         agents.free[agent, r] -= offer.plain[r]
         left |= agents.free[agent, r] > 0
     if not simple:
+        # A simple offer has no special part.
         start = agents.start[agent]
         for i in range(agents.start[agent + 1] - start):
             agents.special_free[start + i] -= offer.special[i]
@@ -97,10 +108,13 @@ def _add_up(scene: Scene, known: bool, new: bool, place: int, agent: int) -> Non
     places, standing = scene.places, scene.standing
     columns = len(scene.offer.whole) + 1
     for g in range(len(places.amount_gain)):
+        # The counting column grows by a task, by an agent that is used for the first time, or by
+        # nothing.
         count = places.task_gain[g, place] if known else 0.0
         if new:
             count += places.agent_gain[g, place]
         _add_up_one(scene, g * columns, places.amount_gain[g, place], count, place, agent)
+    # Times served break ties at every level.
     above = place
     while above >= 0:
         standing.served[above] += 1
@@ -116,8 +130,10 @@ def _add_up_one(
     resources = len(offer.whole)
     for r in range(resources):
         amount = offer.whole[r]
+        # The denominator is what is free on this agent, which has just shrunk.
         if places.residual[first + r]:
             standing.denominator[agent, first + r] -= amount
+        # Measures add up over the tree: all above the leaf grow by the same amount.
         above = place
         while above >= 0:
             standing.measure[first + r, above] += gain * amount
@@ -136,21 +152,28 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     to the caller. The log has room.
     """
     places, agents, rule, offer = scene.places, scene.agents, scene.rule, scene.offer
+    # What is left over is given as a whole, even to clients whose demand is known.
     known = places.known[place] and rule.stage != LEFT_OVER
     client = places.client[place]
+    # Asked before the grant is written down, or the answer would always be yes.
     new = rule.counts_agents and not _holds_already(agents, log, client, place, agent)
     simple = offers.is_simple(places, agents, rule, place, agent)
+    # Work out the offer; what counts against quotas is charged where there are any.
     if simple:
         _offer_simply(places, agents, offer, place, agent)
     else:
         offers.work_out(scene, place, agent)
         if rule.bounded:
             _charge_bounds(scene.bounds, offer, rule.stage, client)
+    # Write it down, take it from the agent, add it to the measures.
     _note(agents, offer, log, 1 if known else 0, place, agent)
     left = _take_away(agents, offer, simple, agent)
     _add_up(scene, known, new, place, agent)
+    # What is left may be covered by filters as a whole. Those clients need not be asked again.
     if left:
         offers.bar_refused(scene, agent)
+    # After a task the agent may still serve others, which the next look finds out. Otherwise it
+    # can only if something is left.
     return known or left
 
 
@@ -164,6 +187,7 @@ def has_room(log: Log, offer: Offer) -> bool:
 def doubled(log: Log, offer: Offer) -> Log:
     """Return a copy of the log with twice the room."""
     size, parts = len(log.place), len(log.part)
+    # At least one more grant must fit, even if it takes every special row of its agent.
     more = parts + len(offer.special)
     longer = Log(
         log.length,

@@ -89,6 +89,7 @@ def check(snapshot: Snapshot, criterion: Criterion) -> None:
         "task_gain": criterion.task_gain,
         "agent_gain": criterion.agent_gain,
     }
+    # The loops read arrays without bounds checks, and rely on scores that only grow.
     _check_shape("measure", criterion.measure, (nodes, columns))
     rows = 1 if len(criterion.denominator) == 1 else agents
     _check_shape("denominator", criterion.denominator, (rows, columns))

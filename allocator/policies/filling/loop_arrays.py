@@ -160,7 +160,7 @@ class Rule(NamedTuple):
     simple : bool
         Offers are all that is free, or a task of it: nothing is special, bounded or held back.
     stage : int
-        See `offers`.
+        See `cycle_stages`.
     """
 
     shared: bool
@@ -172,7 +172,7 @@ class Rule(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """Where the loops change from one way to another: matters for speed, never for the grants.
+    """When the loops change from one method to another: matters for speed, never for grants.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ class Effort(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What a leaf would be offered on an agent; one, used again and again.
+    """What a leaf would be offered on an agent; the same arrays are used for every offer.
 
     Attributes
     ----------

@@ -34,11 +34,14 @@ def is_offerable(places: Places, agents: Agents, agent: int) -> bool:
 @hot
 def reaches(places: Places, agents: Agents, place: int, amount: Ints) -> bool:
     """Say whether an amount (R,) is an offer: not empty, and not below the minimum of the place."""
+    # An empty amount is never an offer.
     for r in range(len(amount)):
         if amount[r] > 0:
             break
     else:
         return False
+    # A place may have several minimums: one of them, reached in every resource, is enough. Where
+    # there is none, every amount will do.
     first, end = places.least_row[place], places.end_row[place]
     for row in range(first, end):
         for r in range(len(amount)):
@@ -65,12 +68,15 @@ def _may_have(kinds: Kinds, special: int, client: int) -> bool:
 @compiled
 def _raise_ceiling(rule: Rule, bounds: Bounds, offer: Offer, stage: int, client: int) -> None:
     """Work out the most that a client may be given of what counts against quota."""
+    # Is anything kept back for guarantees?
     keeps_back = False
     for r in range(len(bounds.required)):
         keeps_back |= bounds.required[r] > 0
     for r in range(len(offer.ceiling)):
         ceiling = UNBOUNDED
         if rule.bounded:
+            # The smallest limit above the client bounds it; the largest unmet guarantee above it
+            # says how much is kept back on its behalf.
             owed = 0
             bound = bounds.of_client[client]
             while bound >= 0:
@@ -80,6 +86,8 @@ def _raise_ceiling(rule: Rule, bounds: Bounds, offer: Offer, stage: int, client:
             own = bounds.of_framework[client]
             if own >= 0:
                 ceiling = min(ceiling, bounds.left[own, r])
+            # What may be given without touching what is kept back for others. A client that is
+            # owed something may use what is kept back for it as well.
             surplus = UNBOUNDED
             if keeps_back:
                 surplus = max(bounds.available[r] - bounds.required[r], 0)
@@ -110,7 +118,10 @@ def _take_special(
     e = agents.start[agent] + i
     s, free = agents.special[e], agents.special_free[e]
     r = kinds.column[s]
+    # What is wanted, but all of it where it cannot be divided.
     amount = free if kinds.whole[s] else min(free, wanted)
+    # Where it counts against quota, no more than the ceiling; of what is indivisible then
+    # nothing.
     if kinds.bounded[s]:
         room = offer.ceiling[r] - offer.bounded[r]
         if amount > room:
@@ -136,9 +147,12 @@ def _take_everything(
 ) -> bool:
     """Offer all that the leaf may have; False where that is no offer."""
     client = places.client[place]
+    # Left over are only special resources: plain ones were given in whole tasks before.
     if stage != LEFT_OVER:
         for r in range(len(offer.plain)):
             _take_plain(agents, offer, agent, r, UNBOUNDED)
+    # All special rows of the agent that the client may have. What counts against quota is given
+    # by the task, and not as left over.
     start = agents.start[agent]
     for i in range(agents.start[agent + 1] - start):
         s = agents.special[start + i]
@@ -195,14 +209,20 @@ def _take_task(
     """Offer one task, what is reserved first; False where there is no room for it."""
     for r in range(len(offer.plain)):
         demand = places.demand[place, r]
+        # Every column by itself; a column that is not needed takes nothing.
         if demand == 0:
             continue
+        # The client's own reservations first, for nobody else can use them. Then plain, then
+        # other resources that are not reserved.
         rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _RESERVED, demand)
         if rest > 0:
             rest -= _take_plain(agents, offer, agent, r, rest)
         if rest > 0:
             rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _OPEN, rest)
         if rest > 0:
+            # Not enough. A task may not mix revocable resources with others in one column, so
+            # what was taken is put back, and the whole demand is looked for among the revocable
+            # ones.
             _drop_column(agents, kinds, offer, agent, r)
             rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _REVOCABLE, demand)
         if rest > 0:
@@ -213,6 +233,7 @@ def _take_task(
 @compiled
 def _makes_progress(bounds: Bounds, offer: Offer, client: int) -> bool:
     """Say whether the offer brings anybody above the client nearer to a guarantee."""
+    # The client's role, then every role above it.
     bound = bounds.of_client[client]
     while bound >= 0:
         for r in range(len(offer.bounded)):
@@ -225,6 +246,7 @@ def _makes_progress(bounds: Bounds, offer: Offer, client: int) -> bool:
 @compiled
 def _covers(agents: Agents, kinds: Kinds, offer: Offer, agent: int, refusal: int) -> bool:
     """Say whether a filter covers the offer, kind by kind."""
+    # A filter covers an offer when it refused at least as much of every kind in it.
     for r in range(len(offer.plain)):
         kind = agents.plain_kind[r]
         refused = agents.amount[refusal, kind] if kind >= 0 else 0
@@ -241,10 +263,12 @@ def _covers(agents: Agents, kinds: Kinds, offer: Offer, agent: int, refusal: int
 @compiled
 def is_refused(agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: int) -> bool:
     """Say whether one of the client's filters covers the offer."""
+    # A quick test: more than anybody ever refused here is covered by no filter.
     for r in range(len(offer.plain)):
         kind = agents.plain_kind[r]
         if kind >= 0 and offer.plain[r] > agents.largest[agent, kind]:
             return False
+    # Then the filters of this agent one by one.
     refusal = agents.head[agent]
     while refusal >= 0:
         if agents.client[refusal] == client and _covers(agents, kinds, offer, agent, refusal):
@@ -255,15 +279,17 @@ def is_refused(agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: i
 
 @compiled
 def work_out(scene: Scene, place: int, agent: int) -> bool:
-    """Work out what a leaf would be offered; False where that is nothing that may be offered."""
+    """Work out what a leaf would be offered; returns whether that may be offered."""
     places, agents, kinds, bounds = scene.places, scene.agents, scene.kinds, scene.bounds
     rule, offer, stage = scene.rule, scene.offer, scene.rule.stage
     client = places.client[place]
     _begin(rule, bounds, offer, stage, client)
+    # A whole task where the demand is known, otherwise all that it may have.
     if places.known[place] and stage != LEFT_OVER:
         enough = _take_task(places, agents, kinds, offer, place, agent)
     else:
         enough = _take_everything(places, agents, kinds, offer, stage, place, agent)
+    # For a guarantee only what brings somebody nearer to it is worth a grant.
     if not enough or (stage == GUARANTEED and not _makes_progress(bounds, offer, client)):
         return False
     return not is_refused(agents, kinds, offer, client, agent)
@@ -283,6 +309,8 @@ def is_simple(places: Places, agents: Agents, rule: Rule, place: int, agent: int
 def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
     """Say whether the agent can serve a leaf; `offerable`: all that is plain makes an offer."""
     places, agents, spent = scene.places, scene.agents, scene.standing.spent
+    # From the cheapest test to the dearest: quotas used up, barred, the simple cases, and at last
+    # the offer worked out in full.
     if spent[place] and agents.start[agent] == agents.start[agent + 1]:
         return False
     if is_barred(agents, agent, places.client[place]):
@@ -291,6 +319,7 @@ def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
         return fits(places, agents, place, agent) if places.known[place] else offerable
     if work_out(scene, place, agent):
         return True
+    # If quotas are the reason, the leaf need not be tried on other agents.
     if scene.rule.bounded:
         spent[place] = _is_spent(scene, place)
     return False
@@ -302,6 +331,7 @@ def _is_spent(scene: Scene, place: int) -> bool:
     places, ceiling = scene.places, scene.offer.ceiling
     if scene.rule.stage == GUARANTEED and not _is_owed(scene.bounds, places.client[place]):
         return True
+    # All that quotas allow, on any agent, would not make an offer or a task.
     if not places.known[place]:
         return not reaches(places, scene.agents, place, ceiling)
     for r in range(len(ceiling)):
@@ -312,19 +342,23 @@ def _is_spent(scene: Scene, place: int) -> bool:
 
 @compiled
 def bar_refused(scene: Scene, agent: int) -> None:
-    """Bar those whose filters cover all that is left on an agent after a grant.
+    """Bar the clients whose filters cover all that is left on an agent after a grant.
 
     Only where offers are simple; elsewhere each offer is looked at by itself.
     """
     places, agents, kinds = scene.places, scene.agents, scene.kinds
     rule, offer = scene.rule, scene.offer
     refusal = agents.head[agent]
+    # Nothing to do without filters. With special resources each offer is looked at by itself.
     if refusal < 0 or not (rule.simple or agents.start[agent] == agents.start[agent + 1]):
         return
     while refusal >= 0:
         client = agents.client[refusal]
         place = places.of_client[client]
         if place >= 0 and not places.known[place]:
+            # Its offer would be all that is left: if a filter covers that, it covers whatever
+            # will be left later in the cycle. Clients with known demands are offered less than
+            # that, and are looked at when their turn comes.
             for r in range(len(offer.plain)):
                 offer.plain[r] = agents.free[agent, r]
             if _covers(agents, kinds, offer, agent, refusal):
@@ -337,6 +371,8 @@ def mark_taking_part(places: Places, bounds: Bounds, stage: int, alive: Bools) -
     """Mark the places below which somebody takes part in a stage."""
     for place in range(len(alive)):
         client = places.client[place]
+        # By stage: who is owed a guarantee, who waited too long, everybody, or those served in
+        # tasks.
         if client >= 0 and stage == GUARANTEED:
             alive[place] = _is_owed(bounds, client)
         elif client >= 0 and stage == OVERDUE:

@@ -59,17 +59,21 @@ class Filling:
         try:
             return self._allocate(snapshot, seed)
         except Superseded:
+            # The compiled loops came while this cycle ran interpreted. It only changed copies, so
+            # it is given up and run again, compiled, with the same result.
             interpret(False)
             return self._allocate(snapshot, seed)
 
     def _allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         if not len(snapshot.agents) or not len(snapshot.tree.client):
             return Grants.none(len(snapshot.resources))
+        # Everything that the loops change is a copy, so that the snapshot stays as it is.
         criteria = [criterion(snapshot) for criterion in (self.criterion, *self.others)]
         scene = scene_builder.scene_of(snapshot, criteria)
         log = scene_builder.empty_log(snapshot)
         state = np.array([seed], np.uint64)
         held = scene_builder.own(snapshot.held, np.int64)
+        # Every stage goes on from what the one before left: free amounts, measures and the log.
         for stage in _stages(snapshot):
             staged = scene._replace(rule=scene.rule._replace(stage=stage))
             log = self._fill(staged, log, held, state)
@@ -79,6 +83,8 @@ class Filling:
         """Score the clients that may be served, (C,); nan for others, and where it depends."""
         found = np.full(len(snapshot.held), np.nan)
         criterion = self.criterion(snapshot)
+        # One number per client is true only if the score is the same on every agent, and does not
+        # change with what is free.
         depends = len(criterion.denominator) != 1 or criterion.preference is not None
         if self.others or depends or criterion.residual:
             return found
@@ -87,7 +93,7 @@ class Filling:
         return found
 
     def _fill(self, scene: Scene, log: Log, held: Ints, state: Words) -> Log:
-        """Run one stage; all that it is given goes on from the one before."""
+        """Run one stage; it goes on from where the stage before it stopped."""
         # The compiled loops are loaded when they are first used: see `warm`.
         from allocator.policies.filling import by_agent, by_client
 
@@ -99,6 +105,8 @@ class Filling:
 
 def _stages(snapshot: Snapshot) -> list[int]:
     """Which stages this cycle needs."""
+    # In their order: guarantees, then those who waited too long, then the usual stage, and at
+    # last what is left over of special resources.
     stages = [USUAL]
     if snapshot.overdue[snapshot.tree.client].any():
         stages.insert(0, OVERDUE)

@@ -81,14 +81,17 @@ _latest: tuple[tuple[np.ndarray, ...], _Layout] | None = None
 
 
 def _layout_of(snapshot: Snapshot) -> _Layout:
-    """Renumber the tree, or give what these very arrays, which nobody writes, gave before."""
+    """Renumber the tree; where its arrays are the same objects as last time, so is the result."""
     global _latest  # noqa: PLW0603 - only remembers; it changes no result
     tree = snapshot.tree
     made_of = (tree.client, tree.parent, tree.child_start, tree.child, snapshot.leaf_of_client)
     kept = _latest
+    # The same objects, not only equal ones: that is quick to see, and they cannot have changed,
+    # since nobody can write them.
     if kept is not None and all(a is b for a, b in zip(kept[0], made_of, strict=True)):
         return kept[1]
     layout = _new_layout(snapshot)
+    # An array that can be written may have changed by the next cycle: not remembered.
     if not any(each.flags.writeable for each in made_of):
         _latest = made_of, layout
     return layout
@@ -97,9 +100,12 @@ def _layout_of(snapshot: Snapshot) -> _Layout:
 def _new_layout(snapshot: Snapshot) -> _Layout:
     """Renumber the tree so that the children of a node are neighbours."""
     tree = snapshot.tree
+    # `child` lists the children family by family: that is the order of the places. The root is
+    # nobody's child and comes last. `place` is the way back.
     node = np.append(tree.child, len(tree.parent) - 1)
     place = np.empty_like(node)
     place[node] = np.arange(len(node))
+    # Among the nodes leaves come first, so a node's number says whether it is one.
     is_leaf = node < len(tree.client)
     leaf = np.flatnonzero(is_leaf)
     of_leaf = tree.client[node[leaf]]
@@ -107,6 +113,7 @@ def _new_layout(snapshot: Snapshot) -> _Layout:
     client[leaf] = of_leaf
     of_client = np.full(len(snapshot.leaf_of_client), -1)
     of_client[of_leaf] = leaf
+    # What points to nodes is translated to places.
     parent = tree.parent[node]
     return _Layout(
         node=node,
@@ -124,10 +131,12 @@ def _places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
     """Put the clients in their places; returns the places and the node of each place, (P,)."""
     layout, criteria = _layout_of(snapshot), blocks.criteria
     count, leaf, of_leaf = len(layout.node), layout.leaf, layout.of_leaf
+    # Only leaves have a demand, and only those served in whole tasks.
     known = np.zeros(count, np.bool_)
     known[leaf] = characterised(snapshot)[of_leaf]
     demand = np.zeros((count, len(snapshot.total)), np.int64)
     demand[leaf] = np.where(known[leaf, None], snapshot.demand[of_leaf], 0)
+    # Inner places have the usual minimum; nothing is offered to them.
     usual = _usual_minimum(snapshot)
     least_row, end_row = np.full(count, usual[0]), np.full(count, usual[1])
     least_row[leaf] = snapshot.minimum_rows[of_leaf, 0]
@@ -136,6 +145,7 @@ def _places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
     overdue[leaf] = snapshot.overdue[of_leaf]
 
     def gain(values: Sequence[Floats]) -> Floats:
+        """Put values by client, (C,) for each criterion, in their places: (G, P)."""
         result = np.zeros((len(values), count))
         for row, each in zip(result, values, strict=True):
             row[leaf] = each[of_leaf]
@@ -167,6 +177,7 @@ def _places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
 
 def _standing_of(snapshot: Snapshot, criteria: Sequence[Criterion], node: Ints) -> Standing:
     """Say where everybody stands at the start of the cycle."""
+    # If one criterion has a denominator for each agent, the shared ones are repeated for each.
     rows = max(len(each.denominator) for each in criteria)
     denominators = [
         np.broadcast_to(each.denominator, (rows, each.denominator.shape[1])) for each in criteria
@@ -232,7 +243,9 @@ def _bounds_of(snapshot: Snapshot) -> Bounds:
 
 def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
     """Sum up what kind of criteria these are, and what stands in the way."""
+    # Something is bounded where quotas are, or where headroom is kept back.
     bounded = bool(len(snapshot.bounds.above)) or bool(snapshot.bounds.required.any())
+    # A minimum of its own makes a client's offers unusual.
     usual, rows = _usual_minimum(snapshot), snapshot.minimum_rows[snapshot.tree.client]
     unusual = (rows[:, 0] != usual[0]) | (rows[:, 1] != usual[1])
     return Rule(
@@ -283,6 +296,7 @@ def empty_log(snapshot: Snapshot) -> Log:
 def grants_of(log: Log, scene: Scene) -> Grants:
     """Show the log as grants."""
     places, agents = scene.places, scene.agents
+    # From places back to clients, and from positions in the agents' lists to special rows.
     count, parts = log.length.tolist()
     return Grants(
         client=places.client[log.place[:count]],
@@ -296,7 +310,10 @@ def grants_of(log: Log, scene: Scene) -> Grants:
 
 
 def read_only(array: np.ndarray, dtype: type) -> np.ndarray:
-    """View an array so that numba sees the one type that it was compiled for."""
+    """View an array so that numba sees the one type that it was compiled for.
+
+    It is copied only where its type or layout is another.
+    """
     flags = array.flags
     if array.dtype == dtype and flags.c_contiguous and flags.aligned and not flags.writeable:
         return array
@@ -306,5 +323,5 @@ def read_only(array: np.ndarray, dtype: type) -> np.ndarray:
 
 
 def own(array: np.ndarray, dtype: type) -> np.ndarray:
-    """Copy an array, to be written."""
+    """Copy an array, so that the loops may write it."""
     return np.array(array, dtype, order="C", copy=True)

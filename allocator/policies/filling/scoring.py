@@ -31,6 +31,7 @@ def next_word(state: Words) -> np.uint64:
 @hot
 def draw(state: Words, bound: int) -> int:
     """Draw a number below `bound` (< 2**32): the upper half of its product with 32 random bits."""
+    # Multiply and shift spreads 32 random bits over 0 .. bound - 1, without a division.
     high = next_word(state) >> np.uint64(32)
     return int(np.int64((high * np.uint64(bound)) >> np.uint64(32)))
 
@@ -40,6 +41,8 @@ def score(places: Places, standing: Standing, place: int, denominator: Floats, r
     """Score of a place against one row of denominators (any, K)."""
     weight, additive = places.weight[place], places.additive[place]
     result = 0.0
+    # The largest part of all columns, or their sum. A measure of 0 counts as 0, even against a
+    # denominator of 0.
     for k in range(places.first_column[place], places.end_column[place]):
         measure = standing.measure[k, place]
         if measure > 0.0:
@@ -54,6 +57,7 @@ def score(places: Places, standing: Standing, place: int, denominator: Floats, r
 @compiled
 def mark_alive(places: Places, alive: np.ndarray) -> None:
     """Given which leaves live, mark the inner places that have a living leaf below them."""
+    # Inner places start as not alive, and are marked by any child that is.
     for place in range(len(alive)):
         if places.client[place] < 0:
             alive[place] = False
@@ -72,10 +76,12 @@ def score_siblings(
     """
     first, last = places.first[parent], places.last[parent]
     result, weight = scores[first:last], places.weight[first:last]
+    # All siblings are scored by the same columns, in the same way.
     result[:] = 0.0
     additive = places.additive[first]
     for k in range(places.first_column[first], places.end_column[first]):
         against = standing.denominator[row, k]
+        # An infinite denominator means that the column plays no part.
         if against < np.inf:
             add_parts(standing.measure[k, first:last], weight, against, additive, result)
 
@@ -86,6 +92,7 @@ def add_parts(
 ) -> None:
     """Combine one column's parts into scores."""
     if additive:
+        # Divided in any case and chosen afterwards: a loop without branches can be vectorised.
         for i in range(len(result)):
             part = measure[i] / (against * weight[i])
             result[i] += part if measure[i] > 0.0 else 0.0

@@ -12,6 +12,7 @@ from allocator.policies.filling.loop_arrays import Places, Standing
 
 @hot
 def _beats(standing: Standing, one: int, other: int) -> bool:
+    """Say whether one place comes before another; never a tie."""
     if standing.out[one] != standing.out[other]:
         return standing.out[other]
     if standing.score[one] != standing.score[other]:
@@ -27,8 +28,10 @@ def begin(places: Places, standing: Standing) -> None:
     for place in range(len(places.parent)):
         first, last = places.first[place], places.last[place]
         count = last - first
+        # The lowest row of the tree: the children themselves.
         for i in range(count):
             standing.winner[2 * first + count + i] = first + i
+        # From there upwards, the better of each pair wins.
         for i in range(count - 1, 0, -1):
             one = standing.winner[2 * first + 2 * i]
             other = standing.winner[2 * first + 2 * i + 1]
@@ -50,8 +53,11 @@ def replay(places: Places, standing: Standing, place: int) -> None:
         return
     first = places.first[parent]
     base = 2 * first
+    # Where the place stands among its siblings in the lowest row.
     i = places.last[parent] - first + place - first
     while i > 1:
+        # ``i ^ 1`` is the opponent, ``i >> 1`` the match that the two decide. Other matches do
+        # not change.
         one, other = standing.winner[base + i], standing.winner[base + (i ^ 1)]
         i >>= 1
         standing.winner[base + i] = one if _beats(standing, one, other) else other

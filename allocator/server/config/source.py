@@ -120,6 +120,8 @@ def read_file(path: Path) -> tuple[dict[str, Any], Origins, list[Problem]]:
         return {}, {}, [Problem(str(path), "", f"cannot be read: {error.strerror}")]
     except UnicodeDecodeError as error:
         return {}, {}, [Problem(str(path), "", f"is not UTF-8 at byte {error.start}")]
+    # Parse; where the parser stops, put something valid in the place of that line, and parse
+    # again.
     lines = text.split("\n")
     broken: dict[int, Problem] = {}
     while True:
@@ -132,6 +134,7 @@ def read_file(path: Path) -> tuple[dict[str, Any], Origins, list[Problem]]:
             if not _mend(lines, line, known=line in broken) or len(broken) == SYNTAX_ERRORS_MAX:
                 return {}, {}, [*broken.values(), broken.get(line, problem)]
             broken.setdefault(line, problem)
+    # Where each value comes from. Those that were put in are marked: nothing more is said of them.
     origins = {
         key: BROKEN if line in broken else f"{path}:{line}"
         for key, line in line_numbers("\n".join(lines)).items()
@@ -177,6 +180,7 @@ def line_numbers(text: str) -> dict[Key, int]:
     for line, statement in _statements(text):
         parsed = tomllib.loads(statement)
         if statement.lstrip().startswith("["):
+            # The values that follow stand below this header.
             table = _resolve(parsed, arrays, new=statement.lstrip().startswith("[["))
             found.setdefault(table, line)
         else:
@@ -192,6 +196,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if not pending and (not line.strip() or line.lstrip().startswith("#")):
             continue
+        # A value may go on over several lines: add lines until the text parses.
         start = start if pending else number
         pending += line + "\n"
         try:
@@ -211,6 +216,7 @@ def _resolve(header: dict[str, Any], arrays: dict[Key, int], *, new: bool) -> Ke
         key = (*key, name)
         if isinstance(node, list):
             node = node[0]
+        # ``[[name]]`` begins the next element of the array; other headers mean its latest one.
         last = not node
         if last and new:
             arrays[key] = arrays.get(key, -1) + 1

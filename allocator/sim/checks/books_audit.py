@@ -66,6 +66,7 @@ def differences(ours: Books, theirs: Books, *, offered: bool = True) -> list[str
 
 
 def _of_ledger(ledger: Ledger, now_ms: int) -> Iterator[tuple[str, object]]:
+    """The facts of the master's ledger, by kind; under the same names as those of a state."""
     by_kind = ledger.kinds.by_kind
     for kind, each in enumerate(ledger.kinds.kinds):
         yield f"kind {kind}", each
@@ -93,6 +94,7 @@ def _of_ledger(ledger: Ledger, now_ms: int) -> Iterator[tuple[str, object]]:
 
 
 def _of_state(state: State) -> Iterator[tuple[str, object]]:
+    """The facts of an allocator's state, without its filters."""
     agents, frameworks, clients = state.agents, state.frameworks, state.clients
     books = state.ledger.books
     for handle, kind in enumerate(state.space.kinds):
@@ -120,6 +122,7 @@ def _of_state(state: State) -> Iterator[tuple[str, object]]:
 
 
 def _filters_of_state(state: State, now_ms: int) -> Iterator[tuple[str, object]]:
+    """The filters in force, by framework, role and agent."""
     rows, clients = state.filters.rows, state.clients
     found: dict[str, list[Refusal]] = {}
     for row in (rows.agent > 0).nonzero()[0].tolist():
@@ -134,6 +137,7 @@ def _filters_of_state(state: State, now_ms: int) -> Iterator[tuple[str, object]]
 
 
 def _of_dump(dump: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """The facts of a sidecar's dump: agents and holdings."""
     kinds = len(dump["kinds"])
 
     def row(sparse: Mapping[str, int]) -> tuple[int, ...]:

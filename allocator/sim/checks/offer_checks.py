@@ -84,7 +84,7 @@ class Inspector:
                 yield f"{count} copies of {each} on agent {agent} in one cycle"
 
     def _beyond_limits(self, offers: Sequence[Offer]) -> Iterator[str]:
-        """Add up what the subtree of each role with a limit has, where it was given more now."""
+        """Add up what the subtree of each role with a limit has, where this batch gave it more."""
         for role, quota in self.ledger.quotas.items():
             given = {
                 each.name

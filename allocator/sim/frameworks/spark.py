@@ -124,6 +124,7 @@ class SparkJob:
             self._leave_if_alone()
 
     def _round_robin(self, offers: Sequence[Offer]) -> list[int]:
+        """How many executors to launch on each offer: one after the other on all of them."""
         room = [fit(offer.amount, self._amount) for offer in offers]
         launches = [0] * len(offers)
         wanted = self.job.executors_max - len(self.executors)
@@ -136,6 +137,7 @@ class SparkJob:
         return launches
 
     def _ready(self, executor: Executor) -> None:
+        """The executor has started, and takes tasks."""
         executor.idle = self.job.slots
         if executor.task.live:
             self._pull(executor)
@@ -149,6 +151,7 @@ class SparkJob:
             ticket = self._tickets
             executor.running[ticket] = duration_ms
             self._master.event_heap.after(duration_ms, partial(self._finish, executor, ticket))
+        # A stage begins when all tasks of the one before are done.
         busy = self._waiting or any(e.running for e in self.executors.values())
         if not busy and not self.done:
             self._next_stage()
@@ -161,6 +164,7 @@ class SparkJob:
         self._pull(executor)
 
     def _next_stage(self) -> None:
+        """Begin the next stage; after the last one, stop the executors."""
         if self._stages:
             self._waiting = list(reversed(self._stages.pop()))
             for executor in self.executors.values():

@@ -89,6 +89,7 @@ class StreamLink:
             grpc.channel_ready_future(self._channel).result(CONNECT_S)
         except grpc.FutureTimeoutError:
             raise LinkDownError(f"no sidecar answers at {self._target}") from None
+        # gRPC takes requests from this queue on a thread of its own, until there is a None.
         self._requests = queue.SimpleQueue()
         self._answers = SessionServiceStub(self._channel).Session(iter(self._requests.get, None))
         self._session = self._caller.session(opening)
@@ -116,6 +117,7 @@ class StreamLink:
     def exchange(self, batch: Batch) -> Decisions:
         """Send the batch, and wait for the answer to it."""
         self._requests.put(_request(self._session, batch, cycle=True))
+        # Answers to the batches before come first.
         while self._session.answered < batch.sequence - 1:
             self._receive()
         parts = [self._receive()]

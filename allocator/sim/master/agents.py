@@ -39,6 +39,7 @@ class AgentCalls(Base):
         self.ledger.add_agent(agent, row)
         self.outbox.add(agent_event(agent, row, self.outbox.sparse(row.capacity)))
         self._note_use()
+        # With enough agents back, offers begin again.
         recovery = self.ledger.recovery
         if recovery is not None and len(self.ledger.agents) >= recovery[0]:
             self._end_recovery()
@@ -51,6 +52,8 @@ class AgentCalls(Base):
 
     def remove_agent(self, agent: int) -> None:
         """An agent is lost, and what was on it goes with it."""
+        # The sidecar and the books forget the agent first; frameworks are told at the end, for
+        # their answers may change anything.
         self.outbox.add(RemoveAgent(agent))
         self.ledger.remove_agent(agent)
         self._note_use()
@@ -81,6 +84,7 @@ class AgentCalls(Base):
 
     def oversubscribe(self, agent: int, amounts: Mapping[Resource, int]) -> None:
         """An agent's estimate changes: it has so much of these revocable resources now."""
+        # The revocable resources that it had go, the others stay.
         before = self.ledger.agents[agent].capacity
         has = self.resources_of(tuple(before))
         revocable = {each: amount for each, amount in has.items() if each.revocable}
@@ -98,6 +102,7 @@ class AgentCalls(Base):
         row = self.ledger.agents[agent]
         special = row.capacity[len(self.ledger.zero) :]
         capacity = (*self.ledger.amount(spec.capacity), *special)
+        # With other attributes, what was refused may be wanted.
         if spec.attributes != row.attributes:
             self.ledger.drop_filters(agent)
         self.ledger.resize_agent(agent, capacity)
@@ -122,6 +127,7 @@ class AgentCalls(Base):
             )
         )
         self._note_use()
+        # As Mesos does: offers were made of what the agent had before.
         self.rescind([agent])
         if not renewed.active:
             self.activate_agent(agent, active=True)

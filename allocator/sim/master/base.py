@@ -74,6 +74,7 @@ class Base:
         self._agent_count = 0
 
     def _opening(self, sequence: int) -> Opening:
+        """What a session begins with; its state is made when the sidecar has said its limits."""
         identities = {handle: m.framework.identity for handle, m in self.members.items()}
         now_ms = self.event_heap.now_ms
 
@@ -130,10 +131,12 @@ class Base:
             self._release_offer(offer, offer.amount, refuse_ms)
 
     def _release_offer(self, offer: Offer, amount: Amount, refuse_ms: int) -> None:
+        """Give back part of an offer, and keep a filter where one is asked for."""
         place = (offer.role, offer.agent)
         self.ledger.release(offer.framework, place, amount, used=False)
         self.outbox.release((offer.framework, offer.role, offer.agent, amount), refuse_ms=refuse_ms)
         row = self.ledger.frameworks[offer.framework]
+        # A filter is in force at the next cycle at least, as in Mesos.
         if refuse_ms > 0 and row.active and offer.role in row.roles:
             now_ms = self.event_heap.now_ms
             expires_ms = now_ms + max(refuse_ms - 1, self.options.allocation_interval_ms)

@@ -60,6 +60,7 @@ class Cycles:
     interval_ms: int
 
     def __post_init__(self) -> None:
+        # Agents whose cycle is to run at the end of this moment; None: all of them.
         self._triggered: set[int] | None = set()
         self.look: Callable[[Sequence[Offer]], None] = lambda _offers: None
 
@@ -70,6 +71,7 @@ class Cycles:
 
     def trigger(self, agent: int | None = None) -> None:
         """Have a cycle run after what happens at this moment: for one agent, or for all."""
+        # The first trigger of this moment schedules the cycle; the others only add to it.
         if self._triggered == set():
             self.event_heap.after(0, self._run_triggered, Priority.CYCLE)
         if agent is None or self._triggered is None:
@@ -79,6 +81,7 @@ class Cycles:
 
     def _tick(self) -> None:
         self.event_heap.after(self.interval_ms, self._tick, Priority.CYCLE)
+        # A cycle over all agents: what was triggered is part of it.
         self._triggered = set()
         self._run(())
 
@@ -94,6 +97,8 @@ class Cycles:
         decisions = self.session.exchange(self.event_heap.now_ms, agents)
         if not len(decisions):
             return
+        # Decisions may take time; they are judged against the books of the moment of their
+        # arrival.
         take = partial(self._take, decisions, self.session.sequence, self.session.number)
         if self.timing.decision_ms:
             self.event_heap.after(self.timing.decision_ms, take)
@@ -102,9 +107,11 @@ class Cycles:
 
     def _take(self, decisions: Decisions, sequence: int, session: int) -> None:
         """Judge decisions, report what becomes of them, and make the offers."""
+        # They are of a session that is over.
         if session != self.session.number:
             return
         offers: dict[int, list[Offer]] = defaultdict(list)
+        # Nothing happened since the cycle was asked for: then every decision should stand.
         steady = sequence == self.session.sequence and not len(self.outbox)
         quotas = QuotaBook(self.ledger)
         for number, decision in enumerate(_one_by_one(decisions)):
@@ -114,6 +121,7 @@ class Cycles:
             if steady:
                 self.record.steady[verdict.reason] += 1
             self.outbox.outcome(decisions.first_decision + number, verdict)
+            # Booked at once, so that the next decision is judged with it.
             if verdict.amount:
                 self.ledger.offer(framework, (role, agent), verdict.amount)
                 quotas.charge(self.ledger.path[role], verdict.amount)
@@ -133,6 +141,7 @@ class Cycles:
 
 
 def _one_by_one(decisions: Decisions) -> Iterator[Decision]:
+    """Give the decisions row by row, through the groups, as they are numbered."""
     for group in decisions.groups:
         kinds = tuple(group.kind.tolist())
         columns = (group.framework, group.role, group.agent, group.amount)
@@ -141,6 +150,7 @@ def _one_by_one(decisions: Decisions) -> Iterator[Decision]:
 
 
 def _deliver(member: RegisteredFramework, offers: list[Offer]) -> None:
+    """Let a framework answer those offers that were not rescinded meanwhile."""
     live = [offer for offer in offers if offer.live]
     if live:
         member.framework.offered(live)

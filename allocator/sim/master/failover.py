@@ -31,12 +31,14 @@ class Failover(AgentCalls, FrameworkCalls):
         frameworks_ms : sequence of (Framework, int)
             The same of frameworks; every one must be named.
         """
+        # Offers end with the master that made them; tasks go on.
         for member in self.members.values():
             member.void_offers(list(member.offers))
         agents = dict(self.ledger.agents)
         self.ledger.forget()
         self._begin_recovery(len(agents))
         self.session.open()
+        # Agents and frameworks come back one by one; the tasks of agents that never do are lost.
         for agent, row in agents.items():
             if agent in agents_ms:
                 self.event_heap.after(agents_ms[agent], partial(self._return_agent, agent, row))
@@ -55,11 +57,12 @@ class Failover(AgentCalls, FrameworkCalls):
             self.event_heap.after(timeout_ms, partial(self._give_up, recovery))
 
     def _give_up(self, recovery: tuple[int, int]) -> None:
+        # Not if it ended before, or another failover began another one.
         if self.ledger.recovery is recovery:
             self._end_recovery()
 
     def _never_returns(self, agent: int) -> None:
-        """Its tasks are lost."""
+        """An agent does not come back: its tasks are lost."""
         self._agent_handles.give_back(agent)
         for member in self.members.values():
             tasks = [task for task in member.tasks if task.agent == agent]
@@ -68,10 +71,12 @@ class Failover(AgentCalls, FrameworkCalls):
                 member.framework.lost(tasks)
 
     def _return_agent(self, agent: int, row: AgentRow) -> None:
+        """An agent registers again, and says what runs on it."""
         row.held = list(self.ledger.zero)
         self._register(agent, row)
         running: list[Row] = []
         unknown: list[RegisteredFramework] = []
+        # Book its tasks, also those of frameworks that are not back yet.
         for member in self.members.values():
             tasks = [task for task in member.tasks if task.agent == agent]
             for task in tasks:
@@ -88,6 +93,7 @@ class Failover(AgentCalls, FrameworkCalls):
         self._note_use()
 
     def _return_framework(self, framework: Framework) -> None:
+        """A framework subscribes again; an agent may have made it known before."""
         if framework not in self._handle:
             return
         if self.knows(framework):

@@ -49,6 +49,7 @@ class FrameworkCalls(OfferCalls):
             self._cycles.trigger()
 
     def _describe(self, row: FrameworkRow, identity: Identity) -> None:
+        """Note what decides where a framework may go, and what it must be offered."""
         row.capabilities = identity.announced
         row.allowed = identity.allowed
         row.minimum = {self.roles.handle[path]: each for path, each in identity.minimum.items()}
@@ -65,17 +66,21 @@ class FrameworkCalls(OfferCalls):
         member = self.member(framework)
         row = self.ledger.frameworks[member.handle]
         identity = framework.identity
+        # Roles that it comes to are bound. Those that it left stay in `member.roles`, for it may
+        # still hold something there.
         more = tuple(path for path in identity.roles if path not in member.roles)
         self.roles.name(more)
         member.roles += more
         roles = tuple(self.roles.handle[path] for path in identity.roles)
         suppressed = tuple(sorted(row.suppressed & set(roles)))
+        # Exclusions in roles that it left are taken back before the roles change.
         left = {place for place in self.ledger.excluded[member.handle] if place[0] not in roles}
         self.exclude([(member.handle, *place) for place in sorted(left)], excluded=False)
         self.ledger.change_roles(member.handle, roles, suppressed)
         self._describe(row, identity)
         info = framework_info(identity, row)
         self.outbox.add(UpdateFramework(member.handle, info, roles, suppressed))
+        # Offers in roles that it left come back.
         offers = [offer for offer in member.offers if offer.role not in row.roles]
         self._give_back(member, offers)
         if not row.active:
@@ -86,6 +91,7 @@ class FrameworkCalls(OfferCalls):
     def unsubscribe(self, framework: Framework) -> None:
         """The framework leaves; all that it held comes back."""
         member = self.member(framework)
+        # As in Mesos: offers come back first, then tasks end, then the framework goes.
         if self.ledger.frameworks[member.handle].active:
             self.disconnect(framework)
         for task in list(member.tasks):

@@ -97,21 +97,26 @@ def judge(
     quotas : QuotaBook
         Charged with the decisions of the batch before this one; else counted anew.
     """
+    # May the two meet at all?
     reason = _who(ledger, decision, sequence) or _where(ledger, decision, sequence)
     if reason is not None:
         return Verdict(reason)
+    # What of it is still free, and may be given to this framework? Never more than was decided,
+    # except the rest kinds, which come whole.
     wanted = _wanted(ledger, decision)
     if wanted is None:
         return Verdict(Reason.MALFORMED)
     taken = ledger.kinds.chop(_pool(ledger, decision), wanted)
     if not any(taken):
         return Verdict(Reason.NOTHING_AVAILABLE)
+    # Quotas may take some of it away; what is left must reach the minimum.
     bounded = (quotas or QuotaBook(ledger)).bounded(_path(ledger, decision), taken)
     given = bounded.amount
     if not offerable(ledger, decision, given):
         if bounded.by_limit:
             return Verdict(Reason.LIMIT)
         return Verdict(Reason.HEADROOM if bounded.by_headroom else Reason.BELOW_MINIMUM)
+    # The framework may have refused as much since.
     filters = ledger.filters[decision.framework].get((decision.role, decision.agent), ())
     if any(f.expires_ms >= now_ms and f.covers(given) for f in filters):
         return Verdict(Reason.FILTERED)
@@ -150,11 +155,13 @@ def _pool(ledger: Ledger, decision: Decision) -> Amount:
 
 
 def _who(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
+    """Say why the framework cannot be offered anything in the role; None where it can."""
     if ledger.holds_back:
         return Reason.PAUSED
     framework = ledger.frameworks.get(decision.framework)
     if framework is None:
         return Reason.UNKNOWN_FRAMEWORK
+    # The handle was bound after the decision's batch: the decision means an earlier bearer.
     if framework.bound_sequence > sequence:
         return Reason.STALE
     if not framework.active:
@@ -165,6 +172,7 @@ def _who(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
 
 
 def _where(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
+    """Say why the agent cannot be offered to the framework; None where it can."""
     agent = ledger.agents.get(decision.agent)
     if agent is None:
         return Reason.UNKNOWN_AGENT

@@ -76,20 +76,25 @@ class KindTable:
         return self._find(self._table.row(resource))
 
     def _find(self, row: int) -> int:
+        """Handle of the kind of a row; found once, then remembered."""
         if row not in self._of_row:
             self._of_row[row] = self._bind(self._table[row])
         return self._of_row[row]
 
     def _bind(self, resource: Resource) -> int:
+        """Find or bind the kind of a resource, or the rest kind of its name."""
         kind = kind_of(resource)
         rest = Kind(kind.name, scalar=kind.scalar, rest=True)
         if kind in self._handle:
             return self._handle[kind]
+        # For each name that was met without a rest kind, one place is kept free for it. Some more
+        # places are kept for plain kinds and rests.
         without_rest = self._without_rest | ({kind.name} if rest not in self._handle else set())
         room = self._most if kind.plain else self._most - self._most // SPARE
         if len(self.kinds) + len(without_rest) < room:
             self._without_rest = without_rest
             return self._append(kind)
+        # No room for a kind of its own: it is part of the rest, which is bound if it is not yet.
         if rest in self._handle:
             return self._handle[rest]
         if len(self.kinds) + len(without_rest) > self._most:
@@ -104,6 +109,7 @@ class KindTable:
 
     def by_kind(self, amount: Sequence[int]) -> Amount:
         """Add a row of resources up by kind."""
+        # Only plain resources: their rows are their handles.
         if len(amount) <= self.usual:
             return tuple(amount)
         found = [(self._find(row), value) for row, value in enumerate(amount) if value]
@@ -122,6 +128,7 @@ class KindTable:
         left = list(wanted)
         taken = [0] * len(free)
         larger = []
+        # Objects that fit are taken whole; larger ones wait until these are taken.
         for row, amount in enumerate(free):
             kind = self._of_row.get(row, -1) if amount else -1
             if not 0 <= kind < len(wanted) or not wanted[kind]:

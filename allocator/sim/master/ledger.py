@@ -128,6 +128,7 @@ class Ledger:
         free = padded(row.available(), len(self.zero))
         if len(row.capacity) <= len(self.zero):
             return free
+        # Of a shared volume the capacity counts, however much is held.
         capacity = padded(row.capacity, len(free))
         return tuple(
             there if there and self.table[each].shared else value
@@ -160,6 +161,7 @@ class Ledger:
     def remove_agent(self, agent: int) -> None:
         """Forget the agent, with all that is held on it."""
         add(self.total, self.agents.pop(agent).capacity, -1)
+        # Holdings, filters and exclusions on it go as well.
         for places in self.holdings.values():
             for place in [place for place in places if place[1] == agent]:
                 add(self.used, places.pop(place).used, -1)
@@ -216,6 +218,7 @@ class Ledger:
         """Subscribe to other roles: those that go lose their filters, as those that awake do."""
         row = self.frameworks[framework]
         asleep = set(suppressed)
+        # Roles that it left, and roles in which offers begin again.
         dropped = (row.roles - set(roles)) | (row.suppressed - asleep)
         row.roles, row.suppressed = set(roles), asleep
         filters = self.filters[framework]
@@ -241,6 +244,7 @@ class Ledger:
         self.use(framework, place, amount)
 
     def _hold(self, framework: int, place: Place, amount: Amount) -> None:
+        """Book an amount as offered, without asking whether it is free."""
         places = self.holdings.setdefault(framework, {})
         holding = places.setdefault(place, Holding(list(self.zero), list(self.zero)))
         add(self.agents[place[1]].held, amount)
@@ -265,6 +269,7 @@ class Ledger:
         self._turn(row, consumed, converted)
 
     def _turn(self, row: AgentRow, consumed: Amount, converted: Amount) -> None:
+        """Change the capacities of an agent and of the cluster."""
         for amounts in (row.capacity, self.total):
             add(amounts, consumed, -1)
             add(amounts, converted)
@@ -297,6 +302,7 @@ class Ledger:
         while self._expiries and self._expiries[0][0] < now_ms:
             _, framework, place = heapq.heappop(self._expiries)
             filters = self.filters.get(framework, {})
+            # The entry may be older than the filters of the place: look at what they say.
             left = [f for f in filters.get(place, ()) if f.expires_ms >= now_ms]
             if left:
                 filters[place] = left
@@ -312,6 +318,7 @@ class Ledger:
 
     def check(self) -> None:
         """Verify that the books add up; AssertionError where they do not."""
+        # Add everything up from the holdings, and compare it with the running sums.
         held: dict[int, Amount] = dict.fromkeys(self.agents, ())
         used: Amount = ()
         for _, _, agent, holding in self.rows():
@@ -330,6 +337,7 @@ class Ledger:
 
 
 def _take(row: list[int], amount: Amount) -> None:
+    """Take an amount from a row that must have as much."""
     if not reaches(row, amount) or min(amount, default=0) < 0:
         message = f"{amount} cannot be taken of {tuple(row)}"
         raise LedgerError(message)

@@ -35,16 +35,19 @@ class OfferCalls(Base):
         member = self.members[offer.framework]
         member.void_offers([offer])
         place = (offer.role, offer.agent)
+        # Operations first: tasks may use what comes of them.
         converted, made = self._convert(offer, conversions)
         launched: list[int] = list(self.ledger.zero)
         for amount in amounts:
             add(launched, amount)
         used = tuple(launched)
         rest = minus(plus(converted, self._copies(offer, converted, used)), used)
+        # What is left of the operations' results was never refused, so it gets no filter.
         unused = least(rest, made)
         for back, filter_ms in ((unused, -1), (minus(rest, unused), refuse_ms)):
             if any(back):
                 self._release_offer(offer, back, filter_ms)
+        # The order is Mesos's: the rest is released, then the tasks' resources come into use.
         if any(used):
             self.ledger.use(offer.framework, place, used)
             self.outbox.transition((offer.framework, offer.role, offer.agent, used))
@@ -59,12 +62,14 @@ class OfferCalls(Base):
         now = offer.amount
         for conversion in conversions:
             before, after = self.row(conversion.consumed), self.row(conversion.converted)
+            # An operation that is not possible is left out; the others go on.
             if (
                 reaches(now, before)
                 and self._may_create(offer.agent, now, conversion)
                 and self._may_consume(offer, before)
             ):
                 now = plus(minus(now, before), after)
+        # Only the difference between the beginning and the end is booked and told.
         gone, made = _positive(minus(offer.amount, now)), _positive(minus(now, offer.amount))
         if any(gone) or any(made):
             self.ledger.convert(offer.framework, (offer.role, offer.agent), gone, made)
@@ -89,6 +94,8 @@ class OfferCalls(Base):
         ]
         if not volumes:
             return True
+        # Other frameworks' offers with the volume are rescinded; tasks that use it stand in the
+        # way.
         for member in self.members.values():
             others = [
                 each

@@ -59,6 +59,7 @@ class OperatorCalls(Base):
         framework again at once.
         """
         consumed, converted = self.row(conversion.consumed), self.row(conversion.converted)
+        # What is on offer must be free before it can be turned into something else.
         self.rescind([agent], REFUSE_DEFAULT_MS)
         if not reaches(self.ledger.agents[agent].available(), consumed):
             return False

@@ -51,6 +51,7 @@ class Outbox:
     def by_kind(self, amount: Sequence[int]) -> Amount:
         """A row of resources by kind; kinds that are new are defined."""
         by_kind = self._kinds.by_kind(amount)
+        # A kind is defined before the first event that names it.
         fresh = self._kinds.kinds[self._defined :]
         if fresh:
             self.add(Define(kinds=dict(enumerate(fresh, self._defined))))
@@ -83,6 +84,7 @@ class Outbox:
     def release(self, row: Row, *, refuse_ms: int = -1, used: bool = False) -> None:
         """Queue resources that come back."""
         by_kind = (*row[:3], self.by_kind(row[3]))
+        # Outcomes that wait belong before this release: they go first.
         if self._verdicts:
             self._close()
         self._releases.append((by_kind, refuse_ms, used))
@@ -98,6 +100,7 @@ class Outbox:
         """Queue what became of a decision."""
         by_kind = self.by_kind(verdict.amount) if verdict.reason == Reason.PARTIAL else ()
         following = self._first_decision + len(self._verdicts)
+        # One event is about consecutive decisions, with nothing in between.
         if self._releases or self._transitions or decision != following:
             self._close()
         if not self._verdicts:
@@ -112,6 +115,7 @@ class Outbox:
 
     def _close(self) -> None:
         """Turn the rows that wait into events."""
+        # Uses before releases, as the module sends them.
         if self._transitions:
             self._messages.append(Transition(holdings(self._transitions, self._kinds.usual)))
             self._transitions = []
@@ -143,6 +147,7 @@ def holdings(rows: list[Row], kinds: int) -> Holdings:
 
 def columns(amounts: list[Amount], kinds: int) -> tuple[Ints, Ints]:
     """Kinds (K,) and amounts (N, K): of the first so many kinds, and of others that occur."""
+    # Rows may be of different lengths: fill them up with zeros.
     width = max(kinds, *map(len, amounts), 0)
     table = np.array([padded(amount, width) for amount in amounts], np.int64)
     table = table.reshape(len(amounts), width)

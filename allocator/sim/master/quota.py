@@ -42,6 +42,7 @@ class QuotaBook:
             self._count()
 
     def _count(self) -> None:
+        """Count what is reserved and what is held, and how much is free of what counts."""
         resources = self._ledger.table.resources
         for each, amount in zip(resources, self._ledger.total, strict=False):
             if in_quota(each):
@@ -71,9 +72,12 @@ class QuotaBook:
         wanted: Counter[str] = Counter()
         for row in counted:
             wanted[table[row].name] += amount[row]
+        # How much the role may still have of each name, by limits and by headroom.
         limit = {name: self._limit(path, name) for name in wanted}
         headroom = {name: self._headroom(path, name) for name in wanted}
         most = {name: min(limit[name], headroom[name]) for name in wanted}
+        # Take that much from the objects, one after the other. What is indivisible is left out
+        # when it is too large, and the next one may fit.
         left = list(amount)
         for row in counted:
             name = table[row].name
@@ -103,9 +107,11 @@ class QuotaBook:
         return own + max(0, self._free[name] - required)
 
     def _unsatisfied(self, role: str, name: str) -> int:
+        """How much a role at the top still lacks of its guarantee."""
         if role not in self._quotas or "/" in role:
             return 0
         return max(0, self._quotas[role].guarantees.get(name, 0) - self.consumed[role][name])
 
     def _above(self, path: str) -> Iterator[str]:
+        """The roles with a quota among the role and those above it."""
         return (role for role in lineage(path) if role in self._quotas)

@@ -29,6 +29,7 @@ class Roles:
         """Handles of the paths, bound where they were not; they are named once more."""
         paths = tuple(paths)
         fresh = {}
+        # A role is bound after its ancestors; all of them are defined in one event.
         for path in _with_ancestors(paths):
             if path not in self.handle:
                 fresh[self._bind(path)] = path
@@ -45,6 +46,7 @@ class Roles:
     def begin(self) -> None:
         """Begin a session, with the roles that something names."""
         for path in [path for path in self.handle if not self._names[path]]:
+            # Within a session a handle keeps its role, so it is given back only here.
             handle = self.handle.pop(path)
             del self.path[handle], self._names[path]
             self._handles.give_back(handle)

@@ -44,6 +44,7 @@ class Session:
     def open(self) -> None:
         """Begin a session, trying until patience ends. What is queued is part of the snapshot."""
         deadline_s = time.monotonic() + self.patience_s
+        # What is queued is in the books already, and so in the snapshot.
         self._outbox.drain()
         self.number += 1
         while True:
@@ -87,6 +88,7 @@ class Session:
             try:
                 decisions = self._link.exchange(batch)
             except LinkDownError:
+                # What the batch said is part of the snapshot; ask again for the cycle alone.
                 self._begin_again()
                 continue
             self._record.latency_s.append(time.perf_counter() - begin_s)

@@ -57,12 +57,14 @@ def snapshot(
     now_ms: int,
 ) -> tuple[Event, ...]:
     """Everything, in an order in which nothing is named before it is bound."""
+    # Roles after those above them.
     paths = dict(sorted(ledger.path.items(), key=lambda item: item[1].count("/")))
     kinds = ledger.kinds
     events: list[Event] = []
     if weights:
         events.append(SetWeights(dict(weights)))
     events += [SetQuota(path, q.guarantees, q.limits) for path, q in ledger.quotas.items()]
+    # Frameworks and agents, then what is between them: holdings, filters, exclusions.
     for framework, row in ledger.frameworks.items():
         info = framework_info(identities[framework], row)
         suppressed = tuple(sorted(row.suppressed))

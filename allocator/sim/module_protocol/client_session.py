@@ -192,6 +192,8 @@ class ModuleSession:
             raise BadSidecarError(
                 f"an answer to batch {batch.sequence}; {self.answered + 1} is due"
             )
+        # The numbers of batches, cycles and decisions must all go on without a gap: otherwise the
+        # two sides do not speak of the same things.
         asked = self._cycle_asked[0]
         decisions = read_decisions(batch)
         if batch.cycle != (self._cycles + 1 if asked else 0):
@@ -207,6 +209,7 @@ class ModuleSession:
             )
         if batch.more and not len(decisions):
             raise BadSidecarError(f"a part of the answer to batch {batch.sequence} is empty")
+        # The last part completes the answer.
         self.more = batch.more
         if not batch.more:
             self._cycle_asked.popleft()

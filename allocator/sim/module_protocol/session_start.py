@@ -83,6 +83,8 @@ def pack_snapshot(
     """
     chunk, size, last_field = pb.SnapshotChunk(), 0, 0
     for piece in _pieces(events, bytes_max):
+        # A piece has one field. The sidecar reads a chunk field by field, in their order, so a
+        # piece that would have to be read before what is in the chunk begins another one.
         (descriptor, _), *more = piece.ListFields()
         field, single = descriptor.number, not descriptor.is_repeated
         assert not more
