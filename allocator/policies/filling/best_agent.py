@@ -158,7 +158,7 @@ def _best_of_few(scene: Scene, field: AgentIndex, place: int) -> tuple[int, floa
     return -1, 0.0
 
 
-@compiled
+@hot
 def nearest(scene: Scene, field: AgentIndex, leaf: int) -> int:
     """Return the slot whose free amounts are nearest in proportion to what the leaf needs.
 
@@ -186,7 +186,7 @@ def nearest(scene: Scene, field: AgentIndex, leaf: int) -> int:
     return _first_able(scene, field, leaf)
 
 
-@compiled
+@hot
 def _first_able(scene: Scene, field: AgentIndex, place: int) -> int:
     """Return the slot of the smallest value that can serve somebody below a place; -1: none."""
     best, found = 0.0, -1
