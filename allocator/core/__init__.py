@@ -69,6 +69,7 @@ from allocator.core.snapshot import (
     Tree,
     Words,
 )
+from allocator.core.snapshot_builder import frozen
 from allocator.core.state import Limits, State
 from allocator.core.warm import GiveAll, warm
 
@@ -137,6 +138,7 @@ __all__ = [
     "Words",
     "format_amount",
     "format_quantities",
+    "frozen",
     "parse_amount",
     "parse_constraint",
     "parse_quantities",

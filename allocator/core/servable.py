@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from allocator.core.array_structures import read_only
 from allocator.core.compiled import loop, part
 from allocator.core.snapshot import Bools, Ints, Snapshot, Specials, Tier, Words
 
@@ -52,9 +53,7 @@ def servable(snapshot: Snapshot, clients: Ints) -> Bools:
 
 def _seen(array: np.ndarray) -> Any:  # noqa: ANN401
     """View an array so that numba sees the one type that it was compiled for."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
+    return read_only(np.ascontiguousarray(array))
 
 
 @part()

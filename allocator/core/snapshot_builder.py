@@ -90,7 +90,7 @@ class SnapshotBuilder:
             parent_of_client=tree_shape.parent_of_client,
             classes=self._agent_classes(state, capacity),
         )
-        return _frozen(_without_hopeless(snapshot))
+        return frozen(_without_hopeless(snapshot))
 
     def _keep(self, name: str, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
         """Return what is kept under a name; make it again only where its key has changed."""
@@ -161,7 +161,7 @@ class SnapshotBuilder:
         return state.filters.show(offerable, handle, state.ledger.books.touched)
 
 
-def _frozen(snapshot: Snapshot) -> Snapshot:
+def frozen(snapshot: Snapshot) -> Snapshot:
     """Make every array read-only: many are the books' own."""
     parts = {each.name: _frozen_part(getattr(snapshot, each.name)) for each in fields(snapshot)}
     return replace(snapshot, **parts)

@@ -195,10 +195,6 @@ class ClientTable:
         pairs = zip(framework.tolist(), role.tolist(), strict=True)
         return np.array([row.get(pair, 0) for pair in pairs], np.int64)
 
-    def next_row(self) -> int:
-        """Highest row that the next client could get."""
-        return self._free.limit
-
     def open(self, framework: int, role: int) -> int:
         """Take a row for a new client."""
         row = self._free.take()

@@ -9,13 +9,13 @@ trusted so far must not run it here.
 
 import threading
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar, cast
+from dataclasses import fields
+from typing import TypeVar
 
 import numpy as np
 
 from allocator import policies
-from allocator.core import Floats, Grants, Policy, PolicySpec, ScoringPolicy, Snapshot
+from allocator.core import Floats, Grants, Policy, PolicySpec, ScoringPolicy, Snapshot, frozen
 from allocator.testing import static_snapshot
 
 TRIAL_S = 20.0
@@ -60,7 +60,7 @@ class GuardedPolicy:
             Whatever it raises, and our own errors.
         """
         cluster = static_snapshot([[4, 8], [2, 16]], [[1, 1], [0, 0]])
-        self._grants(cluster, 1, TRIAL_S)
+        self._grants(frozen(cluster), 1, TRIAL_S)
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Decide one cycle.
@@ -79,12 +79,11 @@ class GuardedPolicy:
         policy = self._policy
         if not isinstance(policy, ScoringPolicy):
             return np.full(len(snapshot.held), np.nan)
-        shown = read_only(snapshot)
-        return np.asarray(self._in_time(lambda: policy.scores(shown), self._deadline_s), np.float64)
+        scores = self._in_time(lambda: policy.scores(snapshot), self._deadline_s)
+        return np.asarray(scores, np.float64)
 
     def _grants(self, snapshot: Snapshot, seed: int, deadline_s: float) -> Grants:
-        shown = read_only(snapshot)
-        return _checked(self._in_time(lambda: self._policy.allocate(shown, seed), deadline_s))
+        return _checked(self._in_time(lambda: self._policy.allocate(snapshot, seed), deadline_s))
 
     def _in_time(self, work: Callable[[], _T], deadline_s: float) -> _T:
         if self._overran:
@@ -163,24 +162,6 @@ def guarded(spec: PolicySpec, policy: Policy, deadline_s: float) -> GuardedPolic
         message = f"name: the policy {spec.name!r} of {origin} fails on a small cluster: {error}"
         raise ValueError(message) from error
     return result
-
-
-def read_only(snapshot: Snapshot) -> Snapshot:
-    """The same snapshot, in arrays that cannot be written: some are the books themselves."""
-    return cast("Snapshot", _shown(snapshot))
-
-
-def _shown(value: Any) -> Any:  # noqa: ANN401 - a tree of records of arrays
-    if isinstance(value, np.ndarray):
-        view = value.view()
-        view.flags.writeable = False
-        return view
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = {each.name: _shown(getattr(value, each.name)) for each in fields(value)}
-        return replace(value, **parts)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(_shown, value))
-    return value
 
 
 def _checked(grants: object) -> Grants:

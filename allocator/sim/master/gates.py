@@ -161,7 +161,7 @@ def _who(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
     framework = ledger.frameworks.get(decision.framework)
     if framework is None:
         return Reason.UNKNOWN_FRAMEWORK
-    # The handle was bound after the decision's batch: the decision means an earlier bearer.
+    # The handle was bound after the decision's batch: it means what was bound before.
     if framework.bound_sequence > sequence:
         return Reason.STALE
     if not framework.active:
