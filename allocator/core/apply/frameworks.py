@@ -334,8 +334,11 @@ def refresh_client(state: State, client: int) -> None:
 
 def _take_minimum(state: State, client: int, minimum: tuple[Mapping[str, int], ...] | None) -> None:
     """Note what a client must be offered at least; None: what everybody must."""
+    if minimum == state.clients.minimum.get(client):
+        return
+    state.clients.version += 1
     if minimum is None:
-        state.clients.minimum.pop(client, None)
+        del state.clients.minimum[client]
         return
     for row in minimum:
         state.space.quantities(row)
