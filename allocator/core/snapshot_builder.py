@@ -9,13 +9,14 @@ import numpy as np
 from allocator.core.array_structures import read_only, some
 from allocator.core.competition_tree import Shape, shape
 from allocator.core.filters.coverage import Offerable
-from allocator.core.memo import Steady, fixed
+from allocator.core.memo import Steady, fixed, remember
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
 from allocator.core.servable import servable
 from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials
 from allocator.core.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.state import State
 
+_PARTS = tuple(each.name for each in fields(Snapshot))
 FULL_MODE = "characterised"
 
 _Kept = TypeVar("_Kept")
@@ -65,16 +66,16 @@ class SnapshotBuilder:
         # Then the parts that do not depend on which agents take part, and the snapshot itself.
         capacity = self._capacity(state)
         excluded = state.eligibility.excluded
-        known = steady("characterised", _characterised(state))
         demand = steady("demand", clients.demand)
+        known = steady("characterised", _characterised(state, demand))
         tree_shape = self._tree_shape(state)
         snapshot = Snapshot(
             resources=tuple(space.names),
-            counted=self._keep("counted", (space.version, names), lambda: space.counted),
+            counted=self._keep("counted", (space.version, names), lambda: fixed(space.counted)),
             capacity=capacity if rows is None else capacity[rows],
             free=free,
             specials=specials,
-            total=state.total_by_column(),
+            total=steady("total", state.total_by_column()),
             agents=agents,
             handle=handle,
             minimum=minimum,
@@ -137,7 +138,7 @@ class SnapshotBuilder:
     def _agent_classes(self, state: State, capacity: Ints) -> AgentClasses:
         def make() -> AgentClasses:
             rows, count = np.unique(capacity[state.agents.bound], axis=0, return_counts=True)
-            return AgentClasses(rows, count.astype(np.int64))
+            return AgentClasses(fixed(rows), fixed(count.astype(np.int64)))
 
         return self._keep("classes", (state.agents.version, capacity.shape[1]), make)
 
@@ -179,8 +180,7 @@ class SnapshotBuilder:
 
 def frozen(snapshot: Snapshot) -> Snapshot:
     """Make every array read-only: many are the books' own."""
-    parts = {each.name: _frozen_part(getattr(snapshot, each.name)) for each in fields(snapshot)}
-    return replace(snapshot, **parts)
+    return Snapshot(*(_frozen_part(getattr(snapshot, name)) for name in _PARTS))
 
 
 def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, and what is neither
@@ -274,15 +274,23 @@ def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
     return np.flatnonzero(enough)
 
 
-def _characterised(state: State) -> Bools:
+@remember()
+def _has_some(demand: Ints) -> Bools:
+    return fixed(some(demand))
+
+
+def _characterised(state: State, demand: Ints) -> Bools:
     """Which clients are served in whole tasks."""
     clients, settings = state.clients, state.settings
     if settings.policy.mode != FULL_MODE:
         return np.zeros(len(clients.framework), np.bool_)
-    known = some(clients.demand)
+    known = _has_some(demand)
     # A client that uses nothing and declined many times may need something else than we think. So
     # it is offered all that is free, to find out.
     books, declining = state.ledger.books, np.flatnonzero(clients.declines >= settings.probe_after)
+    if not len(declining):
+        return known
     idle = ~some(books.client_held[declining] != books.client_offered[declining])
-    known[declining[idle]] = False
-    return known
+    served_whole = known.copy()
+    served_whole[declining[idle]] = False
+    return served_whole
