@@ -8,6 +8,7 @@ import numpy as np
 
 from allocator.core.array_structures import read_only, some
 from allocator.core.competition_tree import Shape, shape
+from allocator.core.demand_probing import probed
 from allocator.core.filters.coverage import Offerable
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
 from allocator.core.servable import servable
@@ -263,9 +264,4 @@ def _characterised(state: State) -> Bools:
     clients, settings = state.clients, state.settings
     if settings.policy.mode != FULL_MODE:
         return np.zeros(len(clients.framework), np.bool_)
-    books = state.ledger.books
-    # A client that uses nothing and declined many times may need something else than we think. So
-    # it is offered all that is free, to find out.
-    idle = ~some(books.client_held != books.client_offered)
-    probe = idle & (clients.declines >= settings.probe_after)
-    return some(clients.demand) & ~probe
+    return some(clients.demand) & ~probed(state)

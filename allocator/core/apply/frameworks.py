@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from allocator.core.apply.agents import close_client_if_idle, holds_nothing
 from allocator.core.constraints import Clause, parse_constraint
 from allocator.core.demand import CONSTRAINT_LABEL, declared_demand
+from allocator.core.demand_memory import name_topic, wide_topics
 from allocator.core.eligibility import Rule
 from allocator.core.events import (
     ActivateFramework,
@@ -16,6 +17,7 @@ from allocator.core.events import (
     BeginRecovery,
     Define,
     EventError,
+    FrameworkInfo,
     RemoveFramework,
     Request,
     Revive,
@@ -160,6 +162,8 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework) -> None:
     # Roles that it has: offers begin again where they were suppressed, without the old filters.
     for role in event.roles:
         client = open_client(state, framework, role)
+        if not clients.subscribed[client]:
+            _begin_with_prior(state, client, event.info)
         clients.subscribed[client] = True
         suppressed = role in event.suppressed_roles
         if clients.suppressed[client] and not suppressed:
@@ -171,11 +175,35 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework) -> None:
         refresh_client(state, client)
 
 
+def _begin_with_prior(state: State, client: int, info: FrameworkInfo) -> None:
+    """Look for what frameworks like this one were seen to need."""
+    if not state.settings.learn_demand:
+        return
+    role = state.roles.path[int(state.clients.role[client])]
+    topics = [name_topic(role, info), *wide_topics(role, info)]
+    remembered = state.memory.recall(state.settings, topics)
+    if remembered is not None:
+        prior = state.space.quantities(remembered)
+        state.reserve()
+        state.clients.prior[client] = prior
+
+
+def _teach_others(state: State, client: int) -> None:
+    """A framework leaves: let those by the same principal or user know what it took."""
+    clients = state.clients
+    info = state.frameworks.info[int(clients.framework[client])]
+    learned = state.space.named(clients.learned[client])
+    if info is not None and learned:
+        for topic in wide_topics(state.roles.path[int(clients.role[client])], info):
+            state.memory.teach(state.settings, topic, learned)
+
+
 def remove_framework(state: State, event: RemoveFramework) -> None:
     """Unbind a framework; what it held is free."""
     framework = event.framework
     check_framework(state, framework)
     for client in sorted(state.frameworks.clients[framework]):
+        _teach_others(state, client)
         # Drop what the client holds first: only an empty row can be closed.
         state.ledger.drop(state.ledger.rows_of_client(client))
         state.tentative.void_client(client)
@@ -298,7 +326,8 @@ def refresh_client(state: State, client: int) -> None:
     info = state.frameworks.info[framework]
     if info is None:
         return
-    # What is stated comes first. Otherwise the learned demand counts, after enough acceptances.
+    # What is stated comes first. Otherwise the learned demand counts, after enough acceptances, or
+    # the first that agrees with the prior. Before that, the prior counts.
     path = state.roles.path[role]
     stated = declared_demand(state.settings, info, state.frameworks.request.get(framework), path)
     if stated is not None:
@@ -307,11 +336,13 @@ def refresh_client(state: State, client: int) -> None:
         clients.demand[client] = row
         clients.demand_source[client] = stated[0] if row.any() else ""
     else:
-        learned = state.settings.learn_demand and (
-            clients.accepts[client] >= state.settings.learn_after
-        )
-        clients.demand[client] = clients.learned[client] if learned else 0
-        clients.demand_source[client] = "learned" if learned else ""
+        source = _unstated_source(state, client)
+        known = {"learned": clients.learned, "prior": clients.prior}.get(source)
+        clients.demand[client] = 0 if known is None else known[client]
+        clients.demand_source[client] = source
+    clients.by_prior[client] = clients.demand_source[client] == "prior"
+    if not clients.by_prior[client]:
+        clients.hungry[client] = 0
     # Capabilities say which resources the client may have, and where it may go.
     clients.takes[client] = (
         REVOCABLE * ("REVOCABLE_RESOURCES" in info.capabilities)
@@ -330,6 +361,17 @@ def refresh_client(state: State, client: int) -> None:
             nested_role="/" in path,
         ),
     )
+
+
+def _unstated_source(state: State, client: int) -> str:
+    """Say where a demand that nobody states comes from; empty: it is unknown."""
+    clients, settings = state.clients, state.settings
+    accepts, prior = int(clients.accepts[client]), bool(clients.prior[client].any())
+    if not settings.learn_demand:
+        return ""
+    if accepts >= settings.learn_after or (accepts and prior):
+        return "learned"
+    return "prior" if prior else ""
 
 
 def _take_minimum(state: State, client: int, minimum: tuple[Mapping[str, int], ...] | None) -> None:

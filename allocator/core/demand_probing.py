@@ -1,0 +1,59 @@
+"""When a client is served with all that is free, although its demand is known.
+
+The demand may be wrong: a framework's own word, an operator's rule or what was learnt may be of
+another time, and a prior is of other frameworks.
+"""
+
+import numpy as np
+
+from allocator.core.array_structures import some
+from allocator.core.snapshot import Bools, Ints, Snapshot
+from allocator.core.state import State
+
+_DOUBLINGS_MAX = 32
+
+
+def probed(state: State) -> Bools:
+    """Which clients are served with all that is free, to find out what they need, (C,).
+
+    Those that use nothing and declined many times; and those that waited long with a prior, for
+    their demand may fit nowhere, and be too large.
+    """
+    clients, books = state.clients, state.ledger.books
+    idle = ~some(books.client_held != books.client_offered)
+    return (idle & (clients.declines >= state.settings.probe_after)) | _starving(state)
+
+
+def _starving(state: State) -> Bools:
+    clients = state.clients
+    patience = state.settings.prior_patience_cycles << np.minimum(clients.probes, _DOUBLINGS_MAX)
+    return clients.hungry >= np.maximum(patience, 1)
+
+
+def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: bool) -> None:
+    """Count, after a cycle, who of those with a prior was offered nothing.
+
+    Parameters
+    ----------
+    state : State
+    snapshot : Snapshot
+        The cycle's.
+    served_before : (L,) int64
+        How often each client of the snapshot's tree had been served before it.
+    full : bool
+        Whether the cycle was about all agents; another one says nothing of who was left out.
+    """
+    clients = state.clients
+    row = snapshot.tree.client
+    by_prior = clients.by_prior[row]
+    if not by_prior.any():
+        return
+    row, served_before = row[by_prior], served_before[by_prior]
+    fed = row[clients.served[row] > served_before]
+    # Whoever starved was offered all that is free this time. The next time it waits twice as long.
+    probed_now = fed[_starving(state)[fed]]
+    clients.probes[probed_now] += 1
+    state.memory.probes += len(probed_now)
+    clients.hungry[fed] = 0
+    if full:
+        clients.hungry[row[clients.served[row] == served_before]] += 1
