@@ -37,9 +37,10 @@ class Settings:
         So many demands are remembered of frameworks, for the next ones of their sort. 0: none.
     prior_half_life_ms : int
         After that time a demand that is remembered is half as certain.
-    prior_patience_cycles : int
-        A client that is served by its prior, and was offered nothing in so many full cycles, is
-        offered all that is free once; after twice as many again, and so on.
+    learn_patience_cycles : int
+        A client of which the demand is learnt or remembered, and which was offered nothing in so
+        many full cycles though it did not decline, is offered all that is free once; after twice as
+        many again, and so on.
     patience_cycles : int
         A client that could be served, but was not in so many full cycles, comes first in the next,
         with one grant. 0: never.
@@ -61,7 +62,7 @@ class Settings:
     probe_after: int = 3
     priors_max: int = 1000
     prior_half_life_ms: int = 7 * 24 * 3_600_000
-    prior_patience_cycles: int = 30
+    learn_patience_cycles: int = 30
     patience_cycles: int = 60
     outstanding_max: float = 1.0
     limits: dict[str, Mapping[str, int]] = field(default_factory=dict)

@@ -16,8 +16,8 @@ _DOUBLINGS_MAX = 32
 def probed(state: State) -> Bools:
     """Which clients are served with all that is free, to find out what they need, (C,).
 
-    Those that use nothing and declined many times; and those that waited long with a prior, for
-    their demand may fit nowhere, and be too large.
+    Those that use nothing and declined many times; and those that were offered nothing for long,
+    for what was learnt or remembered may fit nowhere, and be too much.
     """
     clients, books = state.clients, state.ledger.books
     idle = ~some(books.client_held != books.client_offered)
@@ -26,12 +26,12 @@ def probed(state: State) -> Bools:
 
 def _starving(state: State) -> Bools:
     clients = state.clients
-    patience = state.settings.prior_patience_cycles << np.minimum(clients.probes, _DOUBLINGS_MAX)
+    patience = state.settings.learn_patience_cycles << np.minimum(clients.probes, _DOUBLINGS_MAX)
     return clients.hungry >= np.maximum(patience, 1)
 
 
 def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: bool) -> None:
-    """Count, after a cycle, who of those with a prior was offered nothing.
+    """Count, after a cycle, who of those with a guessed demand was offered nothing.
 
     Parameters
     ----------
@@ -45,10 +45,10 @@ def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: 
     """
     clients = state.clients
     row = snapshot.tree.client
-    by_prior = clients.by_prior[row]
-    if not by_prior.any():
+    guessed = clients.guessed[row]
+    if not guessed.any():
         return
-    row, served_before = row[by_prior], served_before[by_prior]
+    row, served_before = row[guessed], served_before[guessed]
     fed = row[clients.served[row] > served_before]
     # Whoever starved was offered all that is free this time. The next time it waits twice as long.
     probed_now = fed[_starving(state)[fed]]
@@ -56,4 +56,7 @@ def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: 
     state.memory.probes += len(probed_now)
     clients.hungry[fed] = 0
     if full:
-        clients.hungry[row[clients.served[row] == served_before]] += 1
+        # Whoever declined something of its own demand has enough, as Spark at its maximum.
+        left_out = clients.served[row] == served_before
+        left_out &= clients.by_prior[row] | (clients.declines[row] == 0)
+        clients.hungry[row[left_out]] += 1

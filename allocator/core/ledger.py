@@ -74,6 +74,13 @@ class Ledger:
         uses[uses] = (held != offered).any(axis=1)
         return uses
 
+    def is_offered_something(self, client: Ints, agent: Ints) -> Bools:
+        """Where a client has something on offer on an agent."""
+        rows = self.find(client, agent)
+        offered = rows >= 0
+        offered[offered] = self.books.offered[rows[offered]].any(axis=1)
+        return offered
+
     def charge(
         self, client: Ints, agent: Ints, kind: Ints, amount: Ints, *, as_offer: bool, now_ms: int
     ) -> None:

@@ -143,11 +143,14 @@ class ClientTable:
     demand, learned, prior : (C, R) int64, thousandths
         What one task needs: as it counts now; as acceptances and ended tasks tell; and as others of
         its sort told before it came, as long as it agrees.
-    by_prior : (C,) bool
-        Whether its prior is its demand.
+    by_prior, guessed : (C,) bool
+        Whether its demand is its prior; or that or what is learnt: nobody stated it.
+    mixed : (C,) bool
+        It needs less where it runs already than elsewhere, so no demand can be learnt.
     hungry, probes : (C,) int64
-        Of such a client: full cycles in a row in which it was offered nothing, and times that it
-        was offered all that is free because of that.
+        Of a client of which the demand is guessed: full cycles in a row in which it was offered
+        nothing and had not declined, and times that it was offered all that is free because of
+        that.
     minimum : dict of int to amounts by name
         Clients that have a minimum of their own: any one of these; none: whatever is not empty.
     demand_source : list of str
@@ -172,6 +175,8 @@ class ClientTable:
         self.learned: Ints = np.zeros((1, 0), np.int64)
         self.prior: Ints = np.zeros((1, 0), np.int64)
         self.by_prior: Bools = np.zeros(1, np.bool_)
+        self.guessed: Bools = np.zeros(1, np.bool_)
+        self.mixed: Bools = np.zeros(1, np.bool_)
         self.hungry: Ints = np.zeros(1, np.int64)
         self.probes: Ints = np.zeros(1, np.int64)
         self.demand_source: list[str] = [""]
@@ -196,6 +201,8 @@ class ClientTable:
         self.learned = grow(self.learned, clients, columns)
         self.prior = grow(self.prior, clients, columns)
         self.by_prior = grow(self.by_prior, clients)
+        self.guessed = grow(self.guessed, clients)
+        self.mixed = grow(self.mixed, clients)
         self.hungry = grow(self.hungry, clients)
         self.probes = grow(self.probes, clients)
         self.demand_source.extend([""] * (len(self.framework) - len(self.demand_source)))
@@ -237,6 +244,8 @@ class ClientTable:
             self.learned,
             self.prior,
             self.by_prior,
+            self.guessed,
+            self.mixed,
             self.hungry,
             self.probes,
         ):

@@ -87,8 +87,8 @@ def families(remembered: RememberedDemands, sources: list[str]) -> Iterator[Metr
     judged.add_metric(["confirmed"], remembered.confirmed)
     judged.add_metric(["refuted"], remembered.refuted)
     yield judged
-    text = "Times that a framework had waited so long with a remembered demand that it was tried."
-    probes = CounterMetricFamily(f"{PREFIX}prior_probes", text)
+    text = "Times that a framework got nothing for so long that its learnt demand was doubted."
+    probes = CounterMetricFamily(f"{PREFIX}demand_probes", text)
     probes.add_metric([], remembered.probes)
     yield probes
 

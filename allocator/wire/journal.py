@@ -159,7 +159,7 @@ def start_record(
             probe_after=settings.probe_after,
             priors_max=settings.priors_max,
             prior_half_life_ms=settings.prior_half_life_ms,
-            prior_patience_cycles=settings.prior_patience_cycles,
+            learn_patience_cycles=settings.learn_patience_cycles,
             patience_cycles=settings.patience_cycles,
             outstanding_max=settings.outstanding_max,
             limits_of_roles=(
@@ -194,7 +194,7 @@ def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
         probe_after=start.probe_after,
         priors_max=start.priors_max,
         prior_half_life_ms=max(start.prior_half_life_ms, 1),
-        prior_patience_cycles=start.prior_patience_cycles,
+        learn_patience_cycles=start.learn_patience_cycles,
         patience_cycles=start.patience_cycles,
         outstanding_max=start.outstanding_max,
         limits={

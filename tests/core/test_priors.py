@@ -43,12 +43,12 @@ def job(session: Session, framework: int, name: str, **info: Any) -> None:
 
 
 def take(session: Session, offer: Offer, cpus: int, mem: int) -> None:
-    """A part of an offer comes into use, the rest is given back."""
+    """A part of an offer comes into use; the rest is given back before, as a master does it."""
     framework, role, agent, units = offer
-    session.allocator.step(Transition(session.holdings(framework, role, agent, cpus, mem)))
-    rest = {"cpus": units["cpus"] - cpus, "mem": units["mem"] - mem}
+    rest = {"cpus": units.get("cpus", 0) - cpus, "mem": units.get("mem", 0) - mem}
     if any(rest.values()):
         session.give_back(offer, 0, **rest)
+    session.allocator.step(Transition(session.holdings(framework, role, agent, cpus, mem)))
 
 
 def end(session: Session, offer: Offer, cpus: int, mem: int) -> None:
@@ -172,7 +172,7 @@ def test_whoever_declines_it_is_offered_all_that_is_free():
 
 
 def test_whoever_gets_nothing_with_it_is_offered_what_there_is_at_growing_intervals():
-    session = begun(prior_patience_cycles=2)
+    session = begun(learn_patience_cycles=2)
     taught(session)
     session.allocator.step(SetDemand("b", "", {"cpus": 8000, "mem": 13_000}))
     session.framework(5, 2)
@@ -255,18 +255,45 @@ def test_a_part_of_another_shape_that_ends_says_nothing():
     assert source(session, 1) == ("learned", {"cpus": 4, "mem": 8})
 
 
-def test_less_is_not_learnt_where_the_framework_runs_already():
+def test_no_demand_is_learnt_of_whoever_needs_less_where_it_runs_already():
     """Once its executor is there, a task takes CPU alone; elsewhere it needs memory again."""
     session = Session(TASKS, learn_after=1)
     session.agent(1, 8, 12)
-    session.agent(2, 8, 12)
     session.framework(1)
-    one, other = session.cycle(1000)
-    take(session, one, 2, 6)
-    session.allocator.step(Transition(session.holdings(1, 1, 1, 1, 0)))
+    (offer,) = session.cycle(1000)
+    session.allocator.step(Transition(session.holdings(1, 1, 1, 2, 6)))
     assert source(session, 1) == ("learned", {"cpus": 2, "mem": 6})
-    take(session, other, 1, 0)
-    assert source(session, 1) == ("learned", {"cpus": 1})
+    session.allocator.step(Transition(session.holdings(1, 1, 1, 1, 0)))
+    assert source(session, 1) == ("", {})
+    session.give_back(offer, 0, cpus=5, mem=6)
+    assert session.cycle(2000) == [(1, 1, 1, {"cpus": 5, "mem": 6})]
+
+
+def test_whoever_learnt_too_much_is_offered_what_there_is():
+    session = Session(TASKS, learn_after=1, learn_patience_cycles=3)
+    session.agent(1, 4, 6)
+    session.framework(1)
+    (offer,) = session.cycle(1000)
+    take(session, offer, 3, 6)
+    # A CPU and no memory are left: less than it took, but enough for a task of its executor.
+    offers = [session.cycle(1000 * second) for second in range(2, 7)]
+    assert offers == [[], [], [], [(1, 1, 1, {"cpus": 1})], []]
+    assert session.state.memory.probes == 1
+    session.use(offers[3][0])
+    assert source(session, 1) == ("", {})
+
+
+def test_whoever_declined_has_enough_and_is_not_asked_for_less():
+    session = Session(TASKS, learn_after=1, learn_patience_cycles=3)
+    session.agent(1, 7, 12)
+    session.framework(1)
+    (offer,) = session.cycle(1000)
+    take(session, offer, 3, 6)
+    (offer,) = session.cycle(2000)
+    assert offer[3] == {"cpus": 3, "mem": 6}
+    session.give_back(offer, 60_000)
+    assert [session.cycle(1000 * second) for second in range(3, 12)] == [[]] * 9
+    assert session.state.memory.probes == 0
 
 
 amounts = st.lists(st.integers(0, 50).map(lambda n: n * 100), min_size=2, max_size=4)

@@ -122,7 +122,7 @@ def test_demands_are_counted_by_where_they_come_from_and_what_is_remembered_of_t
     found = scrape(allocator)
     assert value(found, "priors_total", result="refuted") == 1
     assert value(found, "priors_total", result="confirmed") == 0
-    assert value(found, "prior_probes_total") == 0
+    assert value(found, "demand_probes_total") == 0
 
 
 def test_agents_and_frameworks_are_counted_by_state():

@@ -341,7 +341,8 @@ def refresh_client(state: State, client: int) -> None:
         clients.demand[client] = 0 if known is None else known[client]
         clients.demand_source[client] = source
     clients.by_prior[client] = clients.demand_source[client] == "prior"
-    if not clients.by_prior[client]:
+    clients.guessed[client] = clients.demand_source[client] in {"prior", "learned"}
+    if not clients.guessed[client]:
         clients.hungry[client] = 0
     # Capabilities say which resources the client may have, and where it may go.
     clients.takes[client] = (
@@ -367,7 +368,7 @@ def _unstated_source(state: State, client: int) -> str:
     """Say where a demand that nobody states comes from; empty: it is unknown."""
     clients, settings = state.clients, state.settings
     accepts, prior = int(clients.accepts[client]), bool(clients.prior[client].any())
-    if not settings.learn_demand:
+    if not settings.learn_demand or clients.mixed[client]:
         return ""
     if accepts >= settings.learn_after or (accepts and prior):
         return "learned"

@@ -34,12 +34,15 @@ def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here:
         changed = _judge_prior(state, one, taken[row], declined=bool(hasty))
         known = clients.learned[one]
         unit = common_unit(known.tolist(), taken[row].tolist())
-        if unit is not None:
+        if here[row] and ((taken[row] == 0) & (known > 0)).any():
+            # Its executor is there already, and its tasks take no more of some resource.
+            changed |= not clients.mixed[one]
+            clients.mixed[one] = True
+        elif unit is not None:
             # Several tasks of one size: what is learned is the size.
             changed |= unit != tuple(known.tolist())
             clients.learned[one] = unit
-        elif not known.any() or (share[row] < (known / total).max() and not here[row]):
-            # A smaller one. Where it runs already it may need less than elsewhere.
+        elif not known.any() or share[row] < (known / total).max():
             clients.learned[one] = taken[row]
             changed = True
         _teach(state, one, taken[row])

@@ -92,10 +92,11 @@ def release(state: State, event: Release) -> None:
         )
         raise EventError("books", f"released.amount[{failed * len(holdings.kind)}]", message)
     _refuse(state, client, agent, holdings, event)
-    # A decline: an offer that was given back with nothing kept. Many in a row without an
-    # acceptance tell that the demand we assume may be wrong.
+    # A decline: an offer that was given back with nothing kept (of an accepted one the rest comes
+    # back before the tasks' part comes into use). Many in a row without an acceptance tell that the
+    # demand we assume may be wrong.
     whole = (client > 0) & ~event.allocated & (event.refuse_ms >= 0)
-    whole &= state.ledger.find(client, agent) < 0
+    whole &= ~state.ledger.is_offered_something(client, agent)
     np.add.at(state.clients.declines, client[whole], 1)
     learn_from_ends(state, client, holdings, event.allocated)
     _close_idle(state, client)

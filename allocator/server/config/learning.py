@@ -36,11 +36,11 @@ class LearnSection(Section):
         7 * 86_400,
         description="After this time, in seconds, what is remembered is half as certain.",
     )
-    prior_patience_cycles: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+    patience_cycles: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         30,
         description=(
-            "A framework that began with a remembered demand, and was offered nothing in so many"
-            " full cycles, is offered all that is free once: it may need less. Then it waits twice"
-            " as long for the next time, and so on."
+            "A framework of which the demand is learnt or remembered, and which was offered nothing"
+            " in so many full cycles, is offered all that is free once: it may need less. Then it"
+            " waits twice as long for the next time, and so on."
         ),
     )

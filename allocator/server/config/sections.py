@@ -356,7 +356,7 @@ class Config(Section):
             probe_after=self.learn.probe_after,
             priors_max=self.learn.priors_max,
             prior_half_life_ms=self.learn.prior_half_life_s * 1000,
-            prior_patience_cycles=self.learn.prior_patience_cycles,
+            learn_patience_cycles=self.learn.patience_cycles,
             patience_cycles=self.starvation.patience_cycles,
             outstanding_max=self.starvation.outstanding_max,
             limits={rule.role: parse_quantities(rule.resources) for rule in self.limit},
