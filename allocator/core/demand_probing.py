@@ -19,9 +19,11 @@ def probed(state: State) -> Bools:
     Those that use nothing and declined many times; and those that were offered nothing for long,
     for what was learnt or remembered may fit nowhere, and be too much.
     """
-    clients, books = state.clients, state.ledger.books
-    idle = ~some(books.client_held != books.client_offered)
-    return (idle & (clients.declines >= state.settings.probe_after)) | _starving(state)
+    found, books = _starving(state), state.ledger.books
+    declining = np.flatnonzero(state.clients.declines >= state.settings.probe_after)
+    idle = ~some(books.client_held[declining] != books.client_offered[declining])
+    found[declining[idle]] = True
+    return found
 
 
 def _starving(state: State) -> Bools:

@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterable, Mapping
 
 from allocator.core.apply.agents import close_client_if_idle, holds_nothing
+from allocator.core.apply.priors import begin_with_prior, teach_others, unstated_source
 from allocator.core.constraints import Clause, parse_constraint
 from allocator.core.demand import CONSTRAINT_LABEL, declared_demand
-from allocator.core.demand_memory import name_topic, wide_topics
 from allocator.core.eligibility import Rule
 from allocator.core.events import (
     ActivateFramework,
@@ -17,7 +17,6 @@ from allocator.core.events import (
     BeginRecovery,
     Define,
     EventError,
-    FrameworkInfo,
     RemoveFramework,
     Request,
     Revive,
@@ -163,7 +162,7 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework) -> None:
     for role in event.roles:
         client = open_client(state, framework, role)
         if not clients.subscribed[client]:
-            _begin_with_prior(state, client, event.info)
+            begin_with_prior(state, client, event.info)
         clients.subscribed[client] = True
         suppressed = role in event.suppressed_roles
         if clients.suppressed[client] and not suppressed:
@@ -175,35 +174,12 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework) -> None:
         refresh_client(state, client)
 
 
-def _begin_with_prior(state: State, client: int, info: FrameworkInfo) -> None:
-    """Look for what frameworks like this one were seen to need."""
-    if not state.settings.learn_demand:
-        return
-    role = state.roles.path[int(state.clients.role[client])]
-    topics = [name_topic(role, info), *wide_topics(role, info)]
-    remembered = state.memory.recall(state.settings, topics)
-    if remembered is not None:
-        prior = state.space.quantities(remembered)
-        state.reserve()
-        state.clients.prior[client] = prior
-
-
-def _teach_others(state: State, client: int) -> None:
-    """A framework leaves: let those by the same principal or user know what it took."""
-    clients = state.clients
-    info = state.frameworks.info[int(clients.framework[client])]
-    learned = state.space.named(clients.learned[client])
-    if info is not None and learned:
-        for topic in wide_topics(state.roles.path[int(clients.role[client])], info):
-            state.memory.teach(state.settings, topic, learned)
-
-
 def remove_framework(state: State, event: RemoveFramework) -> None:
     """Unbind a framework; what it held is free."""
     framework = event.framework
     check_framework(state, framework)
     for client in sorted(state.frameworks.clients[framework]):
-        _teach_others(state, client)
+        teach_others(state, client)
         # Drop what the client holds first: only an empty row can be closed.
         state.ledger.drop(state.ledger.rows_of_client(client))
         state.tentative.void_client(client)
@@ -336,7 +312,7 @@ def refresh_client(state: State, client: int) -> None:
         clients.demand[client] = row
         clients.demand_source[client] = stated[0] if row.any() else ""
     else:
-        source = _unstated_source(state, client)
+        source = unstated_source(state, client)
         known = {"learned": clients.learned, "prior": clients.prior}.get(source)
         clients.demand[client] = 0 if known is None else known[client]
         clients.demand_source[client] = source
@@ -364,21 +340,13 @@ def refresh_client(state: State, client: int) -> None:
     )
 
 
-def _unstated_source(state: State, client: int) -> str:
-    """Say where a demand that nobody states comes from; empty: it is unknown."""
-    clients, settings = state.clients, state.settings
-    accepts, prior = int(clients.accepts[client]), bool(clients.prior[client].any())
-    if not settings.learn_demand or clients.mixed[client]:
-        return ""
-    if accepts >= settings.learn_after or (accepts and prior):
-        return "learned"
-    return "prior" if prior else ""
-
-
 def _take_minimum(state: State, client: int, minimum: tuple[Mapping[str, int], ...] | None) -> None:
     """Note what a client must be offered at least; None: what everybody must."""
+    if minimum == state.clients.minimum.get(client):
+        return
+    state.clients.version += 1
     if minimum is None:
-        state.clients.minimum.pop(client, None)
+        del state.clients.minimum[client]
         return
     for row in minimum:
         state.space.quantities(row)
