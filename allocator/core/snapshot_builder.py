@@ -8,6 +8,7 @@ import numpy as np
 
 from allocator.core.array_structures import read_only, some
 from allocator.core.competition_tree import Shape, shape
+from allocator.core.demand_probing import probed
 from allocator.core.filters.coverage import Offerable
 from allocator.core.memo import Steady, fixed, remember
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
@@ -284,13 +285,5 @@ def _characterised(state: State, demand: Ints) -> Bools:
     clients, settings = state.clients, state.settings
     if settings.policy.mode != FULL_MODE:
         return np.zeros(len(clients.framework), np.bool_)
-    known = _has_some(demand)
-    # A client that uses nothing and declined many times may need something else than we think. So
-    # it is offered all that is free, to find out.
-    books, declining = state.ledger.books, np.flatnonzero(clients.declines >= settings.probe_after)
-    if not len(declining):
-        return known
-    idle = ~some(books.client_held[declining] != books.client_offered[declining])
-    served_whole = known.copy()
-    served_whole[declining[idle]] = False
-    return served_whole
+    known, wrong = _has_some(demand), probed(state)
+    return known & ~wrong if wrong.any() else known
