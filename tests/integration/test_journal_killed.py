@@ -14,7 +14,7 @@ from allocator.policies import build
 from allocator.server.journal import _SMALL
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Outcomes, read_records
+from allocator.wire import read_records
 from allocator.wire.replay import Replay
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.wire.dialogue import STATE, declined
@@ -33,7 +33,7 @@ class Witness(GrpcModule):
     def next_batch(self, made: Decisions | None) -> pb.SessionRequest:
         """All that was decided before was offered, and is declined."""
         self.clock_ms += 1000
-        events: list[Event | Outcomes] = []
+        events: list[Event] = []
         if made is not None and len(made):
             none = np.empty(0, np.int64)
             offered = np.full(len(made), pb.OUTCOME_REASON_OFFERED)

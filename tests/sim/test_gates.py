@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.sim.master.gates import AMOUNT_MAX, GPU_CAPABILITY, Decision, Reason, judge
+from allocator.core import Reason
+from allocator.sim.master.gates import AMOUNT_MAX, GPU_CAPABILITY, Decision, judge
 from allocator.sim.master.ledger import Ledger
 from allocator.sim.master.ledger_rows import AgentRow, FrameworkRow, Refusal
 from allocator.v1 import session_pb2 as pb

@@ -174,6 +174,15 @@ def test_a_checkpoint_that_is_cut_off_is_noticed(length):
         read([journal_pb2.JournalRecord(checkpoint_piece=data), end])
 
 
+@pytest.mark.parametrize("missing", range(1, 10))
+def test_a_checkpoint_without_its_last_bytes_is_noticed(missing):
+    """They hold a checksum alone: all that was kept may be read by then."""
+    piece, end = CHECKPOINT
+    data = piece.checkpoint_piece[:-missing]
+    with pytest.raises(CheckpointError, match=r"ends too early"):
+        read([journal_pb2.JournalRecord(checkpoint_piece=data), end])
+
+
 @given(st.lists(st.integers(0, 10**6), max_size=5))
 def test_pieces_of_any_size_are_a_checkpoint(cuts):
     piece, end = CHECKPOINT
