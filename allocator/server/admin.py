@@ -13,6 +13,7 @@ from allocator import __version__
 from allocator.core import EventError, Floats, SetPolicy
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.server import dump, report
+from allocator.server.compilation import COMPILED, PARTS, Progress
 from allocator.server.config.checks import suggestion
 from allocator.server.core_loop import CoreLoop
 from allocator.server.shares import write_clients, write_roles
@@ -37,15 +38,16 @@ _T = TypeVar("_T")
 class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     """Answers operators; changes nothing where a request is wrong."""
 
-    def __init__(self, loop: CoreLoop) -> None:
-        """Speak for this loop."""
+    def __init__(self, loop: CoreLoop, progress: Callable[[], Progress] = lambda: COMPILED) -> None:
+        """Speak for this loop; `progress` says how far its compiled loops are."""
         self._loop = loop
+        self._progress = progress
 
     def GetStatus(
         self, request: pb.GetStatusRequest, context: grpc.ServicerContext
     ) -> pb.GetStatusResponse:
         """Say what the sidecar is doing."""
-        return self._ask(context, lambda: _status(self._loop))
+        return self._ask(context, lambda: _status(self._loop, self._progress()))
 
     def GetShares(
         self, request: pb.GetSharesRequest, context: grpc.ServicerContext
@@ -164,7 +166,7 @@ def _refuse(context: grpc.ServicerContext, message: str) -> NoReturn:
     context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
-def _status(loop: CoreLoop) -> pb.GetStatusResponse:
+def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:
     state, counts, times = report.read(loop.allocator), loop.counts, loop.cycle_times
     response = pb.GetStatusResponse(
         sidecar_version=__version__,
@@ -184,6 +186,9 @@ def _status(loop: CoreLoop) -> pb.GetStatusResponse:
         cycle_p99_ms=1000 * times.percentile(0.99),
         events=sum(counts.events.values()),
         sessions=counts.sessions_opened,
+        loops_state=progress.state,
+        loop_parts_compiled=progress.done,
+        loop_parts=len(PARTS),
     )
     for name, total, held in zip(state.resources, state.total, state.held, strict=True):
         response.resources.add(name=name, total=int(total), held=int(held))
