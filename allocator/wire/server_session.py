@@ -196,7 +196,7 @@ class SidecarSession:
 
     def _take_snapshot(self, chunk: pb.SnapshotChunk) -> list[pb.SessionResponse]:
         assert self._allocator is not None
-        self._note(mend_snapshot(chunk))
+        self._note(mend_snapshot(chunk, self._allocator.state.limits.role_depth))
         for field, event in read_snapshot(chunk):
             _step(self._allocator, event, field)
         # The state is complete: batches count from this number, and time from this clock.
@@ -271,7 +271,7 @@ class SidecarSession:
             raise error.below(f"{place}.{name}") from None
 
     def _apply_one(self, allocator: Allocator, name: str, message: object) -> None:
-        self._note(mend_event(name, message))
+        self._note(mend_event(name, message, allocator.state.limits.role_depth))
         event = READERS[name](message)
         _step(allocator, event)
         if isinstance(event, Outcomes):
