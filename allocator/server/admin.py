@@ -82,7 +82,16 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: pb.SetPolicyRequest, context: grpc.ServicerContext
     ) -> pb.SetPolicyResponse:
         """Decide by another policy from the next cycle on."""
-        self._operate(context, SetPolicy(read_policy(request.policy)), "policy.")
+        spec = read_policy(request.policy)
+        # A user's policy may take long when it is tried out: here, and not on the core's thread.
+        try:
+            self._loop.try_policy(spec, _left_s(context))
+        except ValueError as error:
+            _refuse(context, f"policy.{error}")
+        # Whoever has given up meanwhile was told that nothing changed.
+        if not context.is_active():
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the policy was tried out too slowly")
+        self._operate(context, SetPolicy(spec), "policy.")
         return pb.SetPolicyResponse(policy=self._ask(context, self._policy))
 
     def ListDemands(
@@ -152,11 +161,16 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
             _refuse(context, f"{place}{error.message}")
 
 
+def _left_s(context: grpc.ServicerContext) -> float:
+    """How long an answer may take."""
+    left_s = cast("float | None", context.time_remaining())  # None without a deadline
+    return ANSWER_S if left_s is None else min(left_s, ANSWER_S)
+
+
 def _wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
     """Wait for the core; when the time is up, work that it has not begun is cancelled."""
-    left_s = cast("float | None", context.time_remaining())  # None without a deadline
     try:
-        return future.result(ANSWER_S if left_s is None else min(left_s, ANSWER_S))
+        return future.result(_left_s(context))
     except TimeoutError:
         future.cancel()
         context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the core is busy; ask again")

@@ -77,7 +77,8 @@ class Server:
             config,
             build_policy=registry.build,
             fallback=policies.fallback(),
-            before_policy=registry.forgive,
+            try_policy=registry.try_out,
+            before_policy=registry.renew,
         )
         self._health = Health((SERVICE, ADMIN_SERVICE))
         self.loop.start()

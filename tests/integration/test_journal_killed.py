@@ -87,6 +87,7 @@ def test_all_that_was_answered_is_in_the_journal_of_a_killed_process(tmp_path):
         assert records[0].HasField("start")
         for record in records:
             said += [answer.response.SerializeToString() for answer in player.take(record)]
+    said += [answer.response.SerializeToString() for answer in player.finish()]
     assert player.found.differing == player.found.checkpoints_differing == 0
     assert player.found.missing == 0
     assert player.found.checkpoints >= len(files) - 2

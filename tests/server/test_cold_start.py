@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from allocator.core.compiled import interpret, is_interpreted
+from allocator.core.compiled import _Mode, interpret
 from allocator.server import compilation, loop_cache
 from allocator.server.compilation import PARTS, Compilation
 from allocator.v1 import admin_pb2, admin_pb2_grpc
@@ -105,7 +105,7 @@ def test_loops_that_cannot_be_compiled_go_on_interpreted(monkeypatch, cold):
         assert compiling.state == "failed"
         assert compiling.progress.state == "failed"
         assert compiling.remark().startswith("interpreted, the loops could not be compiled")
-        assert is_interpreted()
+        assert _Mode.interpreted
     finally:
         compiling.stop()
         interpret(False)

@@ -151,6 +151,7 @@ def test_any_suffix_of_the_files_replays(tmp_path):
     for index in range(len(files)):
         player = Replay(build)
         replayed = [answer for record in records(*files[index:]) for answer in player.take(record)]
+        replayed += player.finish()
         said = decisions(replayed)
         assert said == heard[len(heard) - len(said) :], files[index]
         assert len(said) <= rest

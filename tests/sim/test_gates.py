@@ -58,6 +58,7 @@ def test_what_is_more_than_free_is_cut_to_what_is_free():
         (decide(agent=2), Reason.UNKNOWN_AGENT),
         (decide(kinds=(0, 7)), Reason.MALFORMED),
         (decide(kinds=(0,)), Reason.MALFORMED),
+        (decide(kinds=(), amounts=()), Reason.MALFORMED),
         (decide(amounts=(-1, 64_000)), Reason.MALFORMED),
         (decide(amounts=(AMOUNT_MAX + 1, 0)), Reason.MALFORMED),
         (decide(amounts=(0, 0)), Reason.MALFORMED),

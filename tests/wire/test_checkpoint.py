@@ -56,8 +56,8 @@ class Doubled(Sidecar):
         assert self.other is None or self.other.open() == number
         return number
 
-    def receive(self, number: int, data: bytes) -> list[Answer]:
-        answers = super().receive(number, data)
+    def receive(self, number: int, data: bytes, policy_error: str = "") -> list[Answer]:
+        answers = super().receive(number, data, policy_error)
         if self.other is not None:
             assert as_bytes(self.other.receive(number, data)) == as_bytes(answers)
         if self.random.random() < 0.3:
