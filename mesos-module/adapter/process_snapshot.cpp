@@ -30,10 +30,10 @@ void AllocatorProcess::rebindHandles(size_t kindsMax)
 
 void AllocatorProcess::snapshot(
     const wire::Welcome& welcome,
-    client::SnapshotWriter* writer)
+    session::SnapshotWriter* writer)
 {
   following = true;
-  untold.clear();
+  pending.clear();
   unjudged.clear();
   rebindHandles(
       welcome.kinds_max() > 0 ? welcome.kinds_max() : KindTable::MOST_DEFAULT);
@@ -168,7 +168,7 @@ FiltersWriter AllocatorProcess::collectFilters()
 }
 
 
-void AllocatorProcess::snapshotExclusions(client::SnapshotWriter* writer)
+void AllocatorProcess::snapshotExclusions(session::SnapshotWriter* writer)
 {
   wire::Exclusions exclusions;
 

@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_CLIENT_CLIENT_HPP__
-#define __ALLOCATOR_CLIENT_CLIENT_HPP__
+#ifndef __ALLOCATOR_SESSION_KEEPER_HPP__
+#define __ALLOCATOR_SESSION_KEEPER_HPP__
 
 #include <cstddef>
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 #include "allocator/v1/session.pb.h"
 
-#include "client/backoff.hpp"
-#include "client/clock.hpp"
-#include "client/counters.hpp"
-#include "client/decisions.hpp"
-#include "client/link.hpp"
-#include "client/round_trips.hpp"
-#include "client/session.hpp"
-#include "client/snapshot.hpp"
+#include "session/backoff.hpp"
+#include "session/clock.hpp"
+#include "session/counters.hpp"
+#include "session/decisions.hpp"
+#include "session/link.hpp"
+#include "session/round_trips.hpp"
+#include "session/session.hpp"
+#include "session/snapshot.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 
-// What a client is told beside where the sidecar is.
-struct ClientOptions
+// What a keeper needs to know beside where the sidecar is.
+struct KeeperOptions
 {
-  // Who calls. The client fills in the version of the protocol, and what
+  // Who calls. The keeper fills in the version of the protocol, and what
   // it reads.
   wire::Hello hello;
 
@@ -61,13 +61,13 @@ struct ClientOptions
 };
 
 
-// A client of the sidecar: what the allocator in the master uses.
+// Keeps a session with the sidecar: what the allocator in the master uses.
 //
 // It keeps one session, and begins a new one, with a snapshot, when that
 // ends for whatever reason. It is to be used on its owner's executor
 // only, and calls its owner only there, never from within one of its own
 // methods. No method waits for the sidecar.
-class Client : private Link::Listener
+class Keeper : private Link::Listener
 {
 public:
   // How a session, or an attempt to have one, ended.
@@ -103,23 +103,23 @@ public:
     virtual void ended(const End& end) = 0;
   };
 
-  Client(
-      const ClientOptions& options,
+  Keeper(
+      const KeeperOptions& options,
       Owner* owner,
       std::unique_ptr<Link> link);
 
-  // A client that is destroyed ends its session in an orderly way.
-  ~Client() override;
+  // A keeper that is destroyed ends its session in an orderly way.
+  ~Keeper() override;
 
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
 
   void start();
   void stop();
 
   // Sends an event. Gives the number of the batch that it goes with: a
   // decision that answers an earlier one did not know of it. 0 where there
-  // is no session, or none any more; the next snapshot must tell it then.
+  // is no session, or none any more; the next snapshot must say it then.
   uint64_t submit(wire::Event&& event);
 
   // Asks for a cycle over some agents, or over all of them where none is
@@ -158,12 +158,12 @@ private:
   void end(Cause cause, const std::string& reason);
   Duration delay(Cause cause) const;
   void forget();
-  void tellEnd();
+  void reportEnd();
 
   void schedule();
   bool streaming() const;
 
-  const ClientOptions options;
+  const KeeperOptions options;
   Owner* const owner;
   const std::unique_ptr<Link> link;
 
@@ -174,7 +174,7 @@ private:
   TimePoint connectedAt;
   TimePoint retryAt = TimePoint::max();
   TimePoint alarm = TimePoint::max();
-  std::unique_ptr<End> untold;
+  std::unique_ptr<End> unreported;
 
   wire::EventBatch pending;
   size_t pendingBytes = 0;
@@ -193,7 +193,7 @@ private:
   RoundTrips roundTrips;
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_CLIENT_CLIENT_HPP__
+#endif // __ALLOCATOR_SESSION_KEEPER_HPP__

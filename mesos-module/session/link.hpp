@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_CLIENT_LINK_HPP__
-#define __ALLOCATOR_CLIENT_LINK_HPP__
+#ifndef __ALLOCATOR_SESSION_LINK_HPP__
+#define __ALLOCATOR_SESSION_LINK_HPP__
 
 #include <cstddef>
 #include <functional>
@@ -7,10 +7,10 @@
 
 #include "allocator/v1/session.pb.h"
 
-#include "client/clock.hpp"
+#include "session/clock.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 namespace wire = ::allocator::v1;
 
@@ -75,7 +75,7 @@ public:
   virtual Depth depth() const = 0;
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_CLIENT_LINK_HPP__
+#endif // __ALLOCATOR_SESSION_LINK_HPP__

@@ -1,10 +1,10 @@
-#include "client/round_trips.hpp"
+#include "session/round_trips.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 namespace allocator {
-namespace client {
+namespace session {
 
 RoundTrips::RoundTrips(size_t _window) : window(std::max<size_t>(1, _window))
 {
@@ -40,5 +40,5 @@ RoundTrips::Time RoundTrips::percentile(double share) const
   return copy[rank - 1];
 }
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_CLIENT_STREAM_HPP__
-#define __ALLOCATOR_CLIENT_STREAM_HPP__
+#ifndef __ALLOCATOR_SESSION_STREAM_HPP__
+#define __ALLOCATOR_SESSION_STREAM_HPP__
 
 #include <cstdint>
 #include <memory>
@@ -9,10 +9,10 @@
 
 #include "allocator/v1/session.grpc.pb.h"
 
-#include "client/clock.hpp"
+#include "session/clock.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 namespace wire = ::allocator::v1;
 
@@ -114,7 +114,7 @@ private:
   TimePoint cutAt = TimePoint::max();
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_CLIENT_STREAM_HPP__
+#endif // __ALLOCATOR_SESSION_STREAM_HPP__

@@ -1,12 +1,12 @@
-#ifndef __ALLOCATOR_CLIENT_ROUND_TRIPS_HPP__
-#define __ALLOCATOR_CLIENT_ROUND_TRIPS_HPP__
+#ifndef __ALLOCATOR_SESSION_ROUND_TRIPS_HPP__
+#define __ALLOCATOR_SESSION_ROUND_TRIPS_HPP__
 
 #include <chrono>
 #include <cstddef>
 #include <vector>
 
 namespace allocator {
-namespace client {
+namespace session {
 
 // Percentiles of the latest round trips.
 class RoundTrips
@@ -29,7 +29,7 @@ private:
   size_t next = 0;
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_CLIENT_ROUND_TRIPS_HPP__
+#endif // __ALLOCATOR_SESSION_ROUND_TRIPS_HPP__

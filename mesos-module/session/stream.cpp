@@ -1,10 +1,10 @@
-#include "client/stream.hpp"
+#include "session/stream.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 // A sidecar that ends a call says so together with the end of its
@@ -170,5 +170,5 @@ std::string Stream::reason() const
       std::to_string(status.error_code()) + ")";
 }
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

@@ -1,9 +1,9 @@
-#include "client/backoff.hpp"
+#include "session/backoff.hpp"
 
 #include <algorithm>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 // One step of splitmix64 (Steele, Lea, Flood. "Fast Splittable
@@ -36,5 +36,5 @@ Duration backoffDelay(uint32_t attempt, uint64_t seed, const Backoff& backoff)
       least + static_cast<int64_t>(mix(mix(seed) ^ attempt) % choices));
 }
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

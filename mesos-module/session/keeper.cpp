@@ -1,10 +1,10 @@
-#include "client/client.hpp"
+#include "session/keeper.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 // What a sidecar reads that does not say so: what gRPC reads by default.
@@ -39,8 +39,8 @@ const char* causeName(Cause cause)
 }
 
 
-Client::Client(
-    const ClientOptions& _options,
+Keeper::Keeper(
+    const KeeperOptions& _options,
     Owner* _owner,
     std::unique_ptr<Link> _link)
   : options(_options), owner(_owner), link(std::move(_link))
@@ -49,14 +49,14 @@ Client::Client(
 }
 
 
-Client::~Client()
+Keeper::~Keeper()
 {
   stop();
   link->listen(nullptr);
 }
 
 
-void Client::start()
+void Keeper::start()
 {
   if (!running) {
     running = true;
@@ -65,7 +65,7 @@ void Client::start()
 }
 
 
-void Client::stop()
+void Keeper::stop()
 {
   if (session) {
     link->close(true);
@@ -73,18 +73,18 @@ void Client::stop()
 
   running = false;
   session.reset();
-  untold.reset();
+  unreported.reset();
   forget();
 }
 
 
-bool Client::streaming() const
+bool Keeper::streaming() const
 {
   return session && session->state() == Session::State::STREAMING;
 }
 
 
-void Client::connect()
+void Keeper::connect()
 {
   const TimePoint now = options.now();
 
@@ -106,7 +106,7 @@ void Client::connect()
 }
 
 
-void Client::received(wire::SessionResponse&& response)
+void Keeper::received(wire::SessionResponse&& response)
 {
   if (!session) {
     return;
@@ -126,18 +126,18 @@ void Client::received(wire::SessionResponse&& response)
     case Session::Reply::Kind::BAD: end(Cause::MALFORMED, reply.message); break;
   }
 
-  tellEnd();
+  reportEnd();
   schedule();
 }
 
 
-void Client::welcomed()
+void Keeper::welcomed()
 {
-  const size_t told = session->welcome().message_bytes_max();
+  const size_t asked = session->welcome().message_bytes_max();
   messageBytesMax =
-      told == 0 ? MESSAGE_BYTES_DEFAULT : std::max(told, MESSAGE_BYTES_LEAST);
+      asked == 0 ? MESSAGE_BYTES_DEFAULT : std::max(asked, MESSAGE_BYTES_LEAST);
 
-  // The owner may stop the client, and so end the session.
+  // The owner may stop the keeper, and so end the session.
   const wire::Welcome welcome = session->welcome();
   SnapshotWriter writer(std::min(CHUNK_BYTES_MAX, messageBytesMax / 2));
   owner->snapshot(welcome, &writer);
@@ -165,7 +165,7 @@ void Client::welcomed()
 }
 
 
-void Client::answered(Session::Reply&& reply)
+void Keeper::answered(Session::Reply&& reply)
 {
   if (!reply.decisions.more) {
     roundTrips.add(reply.waited);
@@ -191,7 +191,7 @@ void Client::answered(Session::Reply&& reply)
 }
 
 
-void Client::lost(const std::string& reason, bool garbage)
+void Keeper::lost(const std::string& reason, bool garbage)
 {
   if (session) {
     const bool greeting = session->state() == Session::State::GREETING;
@@ -202,15 +202,15 @@ void Client::lost(const std::string& reason, bool garbage)
         reason);
   }
 
-  tellEnd();
+  reportEnd();
   schedule();
 }
 
 
-void Client::woken()
+void Keeper::woken()
 {
   alarm = TimePoint::max();
-  tellEnd();
+  reportEnd();
 
   const TimePoint now = options.now();
 
@@ -222,7 +222,7 @@ void Client::woken()
 
     if (!silence.empty()) {
       end(greeting ? Cause::UNREACHABLE : Cause::SILENT, silence);
-      tellEnd();
+      reportEnd();
     } else if (now >= sendAt()) {
       flush(false);
     }
@@ -232,7 +232,7 @@ void Client::woken()
 }
 
 
-uint64_t Client::submit(wire::Event&& event)
+uint64_t Keeper::submit(wire::Event&& event)
 {
   if (!streaming()) {
     return 0;
@@ -276,7 +276,7 @@ uint64_t Client::submit(wire::Event&& event)
 }
 
 
-bool Client::cycle(const std::vector<uint32_t>& agents)
+bool Keeper::cycle(const std::vector<uint32_t>& agents)
 {
   if (!streaming()) {
     return false;
@@ -296,7 +296,7 @@ bool Client::cycle(const std::vector<uint32_t>& agents)
 }
 
 
-bool Client::report(const Outcomes& outcomes)
+bool Keeper::report(const Outcomes& outcomes)
 {
   std::vector<wire::Event> events;
 
@@ -320,7 +320,7 @@ bool Client::report(const Outcomes& outcomes)
 
 
 // Sends the pending events; false where that ended the session.
-bool Client::flush(bool cycle)
+bool Keeper::flush(bool cycle)
 {
   wire::EventBatch batch;
   batch.Swap(&pending);
@@ -360,7 +360,7 @@ bool Client::flush(bool cycle)
 }
 
 
-void Client::flushCycle()
+void Keeper::flushCycle()
 {
   if (!cycleWanted || !inStep || session->cyclesUnanswered() > 0) {
     return;
@@ -375,22 +375,22 @@ void Client::flushCycle()
 }
 
 
-// The time to tell; it never goes back.
-int64_t Client::tick()
+// The time to send; it never goes back.
+int64_t Keeper::tick()
 {
   clockMs = std::max(clockMs, options.clockMs());
   return clockMs;
 }
 
 
-size_t Client::batchBytesMax() const
+size_t Keeper::batchBytesMax() const
 {
   return std::min(options.batchBytesMax, messageBytesMax / 2);
 }
 
 
 // When the next batch is due without a cycle.
-TimePoint Client::sendAt() const
+TimePoint Keeper::sendAt() const
 {
   if (!streaming()) {
     return TimePoint::max();
@@ -406,7 +406,7 @@ TimePoint Client::sendAt() const
 }
 
 
-void Client::end(Cause cause, const std::string& reason)
+void Keeper::end(Cause cause, const std::string& reason)
 {
   const TimePoint now = options.now();
 
@@ -419,7 +419,7 @@ void Client::end(Cause cause, const std::string& reason)
   counts.lastEnd = std::string(causeName(cause)) + ": " + reason;
 
   const Duration retryIn = delay(cause);
-  untold.reset(new End{cause, reason, inStep, retryIn});
+  unreported.reset(new End{cause, reason, inStep, retryIn});
   retryAt = now + retryIn;
 
   link->close(false);
@@ -428,7 +428,7 @@ void Client::end(Cause cause, const std::string& reason)
 }
 
 
-Duration Client::delay(Cause cause) const
+Duration Keeper::delay(Cause cause) const
 {
   const bool there = cause == Cause::MALFORMED || cause == Cause::REFUSED ||
       cause == Cause::OVERSIZED || cause == Cause::SNAPSHOT;
@@ -439,7 +439,7 @@ Duration Client::delay(Cause cause) const
 
 
 // What belongs to one session only.
-void Client::forget()
+void Keeper::forget()
 {
   inStep = false;
   pending.Clear();
@@ -449,9 +449,9 @@ void Client::forget()
 }
 
 
-void Client::tellEnd()
+void Keeper::reportEnd()
 {
-  const std::unique_ptr<End> end = std::move(untold);
+  const std::unique_ptr<End> end = std::move(unreported);
 
   if (end) {
     owner->ended(*end);
@@ -461,13 +461,13 @@ void Client::tellEnd()
 
 // Sets the alarm to what is due first; one that rings too early is set
 // again then.
-void Client::schedule()
+void Keeper::schedule()
 {
   if (!running) {
     return;
   }
 
-  TimePoint next = untold ? options.now() : TimePoint::max();
+  TimePoint next = unreported ? options.now() : TimePoint::max();
 
   next = std::min(
       next, session ? std::min(session->deadline(), sendAt()) : retryAt);
@@ -479,7 +479,7 @@ void Client::schedule()
 }
 
 
-Duration Client::waiting() const
+Duration Keeper::waiting() const
 {
   const bool due = session && session->unanswered() > 0;
 
@@ -489,7 +489,7 @@ Duration Client::waiting() const
 }
 
 
-Counters Client::counters() const
+Counters Keeper::counters() const
 {
   Counters result = counts;
 
@@ -510,5 +510,5 @@ Counters Client::counters() const
   return result;
 }
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_CLIENT_CHANNEL_HPP__
-#define __ALLOCATOR_CLIENT_CHANNEL_HPP__
+#ifndef __ALLOCATOR_SESSION_CHANNEL_HPP__
+#define __ALLOCATOR_SESSION_CHANNEL_HPP__
 
 #include <cstddef>
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "client/clock.hpp"
+#include "session/clock.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 // Where the sidecar is and how to talk to it.
 struct ChannelOptions
@@ -38,7 +38,7 @@ struct ChannelOptions
 
 
 // Makes channels. Each has a connection of its own, so that the delays of
-// one are not those of the next: when to try again is for the client.
+// one are not those of the next: when to try again is for the keeper.
 class Channels
 {
 public:
@@ -54,7 +54,7 @@ private:
   int made = 0;
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_CLIENT_CHANNEL_HPP__
+#endif // __ALLOCATOR_SESSION_CHANNEL_HPP__

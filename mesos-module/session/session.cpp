@@ -1,10 +1,10 @@
-#include "client/session.hpp"
+#include "session/session.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 Session::Reply bad(std::string message)
@@ -22,7 +22,7 @@ Session::Reply ended(const wire::Error& error)
   reply.kind = Session::Reply::Kind::ENDED;
   reply.code = error.code();
 
-  // A newer sidecar may know codes that this client does not.
+  // A newer sidecar may know codes that this module does not.
   reply.message = wire::ErrorCode_IsValid(error.code())
       ? wire::ErrorCode_Name(error.code())
       : "error " + std::to_string(error.code());
@@ -357,5 +357,5 @@ std::string Session::expire(TimePoint now)
       " was not answered within " + std::to_string(allowed.count()) + " ms";
 }
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

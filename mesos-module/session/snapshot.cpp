@@ -1,10 +1,10 @@
-#include "client/snapshot.hpp"
+#include "session/snapshot.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 // What a message takes as a field whose number is below 16: a byte for
@@ -285,5 +285,5 @@ std::vector<wire::SnapshotChunk> SnapshotWriter::finish(
   return std::move(chunks);
 }
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

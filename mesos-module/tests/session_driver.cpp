@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "client/client.hpp"
-#include "client/transport.hpp"
+#include "session/keeper.hpp"
+#include "session/transport.hpp"
 
 #include "loop.hpp"
 #include "small_master.hpp"
@@ -26,13 +26,13 @@
 // It exits with 3 as soon as its ledger is wrong.
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 struct Settings
 {
   TransportOptions transport;
-  ClientOptions client;
+  KeeperOptions keeper;
   SmallMaster::Options master;
   Duration interval{100};
 };
@@ -62,17 +62,17 @@ bool parse(const std::string& name, const std::string& value, Settings* s)
   else if (name == "--keepalive-ms")
     s->transport.channel.keepaliveInterval = duration();
   else if (name == "--welcome-ms")
-    s->client.deadlines.welcome = duration();
+    s->keeper.deadlines.welcome = duration();
   else if (name == "--snapshot-ms")
-    s->client.deadlines.snapshot = duration();
+    s->keeper.deadlines.snapshot = duration();
   else if (name == "--answer-ms")
-    s->client.deadlines.answer = duration();
+    s->keeper.deadlines.answer = duration();
   else if (name == "--refused-ms")
-    s->client.refused.max = duration();
+    s->keeper.refused.max = duration();
   else if (name == "--instance")
-    s->client.hello.set_instance_id(value);
+    s->keeper.hello.set_instance_id(value);
   else if (name == "--started-us")
-    s->client.hello.set_instance_started_us(number());
+    s->keeper.hello.set_instance_started_us(number());
   else if (name == "--interval-ms")
     s->interval = duration();
   else if (name == "--agents")
@@ -108,7 +108,7 @@ std::string quoted(const std::string& text)
 }
 
 
-class Driver : public Client::Owner
+class Driver : public Keeper::Owner
 {
 public:
   Driver(const Settings& _settings, Loop* _loop)
@@ -119,8 +119,8 @@ public:
   // What is wrong with the options; empty where nothing is.
   std::string start()
   {
-    settings.client.seed = settings.master.seed;
-    settings.client.clockMs = []() {
+    settings.keeper.seed = settings.master.seed;
+    settings.keeper.clockMs = []() {
       return std::chrono::duration_cast<Duration>(
                  std::chrono::system_clock::now().time_since_epoch())
           .count();
@@ -135,8 +135,8 @@ public:
         &error));
 
     if (error.empty()) {
-      client.reset(new Client(settings.client, this, std::move(transport)));
-      client->start();
+      keeper.reset(new Keeper(settings.keeper, this, std::move(transport)));
+      keeper->start();
     }
 
     return error;
@@ -159,8 +159,8 @@ public:
     }
 
     sayCounters();
-    client->stop();
-    client.reset();
+    keeper->stop();
+    keeper.reset();
     say_("stopped", "");
   }
 
@@ -196,11 +196,11 @@ public:
 
   void decided(const Decisions& decisions) override
   {
-    client->report(master.offer(decisions));
+    keeper->report(master.offer(decisions));
     check();
   }
 
-  void ended(const Client::End& end) override
+  void ended(const Keeper::End& end) override
   {
     say_(
         "ended",
@@ -217,19 +217,19 @@ private:
         std::chrono::duration_cast<Duration>(Clock::now() - begin).count());
   }
 
-  SmallMaster::Tell teller()
+  SmallMaster::Send sender()
   {
     return [this](wire::Event&& event) {
-      return client->submit(std::move(event));
+      return keeper->submit(std::move(event));
     };
   }
 
   void tick()
   {
     if (!holding) {
-      master.live(teller());
-      client->cycle({});
-    } else if (!held && client->connected() && settled()) {
+      master.live(sender());
+      keeper->cycle({});
+    } else if (!held && keeper->connected() && settled()) {
       held = true;
       say_("books", ",\"holdings\":" + master.holdings());
     }
@@ -241,7 +241,7 @@ private:
   // sends the outcomes that wait; the second finds them answered.
   bool settled()
   {
-    if (client->counters().unanswered > 0) {
+    if (keeper->counters().unanswered > 0) {
       quietTicks = 0;
     } else {
       ++quietTicks;
@@ -262,7 +262,7 @@ private:
       event.mutable_revive()->set_framework(i % settings.master.frameworks + 1);
 
       const TimePoint before = Clock::now();
-      taken += client->submit(std::move(event)) > 0 ? 1 : 0;
+      taken += keeper->submit(std::move(event)) > 0 ? 1 : 0;
       longest = std::max(
           longest, std::chrono::duration_cast<Duration>(Clock::now() - before));
     }
@@ -288,7 +288,7 @@ private:
 
   void sayCounters()
   {
-    const Counters c = client->counters();
+    const Counters c = keeper->counters();
     std::string fields = std::string(",\"connected\":") +
         (c.connected ? "true" : "false") +
         ",\"session_age_ms\":" + std::to_string(c.sessionAge.count());
@@ -348,7 +348,7 @@ private:
   Settings settings;
   Loop* const loop;
   SmallMaster master;
-  std::unique_ptr<Client> client;
+  std::unique_ptr<Keeper> keeper;
 
   const TimePoint begin = Clock::now();
   TimePoint snapshotAt; // When the last one was laid out.
@@ -362,11 +362,11 @@ private:
 int run(int argc, char** argv)
 {
   Settings settings;
-  settings.client.hello.set_master_id("driver");
-  settings.client.hello.set_instance_id("driver");
-  settings.client.hello.set_mesos_version("1.11.0");
-  settings.client.hello.mutable_options()->set_allocation_interval_ms(100);
-  settings.client.hello.mutable_options()->set_agent_recovery_factor(0.8);
+  settings.keeper.hello.set_master_id("driver");
+  settings.keeper.hello.set_instance_id("driver");
+  settings.keeper.hello.set_mesos_version("1.11.0");
+  settings.keeper.hello.mutable_options()->set_allocation_interval_ms(100);
+  settings.keeper.hello.mutable_options()->set_agent_recovery_factor(0.8);
 
   for (int i = 1; i < argc; i += 2) {
     if (i + 1 == argc || !parse(argv[i], argv[i + 1], &settings)) {
@@ -400,11 +400,11 @@ int run(int argc, char** argv)
 }
 
 } // namespace {
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
 
 int main(int argc, char** argv)
 {
-  return allocator::client::run(argc, argv);
+  return allocator::session::run(argc, argv);
 }

@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_CLIENT_SNAPSHOT_HPP__
-#define __ALLOCATOR_CLIENT_SNAPSHOT_HPP__
+#ifndef __ALLOCATOR_SESSION_SNAPSHOT_HPP__
+#define __ALLOCATOR_SESSION_SNAPSHOT_HPP__
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "allocator/v1/session.pb.h"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 namespace wire = ::allocator::v1;
 
@@ -76,7 +76,7 @@ private:
   std::string error_;
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_CLIENT_SNAPSHOT_HPP__
+#endif // __ALLOCATOR_SESSION_SNAPSHOT_HPP__

@@ -1,9 +1,9 @@
-#include "client/decisions.hpp"
+#include "session/decisions.hpp"
 
 #include <algorithm>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 // What is wrong with a field, or nothing.
@@ -256,5 +256,5 @@ void Outcomes::refused(wire::OutcomeReason reason)
   add(reason);
 }
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

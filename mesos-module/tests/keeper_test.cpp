@@ -1,32 +1,32 @@
-#include "client/client.hpp"
+#include "session/keeper.hpp"
 
 #include <set>
 
 #include "small_world.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 uint64_t ends(const SmallWorld& world, Cause cause)
 {
-  return world.client->counters().ends[static_cast<size_t>(cause)];
+  return world.keeper->counters().ends[static_cast<size_t>(cause)];
 }
 
 
-TEST(ClientTest, ASessionRunsItsCourse)
+TEST(KeeperTest, ASessionRunsItsCourse)
 {
   SmallWorld world;
   EXPECT_FALSE(world.submit());
   EXPECT_FALSE(world.cycle());
 
   world.begin();
-  EXPECT_EQ("snapshot connected", world.told());
+  EXPECT_EQ("snapshot connected", world.happened());
 
   EXPECT_TRUE(world.submit());
   EXPECT_TRUE(world.cycle({3, 1, 3}));
   world.exchange();
-  EXPECT_EQ("decided:2", world.told());
+  EXPECT_EQ("decided:2", world.happened());
   EXPECT_EQ((std::vector<uint32_t>{1, 3}), world.sidecar.cycleAgents);
   EXPECT_EQ(1u, world.sidecar.events);
 
@@ -35,7 +35,7 @@ TEST(ClientTest, ASessionRunsItsCourse)
   world.exchange();
   EXPECT_EQ(2u, world.sidecar.settled);
 
-  const Counters counters = world.client->counters();
+  const Counters counters = world.keeper->counters();
   EXPECT_TRUE(counters.connected);
   EXPECT_EQ(Duration(200), counters.sessionAge);
   EXPECT_EQ(1u, counters.attempts);
@@ -48,19 +48,19 @@ TEST(ClientTest, ASessionRunsItsCourse)
   EXPECT_EQ(2u, counters.outcomes[wire::OUTCOME_REASON_OFFERED]);
   EXPECT_EQ(0u, counters.unanswered);
 
-  world.client->stop();
+  world.keeper->stop();
   EXPECT_TRUE(world.link->closedOrderly);
-  EXPECT_FALSE(world.client->connected());
+  EXPECT_FALSE(world.keeper->connected());
   EXPECT_FALSE(world.submit());
   world.pass(100000);
-  EXPECT_EQ("", world.told());
+  EXPECT_EQ("", world.happened());
   EXPECT_EQ(1, world.link->streams);
 }
 
 
-TEST(ClientTest, EventsGoWhenTheyAreManyOrOld)
+TEST(KeeperTest, EventsGoWhenTheyAreManyOrOld)
 {
-  ClientOptions options;
+  KeeperOptions options;
   options.batchEventsMax = 3;
   options.batchBytesMax = 1000;
   SmallWorld world(options);
@@ -93,9 +93,9 @@ TEST(ClientTest, EventsGoWhenTheyAreManyOrOld)
 
 
 // Whoever binds a handle learns which answers may know of it.
-TEST(ClientTest, AnEventGoesWithTheBatchOfItsNumber)
+TEST(KeeperTest, AnEventGoesWithTheBatchOfItsNumber)
 {
-  ClientOptions options;
+  KeeperOptions options;
   options.batchEventsMax = 2;
   options.batchBytesMax = 1000;
   SmallWorld world(options);
@@ -104,7 +104,7 @@ TEST(ClientTest, AnEventGoesWithTheBatchOfItsNumber)
   const auto submit = [&](size_t bytes) {
     wire::Event event;
     event.mutable_whitelist()->add_hostnames(std::string(bytes, 'h'));
-    return world.client->submit(std::move(event));
+    return world.keeper->submit(std::move(event));
   };
 
   // The empty batch after the snapshot was the first.
@@ -120,7 +120,7 @@ TEST(ClientTest, AnEventGoesWithTheBatchOfItsNumber)
 }
 
 
-TEST(ClientTest, CyclesDoNotPileUp)
+TEST(KeeperTest, CyclesDoNotPileUp)
 {
   SmallWorld world;
   world.begin();
@@ -128,7 +128,7 @@ TEST(ClientTest, CyclesDoNotPileUp)
   EXPECT_TRUE(world.cycle({1}));
   EXPECT_TRUE(world.cycle({2}));
   EXPECT_TRUE(world.cycle({3, 2}));
-  EXPECT_EQ(1u, world.client->counters().cycles);
+  EXPECT_EQ(1u, world.keeper->counters().cycles);
   EXPECT_EQ(1u, world.link->depth().messages);
 
   world.exchange();
@@ -151,24 +151,24 @@ TEST(ClientTest, CyclesDoNotPileUp)
 }
 
 
-TEST(ClientTest, ACycleWaitsForTheSnapshotToBeApplied)
+TEST(KeeperTest, ACycleWaitsForTheSnapshotToBeApplied)
 {
   SmallWorld world;
   bool asked = false;
-  world.onConnected = [&]() { asked = world.client->cycle({1}); };
+  world.onConnected = [&]() { asked = world.keeper->cycle({1}); };
   world.begin();
   EXPECT_TRUE(asked);
-  EXPECT_EQ("snapshot connected decided:2", world.told());
+  EXPECT_EQ("snapshot connected decided:2", world.happened());
 }
 
 
 // Each part is decided on as it comes; the next cycle waits for the last.
-TEST(ClientTest, AnAnswerInPartsIsTakenPartByPart)
+TEST(KeeperTest, AnAnswerInPartsIsTakenPartByPart)
 {
   SmallWorld world;
   world.likeThis.partsPerCycle = 3;
   world.begin();
-  world.told();
+  world.happened();
   EXPECT_EQ(5u << 20, world.sidecar.moduleBytesMax);
 
   world.cycle({1});
@@ -176,56 +176,56 @@ TEST(ClientTest, AnAnswerInPartsIsTakenPartByPart)
   world.exchange();
   EXPECT_EQ(
       "decided:2 decided:2 decided:2 decided:2 decided:2 decided:2",
-      world.told());
+      world.happened());
   EXPECT_EQ(2u, world.sidecar.cycles);
 
   world.pass(200);
   world.exchange();
   EXPECT_EQ(12u, world.sidecar.settled);
-  EXPECT_EQ(12u, world.client->counters().decisions);
+  EXPECT_EQ(12u, world.keeper->counters().decisions);
 }
 
 
 // A full queue ends the session; nothing waits and nothing grows. The
 // snapshot of the next session carries what was not sent.
-TEST(ClientTest, AFullQueueMeansAResync)
+TEST(KeeperTest, AFullQueueMeansAResync)
 {
-  ClientOptions options;
+  KeeperOptions options;
   options.batchEventsMax = 1;
   SmallWorld world(options, 4);
   world.begin();
-  world.told();
+  world.happened();
 
   // Nobody reads.
   for (int i = 0; i < 4; ++i) {
     EXPECT_TRUE(world.submit());
   }
 
-  EXPECT_EQ(4u, world.client->counters().queueMessages);
+  EXPECT_EQ(4u, world.keeper->counters().queueMessages);
   EXPECT_FALSE(world.submit());
   EXPECT_FALSE(world.submit());
-  EXPECT_FALSE(world.client->connected());
-  EXPECT_EQ(0u, world.client->counters().queueMessages);
+  EXPECT_FALSE(world.keeper->connected());
+  EXPECT_EQ(0u, world.keeper->counters().queueMessages);
   EXPECT_EQ(1u, ends(world, Cause::QUEUE_FULL));
-  EXPECT_EQ("", world.told()); // The owner is not called from within.
+  EXPECT_EQ("", world.happened()); // The owner is not called from within.
 
   world.pass(0);
-  EXPECT_EQ("ended:queue_full", world.told());
+  EXPECT_EQ("ended:queue_full", world.happened());
   EXPECT_TRUE(world.last.wasConnected);
   EXPECT_GE(world.last.retryIn, Duration(25));
   EXPECT_LE(world.last.retryIn, Duration(50));
 
   world.pass(50);
   world.exchange();
-  EXPECT_EQ("snapshot connected", world.told());
-  EXPECT_EQ(1u, world.client->counters().resyncs);
+  EXPECT_EQ("snapshot connected", world.happened());
+  EXPECT_EQ(1u, world.keeper->counters().resyncs);
   EXPECT_TRUE(world.submit());
 }
 
 
-TEST(ClientTest, TheQueueIsBoundedInBytesToo)
+TEST(KeeperTest, TheQueueIsBoundedInBytesToo)
 {
-  ClientOptions options;
+  KeeperOptions options;
   options.batchEventsMax = 1;
   SmallWorld world(options, 1000, 10000);
   world.begin();
@@ -234,7 +234,7 @@ TEST(ClientTest, TheQueueIsBoundedInBytesToo)
 
   while (taken < 100 && world.submit(2000)) {
     ++taken;
-    ASSERT_LE(world.client->counters().queueBytes, 10000u);
+    ASSERT_LE(world.keeper->counters().queueBytes, 10000u);
   }
 
   EXPECT_EQ(4, taken); // 4 * 2,100 < 10,000 < 5 * 2,100
@@ -243,9 +243,9 @@ TEST(ClientTest, TheQueueIsBoundedInBytesToo)
 
 
 // The snapshot of a large cluster leaves the room to the events.
-TEST(ClientTest, ASnapshotDoesNotFillTheQueue)
+TEST(KeeperTest, ASnapshotDoesNotFillTheQueue)
 {
-  SmallWorld world(ClientOptions(), 4, 1000);
+  SmallWorld world(KeeperOptions(), 4, 1000);
   world.onSnapshot = [](SnapshotWriter* writer) {
     for (uint32_t i = 10; i < 10000; ++i) {
       wire::Agent agent;
@@ -263,7 +263,7 @@ TEST(ClientTest, ASnapshotDoesNotFillTheQueue)
 
 // The sidecar reads no more than 64 KiB: chunks stay below, and an event
 // that cannot be sent means a resync.
-TEST(ClientTest, WhatTheSidecarReadsIsHeeded)
+TEST(KeeperTest, WhatTheSidecarReadsIsHeeded)
 {
   SmallWorld world;
   world.likeThis.messageBytesMax = 64 << 10;
@@ -289,34 +289,34 @@ TEST(ClientTest, WhatTheSidecarReadsIsHeeded)
 }
 
 
-TEST(ClientTest, ASilentSidecarIsLeft)
+TEST(KeeperTest, ASilentSidecarIsLeft)
 {
-  ClientOptions options;
+  KeeperOptions options;
   options.heartbeat = Duration(0);
   SmallWorld world(options);
   world.begin();
-  world.told();
+  world.happened();
 
   // Nothing is due, so silence is no fault.
   world.pass(60000);
-  EXPECT_EQ("", world.told());
+  EXPECT_EQ("", world.happened());
 
   world.submit();
   world.cycle();
   world.pass(4999);
-  EXPECT_EQ(Duration(4999), world.client->waiting());
-  EXPECT_TRUE(world.client->connected());
+  EXPECT_EQ(Duration(4999), world.keeper->waiting());
+  EXPECT_TRUE(world.keeper->connected());
   world.pass(1);
-  EXPECT_EQ("ended:silent", world.told());
-  EXPECT_EQ(Duration(0), world.client->waiting());
+  EXPECT_EQ("ended:silent", world.happened());
+  EXPECT_EQ(Duration(0), world.keeper->waiting());
 }
 
 
-TEST(ClientTest, AHeartbeatFindsASilentSidecar)
+TEST(KeeperTest, AHeartbeatFindsASilentSidecar)
 {
   SmallWorld world;
   world.begin();
-  world.told();
+  world.happened();
   const uint64_t before = world.sidecar.batches;
 
   world.pass(5000);
@@ -325,32 +325,32 @@ TEST(ClientTest, AHeartbeatFindsASilentSidecar)
 
   // The next one is not answered: 5 s until it goes, 5 s until it is due.
   world.pass(9999);
-  EXPECT_EQ("", world.told());
+  EXPECT_EQ("", world.happened());
   world.pass(1);
-  EXPECT_EQ("ended:silent", world.told());
+  EXPECT_EQ("ended:silent", world.happened());
 }
 
 
-TEST(ClientTest, ASidecarThatDoesNotGreetIsLeft)
+TEST(KeeperTest, ASidecarThatDoesNotGreetIsLeft)
 {
   SmallWorld world;
-  world.client->start();
+  world.keeper->start();
   world.pass(5000);
-  EXPECT_EQ("ended:unreachable", world.told());
+  EXPECT_EQ("ended:unreachable", world.happened());
   EXPECT_FALSE(world.last.wasConnected);
 }
 
 
 // Attempts come at delays that double, until a steady session.
-TEST(ClientTest, AttemptsComeMoreAndMoreSlowly)
+TEST(KeeperTest, AttemptsComeMoreAndMoreSlowly)
 {
   SmallWorld world;
-  world.client->start();
+  world.keeper->start();
 
   for (uint32_t attempt = 1; attempt <= 10; ++attempt) {
     ASSERT_TRUE(world.link->isOpen);
     world.link->listener->lost("connection refused", false);
-    ASSERT_EQ("ended:unreachable", world.told());
+    ASSERT_EQ("ended:unreachable", world.happened());
     ASSERT_EQ(backoffDelay(attempt, 0, world.options.lost), world.last.retryIn);
 
     world.pass(world.last.retryIn.count() - 1);
@@ -362,7 +362,7 @@ TEST(ClientTest, AttemptsComeMoreAndMoreSlowly)
   world.exchange();
   world.link->listener->lost("reset", false);
   EXPECT_EQ(backoffDelay(11, 0, world.options.lost), world.last.retryIn);
-  EXPECT_EQ("snapshot connected ended:lost", world.told());
+  EXPECT_EQ("snapshot connected ended:lost", world.happened());
 
   world.pass(1000);
   world.exchange();
@@ -373,7 +373,7 @@ TEST(ClientTest, AttemptsComeMoreAndMoreSlowly)
 }
 
 
-TEST(ClientTest, WhoRefusesIsAskedLessOften)
+TEST(KeeperTest, WhoRefusesIsAskedLessOften)
 {
   const auto error = [](wire::ErrorCode code) {
     wire::SessionResponse response;
@@ -385,30 +385,30 @@ TEST(ClientTest, WhoRefusesIsAskedLessOften)
   SmallWorld world;
   world.begin();
   world.deliver(error(wire::ERROR_CODE_SUPERSEDED));
-  EXPECT_EQ("snapshot connected ended:refused", world.told());
+  EXPECT_EQ("snapshot connected ended:refused", world.happened());
   EXPECT_EQ("ERROR_CODE_SUPERSEDED: go away", world.last.reason);
   EXPECT_GE(world.last.retryIn, Duration(500));
 
   world.pass(1000);
   world.exchange();
   world.deliver(error(wire::ERROR_CODE_SHUTDOWN));
-  EXPECT_EQ("snapshot connected ended:lost", world.told());
+  EXPECT_EQ("snapshot connected ended:lost", world.happened());
   EXPECT_LE(world.last.retryIn, Duration(100));
 
   world.pass(100);
   world.exchange();
   world.deliver(wire::SessionResponse());
-  EXPECT_EQ("snapshot connected ended:malformed", world.told());
+  EXPECT_EQ("snapshot connected ended:malformed", world.happened());
   EXPECT_GE(world.last.retryIn, Duration(2000));
 
   world.pass(4000);
   world.exchange();
   world.link->listener->lost("garbage", true);
-  EXPECT_EQ("snapshot connected ended:malformed", world.told());
+  EXPECT_EQ("snapshot connected ended:malformed", world.happened());
 }
 
 
-TEST(ClientTest, ASnapshotThatIsNotWellFormedIsNotSent)
+TEST(KeeperTest, ASnapshotThatIsNotWellFormedIsNotSent)
 {
   SmallWorld world;
   world.onSnapshot = [](SnapshotWriter* writer) {
@@ -417,15 +417,15 @@ TEST(ClientTest, ASnapshotThatIsNotWellFormedIsNotSent)
     writer->add(exclusions);
   };
 
-  world.client->start();
+  world.keeper->start();
   world.exchange();
-  EXPECT_EQ("snapshot ended:snapshot", world.told());
+  EXPECT_EQ("snapshot ended:snapshot", world.happened());
   EXPECT_EQ(0, world.sidecar.chunks);
 }
 
 
-// The clock of a machine may be set back; the sidecar is not told.
-TEST(ClientTest, TheClockNeverRunsBackwards)
+// The clock of a machine may be set back; the sidecar does not hear of it.
+TEST(KeeperTest, TheClockNeverRunsBackwards)
 {
   SmallWorld world;
   world.begin();
@@ -443,7 +443,7 @@ TEST(ClientTest, TheClockNeverRunsBackwards)
 }
 
 
-TEST(ClientTest, OutcomesOfAnEarlierSessionArePassedOver)
+TEST(KeeperTest, OutcomesOfAnEarlierSessionArePassedOver)
 {
   SmallWorld world;
   std::unique_ptr<Outcomes> kept;
@@ -462,81 +462,81 @@ TEST(ClientTest, OutcomesOfAnEarlierSessionArePassedOver)
   world.link->listener->lost("reset", false);
   world.pass(50);
   world.exchange();
-  EXPECT_FALSE(world.client->report(old));
+  EXPECT_FALSE(world.keeper->report(old));
 
   world.cycle();
   world.exchange();
-  EXPECT_FALSE(world.client->report(old)); // Numbered alike, but old.
-  EXPECT_TRUE(world.client->report(*kept));
-  EXPECT_FALSE(world.client->report(*kept)); // Told already.
+  EXPECT_FALSE(world.keeper->report(old)); // Numbered alike, but old.
+  EXPECT_TRUE(world.keeper->report(*kept));
+  EXPECT_FALSE(world.keeper->report(*kept)); // Reported already.
 
-  const Counters counters = world.client->counters();
+  const Counters counters = world.keeper->counters();
   EXPECT_EQ(1u, counters.outcomes[wire::OUTCOME_REASON_OFFERED]);
   EXPECT_EQ(1u, counters.outcomes[wire::OUTCOME_REASON_FILTERED]);
   EXPECT_EQ(2u, counters.sessions);
 }
 
 
-// Whatever the owner does while it is called, the client goes on.
-TEST(ClientTest, TheOwnerMayStopItFromWithin)
+// Whatever the owner does while it is called, the keeper goes on.
+TEST(KeeperTest, TheOwnerMayStopItFromWithin)
 {
   SmallWorld first;
-  first.onSnapshot = [&](SnapshotWriter*) { first.client->stop(); };
-  first.client->start();
+  first.onSnapshot = [&](SnapshotWriter*) { first.keeper->stop(); };
+  first.keeper->start();
   first.exchange();
-  EXPECT_EQ("snapshot", first.told());
+  EXPECT_EQ("snapshot", first.happened());
 
   SmallWorld second;
-  second.onConnected = [&]() { second.client->stop(); };
-  second.client->start();
+  second.onConnected = [&]() { second.keeper->stop(); };
+  second.keeper->start();
   second.exchange();
-  EXPECT_EQ("snapshot connected", second.told());
+  EXPECT_EQ("snapshot connected", second.happened());
 
   SmallWorld third;
-  third.onDecided = [&](const Decisions&) { third.client->stop(); };
+  third.onDecided = [&](const Decisions&) { third.keeper->stop(); };
   third.begin();
   third.cycle();
   third.cycle();
   third.exchange();
-  EXPECT_EQ("snapshot connected decided:2", third.told());
+  EXPECT_EQ("snapshot connected decided:2", third.happened());
   EXPECT_FALSE(third.link->isOpen);
 
   // It can be started again.
   third.onDecided = nullptr;
   third.begin();
-  EXPECT_EQ("snapshot connected", third.told());
+  EXPECT_EQ("snapshot connected", third.happened());
 }
 
 
-TEST(ClientTest, TheOwnerMayFillTheQueueFromWithin)
+TEST(KeeperTest, TheOwnerMayFillTheQueueFromWithin)
 {
-  ClientOptions options;
+  KeeperOptions options;
   options.batchEventsMax = 1;
   SmallWorld world(options, 3);
   size_t taken = 0;
 
   world.onDecided = [&](const Decisions&) {
-    while (world.client->submit(wire::Event()) > 0) {
+    while (world.keeper->submit(wire::Event()) > 0) {
       ++taken;
     }
   };
 
   world.begin();
-  world.told();
+  world.happened();
   world.cycle();
   world.cycle({1});
   world.exchange();
   EXPECT_EQ(3u, taken);
-  EXPECT_EQ("decided:2 ended:queue_full", world.told());
+  EXPECT_EQ("decided:2 ended:queue_full", world.happened());
 
   world.onDecided = nullptr;
   world.pass(50);
   world.exchange();
-  EXPECT_EQ("snapshot connected", world.told());
+  EXPECT_EQ("snapshot connected", world.happened());
 }
 
 
-TEST(ClientTest, EveryCauseHasItsName)
+TEST(KeeperTest, EveryCauseHasItsName)
 {
   std::set<std::string> names;
 
@@ -549,5 +549,5 @@ TEST(ClientTest, EveryCauseHasItsName)
 }
 
 } // namespace {
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

@@ -1,12 +1,12 @@
-#ifndef __ALLOCATOR_CLIENT_BACKOFF_HPP__
-#define __ALLOCATOR_CLIENT_BACKOFF_HPP__
+#ifndef __ALLOCATOR_SESSION_BACKOFF_HPP__
+#define __ALLOCATOR_SESSION_BACKOFF_HPP__
 
 #include <cstdint>
 
-#include "client/clock.hpp"
+#include "session/clock.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 struct Backoff
 {
@@ -23,7 +23,7 @@ struct Backoff
 // seeds do not call a restarted sidecar in step.
 Duration backoffDelay(uint32_t attempt, uint64_t seed, const Backoff& backoff);
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_CLIENT_BACKOFF_HPP__
+#endif // __ALLOCATOR_SESSION_BACKOFF_HPP__

@@ -1,4 +1,4 @@
-#include "client/channel.hpp"
+#include "session/channel.hpp"
 
 #include <algorithm>
 #include <climits>
@@ -7,7 +7,7 @@
 #include <sstream>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 bool isUnix(const std::string& target)
@@ -55,7 +55,7 @@ std::string checkTarget(const std::string& target)
 }
 
 
-#ifdef ALLOCATOR_CLIENT_TLS
+#ifdef ALLOCATOR_SESSION_TLS
 bool readFile(const std::string& path, std::string* text, std::string* error)
 {
   if (path.empty()) {
@@ -74,7 +74,7 @@ bool readFile(const std::string& path, std::string* text, std::string* error)
   *text = content.str();
   return true;
 }
-#endif // ALLOCATOR_CLIENT_TLS
+#endif // ALLOCATOR_SESSION_TLS
 
 
 std::shared_ptr<grpc::ChannelCredentials> makeCredentials(
@@ -98,7 +98,7 @@ std::shared_ptr<grpc::ChannelCredentials> makeCredentials(
     return grpc::InsecureChannelCredentials();
   }
 
-#ifdef ALLOCATOR_CLIENT_TLS
+#ifdef ALLOCATOR_SESSION_TLS
   if (isUnix(options.target)) {
     *error = "TLS is not for Unix sockets; their permissions guard them";
     return nullptr;
@@ -117,7 +117,7 @@ std::shared_ptr<grpc::ChannelCredentials> makeCredentials(
   *error = "this module was built with a gRPC that has no TLS; use a Unix"
            " socket or a loopback address";
   return nullptr;
-#endif // ALLOCATOR_CLIENT_TLS
+#endif // ALLOCATOR_SESSION_TLS
 }
 
 
@@ -174,5 +174,5 @@ std::shared_ptr<grpc::Channel> Channels::create()
   return grpc::CreateCustomChannel(options.target, credentials, arguments);
 }
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

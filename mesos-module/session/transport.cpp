@@ -1,4 +1,4 @@
-#include "client/transport.hpp"
+#include "session/transport.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -9,11 +9,11 @@
 
 #include <grpc/grpc.h>
 
-#include "client/queue.hpp"
-#include "client/stream.hpp"
+#include "session/queue.hpp"
+#include "session/stream.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 // Whoever uses gRPC last ends its threads, which may take seconds; so
@@ -437,5 +437,5 @@ void Transport::post()
   executor([copy]() { deliver(copy); });
 }
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_CLIENT_SESSION_HPP__
-#define __ALLOCATOR_CLIENT_SESSION_HPP__
+#ifndef __ALLOCATOR_SESSION_SESSION_HPP__
+#define __ALLOCATOR_SESSION_SESSION_HPP__
 
 #include <cstddef>
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 #include "allocator/v1/session.pb.h"
 
-#include "client/clock.hpp"
-#include "client/decisions.hpp"
+#include "session/clock.hpp"
+#include "session/decisions.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 
-// The version of the protocol that this client speaks.
+// The version of the protocol that this module speaks.
 constexpr uint32_t PROTOCOL_VERSION = 2;
 
 
@@ -178,7 +178,7 @@ private:
   TimePoint heard;      // When the sidecar last said what it owed.
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_CLIENT_SESSION_HPP__
+#endif // __ALLOCATOR_SESSION_SESSION_HPP__

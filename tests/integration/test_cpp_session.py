@@ -1,6 +1,6 @@
-"""The module's C++ client against real sidecar processes, and against hostile servers.
+"""The module's session library against real sidecar processes, and against hostile servers.
 
-`mesos-module/tests/client_driver` plays a small master through the client: exact ledger, gates,
+`mesos-module/tests/session_driver` plays a small master over a session: exact ledger, gates,
 frameworks that accept and decline, agents that come and go. It ends with 3 as soon as its ledger is
 wrong. `make test` builds it, with the address sanitizer, and names it in MESOS_ALLOCATOR_DRIVER.
 """
@@ -34,7 +34,7 @@ MIB = 2**20
 @pytest.fixture(scope="module", autouse=True)
 def driver_is_built():
     if not Path(DRIVER).is_file():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("`make module` builds the client")
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("`make module` builds the driver")
 
 
 class Driver:

@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_CLIENT_TRANSPORT_HPP__
-#define __ALLOCATOR_CLIENT_TRANSPORT_HPP__
+#ifndef __ALLOCATOR_SESSION_TRANSPORT_HPP__
+#define __ALLOCATOR_SESSION_TRANSPORT_HPP__
 
 #include <cstddef>
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "client/channel.hpp"
-#include "client/link.hpp"
+#include "session/channel.hpp"
+#include "session/link.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 class Stream;
 
@@ -105,7 +105,7 @@ private:
   std::thread worker;
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_CLIENT_TRANSPORT_HPP__
+#endif // __ALLOCATOR_SESSION_TRANSPORT_HPP__

@@ -1,12 +1,12 @@
-#ifndef __ALLOCATOR_CLIENT_QUEUE_HPP__
-#define __ALLOCATOR_CLIENT_QUEUE_HPP__
+#ifndef __ALLOCATOR_SESSION_QUEUE_HPP__
+#define __ALLOCATOR_SESSION_QUEUE_HPP__
 
 #include <cstddef>
 #include <deque>
 #include <utility>
 
 namespace allocator {
-namespace client {
+namespace session {
 
 // A queue that refuses what it has no room for.
 //
@@ -89,7 +89,7 @@ private:
   size_t costs = 0;
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_CLIENT_QUEUE_HPP__
+#endif // __ALLOCATOR_SESSION_QUEUE_HPP__

@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_CLIENT_DECISIONS_HPP__
-#define __ALLOCATOR_CLIENT_DECISIONS_HPP__
+#ifndef __ALLOCATOR_SESSION_DECISIONS_HPP__
+#define __ALLOCATOR_SESSION_DECISIONS_HPP__
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "allocator/v1/session.pb.h"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 namespace wire = ::allocator::v1;
 
@@ -142,7 +142,7 @@ private:
   uint64_t first;
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_CLIENT_DECISIONS_HPP__
+#endif // __ALLOCATOR_SESSION_DECISIONS_HPP__

@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_CLIENT_COUNTERS_HPP__
-#define __ALLOCATOR_CLIENT_COUNTERS_HPP__
+#ifndef __ALLOCATOR_SESSION_COUNTERS_HPP__
+#define __ALLOCATOR_SESSION_COUNTERS_HPP__
 
 #include <array>
 #include <chrono>
@@ -9,10 +9,10 @@
 
 #include "allocator/v1/session.pb.h"
 
-#include "client/clock.hpp"
+#include "session/clock.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 namespace wire = ::allocator::v1;
 
@@ -35,7 +35,7 @@ constexpr size_t CAUSE_COUNT = 8;
 const char* causeName(Cause cause);
 
 
-// What happened since the client was made, and how it stands.
+// What happened since the keeper was made, and how it stands.
 struct Counters
 {
   // Whether a session is in step: the sidecar has the whole state and
@@ -56,7 +56,7 @@ struct Counters
   uint64_t cycles = 0; // That were asked for.
   uint64_t decisions = 0;
 
-  // Outcomes that were told, by the number of their reason; numbers that
+  // Outcomes that were sent, by the number of their reason; numbers that
   // this version does not know count as 0.
   std::array<uint64_t, wire::OutcomeReason_ARRAYSIZE> outcomes{};
 
@@ -72,7 +72,7 @@ struct Counters
   std::chrono::microseconds roundTripMax{0};
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_CLIENT_COUNTERS_HPP__
+#endif // __ALLOCATOR_SESSION_COUNTERS_HPP__
