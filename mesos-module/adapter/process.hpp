@@ -174,8 +174,8 @@ private:
 
   // process_session.cpp: the sidecar.
 
-  void snapshot(const wire::Welcome& welcome, session::SnapshotWriter* writer)
-      override;
+  void welcomed(const wire::Welcome& welcome, size_t chunkBytesMax) override;
+  void layOut(session::SnapshotWriter* writer);
   void connected(const wire::Welcome& welcome) override;
   void decided(const session::Decisions& decisions) override;
   void ended(const session::Keeper::End& end) override;

@@ -28,9 +28,9 @@ void AllocatorProcess::rebindHandles(size_t kindsMax)
 }
 
 
-void AllocatorProcess::snapshot(
+void AllocatorProcess::welcomed(
     const wire::Welcome& welcome,
-    session::SnapshotWriter* writer)
+    size_t chunkBytesMax)
 {
   following = true;
   pending.clear();
@@ -38,6 +38,14 @@ void AllocatorProcess::snapshot(
   rebindHandles(
       welcome.kinds_max() > 0 ? welcome.kinds_max() : KindTable::MOST_DEFAULT);
 
+  session::SnapshotWriter writer(chunkBytesMax);
+  layOut(&writer);
+  keeper->snapshot(writer.take(true), 0, writer.error());
+}
+
+
+void AllocatorProcess::layOut(session::SnapshotWriter* writer)
+{
   // Nouns are made before handles are told, for that binds them.
   vector<wire::Framework> frameworks;
   for (const auto& entry : state.frameworks) {

@@ -139,29 +139,48 @@ void Keeper::welcomed()
 
   // The owner may stop the keeper, and so end the session.
   const wire::Welcome welcome = session->welcome();
-  SnapshotWriter writer(std::min(CHUNK_BYTES_MAX, messageBytesMax / 2));
-  owner->snapshot(welcome, &writer);
+  owner->welcomed(welcome, std::min(CHUNK_BYTES_MAX, messageBytesMax / 2));
+}
 
-  if (!session) {
-    return;
+
+bool Keeper::snapshot(
+    std::vector<wire::SnapshotChunk>&& chunks,
+    uint64_t mark,
+    const std::string& error)
+{
+  if (!session || session->state() != Session::State::WELCOME) {
+    return false;
   }
 
-  if (!writer.error().empty()) {
-    end(Cause::SNAPSHOT, writer.error());
-    return;
+  if (!error.empty()) {
+    end(Cause::SNAPSHOT, error);
+    schedule();
+    return false;
+  }
+
+  const bool last = !chunks.empty() && chunks.back().last();
+  if (last) {
+    chunks.back().set_sequence(sequence);
+    chunks.back().set_clock_ms(tick());
   }
 
   std::vector<wire::SessionRequest> requests;
-  session->snapshot(writer.finish(sequence, tick()), options.now(), &requests);
+  session->snapshot(std::move(chunks), options.now(), &requests);
 
   for (wire::SessionRequest& request : requests) {
     link->sendSnapshot(std::move(request));
   }
 
-  counts.resyncs += snapshots++ > 0 ? 1 : 0;
+  if (last) {
+    counts.resyncs += snapshots++ > 0 ? 1 : 0;
+    pendingMark = mark;
 
-  // The answer to an empty batch says that the snapshot is applied.
-  flush(false);
+    // The answer to an empty batch says that the snapshot is applied.
+    flush(false);
+    schedule();
+  }
+
+  return true;
 }
 
 
@@ -232,7 +251,7 @@ void Keeper::woken()
 }
 
 
-uint64_t Keeper::submit(wire::Event&& event)
+uint64_t Keeper::submit(wire::Event&& event, uint64_t mark)
 {
   if (!streaming()) {
     return 0;
@@ -258,6 +277,7 @@ uint64_t Keeper::submit(wire::Event&& event)
   }
 
   const uint64_t number = session->sequence() + 1;
+  pendingMark = std::max(pendingMark, mark);
   pending.add_events()->Swap(&event);
   pendingBytes += bytes;
 
@@ -341,7 +361,7 @@ bool Keeper::flush(bool cycle)
   sentAt = options.now();
 
   wire::SessionRequest request;
-  session->batch(std::move(batch), sentAt, &request);
+  session->batch(std::move(batch), sentAt, &request, pendingMark);
   sequence = session->sequence();
 
   if (!link->send(std::move(request), bytes)) {

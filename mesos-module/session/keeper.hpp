@@ -84,12 +84,12 @@ public:
   public:
     virtual ~Owner() {}
 
-    // Lay out the whole state as it is now. Events that are submitted
-    // later come after it, so those of before must not be submitted. The
-    // welcome says what the sidecar takes.
-    virtual void snapshot(
+    // Lay out the whole state, and give it with `snapshot`, now or later,
+    // as a whole or in parts. The welcome says what the sidecar takes; no
+    // chunk should have more bytes.
+    virtual void welcomed(
         const wire::Welcome& welcome,
-        SnapshotWriter* writer) = 0;
+        size_t chunkBytesMax) = 0;
 
     // The sidecar has applied the snapshot and answers.
     virtual void connected(const wire::Welcome& welcome) = 0;
@@ -117,10 +117,20 @@ public:
   void start();
   void stop();
 
+  // Sends the state, or a part of it; it is complete with a chunk that is
+  // the last. Events that are submitted later come after it. `error` says
+  // what is wrong with it, and then ends the session. False where no
+  // snapshot is wanted.
+  bool snapshot(
+      std::vector<wire::SnapshotChunk>&& chunks,
+      uint64_t mark = 0,
+      const std::string& error = std::string());
+
   // Sends an event. Gives the number of the batch that it goes with: a
   // decision that answers an earlier one did not know of it. 0 where there
   // is no session, or none any more; the next snapshot must say it then.
-  uint64_t submit(wire::Event&& event);
+  // Decisions bear the mark of the last event that was sent by then.
+  uint64_t submit(wire::Event&& event, uint64_t mark = 0);
 
   // Asks for a cycle over some agents, or over all of them where none is
   // named. While the answer to an earlier cycle is due, what is asked for
@@ -177,6 +187,7 @@ private:
   std::unique_ptr<End> unreported;
 
   wire::EventBatch pending;
+  uint64_t pendingMark = 0;
   size_t pendingBytes = 0;
   TimePoint pendingSince;
   TimePoint sentAt;

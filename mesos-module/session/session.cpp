@@ -94,20 +94,25 @@ bool Session::snapshot(
     TimePoint now,
     std::vector<wire::SessionRequest>* requests)
 {
-  if (state_ != State::WELCOME || chunks.empty() || !chunks.back().last()) {
+  if (state_ != State::WELCOME || chunks.empty()) {
     return false;
   }
 
-  sequence_ = answered_ = chunks.back().sequence();
+  const bool last = chunks.back().last();
+  const uint64_t sequence = chunks.back().sequence();
 
   for (wire::SnapshotChunk& chunk : chunks) {
     requests->emplace_back();
     requests->back().mutable_snapshot()->Swap(&chunk);
   }
 
-  state_ = State::STREAMING;
-  loading = true;
-  heard = now;
+  if (last) {
+    sequence_ = answered_ = sequence;
+    state_ = State::STREAMING;
+    loading = true;
+    heard = now;
+  }
+
   return true;
 }
 
@@ -115,7 +120,8 @@ bool Session::snapshot(
 bool Session::batch(
     wire::EventBatch&& batch,
     TimePoint now,
-    wire::SessionRequest* request)
+    wire::SessionRequest* request,
+    uint64_t mark)
 {
   if (state_ != State::STREAMING) {
     return false;
@@ -125,7 +131,7 @@ bool Session::batch(
   request->mutable_events()->set_sequence(++sequence_);
 
   const bool cycle = request->events().cycle();
-  batches.push_back(Sent{cycle, now});
+  batches.push_back(Sent{cycle, now, mark});
   cyclesUnanswered_ += cycle ? 1 : 0;
   return true;
 }
@@ -285,6 +291,7 @@ Session::Reply Session::takeDecisions(
       now - batches.front().at);
   reply.decisions.session = number;
   reply.decisions.sequence = batch.sequence();
+  reply.decisions.mark = batches.front().mark;
   reply.decisions.cycle = batch.cycle();
   reply.decisions.first = batch.first_decision();
   reply.decisions.more = batch.more();

@@ -94,16 +94,21 @@ public:
   bool
   hello(const wire::Hello& hello, TimePoint now, wire::SessionRequest* request);
 
-  // `chunks` is the whole state as `SnapshotWriter` laid it out; the last
-  // chunk says at which sequence number.
+  // `chunks` is the whole state as `SnapshotWriter` laid it out, or a part
+  // of it: the snapshot is complete with the chunk that is the last, which
+  // says at which sequence number.
   bool snapshot(
       std::vector<wire::SnapshotChunk>&& chunks,
       TimePoint now,
       std::vector<wire::SessionRequest>* requests);
 
-  // Takes everything of `batch` but its sequence number.
-  bool
-  batch(wire::EventBatch&& batch, TimePoint now, wire::SessionRequest* request);
+  // Takes everything of `batch` but its sequence number. The decisions that
+  // answer it bear `mark`.
+  bool batch(
+      wire::EventBatch&& batch,
+      TimePoint now,
+      wire::SessionRequest* request,
+      uint64_t mark = 0);
 
   // Gives the events that say what became of the oldest decisions without
   // an outcome. They must be the next events that are sent.
@@ -152,6 +157,7 @@ private:
   {
     bool cycle;
     TimePoint at;
+    uint64_t mark;
   };
 
   Reply take(wire::SessionResponse&& response, TimePoint now);

@@ -273,16 +273,27 @@ void SnapshotWriter::wrong(const char* what)
 }
 
 
+std::vector<wire::SnapshotChunk> SnapshotWriter::take(bool last)
+{
+  if (last) {
+    chunks.back().set_last(true);
+    chunks.back().set_paused(paused);
+  } else if (lastField == 0) {
+    chunks.clear();
+  }
+
+  return std::move(chunks);
+}
+
+
 std::vector<wire::SnapshotChunk> SnapshotWriter::finish(
     uint64_t sequence,
     int64_t clockMs)
 {
-  wire::SnapshotChunk& last = chunks.back();
-  last.set_last(true);
-  last.set_sequence(sequence);
-  last.set_clock_ms(clockMs);
-  last.set_paused(paused);
-  return std::move(chunks);
+  std::vector<wire::SnapshotChunk> result = take(true);
+  result.back().set_sequence(sequence);
+  result.back().set_clock_ms(clockMs);
+  return result;
 }
 
 } // namespace session {

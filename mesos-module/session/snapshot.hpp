@@ -53,7 +53,11 @@ public:
   // What is wrong with what was added; empty where nothing is.
   const std::string& error() const { return error_; }
 
-  // Completes the last chunk and gives all of them, at least one.
+  // Gives the chunks; none where nothing was added, unless they are the
+  // last of the snapshot, which are at least one.
+  std::vector<wire::SnapshotChunk> take(bool last);
+
+  // The same for a whole snapshot.
   std::vector<wire::SnapshotChunk> finish(uint64_t sequence, int64_t clockMs);
 
 private:

@@ -178,10 +178,12 @@ public:
     }
   }
 
-  void snapshot(const wire::Welcome&, SnapshotWriter* writer) override
+  void welcomed(const wire::Welcome&, size_t chunkBytesMax) override
   {
     const TimePoint begin = Clock::now();
-    master.describe(writer);
+    SnapshotWriter writer(chunkBytesMax);
+    master.describe(&writer);
+    keeper->snapshot(writer.take(true), 0, writer.error());
     snapshotAt = Clock::now();
     say_("snapshot", ",\"ms\":" + since(begin));
   }

@@ -167,8 +167,9 @@ public:
 
   // The owner.
 
-  void snapshot(const wire::Welcome&, SnapshotWriter* writer) override
+  void welcomed(const wire::Welcome&, size_t chunkBytesMax) override
   {
+    SnapshotWriter writer(chunkBytesMax);
     EXPECT_FALSE(calling);
     story += "snapshot ";
     EXPECT_EQ(0u, keeper->submit(wire::Event()));
@@ -177,12 +178,14 @@ public:
       wire::Agent agent;
       agent.set_agent(i);
       agent.set_agent_id("agent-" + std::to_string(i));
-      writer->add(std::move(agent));
+      writer.add(std::move(agent));
     }
 
     if (onSnapshot) {
-      onSnapshot(writer);
+      onSnapshot(&writer);
     }
+
+    keeper->snapshot(writer.take(true), 0, writer.error());
   }
 
   void connected(const wire::Welcome& welcome) override

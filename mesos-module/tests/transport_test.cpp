@@ -56,9 +56,11 @@ public:
         new Keeper(options, this, newTransport(target, loop, transport)));
   }
 
-  void snapshot(const wire::Welcome&, SnapshotWriter* writer) override
+  void welcomed(const wire::Welcome&, size_t chunkBytesMax) override
   {
-    writer->add(wire::Role());
+    SnapshotWriter writer(chunkBytesMax);
+    writer.add(wire::Role());
+    keeper->snapshot(writer.take(true));
   }
 
   void connected(const wire::Welcome&) override { ++sessions; }
