@@ -89,8 +89,7 @@ std::string Brain::step(const AddFramework& event, int64_t)
 std::string Brain::step(const RemoveFramework& event, int64_t)
 {
   uint32_t number;
-  const Framework* framework = findFramework(event.framework, &number);
-  if (number == Handles::NONE) {
+  if (findFramework(event.framework, &number) == nullptr) {
     return "Framework " + event.framework + " is not known";
   }
 
@@ -98,10 +97,6 @@ std::string Brain::step(const RemoveFramework& event, int64_t)
   state.books.removeFramework(number);
   inverse.removeFramework(number);
   fallback.forget(number);
-
-  if (framework == nullptr) {
-    return "Framework " + event.framework + " is not known";
-  }
 
   for (uint32_t role = 0; role < state.roles.size(); ++role) {
     state.filters.drop(number, role);

@@ -1,5 +1,6 @@
 #include "brain/layout.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "brain/columns.hpp"
@@ -206,83 +207,106 @@ size_t Layout::layOutAgent(
 }
 
 
-std::vector<wire::SnapshotChunk> Layout::slice(Cluster* cluster, int64_t nowMs)
+// Frameworks, then agents, then exclusions, as far as one slice goes.
+bool Layout::layOut(Cluster* cluster, int64_t nowMs, Bodies* bodies)
 {
   size_t agentsLeft = cluster->options.sliceAgents;
   size_t rowsLeft = cluster->options.sliceRefusals;
-  Bodies bodies;
 
-  for (; nextFramework < frameworks.size() && agentsLeft > 0; ++nextFramework) {
+  for (; nextFramework < frameworks.size(); ++nextFramework) {
+    if (agentsLeft == 0) {
+      return false;
+    }
     if (frameworks[nextFramework] != nullptr) {
-      bodies.frameworks.push_back(
+      bodies->frameworks.push_back(
           toWire(*frameworks[nextFramework], nextFramework, cluster));
       --agentsLeft;
     }
   }
 
-  for (; nextAgent < agents.size() && agentsLeft > 0 && rowsLeft > 0;
-       ++nextAgent) {
+  for (; nextAgent < agents.size(); ++nextAgent) {
+    if (agentsLeft == 0 || rowsLeft == 0) {
+      return false;
+    }
     if (agents[nextAgent] != nullptr) {
-      const size_t rows = layOutAgent(nextAgent, cluster, nowMs, &bodies);
+      const size_t rows = layOutAgent(nextAgent, cluster, nowMs, bodies);
       rowsLeft -= std::min(rows, rowsLeft);
       --agentsLeft;
     }
   }
 
-  for (; nextAgent == agents.size() && nextExclusion < frameworks.size() &&
-       rowsLeft > 0;
-       ++nextExclusion) {
+  for (; nextExclusion < frameworks.size(); ++nextExclusion) {
+    if (rowsLeft == 0) {
+      return false;
+    }
     if (frameworks[nextExclusion] != nullptr) {
-      const int before = bodies.exclusions.framework_size();
+      const int before = bodies->exclusions.framework_size();
       addExclusions(
           *frameworks[nextExclusion],
           nextExclusion,
           cluster,
-          &bodies.exclusions);
-      const size_t rows = bodies.exclusions.framework_size() - before;
+          &bodies->exclusions);
+      const size_t rows = bodies->exclusions.framework_size() - before;
       rowsLeft -= std::min(rows, rowsLeft);
     }
   }
 
-  const bool last =
-      nextAgent == agents.size() && nextExclusion == frameworks.size();
+  return true;
+}
 
-  session::SnapshotWriter writer(chunkBytesMax);
+
+// In the order in which chunks hold their fields.
+void Layout::write(
+    Cluster* cluster,
+    Bodies* bodies,
+    session::SnapshotWriter* writer)
+{
   for (wire::Kind& kind : cluster->kinds.takeNew()) {
-    writer.add(std::move(kind));
+    writer->add(std::move(kind));
   }
   for (wire::Role& role : cluster->roles.takeNew()) {
-    writer.add(std::move(role));
+    writer->add(std::move(role));
   }
   for (wire::Weight& weight : weights) {
-    writer.add(std::move(weight));
+    writer->add(std::move(weight));
   }
   for (wire::Quota& quota : quotas) {
-    writer.add(std::move(quota));
+    writer->add(std::move(quota));
   }
-  weights.clear();
-  quotas.clear();
-  for (wire::Framework& framework : bodies.frameworks) {
-    writer.add(std::move(framework));
+  for (wire::Framework& framework : bodies->frameworks) {
+    writer->add(std::move(framework));
   }
-  for (wire::Agent& agent : bodies.agents) {
-    writer.add(std::move(agent));
+  for (wire::Agent& agent : bodies->agents) {
+    writer->add(std::move(agent));
   }
-  for (const auto& group : bodies.holdings.groups()) {
-    writer.add(group.second);
+  for (const auto& group : bodies->holdings.groups()) {
+    writer->add(group.second);
   }
-  for (const auto& group : bodies.filters.groups()) {
-    writer.add(group.second);
+  for (const auto& group : bodies->filters.groups()) {
+    writer->add(group.second);
   }
-  if (bodies.exclusions.framework_size() > 0) {
-    writer.add(bodies.exclusions);
-  }
-  if (last && whitelist.restricted()) {
-    writer.add(std::move(whitelist));
+  if (bodies->exclusions.framework_size() > 0) {
+    writer->add(bodies->exclusions);
   }
 
-  writer.setPaused(paused);
+  weights.clear();
+  quotas.clear();
+}
+
+
+std::vector<wire::SnapshotChunk> Layout::slice(Cluster* cluster, int64_t nowMs)
+{
+  Bodies bodies;
+  const bool last = layOut(cluster, nowMs, &bodies);
+
+  session::SnapshotWriter writer(chunkBytesMax);
+  write(cluster, &bodies, &writer);
+
   if (last) {
+    if (whitelist.restricted()) {
+      writer.add(std::move(whitelist));
+    }
+    writer.setPaused(paused);
     stop();
   }
 

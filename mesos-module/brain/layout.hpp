@@ -37,7 +37,8 @@ private:
   struct Bodies;
 
   void layOutSettings(Cluster* cluster);
-  void layOutFramework(uint32_t number, Cluster* cluster, Bodies* bodies);
+  bool layOut(Cluster* cluster, int64_t nowMs, Bodies* bodies);
+  void write(Cluster* cluster, Bodies* bodies, session::SnapshotWriter* writer);
   size_t
   layOutAgent(uint32_t number, Cluster* cluster, int64_t nowMs, Bodies* bodies);
 
