@@ -66,7 +66,9 @@ void Script::learn(const wire::Kind& kind)
     text += "(" + kind.reserved_role() + ")";
   }
   if (kind.form() != wire::DISK_FORM_UNSPECIFIED) {
-    text += "[" + std::to_string(kind.form()) + "]";
+    static const char* const forms[] = {
+        "", "path", "mount", "block", "raw", "volume"};
+    text += std::string("[") + forms[kind.form()] + "]";
   }
   if (kind.revocable()) {
     text += "{revocable}";
