@@ -48,10 +48,8 @@ def test_every_command_of_the_page_is_one(command: str, tmp_path: Path):
 
 
 def test_executors_of_the_examples_are_what_the_rules_for_their_roles_say():
-    rules = dict(
-        reversed(match)
-        for match in re.findall(r"demand set '(\S+)' --role (\S+)$", PAGE, re.MULTILINE)
-    )
+    lines = re.findall(r"demand set '(\S+)' --role (\S+)$", PAGE, re.MULTILINE)
+    rules = dict(reversed(line) for line in lines)
     found = {}
     for block in blocks("properties"):
         given = settings_of(block)
