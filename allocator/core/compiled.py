@@ -129,11 +129,6 @@ def interpret(wanted: bool) -> None:
     _Mode.superseded = False
 
 
-def is_interpreted() -> bool:
-    """Say whether the loops of the process run interpreted."""
-    return _Mode.interpreted
-
-
 def supersede() -> None:
     """Make interpreted loops raise `Superseded` where they may; its catcher calls `interpret`."""
     _Mode.superseded = _Mode.interpreted

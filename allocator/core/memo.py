@@ -50,6 +50,8 @@ class Steady:
     def __call__(self, name: str, array: NDArray[_Item]) -> NDArray[_Item]:
         """Return an array of these values that is fixed: that of last time where they are equal."""
         kept = self._kept.get(name)
+        if kept is array:
+            return array
         if kept is not None and kept.dtype == array.dtype and np.array_equal(kept, array):
             return kept
         # A copy, for what was given may be a part of the books, which change.

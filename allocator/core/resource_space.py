@@ -6,7 +6,7 @@ import numpy as np
 
 from allocator.core.compiled import loop, loop_view
 from allocator.core.events import EventError
-from allocator.core.resources import AMOUNT_MAX, Kind
+from allocator.core.resources import Kind
 from allocator.core.snapshot import Bools, Ints
 
 
@@ -98,14 +98,11 @@ class ResourceSpace:
         Raises
         ------
         EventError
-            Where a kind is not bound, or an amount is out of range.
+            Where a kind is not bound.
         """
         row = np.zeros(len(self.kinds), np.int64)
         for handle, amount in amounts.items():
             self.check_bound((handle,), field)
-            if not 0 <= amount <= AMOUNT_MAX:
-                message = f"{amount} of kind {handle} is out of range; give 0 to {AMOUNT_MAX}"
-                raise EventError("value", field, message)
             row[handle] = amount
         return row
 

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core.task_counts import tasks_held
 from allocator.core.tree_sums import add_up, add_up_amounts
 
 Ints = NDArray[np.int64]
@@ -320,11 +321,7 @@ class Snapshot:
     @cached_property
     def tasks(self) -> Floats:
         """Whole and part tasks that each client holds, (C,); 0 where the demand is unknown."""
-        needed = self.demand > 0
-        ratio = np.full(self.held.shape, np.inf)
-        np.divide(self.held, self.demand, out=ratio, where=needed)
-        known = self.characterised & needed.any(axis=1)
-        return np.where(known, ratio.min(axis=1, initial=np.inf), 0.0)
+        return tasks_held(self.held, self.demand, self.characterised)
 
     def sum_over_tree(self, values: Floats) -> Floats:
         """Add up values of clients at every node of the tree.

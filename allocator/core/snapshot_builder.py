@@ -10,13 +10,14 @@ from allocator.core.array_structures import read_only, some
 from allocator.core.competition_tree import Shape, shape
 from allocator.core.demand_probing import probed
 from allocator.core.filters.coverage import Offerable
-from allocator.core.memo import Steady, fixed
+from allocator.core.memo import Steady, fixed, remember
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
 from allocator.core.servable import servable
 from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials
 from allocator.core.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.state import State
 
+_PARTS = tuple(each.name for each in fields(Snapshot))
 FULL_MODE = "characterised"
 
 _Kept = TypeVar("_Kept")
@@ -66,16 +67,16 @@ class SnapshotBuilder:
         # Then the parts that do not depend on which agents take part, and the snapshot itself.
         capacity = self._capacity(state)
         excluded = state.eligibility.excluded
-        known = steady("characterised", _characterised(state))
         demand = steady("demand", clients.demand)
+        known = steady("characterised", _characterised(state, demand))
         tree_shape = self._tree_shape(state)
         snapshot = Snapshot(
             resources=tuple(space.names),
-            counted=self._keep("counted", (space.version, names), lambda: space.counted),
+            counted=self._keep("counted", (space.version, names), lambda: fixed(space.counted)),
             capacity=capacity if rows is None else capacity[rows],
             free=free,
             specials=specials,
-            total=state.total_by_column(),
+            total=steady("total", state.total_by_column()),
             agents=agents,
             handle=handle,
             minimum=minimum,
@@ -138,7 +139,7 @@ class SnapshotBuilder:
     def _agent_classes(self, state: State, capacity: Ints) -> AgentClasses:
         def make() -> AgentClasses:
             rows, count = np.unique(capacity[state.agents.bound], axis=0, return_counts=True)
-            return AgentClasses(rows, count.astype(np.int64))
+            return AgentClasses(fixed(rows), fixed(count.astype(np.int64)))
 
         return self._keep("classes", (state.agents.version, capacity.shape[1]), make)
 
@@ -180,8 +181,7 @@ class SnapshotBuilder:
 
 def frozen(snapshot: Snapshot) -> Snapshot:
     """Make every array read-only: many are the books' own."""
-    parts = {each.name: _frozen_part(getattr(snapshot, each.name)) for each in fields(snapshot)}
-    return replace(snapshot, **parts)
+    return Snapshot(*(_frozen_part(getattr(snapshot, name)) for name in _PARTS))
 
 
 def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, and what is neither
@@ -275,9 +275,15 @@ def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
     return np.flatnonzero(enough)
 
 
-def _characterised(state: State) -> Bools:
+@remember()
+def _has_some(demand: Ints) -> Bools:
+    return fixed(some(demand))
+
+
+def _characterised(state: State, demand: Ints) -> Bools:
     """Which clients are served in whole tasks."""
     clients, settings = state.clients, state.settings
     if settings.policy.mode != FULL_MODE:
         return np.zeros(len(clients.framework), np.bool_)
-    return some(clients.demand) & ~probed(state)
+    known, wrong = _has_some(demand), probed(state)
+    return known & ~wrong if wrong.any() else known

@@ -44,14 +44,22 @@ def _add_up_amounts(
     gain: NDArray[np.float64],
     count: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    # Each client's row of the measure; then as for any other values.
-    columns = amount.shape[1]
-    values = np.empty((len(amount), columns + 1))
-    for row in range(len(amount)):
+    # As for values; what each client's row would be is worked out on the way.
+    columns, leaves = amount.shape[1], len(client)
+    result = np.zeros((len(parent), columns + 1))
+    for row in range(len(at)):
         for k in range(columns):
-            values[row, k] = amount[row, k] * gain[row]
-        values[row, columns] = count[row]
-    return _add_up(parent, client, at, values)
+            result[at[row], k] += amount[row, k] * gain[row]
+        result[at[row], columns] += count[row]
+    for node in range(leaves, len(parent) - 1):
+        for k in range(columns + 1):
+            result[parent[node], k] += result[node, k]
+    for leaf in range(leaves):
+        row = client[leaf]
+        for k in range(columns):
+            result[leaf, k] = amount[row, k] * gain[row]
+        result[leaf, columns] = count[row]
+    return result
 
 
 def add_up(

@@ -73,11 +73,6 @@ def _length_checksum(length: int) -> int:
     return zlib.crc32(_LENGTH.pack(length))
 
 
-def frames(records: Iterable[journal_pb2.JournalRecord]) -> bytes:
-    """Write a whole journal."""
-    return HEADER + b"".join(map(frame, records))
-
-
 def read_records(
     file: BinaryIO, torn: Callable[[Torn], None] | None = None
 ) -> Iterator[journal_pb2.JournalRecord]:
@@ -249,14 +244,17 @@ def looked_record() -> journal_pb2.JournalRecord:
     return journal_pb2.JournalRecord(looked=journal_pb2.JournalLooked())
 
 
-def answered_record(answers: Iterable[Answer]) -> journal_pb2.JournalRecord:
-    """Keep a digest of the answers to the record before, for a replay to compare."""
+def answered_record(answers: Iterable[Answer], policy_error: str = "") -> journal_pb2.JournalRecord:
+    """Keep a digest of the answers to the record before, for a replay to compare.
+
+    With it stands why the policy could not decide a cycle of them.
+    """
     digest = hashlib.blake2b(digest_size=8)
     for session, response in answers:
         data = response.SerializeToString(deterministic=True)
         digest.update(_NUMBERS.pack(session, len(data)))
         digest.update(data)
-    answered = journal_pb2.JournalAnswered(digest=digest.digest())
+    answered = journal_pb2.JournalAnswered(digest=digest.digest(), policy_error=policy_error)
     return journal_pb2.JournalRecord(answered=answered)
 
 

@@ -87,13 +87,15 @@ class Sidecar:
         self.sessions[number] = self._new_session(number)
         return number
 
-    def receive(self, number: int, data: bytes) -> list[Answer]:
+    def receive(self, number: int, data: bytes, policy_error: str = "") -> list[Answer]:
         """Take a message; some of the answers may be for another session.
 
-        A session that takes the sidecar over ends the one that had it.
+        A session that takes the sidecar over ends the one that had it. Where `policy_error` says
+        why, the fallback decides a cycle of this message.
         """
         if number not in self.sessions:
             return []
+        self.allocator.overrule(policy_error)
         said = self.sessions[number].receive(data)
         # What the session before is told comes first.
         answers = [*self._parting, *((number, response) for response in said)]

@@ -37,7 +37,7 @@ void AllocatorProcess::addFramework(
   *event.mutable_add_framework() =
       toFramework(frameworkId, framework, &state.handles);
   const uint32_t handle = event.add_framework().framework();
-  state.handles.frameworks.told(handle, tell(std::move(event)));
+  state.handles.frameworks.sent(handle, send(std::move(event)));
   updateExclusions(frameworkId);
 
   if (active) {
@@ -60,7 +60,7 @@ void AllocatorProcess::removeFramework(const FrameworkID& frameworkId)
   wire::Event event;
   event.mutable_remove_framework()->set_framework(
       state.handles.frameworks.bind(frameworkId));
-  const uint64_t batch = tell(std::move(event));
+  const uint64_t batch = send(std::move(event));
   state.handles.frameworks.release(frameworkId, batch);
 }
 
@@ -79,7 +79,7 @@ void AllocatorProcess::activateFramework(const FrameworkID& frameworkId)
   event.mutable_activate_framework()->set_framework(
       state.handles.frameworks.bind(frameworkId));
   event.mutable_activate_framework()->set_active(true);
-  tell(std::move(event));
+  send(std::move(event));
   triggerAll();
 }
 
@@ -101,7 +101,7 @@ void AllocatorProcess::deactivateFramework(const FrameworkID& frameworkId)
   event.mutable_activate_framework()->set_framework(
       state.handles.frameworks.bind(frameworkId));
   event.mutable_activate_framework()->set_active(false);
-  tell(std::move(event));
+  send(std::move(event));
 }
 
 
@@ -140,7 +140,7 @@ void AllocatorProcess::updateFramework(
   wire::Event event;
   *event.mutable_update_framework() =
       toFramework(frameworkId, framework, &state.handles);
-  tell(std::move(event));
+  send(std::move(event));
   updateExclusions(frameworkId);
 }
 
@@ -153,7 +153,7 @@ void AllocatorProcess::requestResources(
     wire::Event event;
     *event.mutable_request() =
         toRequest(state.handles.frameworks.bind(frameworkId), requests);
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -181,7 +181,7 @@ void AllocatorProcess::suppressOffers(
 
   // Without a role it would mean all of them.
   if (event.suppress().roles_size() > 0) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -210,7 +210,7 @@ void AllocatorProcess::reviveOffers(
   }
 
   if (event.revive().roles_size() > 0) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 
   triggerAll();
@@ -229,7 +229,7 @@ void AllocatorProcess::updateQuota(
 
   wire::Event event;
   *event.mutable_quota() = toQuota(role, quota);
-  tell(std::move(event));
+  send(std::move(event));
 }
 
 
@@ -245,7 +245,7 @@ void AllocatorProcess::updateWeights(const vector<mesos::WeightInfo>& weights)
   }
 
   if (!weights.empty()) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -299,14 +299,14 @@ void AllocatorProcess::updateExclusions(const FrameworkID& frameworkId)
         event.mutable_exclusions());
 
     // A message must not become too large for the sidecar.
-    if (event.exclusions().framework_size() >= Untold::ROWS_MAX) {
-      tell(std::move(event));
+    if (event.exclusions().framework_size() >= Pending::ROWS_MAX) {
+      send(std::move(event));
       event = wire::Event();
     }
   }
 
   if (event.exclusions().framework_size() > 0) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -322,7 +322,7 @@ void AllocatorProcess::updateExclusions(const SlaveID& agentId)
   }
 
   if (event.exclusions().framework_size() > 0) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 

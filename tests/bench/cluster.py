@@ -14,10 +14,10 @@ from allocator.core import (
     Holdings,
     Kind,
     Options,
+    Outcomes,
     PolicySpec,
     Release,
     Settings,
-    Settle,
 )
 from allocator.policies import POLICIES, build
 from allocator.server import loop_cache
@@ -64,9 +64,8 @@ def cluster(agents: int, frameworks: int, spec: PolicySpec, roles: int = 100) ->
 
 def settle(allocator: Allocator, made: Decisions) -> None:
     """Every decision became an offer."""
-    none = np.empty(0, np.int64)
-    fate = np.ones(len(made), np.bool_)
-    allocator.step(Settle(made.first_decision, fate, ~fate, none, none.reshape(0, 0)))
+    offered = np.ones(len(made), np.bool_)
+    allocator.step(Outcomes.all_or_nothing(made.first_decision, offered))
 
 
 def decline(allocator: Allocator, made: Decisions) -> None:

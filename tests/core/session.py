@@ -16,10 +16,10 @@ from allocator.core import (
     Kind,
     Limits,
     Options,
+    Outcomes,
     PolicySpec,
     Release,
     Settings,
-    Settle,
     Transition,
 )
 from allocator.policies import build
@@ -65,10 +65,7 @@ class Session:
 
     def settle(self, made: Decisions, offered: bool = True) -> None:
         fate = np.full(len(made), offered)
-        none = np.empty(0, np.int64)
-        self.allocator.step(
-            Settle(made.first_decision, fate, np.zeros_like(fate), none, none.reshape(0, 0))
-        )
+        self.allocator.step(Outcomes.all_or_nothing(made.first_decision, fate))
 
     def _offer(self, made: Decisions, row: int) -> Offer:
         names = [self.state.space.kinds[kind].name for kind in made.kind.tolist()]

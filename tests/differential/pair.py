@@ -21,6 +21,7 @@ from allocator.core import (
     Holdings,
     Kind,
     Options,
+    Outcomes,
     PolicySpec,
     Release,
     RemoveAgent,
@@ -29,7 +30,6 @@ from allocator.core import (
     SetPaused,
     SetQuota,
     Settings,
-    Settle,
     SetWeights,
     SetWhitelist,
     Suppress,
@@ -261,8 +261,8 @@ class Pair:
         wanted = None if agents is None else np.array(sorted(agents), np.int64)
         made = self.core.allocate(self.model.now_ms, wanted)
         assert self.core.last_cycle.policy_error == ""
-        fate, none = np.ones(len(made), np.bool_), np.empty(0, np.int64)
-        self.core.step(Settle(made.first_decision, fate, ~fate, none, none.reshape(0, 0)))
+        offered = np.ones(len(made), np.bool_)
+        self.core.step(Outcomes.all_or_nothing(made.first_decision, offered))
         self.core.check()
         ours = self._offers(made)
         offers = self.model.cycle(agents)

@@ -24,6 +24,7 @@ from allocator.core import (
     Holdings,
     Kind,
     Options,
+    Outcomes,
     PolicySpec,
     Release,
     RemoveAgent,
@@ -33,7 +34,6 @@ from allocator.core import (
     SetPaused,
     SetQuota,
     Settings,
-    Settle,
     SetWeights,
     SetWhitelist,
     Suppress,
@@ -314,9 +314,7 @@ class World:
 
     def _settle(self, made: Decisions) -> None:
         offered = np.ones(len(made), np.bool_)
-        none = np.empty(0, np.int64)
-        partial = np.zeros_like(offered)
-        self.tell(Settle(made.first_decision, offered, partial, none, none.reshape(0, 0)))
+        self.tell(Outcomes.all_or_nothing(made.first_decision, offered))
 
     def _offer(self, made: Decisions, row: int) -> Offer:
         amounts: Amounts = Counter()

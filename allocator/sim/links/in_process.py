@@ -7,7 +7,6 @@ import numpy as np
 from allocator import policies
 from allocator.core import Allocator, Decisions, Ints, Policy, PolicySpec, Settings
 from allocator.sim.links.base import Batch, Opening
-from allocator.wire import Outcomes
 
 
 class DirectLink:
@@ -39,7 +38,7 @@ class DirectLink:
         """Apply the batch."""
         self.allocator.advance(batch.clock_ms)
         for message in batch.messages:
-            self.allocator.step(message.settle() if isinstance(message, Outcomes) else message)
+            self.allocator.step(message)
 
     def settle(self) -> None:
         """Nothing is ever under way."""
