@@ -15,6 +15,7 @@ from allocator.core.apply import apply
 from allocator.core.apply.settings import set_policy
 from allocator.core.decisions import Decisions
 from allocator.core.demand import Settings
+from allocator.core.demand_probing import note_hunger
 from allocator.core.events import EventError
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.quota import QuotaUse, quota_use
@@ -105,6 +106,7 @@ class Allocator:
             message = f"{now_ms} is before {self.state.now_ms}; the clock must not run backwards"
             raise EventError("value", "clock_ms", message)
         self.state.now_ms = now_ms
+        self.state.memory.advance(now_ms)
 
     def overrule(self, policy_error: str) -> None:
         """Let the fallback decide the next cycle, for this reason; empty: the policy after all.
@@ -148,6 +150,7 @@ class Allocator:
         if agents is None:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
             state.clients.waited[rest[servable(snapshot, rest)]] += 1
+        note_hunger(state, snapshot, served, full=agents is None)
         self.last_cycle = cycles.CycleReport(
             candidates, clients, len(grants), len(decisions), error
         )
@@ -182,6 +185,14 @@ class Allocator:
         self.cycle, self.last_cycle, self.state = kept
         self._policy = policy
         self._snapshots = SnapshotBuilder()
+
+    def remember(self, before: "Allocator") -> None:
+        """Take over what was learnt of frameworks' demands in the session before this one.
+
+        That session's allocator must not be used any more.
+        """
+        self.state.memory = before.state.memory
+        self.state.memory.begin_session()
 
     def look(self) -> Snapshot | None:
         """Take the snapshot that a cycle would begin with; None where nobody is to be served.

@@ -72,6 +72,21 @@ class Ledger:
         """Rows of holdings; -1 where nothing is held."""
         return self._rows.get(pair(agent, client))
 
+    def uses_something(self, client: Ints, agent: Ints) -> Bools:
+        """Where a client has something in use on an agent, beside what is on offer."""
+        rows = self.find(client, agent)
+        uses = rows >= 0
+        held, offered = self.books.held[rows[uses]], self.books.offered[rows[uses]]
+        uses[uses] = (held != offered).any(axis=1)
+        return uses
+
+    def is_offered_something(self, client: Ints, agent: Ints) -> Bools:
+        """Where a client has something on offer on an agent."""
+        rows = self.find(client, agent)
+        offered = rows >= 0
+        offered[offered] = self.books.offered[rows[offered]].any(axis=1)
+        return offered
+
     def charge(
         self, client: Ints, agent: Ints, kind: Ints, amount: Ints, *, as_offer: bool, now_ms: int
     ) -> None:
@@ -203,6 +218,8 @@ class Ledger:
         taken.extend(range(self._end, self._end + more))
         self._end += more
         books = self.books
+        if self._end <= len(books.agent):
+            return np.array(taken, np.int64)
         self.books = books._replace(
             held=grow(books.held, self._end),
             offered=grow(books.offered, self._end),

@@ -152,6 +152,9 @@ def start_record(
             learn_demand=settings.learn_demand,
             learn_after=settings.learn_after,
             probe_after=settings.probe_after,
+            priors_max=settings.priors_max,
+            prior_half_life_ms=settings.prior_half_life_ms,
+            learn_patience_cycles=settings.learn_patience_cycles,
             patience_cycles=settings.patience_cycles,
             outstanding_max=settings.outstanding_max,
             limits_of_roles=(
@@ -184,6 +187,9 @@ def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
         learn_demand=start.learn_demand,
         learn_after=start.learn_after,
         probe_after=start.probe_after,
+        priors_max=start.priors_max,
+        prior_half_life_ms=max(start.prior_half_life_ms, 1),
+        learn_patience_cycles=start.learn_patience_cycles,
         patience_cycles=start.patience_cycles,
         outstanding_max=start.outstanding_max,
         limits={

@@ -159,9 +159,9 @@ class Sidecar:
         holder = self.session
         if holder and holder.greeting:
             self._supersede(holder, holder.greeting, greeting)
-        # An empty allocator: the snapshot says everything. Only the settings stay.
+        # An empty allocator: the snapshot says everything.
         self._active = number
-        self.allocator = self._new_allocator(self.allocator.settings)
+        self._renew()
         return self.allocator
 
     def _supersede(self, holder: SidecarSession, its: Greeting, newcomer: Greeting) -> None:
@@ -188,4 +188,10 @@ class Sidecar:
         session = self.sessions.get(number)
         if number == self._active and session and session.state is State.CLOSED:
             self._active = 0
-            self.allocator = self._new_allocator(self.allocator.settings)
+            self._renew()
+
+    def _renew(self) -> None:
+        """Begin with empty books, under the same settings; what was learnt stays."""
+        fresh = self._new_allocator(self.allocator.settings)
+        fresh.remember(self.allocator)
+        self.allocator = fresh

@@ -12,8 +12,8 @@ from allocator.core.apply.frameworks import (
     check_framework_handle,
     check_roles,
     open_client,
-    refresh_client,
 )
+from allocator.core.apply.learning import learn_from_acceptances, learn_from_ends
 from allocator.core.apply.rest import refuse_rest
 from allocator.core.events import (
     Amounts,
@@ -67,11 +67,13 @@ def release(state: State, event: Release) -> None:
         )
         raise EventError("books", f"released.amount[{failed * len(holdings.kind)}]", message)
     _refuse(state, client, agent, holdings, event)
-    # A decline: an offer that was given back with nothing kept. Many in a row without an
-    # acceptance tell that the demand we assume may be wrong.
+    # A decline: an offer that was given back with nothing kept (of an accepted one the rest comes
+    # back before the tasks' part comes into use). Many in a row without an acceptance tell that the
+    # demand we assume may be wrong.
     whole = (client > 0) & ~event.allocated & (event.refuse_ms >= 0)
-    whole &= state.ledger.find(client, agent) < 0
+    whole &= ~state.ledger.is_offered_something(client, agent)
     np.add.at(state.clients.declines, client[whole], 1)
+    learn_from_ends(state, client, holdings, event.allocated)
     _close_idle(state, client)
 
 
@@ -128,8 +130,9 @@ def transition(state: State, event: Transition) -> None:
     state.space.check_bound(holdings.kind.tolist(), "used.kind")
     client, agent = _known_rows(state, holdings)
     _find_offers(state, holdings, client, agent)
+    here = state.ledger.uses_something(client, agent)
     state.ledger.use(client, agent, holdings.kind, holdings.amount)
-    _learn(state, client, holdings)
+    learn_from_acceptances(state, client, holdings, here)
 
 
 def _find_offers(state: State, holdings: Holdings, client: Ints, agent: Ints) -> None:
@@ -145,29 +148,6 @@ def _find_offers(state: State, holdings: Holdings, client: Ints, agent: Ints) ->
             holdings.amount[rows],
         )
         agent[rows] = np.where(client[rows] > 0, holdings.agent[rows], 0)
-
-
-def _learn(state: State, client: Ints, holdings: Holdings) -> None:
-    """Keep the smallest acceptance, by dominant share, as what one task may need."""
-    clients = state.clients
-    # By resource, whatever the kinds.
-    wide = np.zeros((len(client), len(state.space)), np.int64)
-    wide[:, holdings.kind] = holdings.amount
-    taken = state.space.by_column(wide)
-    total = np.maximum(state.total_by_column(), 1)
-    share = (taken / total).max(axis=1, initial=0.0)
-    for row in np.flatnonzero((client > 0) & taken.any(axis=1)).tolist():
-        one = int(client[row])
-        clients.declines[one] = 0
-        clients.accepts[one] += 1
-        # A smaller acceptance is learned. Another one changes nothing, unless it is the one after
-        # which the learned demand comes into force (`learn_after`).
-        known = clients.learned[one]
-        if not known.any() or share[row] < (known / total).max():
-            clients.learned[one] = taken[row]
-        elif clients.accepts[one] != state.settings.learn_after:
-            continue
-        refresh_client(state, one)
 
 
 def update_allocation(state: State, event: UpdateAllocation) -> None:
