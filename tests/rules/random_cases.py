@@ -1,5 +1,6 @@
 """Random cases: any state that a small master may be in, and a wish for all of an agent."""
 
+from itertools import zip_longest
 from typing import Any
 
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from allocator.core import format_amount
 from allocator.sim.master.kinds import kind_of
 from allocator.sim.master.resources import Resource, in_quota
 from tests.rules.cases import ALL, Case, Wish, object_of, objects_of
+from tests.rules.small_master import SmallMaster
 
 ROLES = ("r", "r/s", "t")
 NAMES = ("cpus", "mem", "disk")
@@ -147,13 +149,16 @@ def is_coarse(case: Case) -> bool:
     """Whether the sidecar, which knows kinds and no objects, may offer less than the gates allow.
 
     A filter of one object covers others of its kind; and of what is indivisible all of a kind is
-    given or nothing. Where a filter may cover one way to keep to a quota, another way passes.
+    given or nothing. Where a filter may cover one way to keep to a quota, another way passes. While
+    a guarantee is owed, what agents are short of bounds all resources there, and not here.
     """
     objects = _objects(case)
     refused = any(line[0] == "refused" for line in case.state)
     several = len({kind_of(each) for each in objects}) < len(objects)
     whole = any(each.indivisible and in_quota(each) for each in objects)
-    return (refused and (several or has_quotas(case))) or (whole and has_quotas(case))
+    if not has_quotas(case):
+        return refused and several
+    return refused or whole or _is_short(case)
 
 
 def has_quotas(case: Case) -> bool:
@@ -172,6 +177,16 @@ def by_quota(case: Case, offered: Wish) -> dict[object, int]:
         key = kind.name if bounded and kind.bounded else kind
         sums[key] = sums.get(key, 0) + amount
     return sums
+
+
+def _is_short(case: Case) -> bool:
+    """Whether more is held on an agent than it has."""
+    rows = SmallMaster(case).ledger.agents.values()
+    return any(
+        there < held
+        for row in rows
+        for there, held in zip_longest(row.capacity, row.held, fillvalue=0)
+    )
 
 
 def _objects(case: Case) -> list[Resource]:

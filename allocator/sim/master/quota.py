@@ -99,24 +99,12 @@ class QuotaBook:
         return min(rooms, default=float("inf"))
 
     def _headroom(self, path: str, name: str) -> float:
-        """What guarantees leave; without bound where none is unsatisfied.
-
-        As in Mesos, one that is unsatisfied bounds all resources by what the cluster has free. This
-        is less than the agent has where another one has shrunk below what is held on it.
-        """
-        if not self._keeps_back():
-            return float("inf")
+        """What guarantees leave; without bound where none is unsatisfied."""
         required = sum(self._unsatisfied(role, name) for role in self._quotas)
+        if not required:
+            return float("inf")
         own = self._unsatisfied(lineage(path)[0], name)
         return own + max(0, self._free[name] - required)
-
-    def _keeps_back(self) -> bool:
-        """Whether a guarantee is unsatisfied."""
-        return any(
-            self._unsatisfied(role, name)
-            for role, quota in self._quotas.items()
-            for name in quota.guarantees
-        )
 
     def _unsatisfied(self, role: str, name: str) -> int:
         """How much a role at the top still lacks of its guarantee."""
