@@ -6,6 +6,7 @@ a small file of what stands there.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -135,6 +136,20 @@ def gather(*arguments: Path, **environment: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+def configure_module(tool, project: Path, tmp_path: Path, root: Path):
+    """Let CMake configure the module of a checkout for a MESOS_ROOT."""
+    return subprocess.run(
+        [
+            tool("cmake"),
+            *("-S", str(project / "mesos-module"), "-B", str(tmp_path / "module")),
+            f"-DMESOS_ROOT={root}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 @pytest.fixture(params=["cmake", "autotools"])
 def trees(request, tmp_path, tool) -> Trees:
     tool("c++")
@@ -188,16 +203,7 @@ def test_cmake_takes_the_prefix(trees, tmp_path, tool, ssl):
         pytest.skip("OpenSSL's headers are not here")
     assert status == 0, said
     assert "no libmesos.so yet" in said
-    done = subprocess.run(
-        [
-            tool("cmake"),
-            *("-S", str(ROOT / "mesos-module"), "-B", str(tmp_path / "module")),
-            f"-DMESOS_ROOT={tmp_path / 'root'}",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = configure_module(tool, ROOT, tmp_path, tmp_path / "root")
     assert done.returncode == 0, done.stderr
     assert f"Mesos 1.11.0 of {tmp_path}/root, TLS {'ON' if ssl else 'OFF'}" in done.stdout
     commands = json.loads((tmp_path / "module/compile_commands.json").read_text("utf-8"))
@@ -208,16 +214,7 @@ def test_cmake_takes_the_prefix(trees, tmp_path, tool, ssl):
 
 
 def test_cmake_says_what_to_do_with_a_build_tree(trees, tmp_path, tool):
-    done = subprocess.run(
-        [
-            tool("cmake"),
-            *("-S", str(ROOT / "mesos-module"), "-B", str(tmp_path / "module")),
-            f"-DMESOS_ROOT={trees.build}",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = configure_module(tool, ROOT, tmp_path, trees.build)
     assert done.returncode != 0
     said = " ".join(done.stderr.split())
     assert "which is a build tree, not a prefix; gather one with" in said
@@ -366,3 +363,35 @@ def test_only_its_own_prefix_is_replaced(trees, tmp_path):
     remove("include/mesos/mesos.pb.h")(trees)
     assert gather(trees.build, root)[0] == 1
     assert (root / "bin/protoc").is_file(), "what was there before stays when there is nothing new"
+
+
+def test_the_image_has_all_that_the_module_is_built_from(trees, tmp_path, tool):
+    """What the Dockerfile copies, and no more, is enough for mesos-root and for CMake."""
+    text = (ROOT / "deploy/mesos/Dockerfile").read_text("utf-8")
+    admitted = (ROOT / "deploy/mesos/Dockerfile.dockerignore").read_text("utf-8").splitlines()
+    image = tmp_path / "src"
+    copied = re.findall(r"(?m)^COPY (?!--from)(.*) (\S+)$", text)
+    for sources, target in copied:
+        for source in sources.split():
+            assert f"!{source}" in admitted
+            into = image / target / (Path(source).name if target.endswith("/") else "")
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, into, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                into.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / source, into)
+    assert "\nRUN DESTDIR=/module .ci/module " in text
+    assert os.access(image / ".ci/module", os.X_OK)
+    assert os.access(image / ".ci/debian-packages", os.X_OK)
+    (trees.build / "src/.libs/libmesos.so").unlink()
+    program = [sys.executable, str(image / "deploy/mesos/mesos-root"), str(trees.build)]
+    subprocess.run([*program, str(tmp_path / "root")], check=True, capture_output=True)
+    done = configure_module(tool, image, tmp_path, tmp_path / "root")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_page_names_the_packages_that_the_build_installs():
+    script = (ROOT / ".ci" / "module").read_text("utf-8")
+    (listed,) = re.findall(r"(?m)^packages=\((.*)\)$", script)
+    page = (ROOT / "deploy/mesos/README.md").read_text("utf-8")
+    assert f"\n    {listed}    (libssl-dev)\n" in page
