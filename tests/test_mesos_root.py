@@ -380,8 +380,8 @@ def test_the_image_has_all_that_the_module_is_built_from(trees, tmp_path, tool):
             else:
                 into.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / source, into)
-    assert "\nRUN DESTDIR=/module .ci/module " in text
-    assert os.access(image / ".ci/module", os.X_OK)
+    assert "\nRUN DESTDIR=/module .ci/mesos-module " in text
+    assert os.access(image / ".ci/mesos-module", os.X_OK)
     assert os.access(image / ".ci/debian-packages", os.X_OK)
     (trees.build / "src/.libs/libmesos.so").unlink()
     program = [sys.executable, str(image / "deploy/mesos/mesos-root"), str(trees.build)]
@@ -391,7 +391,7 @@ def test_the_image_has_all_that_the_module_is_built_from(trees, tmp_path, tool):
 
 
 def test_the_page_names_the_packages_that_the_build_installs():
-    script = (ROOT / ".ci" / "module").read_text("utf-8")
+    script = (ROOT / ".ci" / "mesos-module").read_text("utf-8")
     (listed,) = re.findall(r"(?m)^packages=\((.*)\)$", script)
     page = (ROOT / "deploy/mesos/README.md").read_text("utf-8")
     assert f"\n    {listed}    (libssl-dev)\n" in page

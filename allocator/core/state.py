@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from allocator.core.demand import Settings
+from allocator.core.demand_memory import DemandMemory
 from allocator.core.eligibility import Eligibility
 from allocator.core.events import Options, SetQuota
 from allocator.core.filters.table import FilterTable
@@ -45,6 +46,8 @@ class State:
     ----------
     now_ms : int
         The host's clock, as it was told last.
+    memory : DemandMemory
+        What frameworks were seen to need, in earlier sessions too.
     recovery_until : (int, int) or None
         While set, nothing is decided until there are so many agents, or until that time.
     """
@@ -72,6 +75,7 @@ class State:
         self.filters = FilterTable(limits.filters)
         self.eligibility = Eligibility()
         self.tentative = Tentative()
+        self.memory = DemandMemory()
         self._total: Ints = np.zeros(0, np.int64)
         self._total_version = -1
         self._reserved = (-1, -1, -1, -1)

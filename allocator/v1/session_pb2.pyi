@@ -1135,7 +1135,8 @@ class DecisionBatch(_message.Message):
     @_builtins.property
     def grants(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Holdings]:
         """Offers to make. Decisions that name the same kinds stand in one group; row i of a group that
-        `n` rows of this part stand before is decision first_decision + n + i.
+        `n` rows of this part stand before is decision first_decision + n + i. A group has at least one
+        row. A row of a group without kinds is a decision like any other: it is answered as malformed.
         """
 
     def __init__(

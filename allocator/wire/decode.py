@@ -1,11 +1,11 @@
 """From protobuf to what the core is told.
 
-Every bad value is a `WireError` that names the field, the value and what would be right. Whether a
-handle is bound, and whether the books add up, only the core knows.
+Every bad value is a `WireError` that names the field, the value and what would be right: lengths of
+columns, ranges and repetitions are checked here, and nowhere else. Whether a handle is bound, and
+whether the books add up, only the core knows.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,9 @@ from allocator.core import (
     Define,
     Exclude,
     Hold,
-    Ints,
     InverseOffer,
+    Outcomes,
+    Reason,
     Refuse,
     Release,
     RemoveAgent,
@@ -28,7 +29,6 @@ from allocator.core import (
     Request,
     Revive,
     SetPaused,
-    Settle,
     SetUnavailability,
     SetWeights,
     SetWhitelist,
@@ -47,32 +47,6 @@ from allocator.wire.proto_types import each, part
 
 NUMBER_MAX = 2**53
 """No decision and no batch has a larger number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcomes:
-    """What became of consecutive decisions, with the module's reasons.
-
-    Attributes
-    ----------
-    first_decision : int
-    reason : (N,) int64
-        Numbers of `OutcomeReason`.
-    kind : (K,) int64
-    amount : (P, K) int64, thousandths
-        What was really offered, one row for each decision whose reason is PARTIAL.
-    """
-
-    first_decision: int
-    reason: Ints
-    kind: Ints
-    amount: Ints
-
-    def settle(self) -> Settle:
-        """Say what the core needs to know of it."""
-        partial = self.reason == pb.OUTCOME_REASON_PARTIAL
-        offered = partial | (self.reason == pb.OUTCOME_REASON_OFFERED)
-        return Settle(self.first_decision, offered, partial, self.kind, self.amount)
 
 
 def read_bindings(message: pb.SnapshotChunk | pb.DefineHandles) -> Define:
@@ -280,11 +254,10 @@ def _read_recovery(message: pb.RecoveryUpdate) -> BeginRecovery:
 
 def read_outcomes(message: pb.Outcomes) -> Outcomes:
     """Read what became of consecutive decisions."""
-    last = pb.OutcomeReason.values()[-1]
-    reason = validation.integers(message.reason, 1, last, "reason")
+    reason = validation.integers(message.reason, 1, len(Reason), "reason")
     validation.integer(message.first_decision, 1, NUMBER_MAX, "first_decision")
     validation.distinct(message.kind, "kind")
-    rows = int((reason == pb.OUTCOME_REASON_PARTIAL).sum())
+    rows = int((reason == Reason.PARTIAL).sum())
     kinds = len(message.kind)
     if len(message.amount) != rows * kinds:
         wanted = f"it must have {rows} partial decisions times {kinds} kinds"

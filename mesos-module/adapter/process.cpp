@@ -59,7 +59,7 @@ void AllocatorProcess::finalize()
   metrics.reset();
 
   // Its threads end here, while the actor still exists.
-  client.reset();
+  keeper.reset();
 }
 
 
@@ -81,7 +81,7 @@ void AllocatorProcess::recover(
 
   if (!quotas.empty() && expectedAgents > state.agents.size()) {
     state.recovering = true;
-    tellPause();
+    sendPause();
     process::delay(
         state.options.recoveryTimeout, self(), &AllocatorProcess::endRecovery);
 
@@ -91,7 +91,7 @@ void AllocatorProcess::recover(
   }
 
   // Only an elected master recovers; a standby must not have a session.
-  startClient();
+  startSession();
 }
 
 
@@ -100,7 +100,7 @@ void AllocatorProcess::endRecovery()
   if (state.recovering) {
     state.recovering = false;
     LOG(INFO) << "Recovered with " << state.agents.size() << " agents";
-    tellPause();
+    sendPause();
   }
 }
 
@@ -117,7 +117,7 @@ void AllocatorProcess::resume()
   state.paused = false;
 
   while (!unjudged.empty()) {
-    const client::Decisions decisions = std::move(unjudged.front());
+    const session::Decisions decisions = std::move(unjudged.front());
     unjudged.pop_front();
     decided(decisions);
   }
@@ -213,8 +213,8 @@ void AllocatorProcess::runTriggered()
 
 bool AllocatorProcess::served() const
 {
-  return client != nullptr && client->connected() &&
-      client->waiting() < parameters.fallbackAfter;
+  return keeper != nullptr && keeper->connected() &&
+      keeper->waiting() < parameters.fallbackAfter;
 }
 
 
@@ -232,7 +232,7 @@ void AllocatorProcess::allocate(const vector<SlaveID>& some, bool all)
   const vector<SlaveID> agents = listed ? allAgents() : some;
 
   if (served()) {
-    tellRows();
+    sendPending();
 
     vector<uint32_t> handles;
     if (!all) {
@@ -241,7 +241,7 @@ void AllocatorProcess::allocate(const vector<SlaveID>& some, bool all)
       }
     }
 
-    client->cycle(handles);
+    keeper->cycle(handles);
     watch();
   } else if (parameters.fallback) {
     ++fallbackCycles;
@@ -267,8 +267,8 @@ void AllocatorProcess::watch()
   }
 
   watching = true;
-  const client::Duration left = std::max(
-      client::Duration(1), parameters.fallbackAfter - client->waiting());
+  const session::Duration left = std::max(
+      session::Duration(1), parameters.fallbackAfter - keeper->waiting());
   process::delay(
       Milliseconds(left.count()), self(), &AllocatorProcess::noticeSilence);
 }
@@ -279,8 +279,8 @@ void AllocatorProcess::noticeSilence()
   watching = false;
 
   // Where the session ended the fallback has taken over already.
-  if (client == nullptr || !client->connected() ||
-      client->waiting() == client::Duration(0)) {
+  if (keeper == nullptr || !keeper->connected() ||
+      keeper->waiting() == session::Duration(0)) {
     return;
   }
 
@@ -303,16 +303,16 @@ void AllocatorProcess::allocateHere(const vector<SlaveID>& agents)
   for (const auto& framework : offers) {
     for (const auto& role : framework.second) {
       for (const auto& agent : role.second) {
-        tellHold(framework.first, agent.first, agent.second);
+        sendHold(framework.first, agent.first, agent.second);
       }
     }
   }
 
-  send(offers);
+  makeOffers(offers);
 }
 
 
-void AllocatorProcess::send(const hashmap<FrameworkID, Offers>& offers)
+void AllocatorProcess::makeOffers(const hashmap<FrameworkID, Offers>& offers)
 {
   for (const auto& entry : offers) {
     offerCallback(entry.first, entry.second);

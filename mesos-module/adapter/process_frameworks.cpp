@@ -39,7 +39,7 @@ void AllocatorProcess::addFramework(
   *event.mutable_add_framework() =
       toFramework(frameworkId, framework, &state.handles);
   const uint32_t handle = event.add_framework().framework();
-  state.handles.frameworks.told(handle, tell(std::move(event)));
+  state.handles.frameworks.sent(handle, send(std::move(event)));
   updateExclusions(frameworkId);
 
   if (active) {
@@ -66,7 +66,7 @@ void AllocatorProcess::removeFramework(const FrameworkID& frameworkId)
   wire::Event event;
   event.mutable_remove_framework()->set_framework(
       state.handles.frameworks.bind(frameworkId));
-  const uint64_t batch = tell(std::move(event));
+  const uint64_t batch = send(std::move(event));
   state.handles.frameworks.release(frameworkId, batch);
 }
 
@@ -85,7 +85,7 @@ void AllocatorProcess::activateFramework(const FrameworkID& frameworkId)
   event.mutable_activate_framework()->set_framework(
       state.handles.frameworks.bind(frameworkId));
   event.mutable_activate_framework()->set_active(true);
-  tell(std::move(event));
+  send(std::move(event));
   triggerAll();
 }
 
@@ -107,7 +107,7 @@ void AllocatorProcess::deactivateFramework(const FrameworkID& frameworkId)
   event.mutable_activate_framework()->set_framework(
       state.handles.frameworks.bind(frameworkId));
   event.mutable_activate_framework()->set_active(false);
-  tell(std::move(event));
+  send(std::move(event));
 }
 
 
@@ -147,7 +147,7 @@ void AllocatorProcess::updateFramework(
   wire::Event event;
   *event.mutable_update_framework() =
       toFramework(frameworkId, framework, &state.handles);
-  tell(std::move(event));
+  send(std::move(event));
   updateExclusions(frameworkId);
 }
 
@@ -160,7 +160,7 @@ void AllocatorProcess::requestResources(
     wire::Event event;
     *event.mutable_request() =
         toRequest(state.handles.frameworks.bind(frameworkId), requests);
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -188,7 +188,7 @@ void AllocatorProcess::suppressOffers(
 
   // Without a role it would mean all of them.
   if (event.suppress().roles_size() > 0) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -217,7 +217,7 @@ void AllocatorProcess::reviveOffers(
   }
 
   if (event.revive().roles_size() > 0) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 
   triggerAll();
@@ -238,7 +238,7 @@ void AllocatorProcess::updateQuota(
 
   wire::Event event;
   *event.mutable_quota() = toQuota(role, quota);
-  tell(std::move(event));
+  send(std::move(event));
 }
 
 
@@ -254,7 +254,7 @@ void AllocatorProcess::updateWeights(const vector<mesos::WeightInfo>& weights)
   }
 
   if (!weights.empty()) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -308,14 +308,14 @@ void AllocatorProcess::updateExclusions(const FrameworkID& frameworkId)
         event.mutable_exclusions());
 
     // A message must not become too large for the sidecar.
-    if (event.exclusions().framework_size() >= Untold::ROWS_MAX) {
-      tell(std::move(event));
+    if (event.exclusions().framework_size() >= Pending::ROWS_MAX) {
+      send(std::move(event));
       event = wire::Event();
     }
   }
 
   if (event.exclusions().framework_size() > 0) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -331,7 +331,7 @@ void AllocatorProcess::updateExclusions(const SlaveID& agentId)
   }
 
   if (event.exclusions().framework_size() > 0) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 

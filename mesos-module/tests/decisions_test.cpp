@@ -1,4 +1,4 @@
-#include "client/decisions.hpp"
+#include "session/decisions.hpp"
 
 #include <functional>
 #include <utility>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 // Two decisions of two kinds.
@@ -46,6 +46,12 @@ TEST(DecisionsTest, GoodGrantsAreTaken)
   most.set_amount(3, AMOUNT_MAX);
   most.set_agent(0, UINT32_MAX);
   EXPECT_EQ("", check(most));
+
+  // Without kinds they are numbered all the same, and answered as malformed.
+  wire::Holdings none = goodGrants();
+  none.clear_kind();
+  none.clear_amount();
+  EXPECT_EQ("", check(none));
 }
 
 
@@ -262,5 +268,5 @@ TEST(DecisionsTest, OutcomesAreBoundedByRowsAndCells)
 }
 
 } // namespace {
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

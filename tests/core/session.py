@@ -13,6 +13,7 @@ from allocator.core import (
     Allocator,
     Decisions,
     Holdings,
+    Kind,
     Limits,
     PolicySpec,
     Transition,
@@ -22,6 +23,7 @@ from tests.world.rows import given_back, holdings, settled
 from tests.world.world import World
 
 CPUS, MEM = 0, 1
+KINDS = {CPUS: Kind("cpus"), MEM: Kind("mem")}
 Offer = tuple[int, int, int, dict[str, int]]
 
 
@@ -43,6 +45,10 @@ class Session:
     @property
     def allocator(self) -> Allocator:
         return self.world.allocator
+
+    @allocator.setter
+    def allocator(self, allocator: Allocator) -> None:
+        self.world.allocator = allocator
 
     @property
     def state(self) -> State:

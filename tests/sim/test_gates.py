@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.sim.master.gates import AMOUNT_MAX, GPU_CAPABILITY, Decision, Reason, judge
+from allocator.core import Reason
+from allocator.sim.master.gates import AMOUNT_MAX, GPU_CAPABILITY, Decision, judge
 from allocator.sim.master.ledger import Ledger
 from allocator.sim.master.ledger_rows import AgentRow, FrameworkRow, Refusal
 from allocator.v1 import session_pb2 as pb
@@ -57,6 +58,7 @@ def test_what_is_more_than_free_is_cut_to_what_is_free():
         (decide(agent=2), Reason.UNKNOWN_AGENT),
         (decide(kinds=(0, 7)), Reason.MALFORMED),
         (decide(kinds=(0,)), Reason.MALFORMED),
+        (decide(kinds=(), amounts=()), Reason.MALFORMED),
         (decide(amounts=(-1, 64_000)), Reason.MALFORMED),
         (decide(amounts=(AMOUNT_MAX + 1, 0)), Reason.MALFORMED),
         (decide(amounts=(0, 0)), Reason.MALFORMED),

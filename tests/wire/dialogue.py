@@ -10,6 +10,7 @@ from allocator.core import (
     Event,
     Holdings,
     Limits,
+    Outcomes,
     PolicySpec,
     Release,
     Settings,
@@ -17,7 +18,7 @@ from allocator.core import (
 from allocator.policies import build
 from allocator.sim.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Greeting, Outcomes, Sidecar
+from allocator.wire import Greeting, Sidecar
 from tests.world.rows import given_back, holdings, holdings_of
 from tests.world.world import World
 
@@ -75,13 +76,13 @@ class Module:
             assert self.tell(request) == []
         return self
 
-    def batch(self, *events: Event | Outcomes, cycle: bool = False, agents=()) -> Decisions:
+    def batch(self, *events: Event, cycle: bool = False, agents=()) -> Decisions:
         self.clock_ms += 1000
         (answer,) = self.tell(self.client.batch(self.clock_ms, events, cycle=cycle, agents=agents))
         assert isinstance(answer, Decisions)
         return answer
 
-    def refused(self, *events: Event | Outcomes, **batch) -> pb.Error:
+    def refused(self, *events: Event, **batch) -> pb.Error:
         """Send a batch that the sidecar must refuse."""
         self.clock_ms += 1000
         (answer,) = self.say(self.client.batch(self.clock_ms, events, **batch))

@@ -23,6 +23,7 @@ from allocator.core import (
     InverseOffer,
     Kind,
     Options,
+    Outcomes,
     Refuse,
     Release,
     RemoveAgent,
@@ -41,7 +42,7 @@ from allocator.core import (
     UpdateFramework,
 )
 from allocator.core.resources import FORMS
-from allocator.wire import Greeting, Outcomes
+from allocator.wire import Greeting
 from allocator.wire.kinds import DEPTH_MAX
 from allocator.wire.proto_types import AGENT_CAPABILITIES, FRAMEWORK_CAPABILITIES
 from allocator.wire.validation import TIME_MAX_MS, UINT32_MAX

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from allocator.core import Decisions, Holdings, Release, Settle
+from allocator.core import Decisions, Holdings, Outcomes, Release
 
 
 def holdings(*rows: tuple[int, ...], kinds: tuple[int, ...] = (0, 1)) -> Holdings:
@@ -17,11 +17,9 @@ def holdings_of(made: Decisions) -> Holdings:
     return Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
 
 
-def settled(made: Decisions, *, offered: bool = True) -> Settle:
+def settled(made: Decisions, *, offered: bool = True) -> Outcomes:
     """Say that every decision became an offer as it was meant; or that none did."""
-    fate = np.full(len(made), offered)
-    none = np.empty(0, np.int64)
-    return Settle(made.first_decision, fate, np.zeros_like(fate), none, none.reshape(0, 0))
+    return Outcomes.all_or_nothing(made.first_decision, np.full(len(made), offered))
 
 
 def given_back(rows: Holdings, refuse_ms: int = -1, *, used: bool = False) -> Release:

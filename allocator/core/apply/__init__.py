@@ -38,7 +38,7 @@ _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
         events.UpdateAllocation: resources.update_allocation,
         events.Exclude: resources.exclude,
         events.InverseOffer: resources.inverse_offer,
-        events.Settle: resources.settle,
+        events.Outcomes: resources.settle,
         events.SetPaused: settings.set_paused,
         events.SetDemand: settings.set_demand,
         events.SetConstraint: settings.set_constraint,

@@ -36,9 +36,10 @@ from allocator.core.events.holdings import (
     Hold,
     Holdings,
     InverseOffer,
+    Outcomes,
+    Reason,
     Refuse,
     Release,
-    Settle,
     Transition,
     UpdateAllocation,
 )
@@ -71,7 +72,7 @@ Event = (
     | InverseOffer
     | SetPaused
     | BeginRecovery
-    | Settle
+    | Outcomes
     | SetPolicy
     | SetDemand
     | SetConstraint
@@ -94,6 +95,8 @@ __all__ = [
     "Holdings",
     "InverseOffer",
     "Options",
+    "Outcomes",
+    "Reason",
     "Refuse",
     "Release",
     "RemoveAgent",
@@ -108,7 +111,6 @@ __all__ = [
     "SetUnavailability",
     "SetWeights",
     "SetWhitelist",
-    "Settle",
     "Suppress",
     "Transition",
     "UpdateAgent",

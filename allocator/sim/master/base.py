@@ -103,6 +103,10 @@ class Base:
         """Path of a role."""
         return self.roles.path[role]
 
+    def attributes(self, agent: int) -> Mapping[str, str]:
+        """The attributes of an agent, as each of its offers shows them."""
+        return self.ledger.agents[agent].attributes
+
     def inspect(self, look: Callable[[Sequence[Offer]], None]) -> None:
         """Have somebody look at the offers of each batch of decisions once they are booked."""
         self._cycles.look = look

@@ -5,8 +5,8 @@ arrives, so that no answer, however late or wrong, can over-commit an agent.
 """
 
 from dataclasses import dataclass
-from enum import IntEnum
 
+from allocator.core import Reason
 from allocator.sim.master.ledger import Ledger
 from allocator.sim.master.ledger_rows import AgentRow, Amount, FrameworkRow, same
 from allocator.sim.master.quota import QuotaBook
@@ -18,29 +18,6 @@ GPU_CAPABILITY = "GPU_RESOURCES"
 REGION_AWARE = "REGION_AWARE"
 MULTI_ROLE = "MULTI_ROLE"
 HIERARCHICAL_ROLE = "HIERARCHICAL_ROLE"
-
-
-class Reason(IntEnum):
-    """What became of a decision; the numbers are those of the protocol's OutcomeReason."""
-
-    OFFERED = 1
-    PARTIAL = 2
-    PAUSED = 3
-    UNKNOWN_FRAMEWORK = 4
-    INACTIVE_FRAMEWORK = 5
-    BAD_ROLE = 6
-    SUPPRESSED = 7
-    UNKNOWN_AGENT = 8
-    INACTIVE_AGENT = 9
-    CONSTRAINT = 10
-    CAPABILITY = 11
-    NOTHING_AVAILABLE = 12
-    BELOW_MINIMUM = 13
-    FILTERED = 14
-    LIMIT = 15
-    HEADROOM = 16
-    MALFORMED = 17
-    STALE = 18
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ The inverse of `allocator.wire.decode`: an event that is written and read is the
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from allocator.core import (
     ActivateAgent,
     ActivateFramework,
@@ -21,6 +19,7 @@ from allocator.core import (
     Hold,
     Holdings,
     InverseOffer,
+    Outcomes,
     Refuse,
     Release,
     RemoveAgent,
@@ -29,7 +28,6 @@ from allocator.core import (
     Revive,
     SetPaused,
     SetQuota,
-    Settle,
     SetUnavailability,
     SetWeights,
     SetWhitelist,
@@ -42,16 +40,12 @@ from allocator.core import (
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire import proto_types
-from allocator.wire.decode import Outcomes
 from allocator.wire.errors import refuse
 from allocator.wire.kinds import write_kind
 
 
-def write_event(event: Event | Outcomes) -> pb.Event:
+def write_event(event: Event) -> pb.Event:
     """Write an event of a module.
-
-    A `Settle` does not say why nothing was offered: it is written as "nothing available". Use
-    `Outcomes` to give reasons.
 
     Raises
     ------
@@ -64,7 +58,7 @@ def write_event(event: Event | Outcomes) -> pb.Event:
 def write_batch(
     sequence: int,
     clock_ms: int,
-    events: Iterable[Event | Outcomes],
+    events: Iterable[Event],
     *,
     cycle: bool = False,
     agents: Iterable[int] = (),
@@ -231,15 +225,6 @@ def _write_outcomes(event: Outcomes) -> pb.Event:
     )
 
 
-def _write_settle(event: Settle) -> pb.Event:
-    reason = np.where(
-        event.offered,
-        np.where(event.partial, pb.OUTCOME_REASON_PARTIAL, pb.OUTCOME_REASON_OFFERED),
-        pb.OUTCOME_REASON_NOTHING_AVAILABLE,
-    )
-    return _write_outcomes(Outcomes(event.first_decision, reason, event.kind, event.amount))
-
-
 _WRITERS: dict[type, Callable[[Any], pb.Event]] = {
     Define: _write_define,
     AddAgent: lambda event: pb.Event(add_agent=write_agent(event)),
@@ -274,7 +259,6 @@ _WRITERS: dict[type, Callable[[Any], pb.Event]] = {
     SetPaused: lambda event: pb.Event(pause=pb.PauseUpdate(paused=event.paused)),
     BeginRecovery: _write_recovery,
     Outcomes: _write_outcomes,
-    Settle: _write_settle,
 }
 
 
@@ -282,8 +266,9 @@ _WRITERS: dict[type, Callable[[Any], pb.Event]] = {
 
 
 def _read_group(message: types.Holdings) -> Holdings:
-    if not message.framework or not message.kind:
-        refuse("framework" if message.kind else "kind", "is empty; leave groups of nothing out")
+    # A group without kinds has rows, and they are answered: the gates judge them malformed.
+    if not message.framework:
+        refuse("framework", "is empty; leave out a group without decisions")
     return proto_types.read_holdings(message)
 
 
