@@ -116,14 +116,14 @@ proto-check: $(STAMP) ## allocator/v1 is what proto/ says
 	$(call generate,.cache/proto)
 	diff -r --exclude __init__.py --exclude __pycache__ .cache/proto/allocator/v1 allocator/v1
 
-# What needs no Mesos; with MESOS_ROOT the module for that Mesos, too.
+# What needs no Mesos; with MESOS_ROOT it is the module for that Mesos.
 .PHONY: module
-module: tools cpp ## the C++ with its tests; MESOS_ROOT=... builds the module, too
+ifeq ($(MESOS_ROOT),)
+module: tools cpp ## the C++ with its tests; MESOS_ROOT=... [PREFIX=...]: the module for that Mesos
 	pytest --numprocesses 2 --dist worksteal tests/integration/test_cpp_session.py $(ARGS)
-ifneq ($(MESOS_ROOT),)
-	cmake -S mesos-module -B .cache/module/mesos -G Ninja -DMESOS_ROOT=$(MESOS_ROOT)
-	cmake --build .cache/module/mesos
-	ctest --test-dir .cache/module/mesos --output-on-failure
+else
+module:
+	.ci/mesos-module $(MESOS_ROOT) $(PREFIX)
 endif
 
 .PHONY: image
