@@ -65,11 +65,19 @@ def status(sidecar: Sidecar) -> "Message":
 def shares(
     sidecar: Sidecar,
     role: Annotated[str, typer.Option(help="Only this role and those below it.")] = "",
+    fair: Annotated[
+        bool,
+        typer.Option(
+            "--fair",
+            help="Also what the policy would give if the whole cluster were given out anew; costs"
+            " about as much as one allocation.",
+        ),
+    ] = False,
 ) -> "Message":
     """Show who holds what."""
     from allocator.v1 import admin_pb2
 
-    request = admin_pb2.GetSharesRequest(role=role)
+    request = admin_pb2.GetSharesRequest(role=role, fair=fair)
     return sidecar.stub.GetShares(request, timeout=sidecar.timeout_s)
 
 

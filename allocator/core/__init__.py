@@ -5,6 +5,7 @@ cycle. `DESIGN.md` tells the rest.
 """
 
 from allocator.core.allocator import Allocator
+from allocator.core.checkpoint import Detached
 from allocator.core.constraints import Clause, parse_constraint
 from allocator.core.cycle import CycleReport
 from allocator.core.decisions import Decisions
@@ -93,6 +94,7 @@ __all__ = [
     "CycleReport",
     "Decisions",
     "Define",
+    "Detached",
     "Event",
     "EventError",
     "Exclude",
