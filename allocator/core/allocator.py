@@ -135,7 +135,7 @@ class Allocator:
         state = self.state
         state.filters.expire(now_ms)
         # A cycle is counted even where nothing is decided, so that seeds depend on nothing else.
-        if self._holds_back():
+        if state.paused:
             self.last_cycle = cycles.CycleReport()
             return self._nothing()
         snapshot = self._snapshots.build(state, agents)
@@ -249,13 +249,6 @@ class Allocator:
         except Exception:  # noqa: BLE001 - no more than a column in a table is lost.
             return none
         return scores if scores.shape == none.shape else none
-
-    def _holds_back(self) -> bool:
-        """Say whether nothing may be decided; ends a recovery whose time is up."""
-        state = self.state
-        if state.recovery_until is not None and state.now_ms >= state.recovery_until[1]:
-            state.recovery_until = None
-        return state.paused or state.recovery_until is not None
 
     def _nothing(self) -> Decisions:
         return Decisions(self.cycle, self.state.tentative.next)

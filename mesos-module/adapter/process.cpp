@@ -12,6 +12,7 @@
 
 #include <stout/uuid.hpp>
 
+#include "adapter/builtin_metrics.hpp"
 #include "adapter/metrics.hpp"
 
 using std::string;
@@ -42,6 +43,7 @@ void AllocatorProcess::initialize_(
   offerCallback = _offerCallback;
   inverseOfferCallback = _inverseOfferCallback;
   metrics.reset(new Metrics(*this));
+  startBuiltinMetrics();
 
   LOG(INFO) << "Allocator initialized; its sidecar is at "
             << parameters.transport.channel.target;
@@ -53,6 +55,7 @@ void AllocatorProcess::initialize_(
 
 void AllocatorProcess::finalize()
 {
+  builtin.reset();
   metrics.reset();
 
   // Its threads end here, while the actor still exists.
@@ -67,6 +70,7 @@ void AllocatorProcess::recover(
   for (const auto& entry : quotas) {
     if (entry.second != mesos::Quota()) {
       state.quotas[entry.first] = entry.second;
+      builtin->setQuota(entry.first, entry.second);
     }
   }
 
@@ -174,6 +178,7 @@ void AllocatorProcess::trigger(const SlaveID& agentId)
     return;
   }
 
+  builtin->runDue();
   candidates.insert(agentId);
 
   if (!triggered) {
@@ -220,6 +225,7 @@ void AllocatorProcess::allocate(const vector<SlaveID>& some, bool all)
   }
 
   ++cycles;
+  builtin->runBegins();
 
   // Tens of thousands of ids are listed only where somebody reads them.
   const bool listed = all && !(served() && maintenance.empty());
@@ -240,6 +246,7 @@ void AllocatorProcess::allocate(const vector<SlaveID>& some, bool all)
   } else if (parameters.fallback) {
     ++fallbackCycles;
     allocateHere(agents);
+    builtin->runEnds();
   }
 
   const Maintenance::InverseOffers inverse =

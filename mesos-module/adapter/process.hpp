@@ -19,6 +19,7 @@
 namespace allocator {
 namespace adapter {
 
+class BuiltinMetrics;
 class Metrics;
 
 using OfferCallback = lambda::function<void(
@@ -172,6 +173,9 @@ private:
   int64_t nowMs() const;
   int64_t allocationMs() const;
 
+  // builtin_readings.cpp.
+  void startBuiltinMetrics();
+
   // process_session.cpp: the sidecar.
 
   void welcomed(const wire::Welcome& welcome, size_t chunkBytesMax) override;
@@ -276,6 +280,7 @@ private:
   uint64_t misfits = 0; // Operations that did not fit the books.
 
   std::unique_ptr<Metrics> metrics;
+  std::unique_ptr<BuiltinMetrics> builtin;
 };
 
 } // namespace adapter {

@@ -5,6 +5,7 @@
 
 #include <glog/logging.h>
 
+#include "adapter/builtin_metrics.hpp"
 #include "adapter/convert.hpp"
 #include "adapter/text.hpp"
 
@@ -29,6 +30,7 @@ void AllocatorProcess::addFramework(
   // What it uses came, or comes, with the agents.
   Framework& framework = state.frameworks[frameworkId];
   describeFramework(info, &framework);
+  builtin->subscribe({}, framework.roles);
   framework.active = active;
   framework.suppressed = std::move(options.suppressedRoles);
   framework.constraints = std::move(options.offerConstraintsFilter);
@@ -53,9 +55,13 @@ void AllocatorProcess::removeFramework(const FrameworkID& frameworkId)
   state.filters.dropFramework(frameworkId);
   maintenance.removeFramework(frameworkId);
 
-  if (state.frameworks.erase(frameworkId) == 0) {
+  auto found = state.frameworks.find(frameworkId);
+  if (found == state.frameworks.end()) {
     return;
   }
+
+  builtin->subscribe(found->second.roles, {});
+  state.frameworks.erase(found);
 
   wire::Event event;
   event.mutable_remove_framework()->set_framework(
@@ -120,6 +126,7 @@ void AllocatorProcess::updateFramework(
   const set<string> oldSuppressed = framework.suppressed;
 
   describeFramework(info, &framework);
+  builtin->subscribe(oldRoles, framework.roles);
   framework.suppressed = std::move(options.suppressedRoles);
   framework.constraints = std::move(options.offerConstraintsFilter);
 
@@ -226,6 +233,8 @@ void AllocatorProcess::updateQuota(
   } else {
     state.quotas[role] = quota;
   }
+
+  builtin->setQuota(role, quota);
 
   wire::Event event;
   *event.mutable_quota() = toQuota(role, quota);

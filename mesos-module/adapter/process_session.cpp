@@ -16,6 +16,7 @@
 #include <stout/stringify.hpp>
 #include <stout/uuid.hpp>
 
+#include "adapter/builtin_metrics.hpp"
 #include "adapter/convert.hpp"
 #include "adapter/holdings.hpp"
 
@@ -203,6 +204,8 @@ void AllocatorProcess::ended(const session::Keeper::End& end)
                                                  : "without offers meanwhile");
 
   // What it was asked last will not come.
+  builtin->runEnds();
+
   if (end.wasConnected) {
     triggerAll();
   }
@@ -317,6 +320,10 @@ void AllocatorProcess::decided(const session::Decisions& decisions)
 
   makeOffers(offers);
   countBad(bad);
+
+  if (keeper == nullptr || keeper->waiting() == session::Duration(0)) {
+    builtin->runEnds();
+  }
 }
 
 

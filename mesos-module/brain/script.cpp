@@ -45,7 +45,8 @@ Script::Line Script::parse(const std::string& text)
     } else {
       const std::string key = word.substr(0, equals);
       line.keys.push_back(key);
-      line.options[key] = word.substr(equals + 1);
+      line.values.push_back(word.substr(equals + 1));
+      line.options[key] = line.values.back();
     }
   }
 
