@@ -24,4 +24,4 @@ def forget_holdings(state: State) -> None:
     for column in (clients.declines, clients.waited, clients.hungry, clients.served):
         column[:] = 0
     # What keeps all decisions back for a while is no part of an ideal.
-    state.paused, state.recovery_until = False, None
+    state.paused = False
