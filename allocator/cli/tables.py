@@ -125,6 +125,8 @@ def shares(data: dict[str, Any]) -> None:
     if fair:
         text = "root mean square of all differences from the fair share"
         _console().print(f"{text}: {data['fairness_error_rms']:.4f}")
+    if data["newcomer_share"] is not None:
+        _console().print(f"a newcomer would be given {data['newcomer_share']:.4f}")
 
 
 def _share(share: dict[str, Any], fair: bool) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ import grpc
 import numpy as np
 
 from allocator import __version__
-from allocator.core import Detached, EventError, Floats, SetPolicy
+from allocator.core import Detached, EventError, Floats, Newcomer, SetPolicy
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.server import dump, fair_shares, report
 from allocator.server.compilation import COMPILED, PARTS, Progress
@@ -20,7 +20,7 @@ from allocator.server.fair_shares import root_mean_square
 from allocator.server.shares import write_clients, write_roles
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
-from allocator.wire import OperatorEvent, WireError
+from allocator.wire import OperatorEvent, WireError, proto_types
 from allocator.wire.operator_settings import (
     read_constraint,
     read_demand,
@@ -61,14 +61,20 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
             rows = np.flatnonzero(allocator.state.clients.framework)
             score = allocator.scores()[rows]
             # All of the same moment, so that its clients are the same.
-            copied = allocator.copied() if request.fair else None
+            copied = allocator.copied() if request.fair or request.newcomer_role else None
             return report.read(allocator), score, copied
 
         state, score, copied = self._ask(context, read)
-        if request.role and request.role not in state.roles.path:
-            near = suggestion(request.role, state.roles.path)
-            _refuse(context, f"role = {request.role!r}: there is no such role{near}")
-        fair = None if copied is None else fair_shares.deal(self._loop, state.policy, copied)
+        for field in ("role", "newcomer_role"):
+            path = getattr(request, field)
+            if path and path not in state.roles.path:
+                near = suggestion(path, state.roles.path)
+                _refuse(context, f"{field} = {path!r}: there is no such role{near}")
+        fair, newcomer = None, float("nan")
+        if copied is not None and request.fair:
+            fair = fair_shares.deal(self._loop, state.policy, copied)
+        if copied is not None and request.newcomer_role:
+            newcomer = self._newcomer(request, context, state, copied)
         error = float("nan") if fair is None else root_mean_square(state.share - fair.share)
         return pb.GetSharesResponse(
             clients=write_clients(state, score, request.role, fair),
@@ -77,7 +83,23 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
             envy_max=state.envy_max,
             fairness_error_rms=error,
             fair=request.fair,
+            newcomer_share=newcomer,
         )
+
+    def _newcomer(
+        self,
+        request: pb.GetSharesRequest,
+        context: grpc.ServicerContext,
+        state: report.Report,
+        copied: Detached,
+    ) -> float:
+        """Work out what a framework that there is not would be given."""
+        try:
+            demand = proto_types.read_quantities(request.newcomer_demand)
+            newcomer = Newcomer(state.roles.path.index(request.newcomer_role), demand)
+            return fair_shares.newcomers_share(self._loop, state.policy, copied, newcomer)
+        except (WireError, EventError) as error:
+            _refuse(context, f"newcomer_demand: {error}")
 
     def GetPolicy(
         self, request: pb.GetPolicyRequest, context: grpc.ServicerContext

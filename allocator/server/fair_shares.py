@@ -8,7 +8,7 @@ much as it may get: one that wants less has less than that, and nothing is wrong
 
 import numpy as np
 
-from allocator.core import Detached, Floats, PolicySpec
+from allocator.core import Detached, Floats, Newcomer, PolicySpec
 from allocator.server import report
 from allocator.server.core_loop import CoreLoop
 
@@ -33,6 +33,28 @@ def deal(loop: CoreLoop, policy: PolicySpec, copied: Detached) -> report.Report:
     twin = loop.new_twin(policy)
     twin.deal_anew(copied)
     return report.read(twin)
+
+
+def newcomers_share(
+    loop: CoreLoop, policy: PolicySpec, copied: Detached, newcomer: Newcomer
+) -> float:
+    """Say what a framework that there is not would be given, as a dominant share.
+
+    Parameters
+    ----------
+    loop, policy, copied
+        As for `deal`.
+    newcomer : Newcomer
+
+    Raises
+    ------
+    EventError
+        Where there is no room for it.
+    """
+    twin = loop.new_twin(policy)
+    handle = twin.deal_anew(copied, newcomer)
+    dealt = report.read(twin)
+    return float(dealt.share[dealt.clients.framework == handle].max(initial=0.0))
 
 
 def root_mean_square(error: Floats) -> float:

@@ -170,21 +170,31 @@ class GetSharesRequest(_message.Message):
 
     ROLE_FIELD_NUMBER: _builtins.int
     FAIR_FIELD_NUMBER: _builtins.int
+    NEWCOMER_ROLE_FIELD_NUMBER: _builtins.int
+    NEWCOMER_DEMAND_FIELD_NUMBER: _builtins.int
     role: _builtins.str
     """Only clients of this role and its descendants; empty: all."""
     fair: _builtins.bool
     """Work out fair shares, too: that costs about as much as an allocation of the whole cluster, on
     a copy of the books.
     """
+    newcomer_role: _builtins.str
+    """Also what a new framework in this role would be given, beside all the others; empty: not asked."""
+    @_builtins.property
+    def newcomer_demand(self) -> _types_pb2.Quantities:
+        """What one of its tasks would need; empty: unknown."""
+
     def __init__(
         self,
         *,
         role: _builtins.str = ...,
         fair: _builtins.bool = ...,
+        newcomer_role: _builtins.str = ...,
+        newcomer_demand: _types_pb2.Quantities | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["newcomer_demand", b"newcomer_demand"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fair", b"fair", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fair", b"fair", "newcomer_demand", b"newcomer_demand", "newcomer_role", b"newcomer_role", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -294,12 +304,15 @@ class GetSharesResponse(_message.Message):
     ENVY_MAX_FIELD_NUMBER: _builtins.int
     FAIRNESS_ERROR_RMS_FIELD_NUMBER: _builtins.int
     FAIR_FIELD_NUMBER: _builtins.int
+    NEWCOMER_SHARE_FIELD_NUMBER: _builtins.int
     jain_index: _builtins.float
     envy_max: _builtins.float
     fairness_error_rms: _builtins.float
     """Root of the mean square of all clients' fairness errors; NaN where it was not asked for."""
     fair: _builtins.bool
     """Whether fair shares are told."""
+    newcomer_share: _builtins.float
+    """Fair share of the new framework that was asked for; NaN where none was."""
     @_builtins.property
     def clients(self) -> _containers.RepeatedCompositeFieldContainer[Global___Share]: ...
     @_builtins.property
@@ -313,10 +326,11 @@ class GetSharesResponse(_message.Message):
         envy_max: _builtins.float = ...,
         fairness_error_rms: _builtins.float = ...,
         fair: _builtins.bool = ...,
+        newcomer_share: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clients", b"clients", "envy_max", b"envy_max", "fair", b"fair", "fairness_error_rms", b"fairness_error_rms", "jain_index", b"jain_index", "roles", b"roles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clients", b"clients", "envy_max", b"envy_max", "fair", b"fair", "fairness_error_rms", b"fairness_error_rms", "jain_index", b"jain_index", "newcomer_share", b"newcomer_share", "roles", b"roles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

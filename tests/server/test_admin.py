@@ -307,6 +307,22 @@ def test_fair_shares_are_what_the_policy_would_give_if_all_began_anew(loop, stub
     assert math.isnan(plain.fairness_error_rms)
 
 
+def test_a_newcomer_gets_its_part_of_what_all_begin_anew_with(loop, stub):
+    """Beside B, whose tasks need <3, 1>, A would get the same as in the paper."""
+    tell(loop, *CLUSTER, Suppress(1), SetDemand("", "kafka", {"cpus": 3000, "mem": 1 * GIB}))
+    policy = pb.Policy(name="drf", mode="characterised", selection="listed", flat=True)
+    stub.SetPolicy(pb.SetPolicyRequest(policy=policy))
+    demand = Quantities(name=["cpus", "mem"], amount=[1000, 4 * GIB])
+    asked = pb.GetSharesRequest(newcomer_role="ops", newcomer_demand=demand)
+    answer = stub.GetShares(asked)
+    assert answer.newcomer_share == pytest.approx(2 / 3)
+    assert len(answer.clients) == 2
+    assert not answer.fair
+    assert math.isnan(stub.GetShares(pb.GetSharesRequest(fair=True)).newcomer_share)
+    refused = refusal(stub.GetShares, pb.GetSharesRequest(newcomer_role="opps"))
+    assert refused == "newcomer_role = 'opps': there is no such role; did you mean 'ops'?"
+
+
 def test_whoever_wants_no_offers_and_what_is_paused_is_no_matter_of_fairness(loop, stub):
     tell(loop, *CLUSTER, NESTED, Suppress(2), SetPaused(paused=True))
     answer = stub.GetShares(pb.GetSharesRequest(fair=True))
