@@ -104,7 +104,12 @@ def few() -> Any:
 def some_objects(draw: Any) -> list[str]:
     """Objects of an agent, each once."""
     forms = draw(st.lists(st.sampled_from(OBJECTS), min_size=1, max_size=5, unique=True))
-    return [form.format(format_amount(draw(AMOUNTS))) for form in forms]
+    return [form.format(format_amount(_possible(form, draw(AMOUNTS)))) for form in forms]
+
+
+def _possible(word: str, amount: int) -> int:
+    """An amount that such an object may have: ranges have no half numbers."""
+    return -(-amount // 1000) * 1000 if "+ranges" in word else amount
 
 
 @st.composite
@@ -141,7 +146,7 @@ def part_of(draw: Any, word: str) -> str:
     resource, amount = object_of(word)
     if resource.indivisible or resource.shared:
         return word
-    taken = draw(st.sampled_from([amount, 500, amount + 1000]))
+    taken = _possible(word, draw(st.sampled_from([amount, 500, amount + 1000])))
     return word.replace(f":{format_amount(amount)}", f":{format_amount(taken)}", 1)
 
 
