@@ -9,6 +9,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # A small master around the session library, made by `cpp`; the tests play it against real sidecars.
 export MESOS_ALLOCATOR_DRIVER ?= $(CURDIR)/.cache/module/address/tests/session_driver
+# The module's brain as a library, for the simulation.
+export MESOS_ALLOCATOR_BRAIN ?= $(CURDIR)/.cache/module/plain/brain/liballocator_brain_c.so
 
 # Compiled loops stay here from run to run; `warm` fills it, and so do tests.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba

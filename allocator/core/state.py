@@ -39,7 +39,7 @@ class State:
     """Everything that the allocator knows.
 
     Events change it through `allocator.core.apply`; a cycle changes it in `Allocator.allocate` and
-    `cycle.commit`: the clock, filters that expire, recovery that ends, decisions that are charged,
+    `cycle.commit`: the clock, filters that expire, decisions that are charged,
     who was served and who waits. Nobody else does.
 
     Attributes
@@ -48,8 +48,6 @@ class State:
         The host's clock, as it was told last.
     memory : DemandMemory
         What frameworks were seen to need, in earlier sessions too.
-    recovery_until : (int, int) or None
-        While set, nothing is decided until there are so many agents, or until that time.
     """
 
     # Kept from one question to the next, so whoever only asks changes them, too.
@@ -62,7 +60,6 @@ class State:
         self.options = Options()
         self.now_ms = 0
         self.paused = False
-        self.recovery_until: tuple[int, int] | None = None
         self.whitelist: frozenset[str] | None = None
         self.quotas: dict[str, SetQuota] = {}
         self.quota_version = 0

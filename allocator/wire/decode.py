@@ -15,7 +15,6 @@ from allocator.core import (
     ActivateFramework,
     AddAgent,
     AddFramework,
-    BeginRecovery,
     Define,
     Exclude,
     Hold,
@@ -65,12 +64,6 @@ def _read_role(message: types.Role) -> tuple[int, str]:
 
 
 # Events, by the name of their field.
-
-
-def _read_define(message: pb.DefineHandles) -> Define:
-    bindings = read_bindings(message)
-    forgotten = proto_types.read_roles(message.forgotten_roles, "forgotten_roles")
-    return Define(bindings.kinds, bindings.roles, forgotten)
 
 
 def _read_add_agent(message: types.Agent) -> AddAgent:
@@ -247,11 +240,6 @@ def _read_pause(message: pb.PauseUpdate) -> SetPaused:
     return SetPaused(message.paused)
 
 
-def _read_recovery(message: pb.RecoveryUpdate) -> BeginRecovery:
-    quotas = tuple(each(message.quotas, proto_types.read_quota, "quotas"))
-    return BeginRecovery(message.expected_agent_count, quotas)
-
-
 def read_outcomes(message: pb.Outcomes) -> Outcomes:
     """Read what became of consecutive decisions."""
     reason = validation.integers(message.reason, 1, len(Reason), "reason")
@@ -271,7 +259,7 @@ def read_outcomes(message: pb.Outcomes) -> Outcomes:
 
 
 READERS: dict[str, Callable[[Any], Any]] = {
-    "define": _read_define,
+    "define": read_bindings,
     "add_agent": _read_add_agent,
     "update_agent": _read_update_agent,
     "remove_agent": _read_remove_agent,
@@ -294,7 +282,6 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "unavailability": _read_unavailability,
     "inverse_offer": _read_inverse_offer,
     "pause": _read_pause,
-    "recovery": _read_recovery,
     "outcomes": read_outcomes,
 }
 """How to read each kind of event, by the name of its field."""

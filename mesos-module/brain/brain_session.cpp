@@ -329,6 +329,9 @@ void Brain::countBad(uint64_t bad, int64_t nowMs)
   Message message;
   message.kind = Message::Kind::STOP;
   emit(std::move(message));
+
+  // What it was asked last will not come.
+  triggerAll();
 }
 
 } // namespace brain {

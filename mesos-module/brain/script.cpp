@@ -45,7 +45,8 @@ Script::Line Script::parse(const std::string& text)
     } else {
       const std::string key = word.substr(0, equals);
       line.keys.push_back(key);
-      line.options[key] = word.substr(equals + 1);
+      line.values.push_back(word.substr(equals + 1));
+      line.options[key] = line.values.back();
     }
   }
 
@@ -171,7 +172,17 @@ wire::Agent Script::agentInfo(const Line& line)
     info.mutable_domain()->set_region(line.text("region"));
   }
 
-  if (line.number("old", 0) == 0) {
+  if (line.has("capabilities")) {
+    for (const std::string& each : line.names("capabilities")) {
+      wire::AgentCapability capability;
+      if (wire::AgentCapability_Parse(
+              "AGENT_CAPABILITY_" + each, &capability)) {
+        info.add_capabilities(capability);
+      } else {
+        wrong = "'" + each + "' is no capability of agents";
+      }
+    }
+  } else if (line.number("old", 0) == 0) {
     info.add_capabilities(wire::AGENT_CAPABILITY_MULTI_ROLE);
     info.add_capabilities(wire::AGENT_CAPABILITY_HIERARCHICAL_ROLE);
   }

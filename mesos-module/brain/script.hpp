@@ -31,7 +31,8 @@ private:
   {
     std::vector<std::string> words; // The command is the first.
     std::map<std::string, std::string> options;
-    std::vector<std::string> keys; // Of the options, in their order.
+    std::vector<std::string> keys;   // Of the options, in their order,
+    std::vector<std::string> values; // and what they are.
 
     const std::string& word(size_t place) const;
     std::string text(const std::string& key) const;

@@ -103,9 +103,9 @@ std::string Script::answer(const Line& line)
   wire::DecisionBatch batch;
   batch.set_more(line.number("more", 0) != 0);
 
-  for (const std::string& key : line.keys) {
-    if (key.find('@') != std::string::npos) {
-      addRow(key + "@" + line.text(key), &batch);
+  for (size_t i = 0; i < line.keys.size(); ++i) {
+    if (line.keys[i].find('@') != std::string::npos) {
+      addRow(line.keys[i] + "@" + line.values[i], &batch);
     }
   }
 

@@ -59,8 +59,6 @@ BAD = [
     (Define(roles={3: "a"}), "handle", "roles"),
     (Define(roles={3: "x/y"}), "handle", "roles"),
     (Define(roles={3: "a//b"}), "value", "roles"),
-    (Define(forgotten_roles=(1,)), "handle", "forgotten_roles"),
-    (Define(forgotten_roles=(7,)), "handle", "forgotten_roles"),
     (AddAgent(1, AgentInfo("x"), {}), "handle", "agent"),
     (AddAgent(0, AgentInfo("x"), {}), "limit", "agent"),
     (AddAgent(10**9, AgentInfo("x"), {}), "limit", "agent"),

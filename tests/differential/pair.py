@@ -16,7 +16,6 @@ from allocator.core import (
     AddFramework,
     AgentInfo,
     Allocator,
-    BeginRecovery,
     Decisions,
     Define,
     Exclude,
@@ -82,8 +81,6 @@ class Pair:
             filter_gpus=options.filter_gpus,
             region=options.region,
             minimum=[dict(row) for row in options.minimum],
-            recovery_timeout_ms=options.recovery_timeout_ms,
-            agent_recovery_factor=Fraction(options.agent_recovery_factor),
             tie_name=lambda framework, role: self.core.state.clients.row(
                 framework, self.handle[role]
             ),
@@ -241,11 +238,6 @@ class Pair:
     def set_quota(self, role: str, quota: Quota) -> None:
         self.core.step(SetQuota(role, quota.guarantees, quota.limits))
         self.model.set_quota(role, quota)
-
-    def recover(self, expected_agents: int, quotas: Mapping[str, Quota]) -> None:
-        said = (SetQuota(role, quota.guarantees, quota.limits) for role, quota in quotas.items())
-        self.core.step(BeginRecovery(expected_agents, tuple(said)))
-        self.model.recover(expected_agents, quotas)
 
     # Time.
 

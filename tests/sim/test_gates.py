@@ -16,6 +16,7 @@ SEQUENCE = 5
 
 def build(*, allowed=None, capabilities=(), gpus=0):
     ledger = Ledger(("cpus", "mem", "gpus"))
+    ledger.path = {1: "r"}
     capacity = [4000, 8_000_000, gpus]
     ledger.add_agent(1, AgentRow("a", "h", {"zone": "n"}, SEQUENCE, capacity, [0, 0, 0]))
     row = FrameworkRow("f", SEQUENCE, {1}, capabilities=frozenset(capabilities))

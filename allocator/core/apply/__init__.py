@@ -30,7 +30,6 @@ _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
         events.Request: frameworks.request,
         events.SetWeights: frameworks.set_weights,
         events.SetQuota: frameworks.set_quota,
-        events.BeginRecovery: frameworks.begin_recovery,
         events.Hold: resources.hold,
         events.Release: resources.release,
         events.Refuse: resources.refuse,

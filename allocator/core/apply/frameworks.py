@@ -13,7 +13,6 @@ from allocator.core.eligibility import Rule
 from allocator.core.events import (
     ActivateFramework,
     AddFramework,
-    BeginRecovery,
     Define,
     EventError,
     RemoveFramework,
@@ -30,23 +29,16 @@ from allocator.core.tables import REFINED, REVOCABLE, SHARED
 
 
 def define(state: State, event: Define) -> None:
-    """Bind kinds and roles; forget roles."""
+    """Bind kinds and roles."""
     # Check everything.
     for handle, kind in event.kinds.items():
         state.space.check_kind(handle, kind, "kinds")
     state.roles.check_define(event.roles, state.limits.roles, state.limits.role_depth, "roles")
-    for handle in event.forgotten_roles:
-        check_roles(state, (handle,), "forgotten_roles")
-        if state.roles.children[handle] or (state.clients.role == handle).any():
-            message = f"role {handle} still has frameworks or child roles; forget those first"
-            raise EventError("handle", "forgotten_roles", message)
     # Then change everything.
     for handle, kind in event.kinds.items():
         state.space.bind(handle, kind)
     for handle, path in event.roles.items():
         state.roles.define(handle, path)
-    for handle in event.forgotten_roles:
-        state.roles.forget(handle)
     state.clients.version += 1
     state.reserve()
 
@@ -269,19 +261,6 @@ def check_quota(event: SetQuota, depth_max: int) -> None:
         if amount > event.limits.get(name, amount):
             message = f"{amount} of {name!r} is more than the limit; guarantee at most the limit"
             raise EventError("value", "guarantees", message)
-
-
-def begin_recovery(state: State, event: BeginRecovery) -> None:
-    """Hold back, where there are quotas, until enough agents are known."""
-    # Check all quotas before the first is set.
-    for quota in event.quotas:
-        check_quota(quota, state.limits.role_depth)
-    for quota in event.quotas:
-        set_quota(state, quota)
-    expected = int(event.expected_agents * state.options.agent_recovery_factor)
-    if state.quotas and expected > len(state.agents):
-        deadline_ms = state.now_ms + state.options.recovery_timeout_ms
-        state.recovery_until = (expected, deadline_ms)
 
 
 def refresh_client(state: State, client: int) -> None:

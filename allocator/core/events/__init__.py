@@ -18,7 +18,7 @@ from allocator.core.events.agents import (
     UpdateAgent,
 )
 from allocator.core.events.base import Amounts, EventError
-from allocator.core.events.cluster import BeginRecovery, Define, Options, SetPaused
+from allocator.core.events.cluster import Define, Options, SetPaused
 from allocator.core.events.frameworks import (
     ActivateFramework,
     AddFramework,
@@ -71,7 +71,6 @@ Event = (
     | SetUnavailability
     | InverseOffer
     | SetPaused
-    | BeginRecovery
     | Outcomes
     | SetPolicy
     | SetDemand
@@ -85,7 +84,6 @@ __all__ = [
     "AddFramework",
     "AgentInfo",
     "Amounts",
-    "BeginRecovery",
     "Define",
     "Event",
     "EventError",

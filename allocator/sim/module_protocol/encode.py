@@ -11,7 +11,6 @@ from allocator.core import (
     ActivateFramework,
     AddAgent,
     AddFramework,
-    BeginRecovery,
     Decisions,
     Define,
     Event,
@@ -78,7 +77,6 @@ def _write_define(event: Define) -> pb.Event:
         define=pb.DefineHandles(
             kinds=[write_kind(handle, kind) for handle, kind in event.kinds.items()],
             roles=[types.Role(role=role, path=path) for role, path in event.roles.items()],
-            forgotten_roles=event.forgotten_roles,
         )
     )
 
@@ -207,13 +205,6 @@ def _write_inverse_offer(event: InverseOffer) -> pb.Event:
     )
 
 
-def _write_recovery(event: BeginRecovery) -> pb.Event:
-    quotas = map(proto_types.write_quota, event.quotas)
-    return pb.Event(
-        recovery=pb.RecoveryUpdate(expected_agent_count=event.expected_agents, quotas=quotas)
-    )
-
-
 def _write_outcomes(event: Outcomes) -> pb.Event:
     return pb.Event(
         outcomes=pb.Outcomes(
@@ -257,7 +248,6 @@ _WRITERS: dict[type, Callable[[Any], pb.Event]] = {
     SetUnavailability: _write_unavailability,
     InverseOffer: _write_inverse_offer,
     SetPaused: lambda event: pb.Event(pause=pb.PauseUpdate(paused=event.paused)),
-    BeginRecovery: _write_recovery,
     Outcomes: _write_outcomes,
 }
 

@@ -48,8 +48,6 @@ def write_hello(greeting: Greeting) -> pb.Hello:
             filter_gpu_resources=options.filter_gpus,
             domain=types.Domain(region=options.region),
             minimum_any_of=map(proto_types.write_quantities, options.minimum),
-            recovery_timeout_ms=options.recovery_timeout_ms,
-            agent_recovery_factor=options.agent_recovery_factor,
         ),
     )
 
@@ -104,7 +102,6 @@ def _pieces(events: Iterable[Event], bytes_max: int) -> Iterator[pb.SnapshotChun
     for event in events:
         match event:
             case Define():
-                assert not event.forgotten_roles
                 for handle, kind in event.kinds.items():
                     yield pb.SnapshotChunk(kinds=[write_kind(handle, kind)])
                 for role, path in event.roles.items():

@@ -87,7 +87,7 @@ TEST_P(TranscriptTest, SaysWhatTheBrainDoes)
 
   std::istringstream in(text.str());
   const std::string now = replay(&in);
-  EXPECT_EQ(std::string::npos, now.find("error: ")) << now;
+  EXPECT_EQ(std::string::npos, now.find("\nerror: ")) << now;
 
   if (std::getenv("REWRITE") != nullptr) {
     std::ofstream(path) << now;
