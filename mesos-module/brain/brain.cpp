@@ -128,7 +128,7 @@ void Brain::trigger(uint32_t agent)
 {
   // As with Mesos's own allocator, the next batch makes up for it.
   if (!state.held()) {
-    candidates.insert(agent);
+    addAgents({agent}, &candidates, &candidatesAll);
     triggered = true;
   }
 }
@@ -203,6 +203,10 @@ void Brain::runTriggered(int64_t nowMs, int64_t silentMs)
 {
   const bool all = candidatesAll;
   std::vector<uint32_t> agents;
+
+  std::sort(candidates.begin(), candidates.end());
+  candidates.erase(
+      std::unique(candidates.begin(), candidates.end()), candidates.end());
 
   for (uint32_t agent : candidates) {
     if (state.agents.find(agent) != nullptr) {
