@@ -1,4 +1,4 @@
-"""`mesos-allocator demo claims` and `demo soak`."""
+"""`mesos-allocator demo claims`, `demo demands` and `demo soak`."""
 
 import json
 import signal
@@ -28,6 +28,7 @@ Force = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(claims)
+    app.command()(demands)
     app.command()(soak)
 
 
@@ -119,6 +120,36 @@ def _plain(verdict: "Verdict") -> dict[str, object]:
         "values": list(verdict.values),
         "cases": [asdict(case) | {"setting": case.setting.name} for case in claim.cases],
     }
+
+
+def demands(
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="How Spark is set up: coarse (executors of a fixed size), greedy (the size left"
+            " open), dynamic (dynamic allocation), fine (fine-grained)."
+        ),
+    ] = "coarse",
+    policy: Annotated[str, typer.Option(help="Name of the policy.")] = "drf",
+    seeds: Annotated[int, typer.Option(help="Workloads to play.", min=1)] = 3,
+    jobs: Annotated[int, typer.Option(help="Jobs of each of four queues.", min=1)] = 6,
+) -> None:
+    """Count Spark's offers and declines by where its executors' demand is known from."""
+    from allocator.cli.demo_tables import print_sources
+    from allocator.policies import POLICIES
+    from allocator.sim.experiments.demand_sources import SOURCES, average, play_source
+    from allocator.sim.workloads.spark_jobs import MODES
+
+    if mode not in MODES:
+        fail(Exit.USAGE, f"--mode: {mode!r}; choose from {', '.join(MODES)}")
+    if policy not in POLICIES:
+        fail(Exit.USAGE, f"--policy: {policy!r}; choose from {', '.join(POLICIES)}")
+    print_sources(
+        average(
+            play_source(source, mode, policy=policy, seed=seed, jobs=jobs) for seed in range(seeds)
+        )
+        for source in SOURCES
+    )
 
 
 def soak(

@@ -1,6 +1,6 @@
 """What the demo prints: one line a run, one line a claim."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -8,6 +8,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from allocator.sim.experiments.claims import Verdict
+    from allocator.sim.experiments.demand_sources import Average
     from allocator.sim.experiments.runs import Result
 
 WIDTH_IN_FILES = 160
@@ -52,6 +53,25 @@ def print_runs(results: Sequence["Result"]) -> None:
         "wait: longest until a framework's first offer; MiB: the sidecar's largest resident memory",
     ):
         console.print(note)
+
+
+def print_sources(rows: Iterable["Average"]) -> None:
+    """Print what each source of demands costs."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("demand")
+    columns = ("offers a job", "declines a job", "executors a job", "makespan s", "longest wait s")
+    for column in (*columns, "confirmed", "refuted", "probes"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        numbers = (row.offers, row.declines, row.executors)
+        times = (row.makespan_s, row.wait_max_s)
+        table.add_row(
+            row.source,
+            *(f"{number:.1f}" for number in numbers),
+            *(f"{time_s:.0f}" for time_s in times),
+            *(f"{number:.1f}" for number in (row.confirmed, row.refuted, row.probes)),
+        )
+    _console().print(table)
 
 
 def print_claims(verdicts: Sequence["Verdict"], seeds: int) -> None:

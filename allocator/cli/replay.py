@@ -77,10 +77,16 @@ def replay(
         bool, typer.Option("--check/--no-check", help="Compare with what was recorded.")
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Policies of your own, as in policy.plugins."),
+    ] = None,
 ) -> None:
     """Replay a journal."""
     from allocator import policies
     from allocator.wire.replay import Replay
+
+    _load_policies(plugin or [])
 
     try:
         files = [file for path in paths for file in (_in_order(path) if path.is_dir() else [path])]
@@ -88,12 +94,13 @@ def replay(
         fail(Exit.FAILURE, str(error))
     if not files:
         fail(Exit.FAILURE, f"there is no journal in {', '.join(map(str, paths))}")
-    player = Replay(policies.build, check=check)
+    player = Replay(policies.build, policies.fallback(), check=check)
     read = []
     for path in files:
         read.append(_read(path, player))
         if not as_json:
             typer.echo(_in_words(read[-1]))
+    player.finish()
     if as_json:
         plain = {"files": list(map(asdict, read)), **asdict(player.found)}
         typer.echo(json.dumps(plain, indent=2))
@@ -101,6 +108,19 @@ def replay(
         for line in _summary(player.found, check):
             typer.echo(line)
     _end(read, player.found)
+
+
+def _load_policies(paths: list[str]) -> None:
+    """Load the policies of files and of installed packages, which may have decided."""
+    from allocator.server.plugins import PluginError, load_entry_points, load_file
+
+    for problem in load_entry_points():
+        typer.echo(problem, err=True)
+    for path in paths:
+        try:
+            load_file(path)
+        except PluginError as error:
+            fail(Exit.USAGE, f"--plugin {path}: {error}")
 
 
 def _in_order(directory: Path) -> list[Path]:

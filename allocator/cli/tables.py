@@ -69,6 +69,7 @@ def status(data: dict[str, Any]) -> None:
         ("events", data["events"]),
         ("cycles", data["cycles"]),
         ("cycle time", _cycle_time(data)),
+        ("loops", _loops(data)),
         ("decisions", f"{data['decisions']}, {data['outstanding_decisions']} outstanding"),
     ]
     _print(["", ""], pairs, "")
@@ -84,6 +85,13 @@ def status(data: dict[str, Any]) -> None:
 def _cycle_time(data: dict[str, Any]) -> str:
     median, p99 = data["cycle_p50_ms"], data["cycle_p99_ms"]
     return "" if median is None else f"median {median:.1f} ms, p99 {p99:.1f} ms"
+
+
+def _loops(data: dict[str, Any]) -> str:
+    if data["loops_state"] == "compiled":
+        return "compiled"
+    done, parts = data["loop_parts_compiled"], data["loop_parts"]
+    return f"interpreted ({data['loops_state']}), {done} of {parts} parts compiled"
 
 
 def shares(data: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from allocator.core.apply import apply
 from allocator.core.apply.settings import set_policy
 from allocator.core.decisions import Decisions
 from allocator.core.demand import Settings
+from allocator.core.demand_probing import note_hunger
 from allocator.core.events import EventError
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.quota import QuotaUse, quota_use
@@ -73,6 +74,7 @@ class Allocator:
         self._fallback = fallback
         self._around_cycle = around_cycle
         self._snapshots = SnapshotBuilder()
+        self._overruled = ""
 
     @property
     def settings(self) -> Settings:
@@ -104,6 +106,14 @@ class Allocator:
             message = f"{now_ms} is before {self.state.now_ms}; the clock must not run backwards"
             raise EventError("value", "clock_ms", message)
         self.state.now_ms = now_ms
+        self.state.memory.advance(now_ms)
+
+    def overrule(self, policy_error: str) -> None:
+        """Let the fallback decide the next cycle, for this reason; empty: the policy after all.
+
+        So a replay repeats a cycle in which the policy failed by chance, as by taking too long.
+        """
+        self._overruled = policy_error
 
     def allocate(self, now_ms: int, agents: Ints | None = None) -> Decisions:
         """Run a cycle.
@@ -123,7 +133,7 @@ class Allocator:
         state = self.state
         state.filters.expire(now_ms)
         # A cycle is counted even where nothing is decided, so that seeds depend on nothing else.
-        if self._holds_back():
+        if state.paused:
             self.last_cycle = cycles.CycleReport()
             return self._nothing()
         snapshot = self._snapshots.build(state, agents)
@@ -132,15 +142,7 @@ class Allocator:
             self.last_cycle = cycles.CycleReport(candidates, clients)
             return self._nothing()
         seed = _seed(state.settings.seed, self.cycle)
-        # The policy decides; where it fails, the fallback, or nobody.
-        error = ""
-        try:
-            grants = cycles.run_policy(state, snapshot, self._policy, seed)
-        except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
-            error = f"{type(problem).__name__}: {problem}"
-            grants = Grants.none(len(snapshot.resources))
-            if self._fallback is not None:
-                grants = cycles.run_policy(state, snapshot, self._fallback, seed)
+        grants, error = self._decide(snapshot, seed)
         # Who was offered nothing in a full cycle, though some agent could have served it, has
         # waited one cycle more. A cycle over some agents says nothing about that.
         served = state.clients.served[snapshot.tree.client]
@@ -148,10 +150,23 @@ class Allocator:
         if agents is None:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
             state.clients.waited[rest[servable(snapshot, rest)]] += 1
+        note_hunger(state, snapshot, served, full=agents is None)
         self.last_cycle = cycles.CycleReport(
             candidates, clients, len(grants), len(decisions), error
         )
         return decisions
+
+    def _decide(self, snapshot: Snapshot, seed: int) -> tuple[Grants, str]:
+        """Let the policy decide; where it fails, the fallback, or nobody. Gives why it failed."""
+        error, self._overruled = self._overruled, ""
+        if not error:
+            try:
+                return cycles.run_policy(self.state, snapshot, self._policy, seed), ""
+            except Exception as problem:  # noqa: BLE001 - whatever a policy does, offers go on.
+                error = f"{type(problem).__name__}: {problem}"
+        if self._fallback is None:
+            return Grants.none(len(snapshot.resources)), error
+        return cycles.run_policy(self.state, snapshot, self._fallback, seed), error
 
     def kept(self) -> tuple[int, cycles.CycleReport, State]:
         """All that later answers depend on, to be kept in a checkpoint."""
@@ -170,6 +185,14 @@ class Allocator:
         self.cycle, self.last_cycle, self.state = kept
         self._policy = policy
         self._snapshots = SnapshotBuilder()
+
+    def remember(self, before: "Allocator") -> None:
+        """Take over what was learnt of frameworks' demands in the session before this one.
+
+        That session's allocator must not be used any more.
+        """
+        self.state.memory = before.state.memory
+        self.state.memory.begin_session()
 
     def look(self) -> Snapshot | None:
         """Take the snapshot that a cycle would begin with; None where nobody is to be served.
@@ -211,13 +234,6 @@ class Allocator:
         except Exception:  # noqa: BLE001 - no more than a column in a table is lost.
             return none
         return scores if scores.shape == none.shape else none
-
-    def _holds_back(self) -> bool:
-        """Say whether nothing may be decided; ends a recovery whose time is up."""
-        state = self.state
-        if state.recovery_until is not None and state.now_ms >= state.recovery_until[1]:
-            state.recovery_until = None
-        return state.paused or state.recovery_until is not None
 
     def _nothing(self) -> Decisions:
         return Decisions(self.cycle, self.state.tentative.next)

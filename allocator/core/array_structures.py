@@ -170,11 +170,6 @@ class KeyMap:
         """Rows of keys; -1 where a key is absent."""
         return _get_many(self._keys, self._rows, keys)
 
-    def get_one(self, key: int) -> int:
-        """Row of one key, or -1."""
-        slot = _slot(self._keys, key)
-        return int(self._rows[slot]) if self._keys[slot] != -1 else -1
-
     def put(self, keys: Ints, rows: Ints) -> None:
         """Add keys that are absent."""
         self._count += len(keys)

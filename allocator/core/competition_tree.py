@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core.array_structures import read_only
+from allocator.core.memo import fixed, remember
 from allocator.core.roles import ROOT, RoleTable
 from allocator.core.snapshot import Bools, Ints, Tree
-from allocator.core.tree_sums import sum_upwards
+from allocator.core.tree_sums import add_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +37,23 @@ class Shape:
 
     def tree(self, weight_of_role: np.ndarray, scheme_of_role: Ints, served: Ints) -> Tree:
         """Fill in weights and schemes, and how often the clients (C,) were served."""
-        leaves = len(self.client)
-        own = served[:, None].astype(np.float64)
-        # How often a role was served is the sum of its clients; a leaf has its client's own
-        # count.
-        count = sum_upwards(self.parent, leaves, self.parent_of_client, own)[:, 0].astype(np.int64)
-        count[:leaves] = served[self.client]
+        # How often a role was served is the sum of its clients.
+        count = add_up(self.parent, self.client, self.parent_of_client, served[:, None])
         return Tree(
             self.client,
             self.parent,
             self.child_start,
             self.child,
-            weight_of_role[self.role],
-            count,
-            scheme_of_role[self.below],
+            _chosen(weight_of_role, self.role),
+            count[:, 0],
+            _chosen(scheme_of_role, self.below),
         )
+
+
+@remember(size=2)
+def _chosen(of_role: np.ndarray, role: Ints) -> np.ndarray:
+    """What each node has from its role."""
+    return fixed(of_role[role])
 
 
 def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) -> Shape:
@@ -153,4 +155,4 @@ def _link(client: Ints, parent: Ints, role: Ints, below: Ints, parent_of_client:
     leaf_of_client = np.full(len(parent_of_client), -1, np.int64)
     leaf_of_client[client] = np.arange(len(client))
     arrays = client, parent, child_start, child, role, below, leaf_of_client, parent_of_client
-    return Shape(*map(read_only, arrays))
+    return Shape(*map(fixed, arrays))

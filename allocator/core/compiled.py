@@ -113,15 +113,20 @@ def part(*, restarts: bool = False, **options: Any) -> Decorator:  # noqa: ANN40
     return decorate
 
 
+def loop_view(array: np.ndarray) -> np.ndarray:
+    """View an array as contiguous and read-only: for numba one type, whoever calls a loop."""
+    flags = array.flags
+    if flags.c_contiguous and not flags.writeable:
+        return array
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
 def interpret(wanted: bool) -> None:
     """Run all loops of the process interpreted from now on, or compiled."""
     _Mode.interpreted = wanted
     _Mode.superseded = False
-
-
-def is_interpreted() -> bool:
-    """Say whether the loops of the process run interpreted."""
-    return _Mode.interpreted
 
 
 def supersede() -> None:

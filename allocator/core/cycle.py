@@ -126,9 +126,10 @@ def coalesce(grants: Grants) -> Grants:
     if len(grants) < 2:
         return grants
     key = (grants.agent << np.int64(32)) | grants.client
+    ordered = np.sort(key)
+    if (ordered[1:] != ordered[:-1]).all():
+        return grants  # as mostly, where whole agents are offered
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    if len(first) == len(key):
-        return grants
     # `np.unique` sorts by key; number the pairs by their first grant instead.
     order = np.argsort(first, kind="stable")
     rank = np.empty(len(order), np.int64)
@@ -168,7 +169,11 @@ def _by_column(snapshot: Snapshot, grants: Grants) -> Ints:
 
 def _enough(snapshot: Snapshot, client: Ints, columns: Ints) -> Bools:
     """Which grants reach the minimum of their client."""
-    first, end = snapshot.minimum_rows[client].T
+    own_rows = snapshot.minimum_rows[client]
+    if (own_rows == snapshot.minimum_rows[0]).all():  # mostly everybody has the usual minimum
+        begin, stop = snapshot.minimum_rows[0].tolist()
+        return reaches(columns, snapshot.minimum[begin:stop])
+    first, end = own_rows.T
     enough = np.zeros(len(client), np.bool_)
     # Clients with the same minimum are compared at once; there are few different ones.
     for pair in set(zip(first.tolist(), end.tolist(), strict=True)):
@@ -182,12 +187,16 @@ def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Deci
     # One decision for each pair. What is too small even together is dropped, and stays free.
     merged = coalesce(grants)
     enough = _enough(snapshot, merged.client, _by_column(snapshot, merged))
-    amounts = rows_of(snapshot, merged).take(np.flatnonzero(enough))
+    amounts = rows_of(snapshot, merged)
+    rows = np.flatnonzero(enough)
+    if len(rows) < len(enough):
+        amounts = amounts.take(rows)
     # Decisions about the same kinds stand side by side: this is their order from here on.
     order, ends = groups_of(amounts)
-    amounts = amounts.take(order)
-    client = merged.client[enough][order]
-    agent = snapshot.handle[merged.agent[enough][order]]
+    if len(ends) > 1:
+        amounts, rows = amounts.take(order), rows[order]
+    client = merged.client[rows]
+    agent = snapshot.handle[merged.agent[rows]]
     # Charge the books, and keep the decisions until their outcomes come.
     first = state.tentative.next
     state.ledger.offer(client, agent, amounts, now_ms=state.now_ms)
@@ -199,6 +208,6 @@ def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Deci
     groups = []
     for begin, end in pairwise([0, *ends.tolist()]):
         kind, amount = amounts.table(begin, end)
-        rows = slice(begin, end)
-        groups.append(Holdings(framework[rows], role[rows], agent[rows], kind, amount))
+        own = slice(begin, end)
+        groups.append(Holdings(framework[own], role[own], agent[own], kind, amount))
     return Decisions(cycle, first, tuple(groups))

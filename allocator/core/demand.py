@@ -31,8 +31,16 @@ class Settings:
     learn_after : int
         Acceptances before that counts.
     probe_after : int
-        A characterised client that uses nothing and declined so often in a row is served once with
-        all that is free: its demand may be more than we think.
+        A characterised client that uses nothing and declined so often in a row is served with all
+        that is free, until it accepts: its demand may be more than we think.
+    priors_max : int
+        So many demands are remembered of frameworks, for the next ones of their sort. 0: none.
+    prior_half_life_ms : int
+        After that time a demand that is remembered is half as certain.
+    learn_patience_cycles : int
+        A client of which the demand is learnt or remembered, and which was offered nothing in so
+        many full cycles though it did not decline, is offered all that is free once; after twice as
+        many again, and so on.
     patience_cycles : int
         A client that could be served, but was not in so many full cycles, comes first in the next,
         with one grant. 0: never.
@@ -52,6 +60,9 @@ class Settings:
     learn_demand: bool = True
     learn_after: int = 3
     probe_after: int = 3
+    priors_max: int = 1000
+    prior_half_life_ms: int = 7 * 24 * 3_600_000
+    learn_patience_cycles: int = 30
     patience_cycles: int = 60
     outstanding_max: float = 1.0
     limits: dict[str, Mapping[str, int]] = field(default_factory=dict)

@@ -36,6 +36,9 @@ class Ledger:
             of_agent=np.zeros(0, np.int32),
             next_of_agent=np.zeros(0, np.int32),
             previous_of_agent=np.zeros(0, np.int32),
+            of_client=np.zeros(0, np.int32),
+            next_of_client=np.zeros(0, np.int32),
+            previous_of_client=np.zeros(0, np.int32),
         )
 
     def __len__(self) -> int:
@@ -60,11 +63,29 @@ class Ledger:
             of_agent=grow_heads(books.of_agent, agents),
             next_of_agent=grow(books.next_of_agent, 0),
             previous_of_agent=grow(books.previous_of_agent, 0),
+            of_client=grow_heads(books.of_client, clients),
+            next_of_client=grow(books.next_of_client, 0),
+            previous_of_client=grow(books.previous_of_client, 0),
         )
 
     def find(self, client: Ints, agent: Ints) -> Ints:
         """Rows of holdings; -1 where nothing is held."""
         return self._rows.get(pair(agent, client))
+
+    def uses_something(self, client: Ints, agent: Ints) -> Bools:
+        """Where a client has something in use on an agent, beside what is on offer."""
+        rows = self.find(client, agent)
+        uses = rows >= 0
+        held, offered = self.books.held[rows[uses]], self.books.offered[rows[uses]]
+        uses[uses] = (held != offered).any(axis=1)
+        return uses
+
+    def is_offered_something(self, client: Ints, agent: Ints) -> Bools:
+        """Where a client has something on offer on an agent."""
+        rows = self.find(client, agent)
+        offered = rows >= 0
+        offered[offered] = self.books.offered[rows[offered]].any(axis=1)
+        return offered
 
     def charge(
         self, client: Ints, agent: Ints, kind: Ints, amount: Ints, *, as_offer: bool, now_ms: int
@@ -125,13 +146,15 @@ class Ledger:
 
     def rows_of_agent(self, agent: int) -> Ints:
         """Rows of all holdings on an agent, ascending."""
-        rows: Ints = loops.rows_of_agent(self.books, agent)
+        rows: Ints = loops.listed(self.books.of_agent, self.books.next_of_agent, agent)
         rows.sort()
         return rows
 
     def rows_of_client(self, client: int) -> Ints:
         """Rows of all holdings of a client, ascending."""
-        return np.flatnonzero(self.books.client[: self._end] == client)
+        rows: Ints = loops.listed(self.books.of_client, self.books.next_of_client, client)
+        rows.sort()
+        return rows
 
     def rows(self) -> Ints:
         """Rows of all holdings, ascending."""
@@ -195,6 +218,8 @@ class Ledger:
         taken.extend(range(self._end, self._end + more))
         self._end += more
         books = self.books
+        if self._end <= len(books.agent):
+            return np.array(taken, np.int64)
         self.books = books._replace(
             held=grow(books.held, self._end),
             offered=grow(books.offered, self._end),
@@ -203,6 +228,8 @@ class Ledger:
             client=grow(books.client, self._end),
             next_of_agent=grow(books.next_of_agent, self._end),
             previous_of_agent=grow(books.previous_of_agent, self._end),
+            next_of_client=grow(books.next_of_client, self._end),
+            previous_of_client=grow(books.previous_of_client, self._end),
         )
         return np.array(taken, np.int64)
 
@@ -247,9 +274,13 @@ class Ledger:
             assert (expected == total).all()
         counts = np.bincount(books.client[rows], minlength=len(books.agents_held))
         assert (counts == books.agents_held).all()
-        # The lists of the agents hold every row once.
+        # The lists of the agents and clients hold every row once.
+        for owner, heads, rows_of in (
+            (books.agent, books.of_agent, self.rows_of_agent),
+            (books.client, books.of_client, self.rows_of_client),
+        ):
+            listed = [rows_of(one) for one in range(len(heads))]
+            assert all((owner[some] == one).all() for one, some in enumerate(listed))
+            assert (np.sort(np.concatenate(listed)) == rows).all()
         every = np.arange(len(books.of_agent))
-        listed = [self.rows_of_agent(agent) for agent in every.tolist()]
-        assert all((books.agent[some] == agent).all() for agent, some in enumerate(listed))
-        assert (np.sort(np.concatenate(listed)) == rows).all()
         assert (self.holders(every) == np.sort(pair(books.agent[rows], books.client[rows]))).all()

@@ -28,6 +28,8 @@ class Books(NamedTuple):
         Set whenever what is held on the agent changes.
     of_agent, next_of_agent, previous_of_agent : (A,), (H,), (H,) int32
         The holdings on each agent, as a doubly linked list.
+    of_client, next_of_client, previous_of_client : (C,), (H,), (H,) int32
+        The same for the holdings of each client.
     """
 
     held: Ints
@@ -43,6 +45,9 @@ class Books(NamedTuple):
     of_agent: Indices
     next_of_agent: Indices
     previous_of_agent: Indices
+    of_client: Indices
+    next_of_client: Indices
+    previous_of_client: Indices
 
 
 @part()
@@ -195,34 +200,36 @@ def oldest_offer(books: Books, end: int) -> Ints:
 
 @loop
 def enlist(books: Books, rows: Ints) -> None:
-    """Put new rows into the lists of their agents."""
-    heads, following, previous = books.of_agent, books.next_of_agent, books.previous_of_agent
+    """Put new rows into the lists of their agents and clients."""
     for row in rows:
-        push(heads, following, previous, books.agent[row], row)
+        agent, client = books.agent[row], books.client[row]
+        push(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
+        push(books.of_client, books.next_of_client, books.previous_of_client, client, row)
 
 
 @loop
 def unlist(books: Books, rows: Ints) -> None:
-    """Take rows out of the lists of their agents."""
-    heads, following, previous = books.of_agent, books.next_of_agent, books.previous_of_agent
+    """Take rows out of the lists of their agents and clients."""
     for row in rows:
-        unlink(heads, following, previous, books.agent[row], row)
+        agent, client = books.agent[row], books.client[row]
+        unlink(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
+        unlink(books.of_client, books.next_of_client, books.previous_of_client, client, row)
 
 
 @loop
-def rows_of_agent(books: Books, agent: int) -> Ints:
-    """List the holdings on an agent, in the order of its list."""
+def listed(heads: Indices, following: Indices, owner: int) -> Ints:
+    """Give the items of an owner's list, in its order."""
     count = 0
-    row = books.of_agent[agent]
-    while row >= 0:
+    item = heads[owner]
+    while item >= 0:
         count += 1
-        row = books.next_of_agent[row]
-    rows = np.empty(count, np.int64)
-    row = books.of_agent[agent]
+        item = following[item]
+    items = np.empty(count, np.int64)
+    item = heads[owner]
     for i in range(count):
-        rows[i] = row
-        row = books.next_of_agent[row]
-    return rows
+        items[i] = item
+        item = following[item]
+    return items
 
 
 @loop

@@ -4,9 +4,18 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from allocator.core.compiled import loop, loop_view
 from allocator.core.events import EventError
-from allocator.core.resources import AMOUNT_MAX, Kind
+from allocator.core.resources import Kind
 from allocator.core.snapshot import Bools, Ints
+
+
+@loop
+def _add_by_column(amounts: Ints, column_of_kind: Ints, columns: Ints) -> None:
+    # Books may have room for kinds that are not bound yet.
+    for row in range(len(amounts)):
+        for kind in range(min(len(column_of_kind), amounts.shape[1])):
+            columns[row, column_of_kind[kind]] += amounts[row, kind]
 
 
 class ResourceSpace:
@@ -89,14 +98,11 @@ class ResourceSpace:
         Raises
         ------
         EventError
-            Where a kind is not bound, or an amount is out of range.
+            Where a kind is not bound.
         """
         row = np.zeros(len(self.kinds), np.int64)
         for handle, amount in amounts.items():
             self.check_bound((handle,), field)
-            if not 0 <= amount <= AMOUNT_MAX:
-                message = f"{amount} of kind {handle} is out of range; give 0 to {AMOUNT_MAX}"
-                raise EventError("value", field, message)
             row[handle] = amount
         return row
 
@@ -146,7 +152,5 @@ class ResourceSpace:
     def by_column(self, amounts: Ints) -> Ints:
         """Add amounts (n, K) of all kinds up by name: (n, R)."""
         columns = np.zeros((len(amounts), len(self.names)), np.int64)
-        # Only kinds of which there is anything.
-        for handle in np.flatnonzero(amounts.any(axis=0)).tolist():
-            columns[:, self.column_of_kind[handle]] += amounts[:, handle]
+        _add_by_column(loop_view(amounts), loop_view(self.column_of_kind), columns)
         return columns

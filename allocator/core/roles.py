@@ -35,7 +35,6 @@ class RoleTable:
         self.parent = grow(np.zeros(1, np.int64), 1)
         self.depth = grow(np.zeros(1, np.int64), 1)
         self.weight = grow(np.ones(1), 1)
-        self.children = grow(np.zeros(1, np.int64), 1)
         self.version = 0
         self._row: dict[str, int] = {"": ROOT}
         self._weights: dict[str, float] = {}
@@ -92,23 +91,13 @@ class RoleTable:
         self.parent = grow(self.parent, handle + 1)
         self.depth = grow(self.depth, handle + 1)
         self.weight = grow(self.weight, handle + 1)
-        self.children = grow(self.children, handle + 1)
         parent = self._row[path.rpartition("/")[0]]
         self.path[handle] = path
         self.bound[handle] = True
         self.parent[handle] = parent
         self.depth[handle] = self.depth[parent] + 1
         self.weight[handle] = self._weights.get(path, 1.0)
-        self.children[parent] += 1
         self._row[path] = handle
-        self.version += 1
-
-    def forget(self, handle: int) -> None:
-        """Unbind a role without children."""
-        self.children[self.parent[handle]] -= 1
-        self.bound[handle] = False
-        del self._row[self.path[handle]]
-        self.path[handle] = ""
         self.version += 1
 
     def is_bound(self, handle: int) -> bool:

@@ -4,12 +4,9 @@ That is what waiting means: a client that no agent suits does not wait for its t
 out, so that whoever a limit keeps back is seen to wait.
 """
 
-from typing import Any
-
 import numpy as np
 
-from allocator.core.array_structures import read_only
-from allocator.core.compiled import loop, part
+from allocator.core.compiled import loop, loop_view, part
 from allocator.core.snapshot import Bools, Ints, Snapshot, Specials, Tier, Words
 
 _REVOCABLE, _SHARED = int(Tier.REVOCABLE), int(Tier.SHARED)
@@ -37,23 +34,18 @@ def servable(snapshot: Snapshot, clients: Ints) -> Bools:
     most = snapshot.free_by_column[snapshot.agents].max(axis=0)
     specials = snapshot.specials
     return _look(
-        _seen(clients),
-        _seen(snapshot.agents),
-        _seen(snapshot.free),
-        _seen(most),
-        _seen(snapshot.excluded),
-        _seen(snapshot.filters.covered),
-        _seen(snapshot.demand),
-        _seen(snapshot.characterised & snapshot.demand.any(axis=1)),
-        _seen(snapshot.minimum),
-        _seen(snapshot.minimum_rows),
-        Specials(*map(_seen, specials)),
+        loop_view(clients),
+        loop_view(snapshot.agents),
+        loop_view(snapshot.free),
+        loop_view(most),
+        loop_view(snapshot.excluded),
+        loop_view(snapshot.filters.covered),
+        loop_view(snapshot.demand),
+        loop_view(snapshot.characterised & snapshot.demand.any(axis=1)),
+        loop_view(snapshot.minimum),
+        loop_view(snapshot.minimum_rows),
+        Specials(*map(loop_view, specials)),
     )
-
-
-def _seen(array: np.ndarray) -> Any:  # noqa: ANN401
-    """View an array so that numba sees the one type that it was compiled for."""
-    return read_only(np.ascontiguousarray(array))
 
 
 @part()

@@ -26,7 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core.tree_sums import sum_upwards
+from allocator.core.task_counts import tasks_held
+from allocator.core.tree_sums import add_up, add_up_amounts
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -320,11 +321,7 @@ class Snapshot:
     @cached_property
     def tasks(self) -> Floats:
         """Whole and part tasks that each client holds, (C,); 0 where the demand is unknown."""
-        needed = self.demand > 0
-        ratio = np.full(self.held.shape, np.inf)
-        np.divide(self.held, self.demand, out=ratio, where=needed)
-        known = self.characterised & needed.any(axis=1)
-        return np.where(known, ratio.min(axis=1, initial=np.inf), 0.0)
+        return tasks_held(self.held, self.demand, self.characterised)
 
     def sum_over_tree(self, values: Floats) -> Floats:
         """Add up values of clients at every node of the tree.
@@ -339,11 +336,25 @@ class Snapshot:
             At a leaf the client's own row, at an inner node the sum over all clients below it,
             served in this cycle or not.
         """
+        return add_up(self.tree.parent, self.tree.client, self.parent_of_client, values)
+
+    def held_over_tree(self, gain: Floats, count: Floats) -> Floats:
+        """Add up what clients hold at every node of the tree, and beside it a count.
+
+        Parameters
+        ----------
+        gain : (C,) float64
+            What the amounts of each client are multiplied by.
+        count : (C,) float64
+
+        Returns
+        -------
+        (N, R + 1) float64
+            As `sum_over_tree`, the count in the last column.
+        """
         tree = self.tree
-        leaves = len(tree.client)
-        result = sum_upwards(tree.parent, leaves, self.parent_of_client, values)
-        result[:leaves] = values[tree.client]
-        return result
+        at = self.parent_of_client
+        return add_up_amounts(tree.parent, tree.client, at, self.held, gain, count)
 
 
 def _nothing() -> Ints:

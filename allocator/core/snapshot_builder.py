@@ -8,13 +8,16 @@ import numpy as np
 
 from allocator.core.array_structures import read_only, some
 from allocator.core.competition_tree import Shape, shape
+from allocator.core.demand_probing import probed
 from allocator.core.filters.coverage import Offerable
+from allocator.core.memo import Steady, fixed, remember
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
 from allocator.core.servable import servable
 from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials
 from allocator.core.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.state import State
 
+_PARTS = tuple(each.name for each in fields(Snapshot))
 FULL_MODE = "characterised"
 
 _Kept = TypeVar("_Kept")
@@ -26,6 +29,7 @@ class SnapshotBuilder:
     def __init__(self) -> None:
         """Begin with nothing kept."""
         self._kept: dict[str, tuple[Hashable, Any]] = {}
+        self._steady = Steady()
 
     def build(self, state: State, wanted: Ints | None) -> Snapshot:
         """Take a snapshot for a cycle.
@@ -36,11 +40,11 @@ class SnapshotBuilder:
         wanted : (n,) int64 or None
             The agents that the host asked a cycle for; None: all.
         """
-        space, clients = state.space, state.clients
+        space, clients, steady = state.space, state.clients, self._steady
         names = len(space.names)
         plain = self._keep("plain", (space.version, names), lambda: space.plain_kind)
         reach = self._reach(state)
-        minimum, minimum_rows = minimum_of(state)
+        minimum, minimum_rows = self._minimum(state)
         least = minimum if (minimum_rows[:, 0] < minimum_rows[:, 1]).all() else None
         # Which agents are candidates: those asked for, and ready, with enough free for somebody.
         rows = _ready(state, wanted)
@@ -63,15 +67,16 @@ class SnapshotBuilder:
         # Then the parts that do not depend on which agents take part, and the snapshot itself.
         capacity = self._capacity(state)
         excluded = state.eligibility.excluded
-        known = _characterised(state)
+        demand = steady("demand", clients.demand)
+        known = steady("characterised", _characterised(state, demand))
         tree_shape = self._tree_shape(state)
         snapshot = Snapshot(
             resources=tuple(space.names),
-            counted=self._keep("counted", (space.version, names), lambda: space.counted),
+            counted=self._keep("counted", (space.version, names), lambda: fixed(space.counted)),
             capacity=capacity if rows is None else capacity[rows],
             free=free,
             specials=specials,
-            total=state.total_by_column(),
+            total=steady("total", state.total_by_column()),
             agents=agents,
             handle=handle,
             minimum=minimum,
@@ -79,13 +84,15 @@ class SnapshotBuilder:
             bounds=bounds_of(state, self.quota_tree(state)),
             held=state.held_by_column(),
             agents_held=state.ledger.books.agents_held,
-            demand=clients.demand,
+            demand=demand,
             characterised=known,
-            overdue=_overdue(state),
+            overdue=steady("overdue", _overdue(state)),
             excluded=excluded if rows is None else excluded[rows],
-            filters=self._filters(state, handle, free, specials, plain, known),
+            filters=self._filters(state, handle, free, specials, plain, demand, known),
             holder=state.ledger.holders(handle),
-            tree=tree_shape.tree(_weights(state), self._schemes(state), clients.served),
+            tree=tree_shape.tree(
+                steady("weights", _weights(state)), self._schemes(state), clients.served
+            ),
             leaf_of_client=tree_shape.leaf_of_client,
             parent_of_client=tree_shape.parent_of_client,
             classes=self._agent_classes(state, capacity),
@@ -114,9 +121,14 @@ class SnapshotBuilder:
         number = {path: index + 1 for index, path in enumerate(subtrees)}
 
         def make() -> Ints:
-            return state.roles.inherit(number, 0)
+            return fixed(state.roles.inherit(number, 0))
 
         return self._keep("schemes", (state.roles.version, tuple(subtrees)), make)
+
+    def _minimum(self, state: State) -> tuple[Ints, Ints]:
+        clients = state.clients
+        key = (clients.version, len(clients.framework), len(state.space.names), state.options)
+        return self._keep("minimum", key, lambda: minimum_of(state))
 
     def _capacity(self, state: State) -> Ints:
         """The capacity of all agents by column."""
@@ -127,7 +139,7 @@ class SnapshotBuilder:
     def _agent_classes(self, state: State, capacity: Ints) -> AgentClasses:
         def make() -> AgentClasses:
             rows, count = np.unique(capacity[state.agents.bound], axis=0, return_counts=True)
-            return AgentClasses(rows, count.astype(np.int64))
+            return AgentClasses(fixed(rows), fixed(count.astype(np.int64)))
 
         return self._keep("classes", (state.agents.version, capacity.shape[1]), make)
 
@@ -141,9 +153,15 @@ class SnapshotBuilder:
         key = (state.quota_version, state.roles.version, state.space.version, names)
         return self._keep("quotas", key, lambda: quota_tree(state))
 
-    @staticmethod
     def _filters(
-        state: State, handle: Ints, free: Ints, specials: Specials, plain: Ints, known: Bools
+        self,
+        state: State,
+        handle: Ints,
+        free: Ints,
+        specials: Specials,
+        plain: Ints,
+        demand: Ints,
+        known: Bools,
     ) -> Filters:
         """Show the filters; what they cover depends on all that clients could be offered."""
         offerable = Offerable(
@@ -154,17 +172,16 @@ class SnapshotBuilder:
             kind=specials.kind,
             reach=specials.reach,
             plain_kind=plain,
-            demand=state.clients.demand,
+            demand=demand,
             known=known,
-            takes=state.clients.takes,
+            takes=self._steady("takes", state.clients.takes),
         )
         return state.filters.show(offerable, handle, state.ledger.books.touched)
 
 
 def frozen(snapshot: Snapshot) -> Snapshot:
     """Make every array read-only: many are the books' own."""
-    parts = {each.name: _frozen_part(getattr(snapshot, each.name)) for each in fields(snapshot)}
-    return replace(snapshot, **parts)
+    return Snapshot(*(_frozen_part(getattr(snapshot, name)) for name in _PARTS))
 
 
 def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, and what is neither
@@ -225,7 +242,7 @@ def minimum_of(state: State) -> tuple[Ints, Ints]:
     for index, row in enumerate(rows):
         for name, amount in row.items():
             minimum[index, state.space.column(name)] = amount
-    return minimum, of_client
+    return fixed(minimum), fixed(of_client)
 
 
 def reaches(amount: Ints, minimum: Ints) -> Bools:
@@ -258,14 +275,15 @@ def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
     return np.flatnonzero(enough)
 
 
-def _characterised(state: State) -> Bools:
+@remember()
+def _has_some(demand: Ints) -> Bools:
+    return fixed(some(demand))
+
+
+def _characterised(state: State, demand: Ints) -> Bools:
     """Which clients are served in whole tasks."""
     clients, settings = state.clients, state.settings
     if settings.policy.mode != FULL_MODE:
         return np.zeros(len(clients.framework), np.bool_)
-    books = state.ledger.books
-    # A client that uses nothing and declined many times may need something else than we think. So
-    # it is offered all that is free, to find out.
-    idle = ~some(books.client_held != books.client_offered)
-    probe = idle & (clients.declines >= settings.probe_after)
-    return some(clients.demand) & ~probe
+    known, wrong = _has_some(demand), probed(state)
+    return known & ~wrong if wrong.any() else known

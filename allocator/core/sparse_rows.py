@@ -92,11 +92,15 @@ def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
     end : (G,) int64
         Where each group ends there.
     """
-    if len(rows.start) <= 2:
-        order = np.arange(len(rows.start) - 1)
-        return order, order + 1
+    size, count = len(rows.start) - 1, np.diff(rows.start)
+    if not size:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    # Mostly all rows are of the same kinds.
+    if (count == count[0]).all():
+        kinds = rows.kind.reshape(size, count[0])
+        if (kinds == kinds[0]).all():
+            return np.arange(size), np.array([size])
     # Rows whose sets of kinds have the same mark are taken for a group at first.
-    count = np.diff(rows.start)
     mark = _marks(rows)
     _, first, group = np.unique(mark, return_index=True, return_inverse=True)
     leader = first[group]  # of each row: the first with its mark

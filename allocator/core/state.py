@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from allocator.core.demand import Settings
+from allocator.core.demand_memory import DemandMemory
 from allocator.core.eligibility import Eligibility
 from allocator.core.events import Options, SetQuota
 from allocator.core.filters.table import FilterTable
@@ -38,15 +39,15 @@ class State:
     """Everything that the allocator knows.
 
     Events change it through `allocator.core.apply`; a cycle changes it in `Allocator.allocate` and
-    `cycle.commit`: the clock, filters that expire, recovery that ends, decisions that are charged,
+    `cycle.commit`: the clock, filters that expire, decisions that are charged,
     who was served and who waits. Nobody else does.
 
     Attributes
     ----------
     now_ms : int
         The host's clock, as it was told last.
-    recovery_until : (int, int) or None
-        While set, nothing is decided until there are so many agents, or until that time.
+    memory : DemandMemory
+        What frameworks were seen to need, in earlier sessions too.
     """
 
     # Kept from one question to the next, so whoever only asks changes them, too.
@@ -59,7 +60,6 @@ class State:
         self.options = Options()
         self.now_ms = 0
         self.paused = False
-        self.recovery_until: tuple[int, int] | None = None
         self.whitelist: frozenset[str] | None = None
         self.quotas: dict[str, SetQuota] = {}
         self.quota_version = 0
@@ -72,6 +72,7 @@ class State:
         self.filters = FilterTable(limits.filters)
         self.eligibility = Eligibility()
         self.tentative = Tentative()
+        self.memory = DemandMemory()
         self._total: Ints = np.zeros(0, np.int64)
         self._total_version = -1
         self._reserved = (-1, -1, -1, -1)

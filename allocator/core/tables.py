@@ -140,12 +140,22 @@ class ClientTable:
         Offers in a row that it gave back whole.
     accepts : (C,) int64
         Times that it used something of an offer.
-    demand, learned : (C, R) int64, thousandths
-        What one task needs: as it counts now, and as acceptances tell.
+    demand, learned, prior : (C, R) int64, thousandths
+        What one task needs: as it counts now; as acceptances and ended tasks tell; and as others of
+        its sort told before it came, as long as it agrees.
+    by_prior, guessed : (C,) bool
+        Whether its demand is its prior; or that or what is learnt: nobody stated it.
+    mixed : (C,) bool
+        It needs less where it runs already than elsewhere, so no demand can be learnt.
+    hungry, probes : (C,) int64
+        Of a client of which the demand is guessed: full cycles in a row in which it was offered
+        nothing and had not declined, and times that it was offered all that is free because of
+        that.
     minimum : dict of int to amounts by name
         Clients that have a minimum of their own: any one of these; none: whatever is not empty.
     demand_source : list of str
-        ``request``, ``label``, ``operator``, ``learned``, or empty where the demand is unknown.
+        ``request``, ``label``, ``operator``, ``learned``, ``prior``, or empty where the demand is
+        unknown.
     version : int
         Grows whenever a client comes, goes, or changes its state.
     """
@@ -163,6 +173,12 @@ class ClientTable:
         self.accepts: Ints = np.zeros(1, np.int64)
         self.demand: Ints = np.zeros((1, 0), np.int64)
         self.learned: Ints = np.zeros((1, 0), np.int64)
+        self.prior: Ints = np.zeros((1, 0), np.int64)
+        self.by_prior: Bools = np.zeros(1, np.bool_)
+        self.guessed: Bools = np.zeros(1, np.bool_)
+        self.mixed: Bools = np.zeros(1, np.bool_)
+        self.hungry: Ints = np.zeros(1, np.int64)
+        self.probes: Ints = np.zeros(1, np.int64)
         self.demand_source: list[str] = [""]
         self.minimum: dict[int, tuple[Mapping[str, int], ...]] = {}
         self.version = 0
@@ -183,6 +199,12 @@ class ClientTable:
         self.accepts = grow(self.accepts, clients)
         self.demand = grow(self.demand, clients, columns)
         self.learned = grow(self.learned, clients, columns)
+        self.prior = grow(self.prior, clients, columns)
+        self.by_prior = grow(self.by_prior, clients)
+        self.guessed = grow(self.guessed, clients)
+        self.mixed = grow(self.mixed, clients)
+        self.hungry = grow(self.hungry, clients)
+        self.probes = grow(self.probes, clients)
         self.demand_source.extend([""] * (len(self.framework) - len(self.demand_source)))
 
     def row(self, framework: int, role: int) -> int:
@@ -220,6 +242,12 @@ class ClientTable:
             self.accepts,
             self.demand,
             self.learned,
+            self.prior,
+            self.by_prior,
+            self.guessed,
+            self.mixed,
+            self.hungry,
+            self.probes,
         ):
             column[row] = 0
         self.demand_source[row] = ""

@@ -1,50 +1,108 @@
-"""Sums over a tree whose nodes are numbered children before parents."""
+"""Sums over a tree whose nodes are numbered leaves first, then children before parents."""
+
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core.compiled import loop
+from allocator.core.compiled import loop, loop_view
+
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 
 @loop
-def _add_upwards(parent: NDArray[np.int64], first: int, values: NDArray[np.float64]) -> None:
+def _add_up(
+    parent: NDArray[np.int64],
+    client: NDArray[np.int64],
+    at: NDArray[np.int64],
+    values: NDArray[_Number],
+) -> NDArray[_Number]:
+    columns, leaves = values.shape[1], len(client)
+    result = np.zeros((len(parent), columns), values.dtype)
+    # First each client's row at its inner node.
+    for row in range(len(at)):
+        for k in range(columns):
+            result[at[row], k] += values[row, k]
     # Children come before parents, so a node's own sum is complete when it is added to its
     # parent.
-    for node in range(first, len(parent) - 1):
-        for k in range(values.shape[1]):
-            values[parent[node], k] += values[node, k]
+    for node in range(leaves, len(parent) - 1):
+        for k in range(columns):
+            result[parent[node], k] += result[node, k]
+    # A leaf has what is its client's.
+    for leaf in range(leaves):
+        for k in range(columns):
+            result[leaf, k] = values[client[leaf], k]
+    return result
 
 
-def sum_upwards(
+@loop
+def _add_up_amounts(
     parent: NDArray[np.int64],
-    first: int,
+    client: NDArray[np.int64],
     at: NDArray[np.int64],
-    values: NDArray[np.float64],
+    amount: NDArray[np.int64],
+    gain: NDArray[np.float64],
+    count: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Add values up at the nodes that they belong to, and at all nodes above these.
+    # As for values; what each client's row would be is worked out on the way.
+    columns, leaves = amount.shape[1], len(client)
+    result = np.zeros((len(parent), columns + 1))
+    for row in range(len(at)):
+        for k in range(columns):
+            result[at[row], k] += amount[row, k] * gain[row]
+        result[at[row], columns] += count[row]
+    for node in range(leaves, len(parent) - 1):
+        for k in range(columns + 1):
+            result[parent[node], k] += result[node, k]
+    for leaf in range(leaves):
+        row = client[leaf]
+        for k in range(columns):
+            result[leaf, k] = amount[row, k] * gain[row]
+        result[leaf, columns] = count[row]
+    return result
+
+
+def add_up(
+    parent: NDArray[np.int64],
+    client: NDArray[np.int64],
+    at: NDArray[np.int64],
+    values: NDArray[_Number],
+) -> NDArray[_Number]:
+    """Add up values of clients at every node of a tree.
 
     Parameters
     ----------
     parent : (N,) int64
         -1 for the root, the last node.
-    first : int
-        The first inner node.
+    client : (L,) int64
+        Client of each leaf; the leaves are the first nodes.
     at : (C,) int64
-        The inner node that each row of values belongs to.
-    values : (C, K) float64
+        The inner node that each client belongs to, whether it has a leaf or not.
+    values : (C, K) int64 or float64
 
     Returns
     -------
-    (N, K) float64
-        Zeros at the leaves. The order of all additions is that of the rows, then of the nodes, so
-        equal values give equal bits.
+    (N, K), of the same type
+        At a leaf its client's row; at an inner node the sum over all clients below it. The order of
+        all additions is that of the clients, then of the nodes, so equal values give equal bits.
     """
-    count, columns = len(parent), values.shape[1]
-    result = np.empty((count, columns))
-    # First each row of values at its own node, then everything upwards.
-    for k in range(columns):
-        result[:, k] = np.bincount(at, values[:, k], minlength=count)
-    view = parent.view()
-    view.flags.writeable = False  # one type, whoever calls: a loop is compiled for each
-    _add_upwards(view, first, result)
-    return result
+    # One type, whoever calls: a loop is compiled for each.
+    summed: NDArray[_Number] = _add_up(*map(loop_view, (parent, client, at, values)))
+    return summed
+
+
+def add_up_amounts(
+    parent: NDArray[np.int64],
+    client: NDArray[np.int64],
+    at: NDArray[np.int64],
+    amount: NDArray[np.int64],
+    gain: NDArray[np.float64],
+    count: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Add up amounts (C, K), each row times a gain (C,), and beside them a count (C,): (N, K + 1).
+
+    The other parameters are those of `add_up`.
+    """
+    arrays = parent, client, at, amount, gain, count
+    summed: NDArray[np.float64] = _add_up_amounts(*map(loop_view, arrays))
+    return summed

@@ -14,10 +14,10 @@ from allocator.core.events import (
     FrameworkInfo,
     Holdings,
     Options,
+    Outcomes,
     Release,
     RemoveAgent,
     Revive,
-    Settle,
     Transition,
 )
 from allocator.core.policy import Policy, PolicySpec
@@ -42,12 +42,10 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
     allocator.step(Define(kinds={0: Kind("cpus")}, roles={1: "warm"}))
     allocator.step(AddAgent(1, AgentInfo("agent"), {0: 4000}))
     allocator.step(AddFramework(1, FrameworkInfo("framework"), roles=(1,)))
-    none = np.empty(0, np.int64)
     for now_ms in (1000, 2000, 20_000):
         made = allocator.allocate(now_ms)
         yes = np.ones(len(made), np.bool_)
-        no = np.zeros(len(made), np.bool_)
-        allocator.step(Settle(made.first_decision, yes, no, none, none.reshape(0, 0)))
+        allocator.step(Outcomes.all_or_nothing(made.first_decision, yes))
         offered = Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
         allocator.step(Transition(offered))
         allocator.step(Release(offered, np.full(len(made), 5000), yes))

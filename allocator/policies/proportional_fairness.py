@@ -12,7 +12,8 @@ References
 
 import numpy as np
 
-from allocator.core import Floats, Snapshot
+from allocator.core import Bools, Floats, Ints, Snapshot, Tree
+from allocator.core.memo import fixed, remember
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
 
 _DIGITS = 9  # of a price: what the solver promises, so that equal prices are equal
@@ -48,38 +49,58 @@ def prices(snapshot: Snapshot) -> Floats:
     direction of its demand; one that needs what the cluster does not have stays out. Where no
     direction is known, all prices are equal.
     """
+    tree, demand = snapshot.tree, snapshot.demand
+    # Mostly every demand is known; then what is held does not count, and the prices of the last
+    # cycle are good for this one.
+    held = None if _has_some(demand)[tree.client].all() else snapshot.held
+    return _prices(demand, held, snapshot.counted, snapshot.total, tree.client, _weights(tree))
+
+
+@remember()
+def _has_some(demand: Ints) -> Bools:
+    return fixed(np.asarray((demand > 0).any(axis=1)))
+
+
+@remember()
+def _prices(
+    demand: Ints, held: Ints | None, counted: Bools, total: Ints, client: Ints, weight: Floats
+) -> Floats:
+    """As `prices`; `held` is None where all demands are known, `weight` is that of each leaf."""
     from allocator.solvers.proportional_fairness import solve
 
-    counts = snapshot.counted & (snapshot.total > 0)
-    client = snapshot.tree.client
-    demand, held = snapshot.demand[client], snapshot.held[client]
+    counts = counted & (total > 0)
     # The direction of each client's demand, in parts of the cluster; what it holds stands in for
     # an unknown demand.
-    needs_nothing = ~(demand > 0).any(axis=1, keepdims=True)
-    direction = np.where(needs_nothing, held, demand)[:, counts] / snapshot.total[counts]
+    wanted = demand[client]
+    if held is not None:
+        wanted = np.where((wanted > 0).any(axis=1, keepdims=True), wanted, held[client])
+    direction = wanted[:, counts] / total[counts]
     size = direction.max(axis=1, initial=0)
-    known = (size > 0) & ~(demand[:, snapshot.total == 0] > 0).any(axis=1)
+    known = (size > 0) & ~(demand[client][:, total == 0] > 0).any(axis=1)
     uniform = np.where(counts, 1.0, 0.0)
     if not known.any():
-        return uniform
+        return fixed(uniform)
     # Clients with the same direction are one for the solver, with their weights added up.
     direction = np.round(direction[known] / size[known, None], 12)
     kinds, which = np.unique(direction, axis=0, return_inverse=True)
-    weight = np.bincount(which.ravel(), _weight_of_leaves(snapshot)[known]).astype(np.float64)
+    weights = np.bincount(which.ravel(), weight[known]).astype(np.float64)
     # The solver's prices are of parts of the cluster; only their proportions matter.
     result = uniform.copy()
-    result[counts] = solve(kinds, np.ones(kinds.shape[1]), weight).prices
-    return np.round(result / result.max(), _DIGITS)
+    result[counts] = solve(kinds, np.ones(kinds.shape[1]), weights).prices
+    return fixed(np.round(result / result.max(), _DIGITS))
 
 
-def _weight_of_leaves(snapshot: Snapshot) -> Floats:
+def _weights(tree: Tree) -> Floats:
+    return _weight_of_leaves(tree.parent, tree.weight, len(tree.client))
+
+
+@remember()
+def _weight_of_leaves(parent: Ints, weight: Floats, leaves: int) -> Floats:
     """Part of the whole that the weights along its branch of the tree give each leaf, (L,)."""
-    tree = snapshot.tree
     # Each node's part among its siblings, then multiplied down the tree, from the root.
-    below = np.bincount(tree.parent[:-1], tree.weight[:-1], minlength=len(tree.parent))
-    part = np.ones(len(tree.parent))
-    part[:-1] = tree.weight[:-1] / below[tree.parent[:-1]]
-    for node in range(len(part) - 2, len(tree.client) - 1, -1):
-        part[node] *= part[tree.parent[node]]
-    leaves = len(tree.client)
-    return part[:leaves] * part[tree.parent[:leaves]]
+    below = np.bincount(parent[:-1], weight[:-1], minlength=len(parent))
+    part = np.ones(len(parent))
+    part[:-1] = weight[:-1] / below[parent[:-1]]
+    for node in range(len(part) - 2, leaves - 1, -1):
+        part[node] *= part[parent[node]]
+    return fixed(part[:leaves] * part[parent[:leaves]])

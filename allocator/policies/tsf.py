@@ -13,7 +13,8 @@ import math
 
 import numpy as np
 
-from allocator.core import Floats, Snapshot
+from allocator.core import Bools, Floats, Ints, Snapshot
+from allocator.core.memo import fixed, remember
 from allocator.policies.filling import Criterion, characterised, cluster_total, mixed
 
 _EXACT = 2**40  # a common denominator below this keeps counts of tasks exact in float64
@@ -39,21 +40,28 @@ def tsf(snapshot: Snapshot) -> Criterion:
     [0, 1, 0, 1, 0]
     """
     known = characterised(snapshot)
-    # Count in units of 1 over the least common multiple, so that shares stay whole numbers and
-    # ties exact.
-    alone = np.maximum(tasks_alone(snapshot), 1)  # whoever fits nowhere is not served anyway
-    whole = math.lcm(*np.unique(alone[known]).astype(int).tolist())
-    if whole > _EXACT:
-        whole = 1
-    gain = np.where(known, whole / alone, 0.0)
+    whole, gain, by_amount = _gains(known, tasks_alone(snapshot))
     return mixed(
         snapshot,
-        amount_gain=np.where(known, 0.0, 1.0),
+        amount_gain=by_amount,
         denominator=cluster_total(snapshot),
         count=snapshot.tasks * gain,
         count_denominator=whole,
         task_gain=gain,
     )
+
+
+@remember()
+def _gains(known: Bools, tasks_alone: Floats) -> tuple[int, Floats, Floats]:
+    """Say what the whole is, what a task counts of it, and for whom amounts count instead."""
+    # Count in units of 1 over the least common multiple, so that shares stay whole numbers and
+    # ties exact.
+    alone = np.maximum(tasks_alone, 1)  # whoever fits nowhere is not served anyway
+    whole = math.lcm(*np.unique(alone[known]).astype(int).tolist())
+    if whole > _EXACT:
+        whole = 1
+    gain = np.where(known, whole / alone, 0.0)
+    return whole, fixed(gain), fixed(np.where(known, 0.0, 1.0))
 
 
 def tasks_alone(snapshot: Snapshot) -> Floats:
@@ -63,18 +71,23 @@ def tasks_alone(snapshot: Snapshot) -> Floats:
     -----
     0 where the demand is unknown, or fits no agent. O(distinct demands * classes of agents * R).
     """
-    result = np.zeros(len(snapshot.demand))
-    known = characterised(snapshot)
+    classes = snapshot.classes
+    return _alone(characterised(snapshot), snapshot.demand, classes.capacity, classes.count)
+
+
+@remember()
+def _alone(known: Bools, demand_of: Ints, capacity: Ints, agents: Ints) -> Floats:
+    """As `tasks_alone`; `agents` says how many have each capacity."""
+    result = np.zeros(len(demand_of))
     if not known.any():
-        return result
+        return fixed(result)
     # Once for each different demand and class of agents: how many tasks the scarcest resource
     # allows.
-    demands, which = np.unique(snapshot.demand[known], axis=0, return_inverse=True)
-    classes = snapshot.classes
+    demands, which = np.unique(demand_of[known], axis=0, return_inverse=True)
     alone = np.empty(len(demands))
     for row, demand in enumerate(demands):
         needed = demand > 0
-        fits = (classes.capacity[:, needed] // demand[needed]).min(axis=1)
-        alone[row] = (fits * classes.count).sum()
+        fits = (capacity[:, needed] // demand[needed]).min(axis=1)
+        alone[row] = (fits * agents).sum()
     result[known] = alone[which.ravel()]
-    return result
+    return fixed(result)

@@ -13,6 +13,7 @@ from allocator import __version__
 from allocator.core import EventError, Floats, SetPolicy
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.server import dump, report
+from allocator.server.compilation import COMPILED, PARTS, Progress
 from allocator.server.config.checks import suggestion
 from allocator.server.core_loop import CoreLoop
 from allocator.server.shares import write_clients, write_roles
@@ -37,15 +38,16 @@ _T = TypeVar("_T")
 class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     """Answers operators; changes nothing where a request is wrong."""
 
-    def __init__(self, loop: CoreLoop) -> None:
-        """Speak for this loop."""
+    def __init__(self, loop: CoreLoop, progress: Callable[[], Progress] = lambda: COMPILED) -> None:
+        """Speak for this loop; `progress` says how far its compiled loops are."""
         self._loop = loop
+        self._progress = progress
 
     def GetStatus(
         self, request: pb.GetStatusRequest, context: grpc.ServicerContext
     ) -> pb.GetStatusResponse:
         """Say what the sidecar is doing."""
-        return self._ask(context, lambda: _status(self._loop))
+        return self._ask(context, lambda: _status(self._loop, self._progress()))
 
     def GetShares(
         self, request: pb.GetSharesRequest, context: grpc.ServicerContext
@@ -80,7 +82,16 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: pb.SetPolicyRequest, context: grpc.ServicerContext
     ) -> pb.SetPolicyResponse:
         """Decide by another policy from the next cycle on."""
-        self._operate(context, SetPolicy(read_policy(request.policy)), "policy.")
+        spec = read_policy(request.policy)
+        # A user's policy may take long when it is tried out: here, and not on the core's thread.
+        try:
+            self._loop.try_policy(spec, _left_s(context))
+        except ValueError as error:
+            _refuse(context, f"policy.{error}")
+        # Whoever has given up meanwhile was told that nothing changed.
+        if not context.is_active():
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the policy was tried out too slowly")
+        self._operate(context, SetPolicy(spec), "policy.")
         return pb.SetPolicyResponse(policy=self._ask(context, self._policy))
 
     def ListDemands(
@@ -150,11 +161,16 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
             _refuse(context, f"{place}{error.message}")
 
 
+def _left_s(context: grpc.ServicerContext) -> float:
+    """How long an answer may take."""
+    left_s = cast("float | None", context.time_remaining())  # None without a deadline
+    return ANSWER_S if left_s is None else min(left_s, ANSWER_S)
+
+
 def _wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
     """Wait for the core; when the time is up, work that it has not begun is cancelled."""
-    left_s = cast("float | None", context.time_remaining())  # None without a deadline
     try:
-        return future.result(ANSWER_S if left_s is None else min(left_s, ANSWER_S))
+        return future.result(_left_s(context))
     except TimeoutError:
         future.cancel()
         context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the core is busy; ask again")
@@ -164,7 +180,7 @@ def _refuse(context: grpc.ServicerContext, message: str) -> NoReturn:
     context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
-def _status(loop: CoreLoop) -> pb.GetStatusResponse:
+def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:
     state, counts, times = report.read(loop.allocator), loop.counts, loop.cycle_times
     response = pb.GetStatusResponse(
         sidecar_version=__version__,
@@ -184,6 +200,9 @@ def _status(loop: CoreLoop) -> pb.GetStatusResponse:
         cycle_p99_ms=1000 * times.percentile(0.99),
         events=sum(counts.events.values()),
         sessions=counts.sessions_opened,
+        loops_state=progress.state,
+        loop_parts_compiled=progress.done,
+        loop_parts=len(PARTS),
     )
     for name, total, held in zip(state.resources, state.total, state.held, strict=True):
         response.resources.add(name=name, total=int(total), held=int(held))

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from typing import NamedTuple
 
 import structlog
 
@@ -24,6 +25,25 @@ PARTS = ("agent-first", "client-first", "core")
 """What is compiled in a process of its own, what takes longest first."""
 
 _log = structlog.get_logger()
+
+
+class Progress(NamedTuple):
+    """How far the compiled loops of a process are.
+
+    Attributes
+    ----------
+    state : str
+        ``compiling``, ``loading``, ``compiled``; or ``failed``: then the loops stay interpreted.
+    done : int
+        How many of `PARTS` are compiled.
+    """
+
+    state: str
+    done: int
+
+
+COMPILED = Progress("compiled", len(PARTS))
+"""That of a process that waits until its loops are compiled."""
 
 
 def command(part: str) -> list[str]:
@@ -53,9 +73,8 @@ class Compilation:
     Attributes
     ----------
     state : str
-        ``compiling``, ``loading``, ``compiled``; or ``failed``: then the loops stay interpreted.
     done : int
-        How many of `PARTS` are compiled.
+        As in `Progress`.
     """
 
     def __init__(self) -> None:
@@ -66,6 +85,23 @@ class Compilation:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._begun_s = time.monotonic()
         interpret(True)
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is now."""
+        return Progress(self.state, self.done)
+
+    def remark(self) -> str:
+        """What whoever asks for readiness should know; empty once the loops are compiled."""
+        match self.state:
+            case "compiling":
+                return f"interpreted, loops compiled {self.done} of {len(PARTS)}"
+            case "loading":
+                return "interpreted, compiled loops are being loaded"
+            case "failed":
+                return "interpreted, the loops could not be compiled; see the log"
+            case _:
+                return ""
 
     @property
     def loads(self) -> bool:

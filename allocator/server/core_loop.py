@@ -92,7 +92,8 @@ class CoreLoop:
         *,
         build_policy: Callable[[PolicySpec], Policy],
         fallback: Policy | None = None,
-        before_policy: Callable[[], None] = lambda: None,
+        try_policy: Callable[[PolicySpec, float], None] = lambda _spec, _within_s: None,
+        before_policy: Callable[[PolicySpec], None] = lambda _spec: None,
         sidecar_id: str | None = None,
     ) -> None:
         """Set up the core; nothing runs yet.
@@ -104,8 +105,11 @@ class CoreLoop:
             Makes a policy of its specification.
         fallback : Policy
             Decides where the policy cannot.
+        try_policy : callable
+            Tries out a policy that an operator is about to set, within so many seconds; raises
+            ValueError. Called on the operator's thread, for the core must not wait for it.
         before_policy : callable
-            Called before a policy is made that an operator sets.
+            Called on the core's thread before a policy is made that an operator sets.
         sidecar_id : str
             Random by default.
         """
@@ -114,6 +118,7 @@ class CoreLoop:
         self.cycle_times = Durations()
         self._build_policy = build_policy
         self._fallback = fallback
+        self.try_policy = try_policy
         self._before_policy = before_policy
         self._limits = config.limits.core()
         welcome = pb.Welcome(
@@ -252,9 +257,9 @@ class CoreLoop:
         if self._journal:
             self._journal.write(make(*what))
 
-    def _record_answers(self, answers: list[Answer]) -> None:
+    def _record_answers(self, answers: list[Answer], policy_error: str = "") -> None:
         if self._journal and self._journal.on and answers:
-            self._journal.write(answered_record(answers))
+            self._journal.write(answered_record(answers, policy_error))
 
     def look(self) -> None:
         """Note that somebody is about to ask for scores; on the core's thread."""
@@ -292,9 +297,12 @@ class CoreLoop:
                 # Written down, done, answered; then the answers are written down, for a replay to
                 # compare.
                 self._record(request_record, port.number, data)
+                failed = self._sidecar.counts.policy_errors
                 answers = self._sidecar.receive(port.number, data)
                 self._deliver(answers)
-                self._record_answers(answers)
+                counts = self._sidecar.counts
+                failed_now = counts.policy_errors > failed
+                self._record_answers(answers, counts.policy_error if failed_now else "")
                 self._tell_of_policy()
                 self._tell_of_mended(port.number)
         finally:
@@ -352,7 +360,7 @@ class CoreLoop:
     def _operate(self, event: OperatorEvent) -> None:
         self._record(operator_record, event)
         if isinstance(event, SetPolicy):
-            self._before_policy()
+            self._before_policy(event.spec)
         self._sidecar.operate(event)
 
     def _drain(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from allocator.core import AgentInfo, Bools, Ints, Kind, Settings
-from allocator.server import report
+from allocator.server import remembered, report
 from allocator.server.core_loop import CoreLoop, SessionInfo
 
 PIECE_CHARACTERS = 256 * 1024
@@ -119,6 +119,7 @@ def _parts(state: State) -> Iterator[str]:
     yield from _array("roles", _roles(state.report))
     yield from _array("clients", _clients(state.report))
     yield from _array("agents", _agents(state))
+    yield from _array("remembered_demands", remembered.dumped(state.report.remembered))
     yield from _array("holdings", _holdings(state))
     yield "}\n"
 

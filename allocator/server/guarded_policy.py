@@ -51,7 +51,7 @@ class GuardedPolicy:
         self._deadline_s = deadline_s
         self._overran = False
 
-    def try_out(self) -> None:
+    def try_out(self, within_s: float) -> None:
         """Let it decide about a small cluster, so that what is wrong shows before it is in force.
 
         Raises
@@ -60,7 +60,7 @@ class GuardedPolicy:
             Whatever it raises, and our own errors.
         """
         cluster = static_snapshot([[4, 8], [2, 16]], [[1, 1], [0, 0]])
-        self._grants(frozen(cluster), 1, TRIAL_S)
+        self._grants(frozen(cluster), 1, within_s)
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Decide one cycle.
@@ -123,9 +123,13 @@ class GuardedRegistry:
         """Guard with this deadline for each cycle."""
         self._deadline_s = deadline_s
         self._guarded: dict[str, GuardedPolicy] = {}
+        # Policies that were tried out on other threads and are not in force yet.
+        self._tried: dict[str, GuardedPolicy] = {}
 
     def build(self, spec: PolicySpec) -> Policy:
         """Make a policy; a guarded one only once, so that it stays known which took too long.
+
+        One that was not tried out before is tried out now, by `TRIAL_S`.
 
         Raises
         ------
@@ -133,20 +137,42 @@ class GuardedRegistry:
             Where the specification is wrong, or a user's policy fails on a small cluster.
         """
         policy = policies.build(spec)
-        # Guarded where one of the policies, of subtrees as well, comes from a user.
-        names = {spec.name, *spec.subtrees.values()}
-        if not any(policies.POLICIES[name].origin for name in names):
+        if not _is_of_a_user(spec):
             return policy
         if repr(spec) not in self._guarded:
             self._guarded[repr(spec)] = guarded(spec, policy, self._deadline_s)
         return self._guarded[repr(spec)]
 
-    def forgive(self) -> None:
-        """Ask policies again that took too long."""
+    def try_out(self, spec: PolicySpec, within_s: float = TRIAL_S) -> None:
+        """Try a policy out that is about to be set; any thread may, while the core goes on.
+
+        Raises
+        ------
+        ValueError
+            As `build`.
+        """
+        policy = policies.build(spec)
+        if _is_of_a_user(spec):
+            within_s = min(within_s, TRIAL_S)
+            self._tried[repr(spec)] = guarded(spec, policy, self._deadline_s, within_s)
+
+    def renew(self, spec: PolicySpec) -> None:
+        """Put a policy in force that was tried out; ask others again that took too long."""
         self._guarded.clear()
+        tried = self._tried.pop(repr(spec), None)
+        if tried is not None:
+            self._guarded[repr(spec)] = tried
 
 
-def guarded(spec: PolicySpec, policy: Policy, deadline_s: float) -> GuardedPolicy:
+def _is_of_a_user(spec: PolicySpec) -> bool:
+    """Whether one of the policies, of subtrees as well, comes from a user."""
+    names = {spec.name, *spec.subtrees.values()}
+    return any(policies.POLICIES[name].origin for name in names)
+
+
+def guarded(
+    spec: PolicySpec, policy: Policy, deadline_s: float, trial_s: float = TRIAL_S
+) -> GuardedPolicy:
     """Guard a user's policy, and try it out.
 
     Raises
@@ -156,7 +182,7 @@ def guarded(spec: PolicySpec, policy: Policy, deadline_s: float) -> GuardedPolic
     """
     result = GuardedPolicy(spec.name, policy, deadline_s)
     try:
-        result.try_out()
+        result.try_out(trial_s)
     except Exception as error:
         origin = policies.POLICIES[spec.name].origin
         message = f"name: the policy {spec.name!r} of {origin} fails on a small cluster: {error}"

@@ -22,6 +22,12 @@ REQUEST_TIMEOUT_S = 10.0
 Check = Callable[[], str]
 """Says what is wrong; empty where nothing is."""
 
+
+def nothing_to_add() -> str:
+    """Say nothing beside that all is well."""
+    return ""
+
+
 _INDEX = "/metrics  for Prometheus\n/healthz  alive\n/readyz   ready to take sessions\n"
 
 _log = structlog.get_logger()
@@ -36,9 +42,25 @@ class HttpServer:
     """
 
     def __init__(
-        self, host: str, port: int, registry: CollectorRegistry, healthy: Check, ready: Check
+        self,
+        host: str,
+        port: int,
+        registry: CollectorRegistry,
+        healthy: Check,
+        ready: Check,
+        remark: Callable[[], str] = nothing_to_add,
     ) -> None:
         """Listen, and serve on threads of its own.
+
+        Parameters
+        ----------
+        host, port
+            Port 0: any that is free.
+        registry : CollectorRegistry
+        healthy, ready : callable
+            Say what is wrong.
+        remark : callable
+            What /readyz adds where nothing is.
 
         Raises
         ------
@@ -46,7 +68,7 @@ class HttpServer:
             Where the address cannot be listened on.
         """
         self._listener = _Listener(host, port)
-        self._listener.pages = {"/healthz": healthy, "/readyz": ready}
+        self._listener.pages = {"/healthz": (healthy, nothing_to_add), "/readyz": (ready, remark)}
         self._listener.registry = registry
         self.port: int = self._listener.socket.getsockname()[1]
         self._thread = threading.Thread(
@@ -67,7 +89,7 @@ class _Listener(socketserver.TCPServer):
     allow_reuse_address = True
     request_queue_size = 64
     registry: CollectorRegistry
-    pages: dict[str, Check]
+    pages: dict[str, tuple[Check, Callable[[], str]]]
 
     def __init__(self, host: str, port: int) -> None:
         try:
@@ -123,8 +145,10 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/metrics":
             self._metrics()
         elif path in self.server.pages:
-            problem = self.server.pages[path]()
-            self._answer(503 if problem else 200, f"{problem or 'ok'}\n")
+            check, remark = self.server.pages[path]
+            problem = check()
+            added = "" if problem else remark()
+            self._answer(503 if problem else 200, f"{problem or 'ok'}{added and ', ' + added}\n")
         else:
             self._answer(200 if path == "/" else 404, _INDEX)
 

@@ -77,14 +77,15 @@ class Server:
             config,
             build_policy=registry.build,
             fallback=policies.fallback(),
-            before_policy=registry.forgive,
+            try_policy=registry.try_out,
+            before_policy=registry.renew,
         )
         self._health = Health((SERVICE, ADMIN_SERVICE))
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
             self._http = undo.enter_context(closing(start_http(config, self.loop, compilation)))
-            self._grpc = self._build(config)
+            self._grpc = self._build(config, compilation)
             undo.callback(self._grpc.stop, None)
             self.targets = listen(self._grpc, config.listen)
             undo.pop_all()
@@ -96,7 +97,7 @@ class Server:
         self._health.serving()
         self._http.serving()
 
-    def _build(self, config: Config) -> grpc.Server:
+    def _build(self, config: Config, compilation: Compilation) -> grpc.Server:
         workers = SESSIONS_MAX + OTHER_CALLS_MAX
         bytes_max = ("grpc.max_receive_message_length", config.limits.message_bytes_max)
         server = grpc.server(
@@ -106,7 +107,8 @@ class Server:
         )
         sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
         server.add_generic_rpc_handlers((sessions.handler(),))
-        admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(self.loop), server)
+        servicer = AdminServicer(self.loop, lambda: compilation.progress)
+        admin_pb2_grpc.add_AdminServiceServicer_to_server(servicer, server)
         self._health.add_to(server)
         names = (SERVICE, ADMIN_SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)

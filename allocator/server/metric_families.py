@@ -24,6 +24,7 @@ from prometheus_client.registry import Collector
 
 from allocator import __version__
 from allocator.core import MILLI, UNBOUNDED, Bools, Ints
+from allocator.server.remembered import families as demand_families
 from allocator.server.report import Report
 from allocator.v1 import session_pb2
 from allocator.wire.counters import Counts
@@ -113,6 +114,7 @@ class StateCollector(Collector):
         yield from _counters(scrape)
         yield from _cluster(scrape)
         yield from _roles(scrape.report, self._roles_max)
+        yield from demand_families(scrape.report.remembered, scrape.report.clients.demand_source)
         yield from _quotas(scrape.report, self._roles_max)
         yield from _frameworks(scrape.report, self._frameworks_max)
 

@@ -16,7 +16,7 @@ from allocator.server import report
 from allocator.server.compilation import PARTS, Compilation
 from allocator.server.config import Config
 from allocator.server.core_loop import CoreLoop
-from allocator.server.http import HttpServer
+from allocator.server.http import HttpServer, nothing_to_add
 from allocator.server.metric_families import Scrape, StateCollector
 
 ANSWER_S = 2.0
@@ -167,7 +167,12 @@ class MetricsServer(HttpServer):
         self.serving = monitor.serving
         self.draining = monitor.draining
         super().__init__(
-            config.http.host, config.http.port, registry, monitor.health, monitor.readiness
+            config.http.host,
+            config.http.port,
+            registry,
+            monitor.health,
+            monitor.readiness,
+            compilation.remark if compilation else nothing_to_add,
         )
 
 

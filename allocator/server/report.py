@@ -10,7 +10,7 @@ import numpy as np
 
 from allocator import measures
 from allocator.core import Allocator, Bools, Floats, FrameworkInfo, Ints, PolicySpec, State
-from allocator.server import quotas
+from allocator.server import quotas, remembered
 from allocator.server.quotas import Overdue, QuotaRows
 
 
@@ -104,6 +104,7 @@ class Report:
     roles : RoleRows
     quotas : QuotaRows
     overdue : Overdue
+    remembered : RememberedDemands
     """
 
     policy: PolicySpec
@@ -119,6 +120,7 @@ class Report:
     roles: RoleRows
     quotas: QuotaRows
     overdue: Overdue
+    remembered: remembered.RememberedDemands
 
     @cached_property
     def weight(self) -> Floats:
@@ -244,6 +246,7 @@ def read(allocator: Allocator) -> Report:
         roles=_roles(state),
         quotas=quota_rows,
         overdue=overdue,
+        remembered=remembered.read(state),
     )
 
 

@@ -62,6 +62,9 @@ class GetStatusResponse(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     SESSIONS_FIELD_NUMBER: _builtins.int
     RESOURCES_FIELD_NUMBER: _builtins.int
+    LOOPS_STATE_FIELD_NUMBER: _builtins.int
+    LOOP_PARTS_COMPILED_FIELD_NUMBER: _builtins.int
+    LOOP_PARTS_FIELD_NUMBER: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
     uptime_s: _builtins.float
@@ -84,6 +87,13 @@ class GetStatusResponse(_message.Message):
     cycle_p99_ms: _builtins.float
     events: _builtins.int
     sessions: _builtins.int
+    loops_state: _builtins.str
+    """How far the compiled loops are: "compiling", "loading", "compiled"; or "failed". All but
+    "compiled" decide the same by interpreted ones, slowly.
+    """
+    loop_parts_compiled: _builtins.int
+    """So many of the parts that are compiled side by side are ready."""
+    loop_parts: _builtins.int
     @_builtins.property
     def policy(self) -> Global___Policy: ...
     @_builtins.property
@@ -115,10 +125,13 @@ class GetStatusResponse(_message.Message):
         events: _builtins.int = ...,
         sessions: _builtins.int = ...,
         resources: _abc.Iterable[Global___ResourceUse] | None = ...,
+        loops_state: _builtins.str = ...,
+        loop_parts_compiled: _builtins.int = ...,
+        loop_parts: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "clock_ms", b"clock_ms", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "uptime_s", b"uptime_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "clock_ms", b"clock_ms", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "loop_parts", b"loop_parts", "loop_parts_compiled", b"loop_parts_compiled", "loops_state", b"loops_state", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "uptime_s", b"uptime_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -124,6 +124,9 @@ class JournalStart(_message.Message):
     PATIENCE_CYCLES_FIELD_NUMBER: _builtins.int
     OUTSTANDING_MAX_FIELD_NUMBER: _builtins.int
     LIMITS_OF_ROLES_FIELD_NUMBER: _builtins.int
+    PRIORS_MAX_FIELD_NUMBER: _builtins.int
+    PRIOR_HALF_LIFE_MS_FIELD_NUMBER: _builtins.int
+    LEARN_PATIENCE_CYCLES_FIELD_NUMBER: _builtins.int
     FILE_FIELD_NUMBER: _builtins.int
     RECORDS_BEFORE_FIELD_NUMBER: _builtins.int
     WELCOME_FIELD_NUMBER: _builtins.int
@@ -137,6 +140,10 @@ class JournalStart(_message.Message):
     """How many sessions began before this file."""
     patience_cycles: _builtins.int
     outstanding_max: _builtins.float
+    priors_max: _builtins.int
+    """How long what was learnt of frameworks stays for others. Journals without it keep nothing."""
+    prior_half_life_ms: _builtins.int
+    learn_patience_cycles: _builtins.int
     file: _builtins.int
     """Files of one process are numbered from 1."""
     records_before: _builtins.int
@@ -174,13 +181,16 @@ class JournalStart(_message.Message):
         patience_cycles: _builtins.int = ...,
         outstanding_max: _builtins.float = ...,
         limits_of_roles: _abc.Iterable[_types_pb2.Quota] | None = ...,
+        priors_max: _builtins.int = ...,
+        prior_half_life_ms: _builtins.int = ...,
+        learn_patience_cycles: _builtins.int = ...,
         file: _builtins.int = ...,
         records_before: _builtins.int = ...,
         welcome: _session_pb2.Welcome | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "policy", b"policy", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraints", b"constraints", "demands", b"demands", "file", b"file", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "limits", b"limits", "limits_of_roles", b"limits_of_roles", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "policy", b"policy", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraints", b"constraints", "demands", b"demands", "file", b"file", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "learn_patience_cycles", b"learn_patience_cycles", "limits", b"limits", "limits_of_roles", b"limits_of_roles", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "policy", b"policy", "prior_half_life_ms", b"prior_half_life_ms", "priors_max", b"priors_max", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -193,18 +203,24 @@ class JournalAnswered(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DIGEST_FIELD_NUMBER: _builtins.int
+    POLICY_ERROR_FIELD_NUMBER: _builtins.int
     digest: _builtins.bytes
     """BLAKE2b, 8 bytes, of all answers: of each its session and its length, 8 bytes each
     (little-endian), and the serialized SessionResponse.
+    """
+    policy_error: _builtins.str
+    """Why the fallback decided the cycle instead of the policy; empty where the policy did. A policy
+    that did not decide in time might do so when it is asked again, so a replay does not ask it.
     """
     def __init__(
         self,
         *,
         digest: _builtins.bytes = ...,
+        policy_error: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "policy_error", b"policy_error"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

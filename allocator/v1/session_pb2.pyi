@@ -202,14 +202,9 @@ class AllocatorOptions(_message.Message):
     FILTER_GPU_RESOURCES_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
     MINIMUM_ANY_OF_FIELD_NUMBER: _builtins.int
-    RECOVERY_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
-    AGENT_RECOVERY_FACTOR_FIELD_NUMBER: _builtins.int
     allocation_interval_ms: _builtins.int
     filter_gpu_resources: _builtins.bool
     """Agents with GPUs are offered only to frameworks with GPU_RESOURCES."""
-    recovery_timeout_ms: _builtins.int
-    """These two matter to a RecoveryUpdate only."""
-    agent_recovery_factor: _builtins.float
     @_builtins.property
     def fairness_excluded_resource_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -224,12 +219,10 @@ class AllocatorOptions(_message.Message):
         filter_gpu_resources: _builtins.bool = ...,
         domain: _types_pb2.Domain | None = ...,
         minimum_any_of: _abc.Iterable[_types_pb2.Quantities] | None = ...,
-        recovery_timeout_ms: _builtins.int = ...,
-        agent_recovery_factor: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_recovery_factor", b"agent_recovery_factor", "allocation_interval_ms", b"allocation_interval_ms", "domain", b"domain", "fairness_excluded_resource_names", b"fairness_excluded_resource_names", "filter_gpu_resources", b"filter_gpu_resources", "minimum_any_of", b"minimum_any_of", "recovery_timeout_ms", b"recovery_timeout_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation_interval_ms", b"allocation_interval_ms", "domain", b"domain", "fairness_excluded_resource_names", b"fairness_excluded_resource_names", "filter_gpu_resources", b"filter_gpu_resources", "minimum_any_of", b"minimum_any_of"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -523,8 +516,8 @@ Global___EventBatch: _TypeAlias = EventBatch  # noqa: Y015
 @_typing.final
 class Event(_message.Message):
     """One fact. Each of the allocator methods of Mesos 1.11 has its place; methods that the module
-    answers alone (updateAvailable, getInverseOfferStatuses) appear as what they changed. What the
-    module of this repository never sends is marked; sidecars take it all the same.
+    answers alone (updateAvailable, getInverseOfferStatuses) appear as what they changed; recovery after
+    a failover is the module's, and appears as quotas and a pause.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -552,7 +545,6 @@ class Event(_message.Message):
     UNAVAILABILITY_FIELD_NUMBER: _builtins.int
     INVERSE_OFFER_FIELD_NUMBER: _builtins.int
     PAUSE_FIELD_NUMBER: _builtins.int
-    RECOVERY_FIELD_NUMBER: _builtins.int
     OUTCOMES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def define(self) -> Global___DefineHandles: ...
@@ -605,10 +597,6 @@ class Event(_message.Message):
     @_builtins.property
     def pause(self) -> Global___PauseUpdate: ...
     @_builtins.property
-    def recovery(self) -> Global___RecoveryUpdate:
-        """Never sent: the module holds back by itself, and sends `pause`."""
-
-    @_builtins.property
     def outcomes(self) -> Global___Outcomes: ...
     def __init__(
         self,
@@ -636,14 +624,13 @@ class Event(_message.Message):
         unavailability: Global___UnavailabilityUpdate | None = ...,
         inverse_offer: Global___InverseOfferUpdate | None = ...,
         pause: Global___PauseUpdate | None = ...,
-        recovery: Global___RecoveryUpdate | None = ...,
         outcomes: Global___Outcomes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["activate_agent", b"activate_agent", "activate_framework", b"activate_framework", "add_agent", b"add_agent", "add_framework", b"add_framework", "define", b"define", "event", b"event", "exclusions", b"exclusions", "hold", b"hold", "inverse_offer", b"inverse_offer", "outcomes", b"outcomes", "pause", b"pause", "quota", b"quota", "recovery", b"recovery", "release", b"release", "remove_agent", b"remove_agent", "remove_framework", b"remove_framework", "request", b"request", "revive", b"revive", "suppress", b"suppress", "transition", b"transition", "unavailability", b"unavailability", "update_agent", b"update_agent", "update_allocation", b"update_allocation", "update_framework", b"update_framework", "weights", b"weights", "whitelist", b"whitelist"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["activate_agent", b"activate_agent", "activate_framework", b"activate_framework", "add_agent", b"add_agent", "add_framework", b"add_framework", "define", b"define", "event", b"event", "exclusions", b"exclusions", "hold", b"hold", "inverse_offer", b"inverse_offer", "outcomes", b"outcomes", "pause", b"pause", "quota", b"quota", "release", b"release", "remove_agent", b"remove_agent", "remove_framework", b"remove_framework", "request", b"request", "revive", b"revive", "suppress", b"suppress", "transition", b"transition", "unavailability", b"unavailability", "update_agent", b"update_agent", "update_allocation", b"update_allocation", "update_framework", b"update_framework", "weights", b"weights", "whitelist", b"whitelist"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["activate_agent", b"activate_agent", "activate_framework", b"activate_framework", "add_agent", b"add_agent", "add_framework", b"add_framework", "define", b"define", "event", b"event", "exclusions", b"exclusions", "hold", b"hold", "inverse_offer", b"inverse_offer", "outcomes", b"outcomes", "pause", b"pause", "quota", b"quota", "recovery", b"recovery", "release", b"release", "remove_agent", b"remove_agent", "remove_framework", b"remove_framework", "request", b"request", "revive", b"revive", "suppress", b"suppress", "transition", b"transition", "unavailability", b"unavailability", "update_agent", b"update_agent", "update_allocation", b"update_allocation", "update_framework", b"update_framework", "weights", b"weights", "whitelist", b"whitelist"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["activate_agent", b"activate_agent", "activate_framework", b"activate_framework", "add_agent", b"add_agent", "add_framework", b"add_framework", "define", b"define", "event", b"event", "exclusions", b"exclusions", "hold", b"hold", "inverse_offer", b"inverse_offer", "outcomes", b"outcomes", "pause", b"pause", "quota", b"quota", "release", b"release", "remove_agent", b"remove_agent", "remove_framework", b"remove_framework", "request", b"request", "revive", b"revive", "suppress", b"suppress", "transition", b"transition", "unavailability", b"unavailability", "update_agent", b"update_agent", "update_allocation", b"update_allocation", "update_framework", b"update_framework", "weights", b"weights", "whitelist", b"whitelist"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["define", "add_agent", "update_agent", "remove_agent", "activate_agent", "add_framework", "update_framework", "remove_framework", "activate_framework", "hold", "release", "transition", "update_allocation", "suppress", "revive", "exclusions", "whitelist", "weights", "quota", "request", "unavailability", "inverse_offer", "pause", "recovery", "outcomes"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["define", "add_agent", "update_agent", "remove_agent", "activate_agent", "add_framework", "update_framework", "remove_framework", "activate_framework", "hold", "release", "transition", "update_allocation", "suppress", "revive", "exclusions", "whitelist", "weights", "quota", "request", "unavailability", "inverse_offer", "pause", "outcomes"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -651,33 +638,25 @@ Global___Event: _TypeAlias = Event  # noqa: Y015
 
 @_typing.final
 class DefineHandles(_message.Message):
-    """Binds handles before their first use."""
+    """Binds handles before their first use. What nobody names any more is left out of the next snapshot."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     KINDS_FIELD_NUMBER: _builtins.int
     ROLES_FIELD_NUMBER: _builtins.int
-    FORGOTTEN_ROLES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def kinds(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Kind]: ...
     @_builtins.property
     def roles(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Role]: ...
-    @_builtins.property
-    def forgotten_roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Roles that no framework, quota, weight or holding names any more. Never sent: the module keeps
-        its roles until the next snapshot, which leaves them out.
-        """
-
     def __init__(
         self,
         *,
         kinds: _abc.Iterable[_types_pb2.Kind] | None = ...,
         roles: _abc.Iterable[_types_pb2.Role] | None = ...,
-        forgotten_roles: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["forgotten_roles", b"forgotten_roles", "kinds", b"kinds", "roles", b"roles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kinds", b"kinds", "roles", b"roles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1048,31 +1027,6 @@ class PauseUpdate(_message.Message):
 Global___PauseUpdate: _TypeAlias = PauseUpdate  # noqa: Y015
 
 @_typing.final
-class RecoveryUpdate(_message.Message):
-    """Nothing is offered before so many agents are there, or the time of the options is over."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    EXPECTED_AGENT_COUNT_FIELD_NUMBER: _builtins.int
-    QUOTAS_FIELD_NUMBER: _builtins.int
-    expected_agent_count: _builtins.int
-    @_builtins.property
-    def quotas(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Quota]: ...
-    def __init__(
-        self,
-        *,
-        expected_agent_count: _builtins.int = ...,
-        quotas: _abc.Iterable[_types_pb2.Quota] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["expected_agent_count", b"expected_agent_count", "quotas", b"quotas"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___RecoveryUpdate: _TypeAlias = RecoveryUpdate  # noqa: Y015
-
-@_typing.final
 class Outcomes(_message.Message):
     """The outcomes of consecutive decisions, the first of which is `first_decision`."""
 
@@ -1135,7 +1089,8 @@ class DecisionBatch(_message.Message):
     @_builtins.property
     def grants(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Holdings]:
         """Offers to make. Decisions that name the same kinds stand in one group; row i of a group that
-        `n` rows of this part stand before is decision first_decision + n + i.
+        `n` rows of this part stand before is decision first_decision + n + i. A group has at least one
+        row. A row of a group without kinds is a decision like any other: it is answered as malformed.
         """
 
     def __init__(

@@ -4,7 +4,7 @@ The sidecar as a whole is a `Sidecar`; the module's side is in `allocator.sim.mo
 """
 
 from allocator.wire.counters import Counts
-from allocator.wire.decode import NUMBER_MAX, Outcomes
+from allocator.wire.decode import NUMBER_MAX
 from allocator.wire.encode import write_decisions
 from allocator.wire.errors import WireError, code_name
 from allocator.wire.journal import JournalError, frame, read_records
@@ -27,7 +27,6 @@ __all__ = [
     "Greeting",
     "JournalError",
     "OperatorEvent",
-    "Outcomes",
     "Replayed",
     "Sidecar",
     "SidecarSession",

@@ -155,6 +155,9 @@ def _decompress(pieces: Iterable[bytes]) -> Iterator[bytes]:
             rest = decompressor.unconsumed_tail
             if chunk:
                 yield chunk
+    # All the bytes may be there though the end of the stream, with its checksum, is not.
+    if not decompressor.eof:
+        raise CheckpointError("the checkpoint ends too early")
 
 
 def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:

@@ -1,11 +1,11 @@
 """From protobuf to what the core is told.
 
-Every bad value is a `WireError` that names the field, the value and what would be right. Whether a
-handle is bound, and whether the books add up, only the core knows.
+Every bad value is a `WireError` that names the field, the value and what would be right: lengths of
+columns, ranges and repetitions are checked here, and nowhere else. Whether a handle is bound, and
+whether the books add up, only the core knows.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,12 @@ from allocator.core import (
     ActivateFramework,
     AddAgent,
     AddFramework,
-    BeginRecovery,
     Define,
     Exclude,
     Hold,
-    Ints,
     InverseOffer,
+    Outcomes,
+    Reason,
     Refuse,
     Release,
     RemoveAgent,
@@ -28,7 +28,6 @@ from allocator.core import (
     Request,
     Revive,
     SetPaused,
-    Settle,
     SetUnavailability,
     SetWeights,
     SetWhitelist,
@@ -49,32 +48,6 @@ NUMBER_MAX = 2**53
 """No decision and no batch has a larger number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcomes:
-    """What became of consecutive decisions, with the module's reasons.
-
-    Attributes
-    ----------
-    first_decision : int
-    reason : (N,) int64
-        Numbers of `OutcomeReason`.
-    kind : (K,) int64
-    amount : (P, K) int64, thousandths
-        What was really offered, one row for each decision whose reason is PARTIAL.
-    """
-
-    first_decision: int
-    reason: Ints
-    kind: Ints
-    amount: Ints
-
-    def settle(self) -> Settle:
-        """Say what the core needs to know of it."""
-        partial = self.reason == pb.OUTCOME_REASON_PARTIAL
-        offered = partial | (self.reason == pb.OUTCOME_REASON_OFFERED)
-        return Settle(self.first_decision, offered, partial, self.kind, self.amount)
-
-
 def read_bindings(message: pb.SnapshotChunk | pb.DefineHandles) -> Define:
     """Read which handles are bound; the kinds and roles of one message are one event."""
     validation.distinct([kind.kind for kind in message.kinds], "kinds.kind")
@@ -91,12 +64,6 @@ def _read_role(message: types.Role) -> tuple[int, str]:
 
 
 # Events, by the name of their field.
-
-
-def _read_define(message: pb.DefineHandles) -> Define:
-    bindings = read_bindings(message)
-    forgotten = proto_types.read_roles(message.forgotten_roles, "forgotten_roles")
-    return Define(bindings.kinds, bindings.roles, forgotten)
 
 
 def _read_add_agent(message: types.Agent) -> AddAgent:
@@ -273,18 +240,12 @@ def _read_pause(message: pb.PauseUpdate) -> SetPaused:
     return SetPaused(message.paused)
 
 
-def _read_recovery(message: pb.RecoveryUpdate) -> BeginRecovery:
-    quotas = tuple(each(message.quotas, proto_types.read_quota, "quotas"))
-    return BeginRecovery(message.expected_agent_count, quotas)
-
-
 def read_outcomes(message: pb.Outcomes) -> Outcomes:
     """Read what became of consecutive decisions."""
-    last = pb.OutcomeReason.values()[-1]
-    reason = validation.integers(message.reason, 1, last, "reason")
+    reason = validation.integers(message.reason, 1, len(Reason), "reason")
     validation.integer(message.first_decision, 1, NUMBER_MAX, "first_decision")
     validation.distinct(message.kind, "kind")
-    rows = int((reason == pb.OUTCOME_REASON_PARTIAL).sum())
+    rows = int((reason == Reason.PARTIAL).sum())
     kinds = len(message.kind)
     if len(message.amount) != rows * kinds:
         wanted = f"it must have {rows} partial decisions times {kinds} kinds"
@@ -298,7 +259,7 @@ def read_outcomes(message: pb.Outcomes) -> Outcomes:
 
 
 READERS: dict[str, Callable[[Any], Any]] = {
-    "define": _read_define,
+    "define": read_bindings,
     "add_agent": _read_add_agent,
     "update_agent": _read_update_agent,
     "remove_agent": _read_remove_agent,
@@ -321,7 +282,6 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "unavailability": _read_unavailability,
     "inverse_offer": _read_inverse_offer,
     "pause": _read_pause,
-    "recovery": _read_recovery,
     "outcomes": read_outcomes,
 }
 """How to read each kind of event, by the name of its field."""

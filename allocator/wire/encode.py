@@ -64,7 +64,7 @@ def _pieces(group: Holdings, room: int) -> Iterator[tuple[Holdings, int]]:
         # As many rows as fit beside the head, but at least one.
         before = int(total[first - 1]) if first else 0
         end = max(int(np.searchsorted(total, before + room - head, "right")), first + 1)
-        yield _rows(group, first, end), head + int(total[end - 1]) - before
+        yield group.cut(slice(first, end)), head + int(total[end - 1]) - before
         first = end
 
 
@@ -75,10 +75,3 @@ def _bytes_of(values: Ints) -> Ints:
     for bits in range(7, 63, 7):
         size += values >= 1 << bits
     return size
-
-
-def _rows(group: Holdings, first: int, end: int) -> Holdings:
-    rows = slice(first, end)
-    return Holdings(
-        group.framework[rows], group.role[rows], group.agent[rows], group.kind, group.amount[rows]
-    )

@@ -73,11 +73,6 @@ def _length_checksum(length: int) -> int:
     return zlib.crc32(_LENGTH.pack(length))
 
 
-def frames(records: Iterable[journal_pb2.JournalRecord]) -> bytes:
-    """Write a whole journal."""
-    return HEADER + b"".join(map(frame, records))
-
-
 def read_records(
     file: BinaryIO, torn: Callable[[Torn], None] | None = None
 ) -> Iterator[journal_pb2.JournalRecord]:
@@ -157,6 +152,9 @@ def start_record(
             learn_demand=settings.learn_demand,
             learn_after=settings.learn_after,
             probe_after=settings.probe_after,
+            priors_max=settings.priors_max,
+            prior_half_life_ms=settings.prior_half_life_ms,
+            learn_patience_cycles=settings.learn_patience_cycles,
             patience_cycles=settings.patience_cycles,
             outstanding_max=settings.outstanding_max,
             limits_of_roles=(
@@ -189,6 +187,9 @@ def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
         learn_demand=start.learn_demand,
         learn_after=start.learn_after,
         probe_after=start.probe_after,
+        priors_max=start.priors_max,
+        prior_half_life_ms=max(start.prior_half_life_ms, 1),
+        learn_patience_cycles=start.learn_patience_cycles,
         patience_cycles=start.patience_cycles,
         outstanding_max=start.outstanding_max,
         limits={
@@ -243,14 +244,17 @@ def looked_record() -> journal_pb2.JournalRecord:
     return journal_pb2.JournalRecord(looked=journal_pb2.JournalLooked())
 
 
-def answered_record(answers: Iterable[Answer]) -> journal_pb2.JournalRecord:
-    """Keep a digest of the answers to the record before, for a replay to compare."""
+def answered_record(answers: Iterable[Answer], policy_error: str = "") -> journal_pb2.JournalRecord:
+    """Keep a digest of the answers to the record before, for a replay to compare.
+
+    With it stands why the policy could not decide a cycle of them.
+    """
     digest = hashlib.blake2b(digest_size=8)
     for session, response in answers:
         data = response.SerializeToString(deterministic=True)
         digest.update(_NUMBERS.pack(session, len(data)))
         digest.update(data)
-    answered = journal_pb2.JournalAnswered(digest=digest.digest())
+    answered = journal_pb2.JournalAnswered(digest=digest.digest(), policy_error=policy_error)
     return journal_pb2.JournalRecord(answered=answered)
 
 

@@ -38,6 +38,8 @@ FIELDS = (
     "hello.mesos_version",
     "hello.master_id",
     "hello.module_version",
+    "kind.reserved_role",
+    "role.path",
     "agent.agent_id",
     "agent.attributes.name",
     "agent.attributes.type",
@@ -55,6 +57,9 @@ FIELDS = (
 )
 """Every field that may be mended."""
 
+_SHOWN = 80
+"""Of a long path so many characters are told."""
+
 
 def mend_hello(message: pb.Hello) -> Marks:
     """Mend who calls, in place."""
@@ -64,9 +69,17 @@ def mend_hello(message: pb.Hello) -> Marks:
     return marks
 
 
-def mend_snapshot(message: pb.SnapshotChunk) -> Marks:
-    """Mend the frameworks and agents of a chunk, in place."""
+def mend_snapshot(message: pb.SnapshotChunk, role_depth: int) -> Marks:
+    """Mend the kinds, roles, frameworks and agents of a chunk, in place.
+
+    Parameters
+    ----------
+    message : SnapshotChunk
+    role_depth : int
+        How many levels a role may have.
+    """
     marks: Marks = []
+    _mend_bindings(message, role_depth, marks)
     for framework in message.frameworks:
         _mend_framework(framework, marks)
     for agent in message.agents:
@@ -74,13 +87,45 @@ def mend_snapshot(message: pb.SnapshotChunk) -> Marks:
     return marks
 
 
-def mend_event(name: str, message: Any) -> Marks:  # noqa: ANN401
-    """Mend one event, given by the name of its field, in place."""
+def mend_event(name: str, message: Any, role_depth: int) -> Marks:  # noqa: ANN401
+    """Mend one event, given by the name of its field, in place; roles as in a snapshot."""
     marks: Marks = []
+    if name == "define":
+        _mend_bindings(message, role_depth, marks)
     mend = _MENDERS.get(name)
     if mend is not None:
         mend(message, marks)
     return marks
+
+
+def _mend_bindings(
+    message: pb.SnapshotChunk | pb.DefineHandles, role_depth: int, marks: Marks
+) -> None:
+    for kind in message.kinds:
+        _cut(kind, "reserved_role", "kind", marks)
+    for role in message.roles:
+        _mend_role(role, role_depth, marks)
+
+
+def _mend_role(message: types.Role, depth_max: int, marks: Marks) -> None:
+    """Let a role that is too deep, or too long, stand below the last of its ancestors that is not.
+
+    Any framework may subscribe to such a role. Its handle says which it is; all that is different
+    here is who its siblings are.
+    """
+    path, depth = message.path, message.path.count("/") + 1
+    if depth <= depth_max and len(path) <= TEXT_LENGTH_MAX:
+        return
+    # No role of Mesos has a blank in it, so no other has this name.
+    name = f"role {message.role}"
+    ancestors = path.split("/", depth_max)[: depth_max - 1]
+    while ancestors and len("/".join(ancestors)) + 1 + len(name) > TEXT_LENGTH_MAX:
+        ancestors.pop()
+    message.path = "/".join([*ancestors, name])
+    shown = message.path if len(message.path) <= _SHOWN else f"...{message.path[-_SHOWN:]}"
+    bounds = f"{depth_max} levels and {TEXT_LENGTH_MAX} characters"
+    text = f"has {depth} levels and {len(path)} characters, over {bounds}; {shown!r} is taken"
+    marks.append(Mark("role.path", text))
 
 
 def _mend_agent(message: types.Agent, marks: Marks) -> None:

@@ -88,6 +88,7 @@ def replay(
     player = Replay(build_policy, fallback)
     for record in records:
         yield from player.take(record)
+    yield from player.finish()
 
 
 class Replay:
@@ -129,9 +130,13 @@ class Replay:
         self._start: journal_pb2.JournalStart | None = None
         self._pieces: list[bytes] = []
         self._unchecked: list[Answer] = []
+        self._request: journal_pb2.JournalRecord | None = None  # not replayed yet
 
     def take(self, record: journal_pb2.JournalRecord) -> list[Replayed]:
         """Do what a record says was done; gives the answers.
+
+        A request waits for the next record, which may say that the fallback decided it; after the
+        last one call `finish`.
 
         Raises
         ------
@@ -139,6 +144,7 @@ class Replay:
             Where the record does not fit; go on with the next file, which has a checkpoint.
         """
         what = record.WhichOneof("record")
+        answered = self.finish(record.answered.policy_error)
         if what == "start":
             # A file begins with its start, the pieces of a checkpoint, and the end of that.
             self._start, self._pieces = record.start, []
@@ -153,8 +159,18 @@ class Replay:
             self._repeated -= 1
             self.found.repeated += 1
         else:
-            return self._replay(self._sidecar, record)
-        return []
+            answered += self._replay(self._sidecar, record)
+        return answered
+
+    def finish(self, policy_error: str = "") -> list[Replayed]:
+        """Do the request that waits, if one does; gives the answers.
+
+        Where `policy_error` says why, the fallback decides the cycle.
+        """
+        record, self._request = self._request, None
+        if record is None or self._sidecar is None:
+            return []
+        return self._do(self._sidecar, record, policy_error)
 
     # How files begin.
 
@@ -224,10 +240,18 @@ class Replay:
         # The answers before should have been followed by a record of them.
         if self._unchecked and self._check:
             self._differ("from then, when there was none")
+        if record.HasField("request"):
+            self._request = record
+            return []
+        return self._do(sidecar, record)
+
+    def _do(
+        self, sidecar: Sidecar, record: journal_pb2.JournalRecord, policy_error: str = ""
+    ) -> list[Replayed]:
         counts = sidecar.counts
         before = counts.sessions_opened, counts.cycles, counts.decisions
         try:
-            answers = _tell(sidecar, record)
+            answers = _tell(sidecar, record, policy_error)
         except JournalError:
             # The state cannot be relied on any more: wait for a file with a checkpoint.
             self._sidecar = None
@@ -247,7 +271,7 @@ class Replay:
         if not self._check:
             return
         self.found.checked += 1
-        if answered_record(self._unchecked) != record:
+        if answered_record(self._unchecked).answered.digest != record.answered.digest:
             self._differ("from what was answered then")
         self._unchecked = []
 
@@ -272,7 +296,7 @@ def _in_words(answers: list[Answer]) -> str:
     return " and ".join(said) or "nothing"
 
 
-def _tell(sidecar: Sidecar, record: journal_pb2.JournalRecord) -> list[Answer]:
+def _tell(sidecar: Sidecar, record: journal_pb2.JournalRecord, policy_error: str) -> list[Answer]:
     """Do what a record says was done."""
     match record.WhichOneof("record"):
         case "opened":
@@ -280,7 +304,7 @@ def _tell(sidecar: Sidecar, record: journal_pb2.JournalRecord) -> list[Answer]:
             if number != record.session:
                 raise JournalError(f"session {record.session} begins where {number} is next")
         case "request":
-            return sidecar.receive(record.session, record.request)
+            return sidecar.receive(record.session, record.request, policy_error)
         case "closed":
             return sidecar.close(record.session, read_closed(record.closed))
         case "looked":

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from allocator.core import Allocator, Decisions, Event, EventError, SetPaused
+from allocator.core import Allocator, Decisions, Event, EventError, Outcomes, Reason, SetPaused
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import validation
 from allocator.wire.counters import Counts
-from allocator.wire.decode import NUMBER_MAX, READERS, Outcomes
+from allocator.wire.decode import NUMBER_MAX, READERS
 from allocator.wire.encode import write_decisions
 from allocator.wire.errors import WireError, code_name
 from allocator.wire.event_merging import Run, runs
@@ -57,11 +57,6 @@ _CODES = {
 
 KeptSession: TypeAlias = tuple[str, int, int, tuple[Any, ...] | None]
 """State, sequence, clock and greeting, as plain values."""
-
-_REASONS = [
-    name.removeprefix("OUTCOME_REASON_").lower()
-    for name in pb.OutcomeReason.keys()  # noqa: SIM118
-]
 
 
 def supersedes(newcomer: Greeting, holder: Greeting) -> bool:
@@ -201,7 +196,7 @@ class SidecarSession:
 
     def _take_snapshot(self, chunk: pb.SnapshotChunk) -> list[pb.SessionResponse]:
         assert self._allocator is not None
-        self._note(mend_snapshot(chunk))
+        self._note(mend_snapshot(chunk, self._allocator.state.limits.role_depth))
         for field, event in read_snapshot(chunk):
             _step(self._allocator, event, field)
         # The state is complete: batches count from this number, and time from this clock.
@@ -276,16 +271,14 @@ class SidecarSession:
             raise error.below(f"{place}.{name}") from None
 
     def _apply_one(self, allocator: Allocator, name: str, message: object) -> None:
-        self._note(mend_event(name, message))
+        self._note(mend_event(name, message, allocator.state.limits.role_depth))
         event = READERS[name](message)
+        _step(allocator, event)
         if isinstance(event, Outcomes):
-            _step(allocator, event.settle())
             # Outcomes are counted by reason, for the metrics.
             for reason, count in enumerate(np.bincount(event.reason).tolist()):
                 if count:
-                    self._counts.outcomes[_REASONS[reason]] += count
-        else:
-            _step(allocator, event)
+                    self._counts.outcomes[Reason(reason).name.lower()] += count
 
     def _note(self, marks: list[Mark]) -> None:
         """Count what was put right."""

@@ -79,10 +79,6 @@ def _read_options(message: pb.AllocatorOptions) -> Options:
         filter_gpus=message.filter_gpu_resources,
         region=validation.text(message.domain.region, "domain.region"),
         minimum=tuple(each(message.minimum_any_of, proto_types.read_quantities, "minimum_any_of")),
-        recovery_timeout_ms=validation.time_ms(message.recovery_timeout_ms, "recovery_timeout_ms"),
-        agent_recovery_factor=validation.number(
-            message.agent_recovery_factor, "agent_recovery_factor", most=1.0
-        ),
     )
 
 

@@ -87,13 +87,15 @@ class Sidecar:
         self.sessions[number] = self._new_session(number)
         return number
 
-    def receive(self, number: int, data: bytes) -> list[Answer]:
+    def receive(self, number: int, data: bytes, policy_error: str = "") -> list[Answer]:
         """Take a message; some of the answers may be for another session.
 
-        A session that takes the sidecar over ends the one that had it.
+        A session that takes the sidecar over ends the one that had it. Where `policy_error` says
+        why, the fallback decides a cycle of this message.
         """
         if number not in self.sessions:
             return []
+        self.allocator.overrule(policy_error)
         said = self.sessions[number].receive(data)
         # What the session before is told comes first.
         answers = [*self._parting, *((number, response) for response in said)]
@@ -157,9 +159,9 @@ class Sidecar:
         holder = self.session
         if holder and holder.greeting:
             self._supersede(holder, holder.greeting, greeting)
-        # An empty allocator: the snapshot says everything. Only the settings stay.
+        # An empty allocator: the snapshot says everything.
         self._active = number
-        self.allocator = self._new_allocator(self.allocator.settings)
+        self._renew()
         return self.allocator
 
     def _supersede(self, holder: SidecarSession, its: Greeting, newcomer: Greeting) -> None:
@@ -186,4 +188,10 @@ class Sidecar:
         session = self.sessions.get(number)
         if number == self._active and session and session.state is State.CLOSED:
             self._active = 0
-            self.allocator = self._new_allocator(self.allocator.settings)
+            self._renew()
+
+    def _renew(self) -> None:
+        """Begin with empty books, under the same settings; what was learnt stays."""
+        fresh = self._new_allocator(self.allocator.settings)
+        fresh.remember(self.allocator)
+        self.allocator = fresh

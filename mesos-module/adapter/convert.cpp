@@ -234,9 +234,6 @@ wire::AllocatorOptions toWire(const mesos::allocator::Options& options)
   result.set_allocation_interval_ms(
       static_cast<int64_t>(options.allocationInterval.ms()));
   result.set_filter_gpu_resources(options.filterGpuResources);
-  result.set_recovery_timeout_ms(
-      static_cast<int64_t>(options.recoveryTimeout.ms()));
-  result.set_agent_recovery_factor(options.agentRecoveryFactor);
 
   if (options.domain.isSome()) {
     *result.mutable_domain() = toDomain(options.domain.get());

@@ -7,6 +7,7 @@
 
 #include <stout/uuid.hpp>
 
+#include "adapter/builtin_metrics.hpp"
 #include "adapter/convert.hpp"
 #include "adapter/metrics.hpp"
 
@@ -70,6 +71,7 @@ void AllocatorProcess::initialize_(
 
   guard([this]() {
     metrics.reset(new Metrics(*this));
+    startBuiltinMetrics();
     LOG(INFO) << "Allocator initialized; its sidecar is at "
               << parameters.transport.channel.target;
 
@@ -84,6 +86,7 @@ void AllocatorProcess::initialize_(
 void AllocatorProcess::finalize()
 {
   metrics.reset();
+  builtin.reset();
 
   // Its threads end here, while the actor still exists.
   keeper.reset();
@@ -99,6 +102,7 @@ void AllocatorProcess::recover(
     event.expectedAgents = expectedAgentCount;
     for (const auto& entry : quotas) {
       event.quotas.push_back(toQuota(entry.first, entry.second));
+      builtin->setQuota(entry.first, entry.second);
     }
     return step(event);
   });

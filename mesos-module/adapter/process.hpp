@@ -24,6 +24,7 @@
 namespace allocator {
 namespace adapter {
 
+class BuiltinMetrics;
 class Metrics;
 
 using OfferCallback = lambda::function<void(
@@ -221,6 +222,9 @@ private:
       const Agent& agent,
       std::vector<brain::Exclude::Row>* changes) const;
 
+  // builtin_readings.cpp.
+  void startBuiltinMetrics();
+
   std::vector<brain::Use> toUses(const hashmap<FrameworkID, Resources>& used);
   int64_t nowMs() const;
   int64_t sessionClockMs() const;
@@ -245,6 +249,7 @@ private:
   uint64_t misfits = 0;        // Operations that Mesos itself refuses.
 
   std::unique_ptr<Metrics> metrics;
+  std::unique_ptr<BuiltinMetrics> builtin;
 };
 
 } // namespace adapter {

@@ -14,6 +14,7 @@
 #include <stout/stringify.hpp>
 #include <stout/uuid.hpp>
 
+#include "adapter/builtin_metrics.hpp"
 #include "adapter/convert.hpp"
 
 #include "session/transport.hpp"
@@ -59,6 +60,13 @@ void AllocatorProcess::carryOut()
   }
 
   wakeAt(ready.wakeMs);
+
+  if (builtin != nullptr && !brain.isUnderWay()) {
+    builtin->runEnds();
+  }
+  if (builtin != nullptr && brain.isDue(nowMs())) {
+    builtin->runDue();
+  }
 }
 
 
@@ -240,6 +248,10 @@ void AllocatorProcess::wakeByAlarm()
 void AllocatorProcess::wake()
 {
   guard([this]() {
+    if (builtin != nullptr && brain.isDue(nowMs())) {
+      builtin->runBegins();
+    }
+
     brain::Wake event;
     event.silentMs = keeper == nullptr ? 0 : keeper->waiting().count();
     return step(event);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "adapter/builtin_metrics.hpp"
 #include "adapter/convert.hpp"
 
 using std::set;
@@ -26,6 +27,7 @@ void AllocatorProcess::addFramework(
     const string wrong = step(event);
     if (wrong.empty()) {
       Framework& framework = frameworks[frameworkId];
+      builtin->subscribe(framework.roles, event.roles);
       framework.roles = event.roles;
       framework.constraints = std::move(settings.offerConstraintsFilter);
       updateExclusions(frameworkId);
@@ -48,6 +50,7 @@ void AllocatorProcess::updateFramework(
     const string wrong = step(event);
     if (wrong.empty()) {
       Framework& framework = frameworks[frameworkId];
+      builtin->subscribe(framework.roles, event.roles);
       framework.roles = event.roles;
       framework.constraints = std::move(settings.offerConstraintsFilter);
       updateExclusions(frameworkId);
@@ -60,7 +63,11 @@ void AllocatorProcess::updateFramework(
 void AllocatorProcess::removeFramework(const FrameworkID& frameworkId)
 {
   guard([&]() {
-    frameworks.erase(frameworkId);
+    auto found = frameworks.find(frameworkId);
+    if (found != frameworks.end()) {
+      builtin->subscribe(found->second.roles, {});
+      frameworks.erase(found);
+    }
     return step(brain::RemoveFramework{frameworkId.value()});
   });
 }
@@ -112,7 +119,10 @@ void AllocatorProcess::updateQuota(
     const string& role,
     const mesos::Quota& quota)
 {
-  guard([&]() { return step(toQuota(role, quota)); });
+  guard([&]() {
+    builtin->setQuota(role, quota);
+    return step(toQuota(role, quota));
+  });
 }
 
 

@@ -327,6 +327,18 @@ Ready Brain::ready()
 }
 
 
+bool Brain::isDue(int64_t nowMs) const
+{
+  return !state.held() && (triggered || nowMs >= batchMs);
+}
+
+
+bool Brain::isUnderWay() const
+{
+  return cycleAsked || !unjudged.empty() || fallback.underWay();
+}
+
+
 Counts Brain::counts() const
 {
   Counts result = counted;
@@ -343,7 +355,7 @@ std::string Brain::check() const
 {
   for (uint32_t number = 0; number < state.agents.end(); ++number) {
     const Agent* agent = state.agents.find(number);
-    const std::string wrong =
+    std::string wrong =
         agent == nullptr ? std::string() : state.books.check(*agent);
     if (!wrong.empty()) {
       return wrong;

@@ -105,6 +105,11 @@ public:
   const Cluster& cluster() const { return state; }
   const Maintenance& maintenance() const { return inverse; }
 
+  // Whether a cycle is to begin when the brain is woken; and whether one is
+  // under way, be it the sidecar's or the brain's own.
+  bool isDue(int64_t nowMs) const;
+  bool isUnderWay() const;
+
   Counts counts() const;
 
   // Says what is wrong with the books; for tests.

@@ -189,8 +189,10 @@ std::string Script::describe(const Message& message)
     case Message::Kind::SNAPSHOT: {
       std::string result;
       for (const wire::SnapshotChunk& chunk : message.chunks) {
-        result += "snapshot: ";
-        result += (inBytes ? toHex(chunk) : describe(chunk)) + "\n";
+        result += inBytes
+            ? "snapshot " + std::to_string(message.mark) + ": " + toHex(chunk)
+            : "snapshot: " + describe(chunk);
+        result += "\n";
         lastMark = chunk.last() ? message.mark : lastMark;
       }
       return result;
@@ -302,6 +304,12 @@ void Script::addViews()
   commands["timers"] = [this](const Line&) {
     return std::string(soon ? "soon" : "later") + ", wake at " +
         (wakeMs == INT64_MAX ? "never" : std::to_string(wakeMs)) + "\n";
+  };
+
+  // Whether the books add up, counted anew.
+  commands["check"] = [this](const Line&) {
+    const std::string bad = brain.check();
+    return bad.empty() ? std::string() : "broken: " + bad + "\n";
   };
 
   commands["inverse"] = [this](const Line&) {

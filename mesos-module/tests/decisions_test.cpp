@@ -46,6 +46,12 @@ TEST(DecisionsTest, GoodGrantsAreTaken)
   most.set_amount(3, AMOUNT_MAX);
   most.set_agent(0, UINT32_MAX);
   EXPECT_EQ("", check(most));
+
+  // Without kinds they are numbered all the same, and answered as malformed.
+  wire::Holdings none = goodGrants();
+  none.clear_kind();
+  none.clear_amount();
+  EXPECT_EQ("", check(none));
 }
 
 

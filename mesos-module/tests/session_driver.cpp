@@ -368,7 +368,6 @@ int run(int argc, char** argv)
   settings.keeper.hello.set_instance_id("driver");
   settings.keeper.hello.set_mesos_version("1.11.0");
   settings.keeper.hello.mutable_options()->set_allocation_interval_ms(100);
-  settings.keeper.hello.mutable_options()->set_agent_recovery_factor(0.8);
 
   for (int i = 1; i < argc; i += 2) {
     if (i + 1 == argc || !parse(argv[i], argv[i + 1], &settings)) {

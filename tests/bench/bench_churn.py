@@ -72,22 +72,13 @@ class Churn:
     def _replace_framework(self) -> None:
         """A framework goes with its role, and another one comes in a role of its own."""
         framework = int(self.random.integers(1, self.frameworks + 1))
-        roles = {int(self.allocator.state.clients.role[c]) for c in self._clients(framework)}
         self.allocator.step(RemoveFramework(framework))
-        gone = tuple(role for role in roles if not self._is_in_use(role))
         self.born += 1
-        self.allocator.step(Define(forgotten_roles=gone))
         handle = next(h for h in range(1, 2**16) if not self.allocator.state.roles.is_bound(h))
         self.allocator.step(Define(roles={handle: f"born-{self.born}"}))
         info = FrameworkInfo(f"framework-{self.born}-again")
         self.allocator.step(AddFramework(framework, info, (handle,)))
-        self.events += 4
-
-    def _clients(self, framework: int) -> set[int]:
-        return self.allocator.state.frameworks.clients[framework]
-
-    def _is_in_use(self, role: int) -> bool:
-        return bool((self.allocator.state.clients.role == role).any())
+        self.events += 3
 
     def _replace_agent(self) -> None:
         agent = int(self.random.integers(1, self.agents + 1))

@@ -1,7 +1,5 @@
 """Synthetic clusters for the benchmarks: heterogeneous agents, frameworks spread over roles."""
 
-import numpy as np
-
 from allocator.core import (
     DEMAND_LABEL,
     AddAgent,
@@ -11,16 +9,14 @@ from allocator.core import (
     Decisions,
     Define,
     FrameworkInfo,
-    Holdings,
     Kind,
     Options,
     PolicySpec,
-    Release,
     Settings,
-    Settle,
 )
 from allocator.policies import POLICIES, build
 from allocator.server import loop_cache
+from tests.world.rows import given_back, holdings_of, settled
 
 loop_cache.prepare()
 
@@ -64,16 +60,12 @@ def cluster(agents: int, frameworks: int, spec: PolicySpec, roles: int = 100) ->
 
 def settle(allocator: Allocator, made: Decisions) -> None:
     """Every decision became an offer."""
-    none = np.empty(0, np.int64)
-    fate = np.ones(len(made), np.bool_)
-    allocator.step(Settle(made.first_decision, fate, ~fate, none, none.reshape(0, 0)))
+    allocator.step(settled(made))
 
 
 def decline(allocator: Allocator, made: Decisions) -> None:
     """Every offer comes back, without a filter."""
-    offered = Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
-    rows = len(made)
-    allocator.step(Release(offered, np.full(rows, -1), np.zeros(rows, np.bool_)))
+    allocator.step(given_back(holdings_of(made)))
 
 
 def different_policies() -> list[str]:

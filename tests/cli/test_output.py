@@ -70,6 +70,17 @@ def test_a_status_is_a_list(capsys):
     assert "25.0 %" in text
 
 
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [("compiling", "interpreted (compiling), 1 of 3 parts compiled"), ("compiled", "compiled")],
+)
+def test_a_status_says_how_far_the_compiled_loops_are(capsys, state, said):
+    status = pb.GetStatusResponse(loops_state=state, loop_parts_compiled=1, loop_parts=3)
+    tables.status(plain(status))
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("loops")]
+    assert line.removeprefix("loops").strip() == said
+
+
 @pytest.mark.parametrize("name", ["\x1b]0;owned\x07", "[bold red]x[/]", "\u202eevil", "a\nb"])
 def test_a_framework_cannot_command_the_terminal(capsys, name):
     answer = pb.GetSharesResponse(clients=[share(framework_name=name, role="eng")])

@@ -25,7 +25,9 @@ from allocator.core import (
     Holdings,
     Kind,
     Options,
+    Outcomes,
     PolicySpec,
+    Reason,
     Release,
     RemoveAgent,
     RemoveFramework,
@@ -33,7 +35,6 @@ from allocator.core import (
     SetPaused,
     SetPolicy,
     Settings,
-    Settle,
     Suppress,
     Transition,
     UpdateAgent,
@@ -246,9 +247,9 @@ class AllocatorMachine(RuleBasedStateMachine):
                 if not any(part):
                     del self.model.held[key], self.model.offered[key]
         amounts = np.array(less, np.int64).reshape(-1, KINDS)
-        self.allocator.step(
-            Settle(made.first_decision, offered, partial, np.arange(KINDS), amounts)
-        )
+        whole = np.where(offered, Reason.OFFERED, Reason.NOTHING_AVAILABLE)
+        reason = np.where(partial, Reason.PARTIAL, whole)
+        self.allocator.step(Outcomes(made.first_decision, reason, np.arange(KINDS), amounts))
 
     @precondition(lambda self: bool(self.model.held))
     @rule(fate=st.randoms(use_true_random=False), refuse_ms=st.sampled_from([-1, 0, 1, 5000]))

@@ -26,7 +26,6 @@ def test_key_map_is_a_dictionary(steps: list[tuple[str, set[int]]]):
         everything = np.array([pair(key, key * 7) for key in range(41)], np.int64)
         assert fast.get(everything).tolist() == [slow.get(key, -1) for key in range(41)]
         assert len(fast) == len(slow)
-        assert fast.get_one(int(pair(3, 21))) == slow.get(3, -1)
 
 
 @given(st.lists(st.booleans(), max_size=60), st.randoms(use_true_random=False))

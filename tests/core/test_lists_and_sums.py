@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from allocator.core.array_structures import pair
 from allocator.core.ledger import Ledger
 from allocator.core.sparse_rows import SparseRows
-from allocator.core.tree_sums import sum_upwards
+from allocator.core.tree_sums import add_up
 
 AGENTS, CLIENTS, KINDS = 4, 6, 2
 ROLE_OF_CLIENT = np.array([0, 1, 1, 2, 2, 3])
@@ -114,9 +114,10 @@ def test_offers_are_withdrawn_all_or_none(
 def test_sums_over_a_tree(data: st.DataObject) -> None:
     leaves, inner = data.draw(st.integers(0, 3)), data.draw(st.integers(1, 5))
     count = leaves + inner
+    client = [data.draw(st.integers(0, 7)) for _ in range(leaves)]
     parent = [data.draw(st.integers(max(node + 1, leaves), count - 1)) for node in range(count - 1)]
     parent.append(-1)
-    at = data.draw(st.lists(st.integers(leaves, count - 1), max_size=8))
+    at = data.draw(st.lists(st.integers(leaves, count - 1), min_size=8, max_size=8))
     values = [[data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9))] for _ in at]
     expected = np.zeros((count, 2))
     for place, row in zip(at, values, strict=True):
@@ -124,6 +125,9 @@ def test_sums_over_a_tree(data: st.DataObject) -> None:
         while node >= 0:
             expected[node] += row
             node = parent[node]
-    table = np.array(values, np.float64).reshape(-1, 2)
-    found = sum_upwards(np.array(parent), leaves, np.array(at, np.int64), table)
-    assert (found == expected).all()
+    for leaf in range(leaves):
+        expected[leaf] = values[client[leaf]]
+    of_leaf = np.array(client, np.int64)
+    where, counts = np.array(at, np.int64), np.array(values, np.int64)
+    assert (add_up(np.array(parent), of_leaf, where, counts) == expected).all()
+    assert (add_up(np.array(parent), of_leaf, where, counts / 2) == expected / 2).all()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core import Release, RemoveAgent, Settle
+from allocator.core import Outcomes, Reason, Release, RemoveAgent
 from allocator.core.ledger import Ledger
 from tests.core.session import CPUS, Session
 
@@ -93,9 +93,10 @@ def test_a_partial_offer_is_as_old_as_its_outcome():
     session.framework(1)
     made = session.allocator.allocate(1000)
     session.allocator.advance(1500)
-    yes = np.ones(1, np.bool_)
     part = np.array([[1000]])
-    session.allocator.step(Settle(made.first_decision, yes, yes, np.array([CPUS]), part))
+    reason = np.array([Reason.PARTIAL])
+    outcome = Outcomes(made.first_decision, reason, np.array([CPUS]), part)
+    session.allocator.step(outcome)
     assert oldest_ms(session) == 1500
 
 

@@ -11,11 +11,12 @@ from allocator.core import (
     AgentInfo,
     Define,
     Kind,
+    Outcomes,
     PolicySpec,
+    Reason,
     RemoveAgent,
     Revive,
     SetQuota,
-    Settle,
     UpdateAgent,
 )
 from allocator.core.apply.rest import REST_REFUSED_MS
@@ -42,10 +43,10 @@ def session_with(*agents, frameworks=2, **settings) -> Session:
 def settle(session, made, given):
     """Report that only `given` units of disk were offered of each decision, and no CPUs."""
     count = len(made)
-    offered = np.full(count, given > 0)
+    reason = np.full(count, Reason.PARTIAL if given else Reason.NOTHING_AVAILABLE)
     amount = np.full((count if given else 0, 1), given * 1000, np.int64)
     kind = np.array([DISK])
-    session.allocator.step(Settle(made.first_decision, offered, offered, kind, amount))
+    session.allocator.step(Outcomes(made.first_decision, reason, kind, amount))
     session.allocator.check()
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core import BeginRecovery, Define, EventError, Limits, SetQuota
+from allocator.core import Define, EventError, Limits, SetQuota
 from allocator.core.roles import RoleTable
 from tests.core.session import Session
 
@@ -24,7 +24,6 @@ def test_a_role_may_be_as_deep_as_the_limit():
     [
         Define(roles={5: "a/b/c/d"}),
         SetQuota("a/b/c/d", {}, {"cpus": 1}),
-        BeginRecovery(1, (SetQuota("a/b/c/d", {}, {"cpus": 1}),)),
     ],
 )
 def test_one_level_more_is_a_named_error_and_nothing_has_changed(event):
@@ -45,7 +44,7 @@ def test_the_error_about_a_path_of_any_length_is_short():
 
 @st.composite
 def tables(draw) -> RoleTable:
-    """Some roles, bound in any order of handles, some of them forgotten again."""
+    """Some roles, bound in any order of handles."""
     table = RoleTable()
     paths = [""]
     handles = draw(st.permutations(range(1, 13)))
@@ -54,9 +53,6 @@ def tables(draw) -> RoleTable:
         path = f"{parent}/r{handle}".lstrip("/")
         table.define(handle, path)
         paths.append(path)
-    for handle in draw(st.lists(st.sampled_from(handles), unique=True)):
-        if table.is_bound(handle) and not table.children[handle]:
-            table.forget(handle)
     return table
 
 

@@ -86,15 +86,11 @@ class History:
             filter_gpus=self.chance(0.5),
             region=self.one("", "near"),
             minimum=self.one(*MINIMUMS),
-            recovery_timeout_ms=2000,
         )
         self.pair = Pair(PATHS, options)
         self.model = self.pair.model
         self.told = [f"{options}"]
         self.offers = 0
-        if special and self.chance(0.3):
-            quotas = dict(self.a_quota() for _ in range(2))
-            self.tell("recover", self.random.randint(0, 5), quotas)
         for number in range(1, self.random.randint(2, FRAMEWORKS) + 1):
             self.tell("add_framework", number, self.a_framework(active=True))
         for number in range(1, self.random.randint(1, AGENTS) + 1):

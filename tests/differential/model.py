@@ -93,14 +93,11 @@ class Model:
     filter_gpus: bool = True
     region: str = ""
     minimum: Minimum = field(default_factory=list)
-    recovery_timeout_ms: int = 600_000
-    agent_recovery_factor: Fraction = Fraction(4, 5)
     sorts_after_each_offer: bool = True
     tie_name: Callable[[int, str], str | int] = lambda framework, role: framework
 
     now_ms: int = 0
     paused: bool = False
-    recovering: tuple[int, int] | None = None
     whitelist: frozenset[str] | None = None
     agents: dict[int, Agent] = field(default_factory=dict)
     frameworks: dict[int, Framework] = field(default_factory=dict)
@@ -143,8 +140,6 @@ class Model:
 
     def add_agent(self, number: int, agent: Agent) -> None:
         self.agents[number] = agent
-        if self.recovering and len(self.agents) >= self.recovering[0]:
-            self.recovering = None
 
     def update_agent(self, number: int, agent: Agent) -> None:
         """Replace what is known of an agent; other attributes make all filters on it void."""
@@ -237,23 +232,13 @@ class Model:
         if not quota.guarantees and not quota.limits:
             del self.quotas[role]
 
-    def recover(self, expected_agents: int, quotas: Mapping[str, Quota]) -> None:
-        """Hold back after a failover until most agents are here, if there are quotas at all."""
-        for role, quota in quotas.items():
-            self.set_quota(role, quota)
-        expected = int(expected_agents * self.agent_recovery_factor)
-        if self.quotas and expected > len(self.agents):
-            self.recovering = expected, self.now_ms + self.recovery_timeout_ms
-
     def cycle(self, candidates: Iterable[int] | None = None) -> Offers:
         """Offer what is free on these agents, or on all, and book it."""
         from tests.differential.cycle import Cycle
 
-        if self.recovering and self.now_ms >= self.recovering[1]:
-            self.recovering = None
         now_ms, interval_ms = self.now_ms, self.interval_ms
         self.filters = [each for each in self.filters if each.is_in_force(now_ms, interval_ms)]
-        if self.paused or self.recovering:
+        if self.paused:
             return {}
         return Cycle(self, self.agents if candidates is None else candidates).run()
 

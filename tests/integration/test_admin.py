@@ -17,9 +17,9 @@ from allocator.core import (
     Define,
     FrameworkInfo,
     Kind,
+    Outcomes,
 )
 from allocator.v1 import session_pb2
-from allocator.wire import Outcomes
 from tests.server.process import GrpcModule, SidecarProcess
 
 CLUSTER = (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from allocator.core import PolicySpec
+from allocator.core import PolicySpec, Reason
 from allocator.sim.checks.books_audit import differences, of_ledger, of_sidecar
 from allocator.sim.experiments.demo_runs import MODES
 from allocator.sim.experiments.parallel_runs import play_all
@@ -16,7 +16,6 @@ from allocator.sim.links.base import LinkDownError
 from allocator.sim.links.sidecar_process import SidecarFailedError, SidecarProcess, set_policy
 from allocator.sim.links.stream import StreamLink
 from allocator.sim.master.emulated import EmulatedMaster
-from allocator.sim.master.gates import Reason
 from allocator.sim.module_protocol import SessionEndedError
 from allocator.sim.workloads.spark_experiment import experiment
 from tests.sim.masters import wire_link

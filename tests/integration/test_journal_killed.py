@@ -14,7 +14,7 @@ from allocator.policies import build
 from allocator.server.journal import _SMALL
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Outcomes, read_records
+from allocator.wire import read_records
 from allocator.wire.replay import Replay
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.wire.dialogue import STATE, declined
@@ -33,7 +33,7 @@ class Witness(GrpcModule):
     def next_batch(self, made: Decisions | None) -> pb.SessionRequest:
         """All that was decided before was offered, and is declined."""
         self.clock_ms += 1000
-        events: list[Event | Outcomes] = []
+        events: list[Event] = []
         if made is not None and len(made):
             none = np.empty(0, np.int64)
             offered = np.full(len(made), pb.OUTCOME_REASON_OFFERED)
@@ -87,6 +87,7 @@ def test_all_that_was_answered_is_in_the_journal_of_a_killed_process(tmp_path):
         assert records[0].HasField("start")
         for record in records:
             said += [answer.response.SerializeToString() for answer in player.take(record)]
+    said += [answer.response.SerializeToString() for answer in player.finish()]
     assert player.found.differing == player.found.checkpoints_differing == 0
     assert player.found.missing == 0
     assert player.found.checkpoints >= len(files) - 2

@@ -1,5 +1,8 @@
 """A real sidecar with a policy of a user: the example, and one that never comes back."""
 
+import re
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -38,7 +41,13 @@ def test_the_example_decides():
 def test_a_policy_that_never_comes_back_costs_one_deadline_and_ends_with_the_process(tmp_path):
     path = tmp_path / "hangs.py"
     path.write_text(HANGS)
-    flags = [f"policy.plugins={path}", "policy.name=hangs", "policy.plugin_deadline_ms=300"]
+    journal = tmp_path / "journal"
+    flags = [
+        f"policy.plugins={path}",
+        "policy.name=hangs",
+        "policy.plugin_deadline_ms=300",
+        f"journal.path={journal}",
+    ]
     with SidecarProcess(*flags) as sidecar, sidecar.channel() as channel:
         module = GrpcModule(channel).begin()
         assert len(module.batch(cycle=True)) == 2
@@ -51,3 +60,10 @@ def test_a_policy_that_never_comes_back_costs_one_deadline_and_ends_with_the_pro
         assert "did not decide within 300 ms" in told[0]["error"]
         assert len(told) <= 2  # once that it overran, once that it is not asked any more
         assert sidecar.terminate() == 0
+    # A replay does not ask it again, where it would hang, or decide after all: the journal says
+    # that the fallback decided.
+    command = [sys.executable, "-m", "allocator", "replay", "--plugin", str(path), str(journal)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "all as recorded" in done.stdout
+    assert re.search(r"^cycles +4$", done.stdout, re.MULTILINE)

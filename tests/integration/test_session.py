@@ -38,7 +38,7 @@ from allocator.core import (
 from allocator.policies import build
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Outcomes, read_records, replay
+from allocator.wire import read_records, replay
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.wire.dialogue import holding
 from tests.wire.strategies import same
@@ -85,10 +85,10 @@ class Master:
     names: int = AGENTS
     tasks: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     """Framework, role, agent, cpus, mem of what runs."""
-    pending: list[Event | Outcomes] = field(default_factory=list)
+    pending: list[Event] = field(default_factory=list)
     """What the next batch says."""
 
-    def settle(self, offers: Decisions, module: GrpcModule) -> list[Event | Outcomes]:
+    def settle(self, offers: Decisions, module: GrpcModule) -> list[Event]:
         """Outcomes of all offers, and what the frameworks did with those that were made."""
         reason: list[int] = []
         partial: list[list[int]] = []
@@ -172,10 +172,10 @@ class Mirror:
             self.allocator.step(event)
         self.allocator.advance(clock_ms)
 
-    def batch(self, clock_ms: int, events: list[Event | Outcomes]) -> Decisions:
+    def batch(self, clock_ms: int, events: list[Event]) -> Decisions:
         self.allocator.advance(clock_ms)
         for event in events:
-            self.allocator.step(event.settle() if isinstance(event, Outcomes) else event)
+            self.allocator.step(event)
         return self.allocator.allocate(clock_ms)
 
 

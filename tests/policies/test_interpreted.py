@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import PolicySpec
-from allocator.core.compiled import interpret, is_interpreted, part, supersede
+from allocator.core.compiled import _Mode, interpret, part, supersede
 from allocator.policies import POLICIES, SELECTIONS, build
 from allocator.policies.filling import by_agent
 from allocator.testing import static_snapshot
@@ -67,7 +67,7 @@ def test_a_cycle_under_way_begins_anew_when_compiled_loops_are_there():
         by_agent.__dict__["_serve"] = take_over_after_two_grants
         try:
             found = policy.allocate(cluster, 0)
-            assert not is_interpreted()
+            assert not _Mode.interpreted
         finally:
             by_agent.__dict__["_serve"] = serve
     assert len(steps) == 3

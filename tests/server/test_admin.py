@@ -28,6 +28,7 @@ from allocator.core import (
     SetQuota,
     SetWeights,
     Suppress,
+    Transition,
 )
 from allocator.server import dump
 from allocator.server.admin import AdminServicer
@@ -277,6 +278,9 @@ def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
     tell(loop, *CLUSTER, SetQuota("ops", {"cpus": 1000}, {}))
     stub.SetConstraint(pb.SetConstraintRequest(constraint=pb.Constraint(expression="!ssd")))
     loop.call(lambda: loop.allocator.allocate(1000)).result(60)
+    one, two, cpus = np.array([1]), np.array([2]), np.array([0])
+    taken = Holdings(one, two, one, cpus, np.array([[1000]]))
+    tell(loop, Transition(taken))
     pieces = [piece.json for piece in stub.Dump(pb.DumpRequest())]
     assert len(pieces) > 5
     state = json.loads(b"".join(pieces))
@@ -293,6 +297,14 @@ def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
     assert agent["capacity"] == {"0": 9000, "1": 18 * GIB}
     since_ms = {bool(row["offered"]): row["offered_since_ms"] for row in state["holdings"]}
     assert since_ms == {True: 1000, False: None}
+    (remembered,) = state["remembered_demands"]
+    assert remembered == {
+        "role": "eng/ads",
+        "name": "spark",
+        "demand": {"cpus": 1000},
+        "weight": 1,
+        "counts": False,
+    }
     held = sum(row["held"].get("0", 0) for row in state["holdings"])
     assert held == agent["held"]["0"]
 

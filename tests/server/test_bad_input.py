@@ -17,13 +17,14 @@ from allocator.core import (
     FrameworkInfo,
     Hold,
     Kind,
+    Outcomes,
     Release,
     RemoveAgent,
 )
 from allocator.server.core_loop import SESSIONS_MAX
 from allocator.sim.module_protocol import write_hello
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Greeting, Outcomes
+from allocator.wire import Greeting
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.wire.dialogue import STATE, holding
 

@@ -1,6 +1,7 @@
 """A sidecar whose loops are not compiled yet: it serves, compiles beside, and ends at once."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -12,18 +13,24 @@ from pathlib import Path
 
 import pytest
 
-from allocator.core.compiled import interpret, is_interpreted
+from allocator.core.compiled import _Mode, interpret
 from allocator.server import compilation, loop_cache
 from allocator.server.compilation import PARTS, Compilation
+from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.server.scraping import Samples, samples, value
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def page(sidecar: SidecarProcess, name: str) -> str:
+    with urllib.request.urlopen(f"http://{sidecar.http}/{name}", timeout=30) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
 def scrape(sidecar: SidecarProcess) -> Samples:
-    with urllib.request.urlopen(f"http://{sidecar.http}/metrics", timeout=30) as answer:
-        return samples(answer.read().decode())
+    return samples(page(sidecar, "metrics"))
 
 
 def children_of(pid: int) -> list[int]:
@@ -55,6 +62,12 @@ def test_it_takes_sessions_before_anything_is_compiled_and_leaves_no_children(co
         found = scrape(sidecar)
         assert value(found, "compiled") == 0
         assert value(found, "compilation_progress") < 1
+        ready = page(sidecar, "readyz")
+        assert re.fullmatch(rf"ok, interpreted, loops compiled [01] of {len(PARTS)}\n", ready)
+        status = admin_pb2_grpc.AdminServiceStub(channel).GetStatus(admin_pb2.GetStatusRequest())
+        assert status.loops_state == "compiling"
+        assert status.loop_parts_compiled <= 1
+        assert status.loop_parts == len(PARTS)
         children = children_of(sidecar.process.pid)
         assert len(children) == len(PARTS)
         assert sidecar.terminate(number) == 0
@@ -71,6 +84,9 @@ def test_compiled_loops_take_over_from_interpreted_ones(complete_cache, cold):
         sidecar.await_said("the compiled loops have taken over")
         assert len(first) > 0
         assert value(scrape(sidecar), "compiled") == 1
+        assert page(sidecar, "readyz") == "ok\n"
+        status = admin_pb2_grpc.AdminServiceStub(channel).GetStatus(admin_pb2.GetStatusRequest())
+        assert (status.loops_state, status.loop_parts_compiled) == ("compiled", len(PARTS))
         module.batch(cycle=True)
         assert sidecar.terminate() == 0
     assert (cold / complete_cache.name / loop_cache.COMPLETE).exists()
@@ -87,7 +103,9 @@ def test_loops_that_cannot_be_compiled_go_on_interpreted(monkeypatch, cold):
         while compiling.state == "compiling":
             compiling.look(lambda work: pytest.fail("nothing was compiled"))
         assert compiling.state == "failed"
-        assert is_interpreted()
+        assert compiling.progress.state == "failed"
+        assert compiling.remark().startswith("interpreted, the loops could not be compiled")
+        assert _Mode.interpreted
     finally:
         compiling.stop()
         interpret(False)

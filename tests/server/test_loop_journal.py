@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocator.core import EventError, PolicySpec, SetConstraint, SetDemand, SetPolicy
+from allocator.core import EventError, Outcomes, PolicySpec, SetConstraint, SetDemand, SetPolicy
 from allocator.core.checkpoint import CheckpointError
 from allocator.policies import build
 from allocator.server.config import Config
@@ -18,7 +18,7 @@ from allocator.server.core_loop import CoreLoop
 from allocator.server.journal import Head, Journal
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Outcomes, read_records, replay
+from allocator.wire import read_records, replay
 from allocator.wire.journal import answered_record, request_record
 from allocator.wire.replay import Replay
 from tests.server.test_loop import InProcess
@@ -151,6 +151,7 @@ def test_any_suffix_of_the_files_replays(tmp_path):
     for index in range(len(files)):
         player = Replay(build)
         replayed = [answer for record in records(*files[index:]) for answer in player.take(record)]
+        replayed += player.finish()
         said = decisions(replayed)
         assert said == heard[len(heard) - len(said) :], files[index]
         assert len(said) <= rest

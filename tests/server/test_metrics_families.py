@@ -23,8 +23,9 @@ from allocator.core import (
 )
 from allocator.server.metric_families import LABEL_LENGTH_MAX, label
 from allocator.wire import Counts
-from tests.server.metering import GIB, crowd, holdings, nsdi, scrape
+from tests.server.metering import GIB, crowd, nsdi, scrape
 from tests.server.scraping import series, value
+from tests.world.rows import holdings
 
 
 def test_amounts_are_in_base_units():
@@ -98,6 +99,31 @@ def test_envy_counts_tasks():
     assert value(found, "envy_max_tasks") == 3
     assert value(found, "framework_demand", framework="id-A", resource="cpus") == 1
     assert not series(found, "framework_demand", framework="id-B")
+
+
+def test_demands_are_counted_by_where_they_come_from_and_what_is_remembered_of_them():
+    allocator = nsdi()
+    allocator.step(SetDemand("", "A", {"cpus": 1000, "mem": 1 * GIB}))
+    taken = holdings((2, 2, 2, 1000, 1 * GIB))
+    for _ in range(3):
+        allocator.step(Transition(taken))
+    allocator.step(AddFramework(3, FrameworkInfo("id-C", name="B"), (2,)))
+    allocator.step(AddFramework(4, FrameworkInfo("id-D", name="new"), (2,)))
+    found = scrape(allocator)
+    sources = {dict(labels)["source"]: n for labels, n in series(found, "demand_clients").items()}
+    assert {source: n for source, n in sources.items() if n} == {
+        "operator": 1,
+        "learned": 1,
+        "prior": 1,
+        "unknown": 1,
+    }
+    assert value(found, "demands_remembered", certain="yes") == 1
+    assert value(found, "demands_remembered", certain="no") == 0
+    allocator.step(Transition(holdings((3, 2, 2, 1000, 0))))
+    found = scrape(allocator)
+    assert value(found, "priors_total", result="refuted") == 1
+    assert value(found, "priors_total", result="confirmed") == 0
+    assert value(found, "demand_probes_total") == 0
 
 
 def test_agents_and_frameworks_are_counted_by_state():

@@ -3,9 +3,14 @@
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
+import grpc
 import numpy as np
 import pytest
 
@@ -23,10 +28,14 @@ from allocator.core import (
 )
 from allocator.policies import POLICIES
 from allocator.server import plugins
-from allocator.server.config import ConfigError, load
+from allocator.server.admin import AdminServicer
+from allocator.server.config import Config, ConfigError, load
+from allocator.server.core_loop import CoreLoop
 from allocator.server.guarded_policy import GuardedRegistry
 from allocator.server.plugins import PluginError, load_file
 from allocator.testing import placement, static_snapshot
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1.admin_pb2_grpc import AdminServiceStub, add_AdminServiceServicer_to_server
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "busy_first.py"
@@ -237,7 +246,7 @@ def test_a_policy_that_overruns_is_replaced_and_not_asked_again(plugin):
     assert "took too long before and is not asked" in again.last_cycle.policy_error
     assert mine.calls == 2
     mine.gate.set()
-    registry.forgive()
+    registry.renew(PolicySpec("mine"))
     session(registry.build)
     assert mine.calls == 3  # tried out anew
 
@@ -291,3 +300,70 @@ def test_a_policy_that_decides_alone_takes_no_selection_and_no_subtrees(plugin):
     ):
         with pytest.raises(ValueError, match=said):
             policies.build(spec)
+
+
+# Set while a sidecar runs.
+
+
+@contextmanager
+def administered(registry: GuardedRegistry) -> Iterator[tuple[CoreLoop, AdminServiceStub]]:
+    """A core on its thread, with the operators' service before it."""
+    loop = CoreLoop(
+        Config(),
+        build_policy=registry.build,
+        try_policy=registry.try_out,
+        before_policy=registry.renew,
+    )
+    loop.start()
+    with ThreadPoolExecutor() as workers:
+        server = grpc.server(workers)
+        add_AdminServiceServicer_to_server(AdminServicer(loop), server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield loop, AdminServiceStub(channel)
+        server.stop(None).wait()
+    loop.stop()
+
+
+def waiting_at_first(plugin) -> tuple[Any, pb.SetPolicyRequest]:
+    """A policy that waits for its gate when it is tried out."""
+    path = plugin(f"Mine.begun.set()\nMine.gate.wait(60)\n{FILL}")
+    load_file(path)
+    mine = sys.modules[f"mesos_allocator_plugin:{path}"].Mine
+    mine.begun, mine.gate = threading.Event(), threading.Event()
+    return mine, pb.SetPolicyRequest(policy=pb.Policy(name="mine"))
+
+
+def test_the_core_goes_on_while_a_policy_is_tried_out(plugin):
+    mine, request = waiting_at_first(plugin)
+    with administered(GuardedRegistry(10.0)) as (loop, stub):
+        answer = stub.SetPolicy.future(request, timeout=60)
+        assert mine.begun.wait(30)
+        assert loop.call(lambda: loop.allocator.settings.policy.name).result(30) == "drf"
+        mine.gate.set()
+        assert answer.result(30).policy.name == "mine"
+        assert mine.calls == 1  # the core did not try it once more
+
+
+def test_a_trial_that_takes_too_long_for_the_operator_changes_nothing(plugin):
+    mine, request = waiting_at_first(plugin)
+    with administered(GuardedRegistry(10.0)) as (_, stub):
+        with pytest.raises(grpc.RpcError) as caught:
+            stub.SetPolicy(request, timeout=0.5)
+        mine.gate.set()
+        assert caught.value.code() in {
+            grpc.StatusCode.DEADLINE_EXCEEDED,
+            grpc.StatusCode.INVALID_ARGUMENT,
+        }
+        assert stub.GetPolicy(pb.GetPolicyRequest()).policy.name == "drf"
+
+
+def test_a_policy_that_fails_when_it_is_tried_out_is_refused(plugin):
+    load_file(plugin("raise KeyError('x')"))
+    request = pb.SetPolicyRequest(policy=pb.Policy(name="mine"))
+    with administered(GuardedRegistry(10.0)) as (_, stub):
+        with pytest.raises(grpc.RpcError, match="fails on a small cluster") as caught:
+            stub.SetPolicy(request)
+        assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        assert stub.GetPolicy(pb.GetPolicyRequest()).policy.name == "drf"

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from allocator.core import Reason
 from allocator.policies import POLICIES
 from allocator.sim.checks.books_audit import differences, of_ledger, of_state
 from allocator.sim.experiments.play import play
 from allocator.sim.experiments.soak_scenario import Soak
 from allocator.sim.master.cycles import Timing
-from allocator.sim.master.gates import Reason
 from tests.sim.auditing import Audited
 from tests.sim.masters import wire_link
 

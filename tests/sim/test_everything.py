@@ -9,14 +9,13 @@ import urllib.request
 
 import pytest
 
-from allocator.core import PolicySpec
+from allocator.core import PolicySpec, Reason
 from allocator.policies import MODES, POLICIES
 from allocator.sim.checks.offer_checks import SORTS
 from allocator.sim.experiments.play import play
 from allocator.sim.experiments.soak import soak_sidecar
 from allocator.sim.links.sidecar_process import SidecarProcess
 from allocator.sim.master.cycles import Timing
-from allocator.sim.master.gates import Reason
 from allocator.sim.random_cluster import Everything
 from tests.server.scraping import samples, series
 from tests.sim.auditing import Audited

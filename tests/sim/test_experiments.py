@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from allocator.core import Reason
 from allocator.sim.experiments import claims
 from allocator.sim.experiments import demo_runs as catalogue
 from allocator.sim.experiments.claims import Claim, Measures, judge_claim
 from allocator.sim.experiments.play import UnfinishedError, play
 from allocator.sim.frameworks.trace_framework import Arrival, Replay
-from allocator.sim.master.gates import Reason
 from allocator.sim.reports import plots
 from allocator.sim.reports import run_report as report
 from allocator.sim.workloads.cluster import AgentSpec

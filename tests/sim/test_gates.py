@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.sim.master.gates import AMOUNT_MAX, GPU_CAPABILITY, Decision, Reason, judge
+from allocator.core import Reason
+from allocator.sim.master.gates import AMOUNT_MAX, GPU_CAPABILITY, Decision, judge
 from allocator.sim.master.ledger import Ledger
 from allocator.sim.master.ledger_rows import AgentRow, FrameworkRow, Refusal
 from allocator.v1 import session_pb2 as pb
@@ -15,6 +16,7 @@ SEQUENCE = 5
 
 def build(*, allowed=None, capabilities=(), gpus=0):
     ledger = Ledger(("cpus", "mem", "gpus"))
+    ledger.path = {1: "r"}
     capacity = [4000, 8_000_000, gpus]
     ledger.add_agent(1, AgentRow("a", "h", {"zone": "n"}, SEQUENCE, capacity, [0, 0, 0]))
     row = FrameworkRow("f", SEQUENCE, {1}, capabilities=frozenset(capabilities))
@@ -57,6 +59,7 @@ def test_what_is_more_than_free_is_cut_to_what_is_free():
         (decide(agent=2), Reason.UNKNOWN_AGENT),
         (decide(kinds=(0, 7)), Reason.MALFORMED),
         (decide(kinds=(0,)), Reason.MALFORMED),
+        (decide(kinds=(), amounts=()), Reason.MALFORMED),
         (decide(amounts=(-1, 64_000)), Reason.MALFORMED),
         (decide(amounts=(AMOUNT_MAX + 1, 0)), Reason.MALFORMED),
         (decide(amounts=(0, 0)), Reason.MALFORMED),

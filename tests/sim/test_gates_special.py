@@ -2,7 +2,8 @@
 
 import pytest
 
-from allocator.sim.master.gates import Decision, Reason, judge
+from allocator.core import Reason
+from allocator.sim.master.gates import Decision, judge
 from allocator.sim.master.ledger import Ledger
 from allocator.sim.master.ledger_rows import AgentRow, FrameworkRow, Quota
 from allocator.sim.master.quota import QuotaBook

@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from allocator.core import Limits, Options
+from allocator.core import Limits, Options, Reason
 from allocator.sim.checks.books_audit import differences, of_ledger, of_state
 from allocator.sim.checks.offer_checks import Inspector
 from allocator.sim.experiments.play import play
 from allocator.sim.frameworks.base import Identity, Task
 from allocator.sim.master.emulated import EmulatedMaster
-from allocator.sim.master.gates import Reason
 from allocator.sim.master.resources import (
     REFINEMENT,
     REVOCABLE,

@@ -7,6 +7,8 @@ from allocator.core import (
     AddAgent,
     AddFramework,
     Hold,
+    Outcomes,
+    Reason,
     Refuse,
     Release,
     RemoveAgent,
@@ -14,9 +16,7 @@ from allocator.core import (
     UpdateFramework,
 )
 from allocator.sim.frameworks.base import Identity
-from allocator.sim.master.gates import Reason
 from allocator.sim.workloads.cluster import AgentSpec
-from allocator.wire import Outcomes
 from tests.sim.masters import Listener, master_for, run
 
 WHOLE = (4000, 8_192_000)

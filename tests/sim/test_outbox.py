@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from allocator.core import Define, Kind, Release, Suppress, Transition
-from allocator.sim.master.gates import Reason, Verdict
+from allocator.core import Define, Kind, Outcomes, Reason, Release, Suppress, Transition
+from allocator.sim.master.gates import Verdict
 from allocator.sim.master.kinds import KindTable
 from allocator.sim.master.outbox import Outbox
 from allocator.sim.master.resources import Resource, ResourceTable, reserved
-from allocator.wire import Outcomes
 from tests.sim.masters import outbox_of
 
 
@@ -84,9 +83,8 @@ def test_outcomes_carry_amounts_only_where_they_are_partial():
     assert event.first_decision == 7
     assert event.reason.tolist() == [Reason.OFFERED, Reason.PARTIAL, Reason.FILTERED]
     assert event.amount.tolist() == [[2, 0]]
-    settled = event.settle()
-    assert settled.offered.tolist() == [True, True, False]
-    assert settled.partial.tolist() == [False, True, False]
+    assert event.offered.tolist() == [True, True, False]
+    assert event.partial.tolist() == [False, True, False]
 
 
 def test_outcomes_of_decisions_apart_are_two_events():

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from google.protobuf import text_format
 
+from allocator.core import Outcomes
 from allocator.sim.module_protocol import (
     BadSidecarError,
     ModuleSession,
@@ -20,7 +21,7 @@ from allocator.sim.module_protocol import (
 )
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.transcript_pb2 import Line, Transcript
-from allocator.wire import Outcomes, State, read_hello, read_snapshot
+from allocator.wire import State, read_hello, read_snapshot
 from allocator.wire.decode import READERS
 from tests.wire.dialogue import WELCOME, new_sidecar
 

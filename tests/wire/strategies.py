@@ -13,7 +13,6 @@ from allocator.core import (
     AddAgent,
     AddFramework,
     AgentInfo,
-    BeginRecovery,
     Decisions,
     Define,
     Exclude,
@@ -23,6 +22,7 @@ from allocator.core import (
     InverseOffer,
     Kind,
     Options,
+    Outcomes,
     Refuse,
     Release,
     RemoveAgent,
@@ -41,7 +41,7 @@ from allocator.core import (
     UpdateFramework,
 )
 from allocator.core.resources import FORMS
-from allocator.wire import Greeting, Outcomes
+from allocator.wire import Greeting
 from allocator.wire.kinds import DEPTH_MAX
 from allocator.wire.proto_types import AGENT_CAPABILITIES, FRAMEWORK_CAPABILITIES
 from allocator.wire.validation import TIME_MAX_MS, UINT32_MAX
@@ -121,7 +121,6 @@ defines = st.builds(
     Define,
     kinds=st.dictionaries(st.integers(0, UINT32_MAX), kinds(), max_size=3),
     roles=st.dictionaries(handles, names, max_size=3),
-    forgotten_roles=roles,
 )
 
 
@@ -223,7 +222,6 @@ events = st.one_of(
         st.integers(-1, TIME_MAX_MS),
     ),
     st.builds(SetPaused, st.booleans()),
-    st.builds(BeginRecovery, st.integers(0, UINT32_MAX), st.lists(quotas, max_size=2).map(tuple)),
     outcomes(),
 )
 """Whatever a module may report."""
@@ -253,8 +251,6 @@ greetings = st.builds(
         filter_gpus=st.booleans(),
         region=texts,
         minimum=st.lists(quantities, max_size=3).map(tuple),
-        recovery_timeout_ms=times,
-        agent_recovery_factor=st.floats(0, 1, exclude_min=True),
     ),
     mesos_version=texts,
     module_version=texts,

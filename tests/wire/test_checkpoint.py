@@ -56,8 +56,8 @@ class Doubled(Sidecar):
         assert self.other is None or self.other.open() == number
         return number
 
-    def receive(self, number: int, data: bytes) -> list[Answer]:
-        answers = super().receive(number, data)
+    def receive(self, number: int, data: bytes, policy_error: str = "") -> list[Answer]:
+        answers = super().receive(number, data, policy_error)
         if self.other is not None:
             assert as_bytes(self.other.receive(number, data)) == as_bytes(answers)
         if self.random.random() < 0.3:
@@ -171,6 +171,15 @@ def test_a_checkpoint_that_is_cut_off_is_noticed(length):
     piece, end = CHECKPOINT
     data = piece.checkpoint_piece[: length % len(piece.checkpoint_piece)]
     with pytest.raises(CheckpointError, match=r"ends too early|is not what was written"):
+        read([journal_pb2.JournalRecord(checkpoint_piece=data), end])
+
+
+@pytest.mark.parametrize("missing", range(1, 10))
+def test_a_checkpoint_without_its_last_bytes_is_noticed(missing):
+    """They hold a checksum alone: all that was kept may be read by then."""
+    piece, end = CHECKPOINT
+    data = piece.checkpoint_piece[:-missing]
+    with pytest.raises(CheckpointError, match=r"ends too early"):
         read([journal_pb2.JournalRecord(checkpoint_piece=data), end])
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from allocator.core import Decisions
 from allocator.sim.module_protocol import (
     BadSidecarError,
     ModuleSession,
@@ -86,10 +87,10 @@ BAD_ANSWERS = [
     (
         pb.SessionResponse(
             decisions=pb.DecisionBatch(
-                sequence=12, cycle=1, first_decision=1, grants=[Holdings(framework=[1])]
+                sequence=12, cycle=1, first_decision=1, grants=[Holdings(kind=[1])]
             )
         ),
-        r"grants\[0\].kind: is empty",
+        r"grants\[0\].framework: is empty",
     ),
 ]
 
@@ -110,6 +111,19 @@ def test_decisions_that_nobody_asked_for_are_not_believed():
     client.batch(1)
     with pytest.raises(BadSidecarError, match="decisions without a cycle"):
         client.receive(decisions(1, rows=1))
+
+
+def test_decisions_without_kinds_are_taken_for_the_gates_to_judge():
+    """Each of them has a number, and is answered as malformed."""
+    client = streaming(sequence=11)
+    client.batch(1, cycle=True)
+    group = Holdings(framework=[1, 2], role=[1, 1], agent=[1, 1])
+    batch = pb.DecisionBatch(sequence=12, cycle=1, first_decision=1, grants=[group])
+    made = client.receive(pb.SessionResponse(decisions=batch))
+    assert isinstance(made, Decisions)
+    assert made.framework.tolist() == [1, 2]
+    assert made.amount.shape == (2, 0)
+    assert client.unsettled == 2
 
 
 def test_an_answer_before_the_first_batch_is_not_believed():

@@ -1,6 +1,5 @@
 """What is written is read again as it was; what is wrong is named."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -8,11 +7,11 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import given
 
-from allocator.core import AMOUNT_MAX, AddAgent, AgentInfo, Define, Hold, Holdings, Settle
+from allocator.core import AMOUNT_MAX, AddAgent, AgentInfo, Define, Hold, Holdings, Outcomes, Reason
 from allocator.sim.module_protocol import read_decisions, write_event, write_hello
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
-from allocator.wire import Greeting, Outcomes, WireError, read_hello, write_decisions
+from allocator.wire import Greeting, WireError, read_hello, write_decisions
 from allocator.wire.decode import READERS
 from allocator.wire.errors import TEXT_LENGTH_MAX
 from allocator.wire.kinds import read_kind, write_kind
@@ -99,23 +98,11 @@ def test_one_kind_of_a_name_is_plain():
         assert not read_kind(types.Kind(name="disk", type=SCALAR, **special)).plain
 
 
-def test_reasons_become_what_the_core_needs_to_know():
-    """Offered and partial count as offered; every other reason gives all of it back."""
-    none = np.empty(0, np.int64)
-    reason = np.array([1, 2, 3, 18])
+def test_offered_and_partial_count_as_offered_and_every_other_reason_gives_all_of_it_back():
+    reason = np.arange(1, len(Reason) + 1)
     outcomes = Outcomes(5, reason, np.array([0]), np.array([[700]]))
-    expected = Settle(
-        5,
-        np.array([True, True, False, False]),
-        np.array([False, True, False, False]),
-        np.array([0]),
-        np.array([[700]]),
-    )
-    assert same(outcomes.settle(), expected)
-    settled = Settle(1, np.array([True, False]), np.zeros(2, np.bool_), none, none.reshape(0, 0))
-    written = read(write_event(settled))
-    assert written.reason.tolist() == [pb.OUTCOME_REASON_OFFERED, 12]
-    assert same(written.settle(), settled)
+    assert outcomes.offered.tolist() == [each <= Reason.PARTIAL for each in Reason]
+    assert outcomes.partial.tolist() == [each == Reason.PARTIAL for each in Reason]
 
 
 BAD_EVENTS = [
@@ -143,6 +130,11 @@ BAD_EVENTS = [
     ("exclusions { framework: 1 role: 1 agent: 1 }", "excluded", "has 0 entries"),
     ("add_agent { agent: 1 }", "agent_id", "is empty"),
     ('add_agent { agent: 1 agent_id: "a" capacity { kind: 1 } }', "capacity.amount", "0 entries"),
+    (
+        'add_agent { agent: 1 agent_id: "a" capacity { kind: 1 amount: -1 } }',
+        "capacity.amount[0]",
+        "is -1",
+    ),
     ('add_agent { agent: 1 agent_id: "a" capabilities: 9 }', "capabilities[0]", "is 9"),
     ('add_agent { agent: 1 agent_id: "a" attributes { type: 1 } }', "attributes[0].name", "empty"),
     (
@@ -189,6 +181,12 @@ BAD_EVENTS = [
     ("outcomes { first_decision: 1 reason: 19 }", "reason[0]", "is 19"),
     ("outcomes { first_decision: 1 reason: 0 }", "reason[0]", "is 0"),
     ("outcomes { first_decision: 1 reason: 2 kind: 0 }", "amount", "1 partial decisions times 1"),
+    ("outcomes { first_decision: 1 reason: 2 kind: 0 amount: -1 }", "amount[0]", "is -1"),
+    (
+        "outcomes { first_decision: 1 reason: 2 kind: 4 kind: 4 amount: [1, 1] }",
+        "kind[1]",
+        "4 once more",
+    ),
     ("outcomes { reason: 1 }", "first_decision", "is 0"),
 ]
 
@@ -230,9 +228,6 @@ BAD_HELLOS = [
     ("instance_id", "", pb.ERROR_CODE_VALUE, "is empty"),
     ("instance_started_us", -1, pb.ERROR_CODE_VALUE, "is -1"),
     ("options.allocation_interval_ms", 0, pb.ERROR_CODE_VALUE, "is 0"),
-    ("options.recovery_timeout_ms", -1, pb.ERROR_CODE_VALUE, "is -1"),
-    ("options.agent_recovery_factor", math.nan, pb.ERROR_CODE_VALUE, "is nan"),
-    ("options.agent_recovery_factor", 1.5, pb.ERROR_CODE_VALUE, "at most 1"),
 ]
 
 

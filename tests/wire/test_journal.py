@@ -3,6 +3,7 @@
 import io
 import struct
 import zlib
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,6 @@ from allocator.wire.journal import (
     MAGIC,
     Torn,
     closed_record,
-    frames,
     opened_record,
     operator_record,
     read_closed,
@@ -30,6 +30,11 @@ from allocator.wire.journal import (
 )
 from allocator.wire.operator_settings import read_constraint, read_demand, read_policy
 from tests.wire.dialogue import WELCOME, new_sidecar
+
+
+def frames(records: Iterable[journal_pb2.JournalRecord]) -> bytes:
+    return HEADER + b"".join(map(frame, records))
+
 
 RECORDS = [request_record(number, bytes([number]) * number) for number in range(1, 20)]
 JOURNAL = frames(RECORDS)
@@ -92,6 +97,9 @@ SETTINGS = Settings(
     learn_demand=False,
     learn_after=7,
     probe_after=9,
+    priors_max=12,
+    prior_half_life_ms=13_000,
+    learn_patience_cycles=14,
     patience_cycles=11,
     outstanding_max=0.25,
     limits={"a/b": {"cpus": 3000, "mem": 4000}},

@@ -14,6 +14,7 @@ from allocator.wire.mending import FIELDS, mend_event, mend_hello
 from tests.wire.dialogue import Module, new_sidecar
 
 LONG = "x" * (TEXT_LENGTH_MAX + 1)
+KIND = 'define {{ kinds {{ kind: 3 name: "x" type: 1 {} }} }}'
 AGENT = 'add_agent {{ agent: 3 agent_id: "a" {} }}'
 FRAMEWORK = 'add_framework {{ framework: 3 framework_id: "f" roles: 1 {} }}'
 WINDOW = "unavailability {{ agent: 1 unavailability {{ {} }} }}"
@@ -53,6 +54,8 @@ EVENTS = [
         f'update_framework {{ framework: 1 framework_id: "f" roles: 1 user: "{LONG}" }}',
         "framework.user",
     ),
+    (KIND.format(f'reserved_role: "{LONG}" reservation_depth: 1'), "kind.reserved_role"),
+    (f'define {{ roles {{ role: 3 path: "{LONG}" }} }}', "role.path"),
     (INVERSE.format("status: STATUS_UNSPECIFIED"), "inverse_offer.status"),
     (INVERSE.format("status: 77"), "inverse_offer.status"),
     (INVERSE.format(f"status: 2 refuse_ms: {-(2**63)}"), "inverse_offer.refuse_ms"),
@@ -135,7 +138,7 @@ VALID = [
 def test_what_is_right_stays_as_it_is(text):
     event = event_of(text)
     name = event.WhichOneof("event") or ""
-    assert mend_event(name, getattr(event, name)) == []
+    assert mend_event(name, getattr(event, name), 64) == []
     assert event == event_of(text)
     assert mend_hello(pb.Hello(master_id="x" * TEXT_LENGTH_MAX)) == []
 
@@ -149,9 +152,9 @@ def test_whatever_window_is_said_can_be_read(start_ms, duration_ms):
     message = pb.UnavailabilityUpdate(agent=1)
     message.unavailability.start_ms = start_ms
     message.unavailability.duration_ms = duration_ms
-    marks = mend_event("unavailability", message)
+    marks = mend_event("unavailability", message, 64)
     read = READERS["unavailability"](message)
-    assert mend_event("unavailability", message) == []
+    assert mend_event("unavailability", message, 64) == []
     fields = {mark.field.rpartition(".")[2] for mark in marks}
     assert ("start_ms" in fields) == (read.start_ms != start_ms)
     assert ("duration_ms" in fields) == (read.duration_ms != duration_ms)

@@ -98,7 +98,6 @@ def test_a_message_that_the_module_does_not_read_ends_the_session() -> None:
 def test_a_module_must_read_enough() -> None:
     hello = pb.Hello(protocol_version=PROTOCOL_VERSION, instance_id="i", message_bytes_max=1000)
     hello.options.allocation_interval_ms = 1000
-    hello.options.agent_recovery_factor = 0.5
     with pytest.raises(WireError, match="message_bytes_max: is 1000; it must be from 65536"):
         read_hello(hello)
     hello.message_bytes_max = 0

@@ -2,11 +2,19 @@
 
 import pytest
 
-from allocator.core import EventError, PolicySpec, SetConstraint, SetDemand, SetPolicy
+from allocator.core import (
+    EventError,
+    PolicySpec,
+    SetConstraint,
+    SetDemand,
+    SetPolicy,
+    Transition,
+)
+from allocator.core.checkpoint import Detached, shred
 from allocator.sim.module_protocol import SessionEndedError
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Greeting, WireError, supersedes
-from tests.wire.dialogue import Module, new_sidecar
+from allocator.wire import Greeting, Sidecar, WireError, supersedes
+from tests.wire.dialogue import Module, holding, new_sidecar
 
 
 @pytest.mark.parametrize(
@@ -143,3 +151,27 @@ def test_a_setting_that_is_none_changes_nothing():
     with pytest.raises(EventError, match="there is no policy 'drff'"):
         sidecar.operate(SetPolicy(PolicySpec("drff")))
     assert sidecar.allocator.settings.policy.name == "drf"
+
+
+def test_what_was_learnt_of_demands_outlives_sessions_and_stands_in_checkpoints():
+    sidecar = new_sidecar(PolicySpec("drf", "listed", "characterised"))
+    first = Module(sidecar, "old", 1).begin()
+    taken = Transition(holding(1, 1, 1, cpus=1000, mem=512_000))
+    first.batch(first.all_offered(first.batch(cycle=True)), taken, taken, taken)
+    # One that ended, the next that took over, and one that went on from a checkpoint: each knows.
+    sidecar.close(first.number)
+    second = Module(sidecar, "new", 2).begin()
+    assert demand_of_spark(sidecar) == ("prior", {"cpus": 1000, "mem": 512_000})
+    resumed = new_sidecar(PolicySpec("drf", "listed", "characterised"))
+    resumed.resume(shred(Detached(sidecar.kept()).value))
+    assert resumed.active == second.number
+    assert demand_of_spark(resumed) == ("prior", {"cpus": 1000, "mem": 512_000})
+    again = Module(resumed, "newest", 3).begin()
+    assert resumed.active == again.number
+    assert demand_of_spark(resumed) == ("prior", {"cpus": 1000, "mem": 512_000})
+
+
+def demand_of_spark(sidecar: Sidecar) -> tuple[str, dict[str, int]]:
+    state = sidecar.allocator.state
+    client = state.clients.row(1, 1)
+    return state.clients.demand_source[client], state.space.named(state.clients.demand[client])

@@ -47,7 +47,6 @@ def add_agent(state: State, event: AddAgent) -> None:
     state.agents.unavailable_from_ms[agent] = event.unavailable_from_ms
     state.agents.unavailable_for_ms[agent] = event.unavailable_for_ms
     refresh_agent(state, agent)
-    _end_recovery(state)
 
 
 def update_agent(state: State, event: UpdateAgent) -> None:
@@ -174,8 +173,3 @@ def _traits(state: State, agent: int) -> AgentTraits:
         many_roles="MULTI_ROLE" in info.capabilities,
         nested_roles="HIERARCHICAL_ROLE" in info.capabilities,
     )
-
-
-def _end_recovery(state: State) -> None:
-    if state.recovery_until is not None and len(state.agents) >= state.recovery_until[0]:
-        state.recovery_until = None

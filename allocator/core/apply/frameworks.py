@@ -3,17 +3,16 @@
 Each function validates the whole event before it changes anything.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 
 from allocator.core.apply.agents import close_client_if_idle, holds_nothing
+from allocator.core.apply.priors import begin_with_prior, teach_others, unstated_source
 from allocator.core.constraints import Clause, parse_constraint
 from allocator.core.demand import CONSTRAINT_LABEL, declared_demand
 from allocator.core.eligibility import Rule
 from allocator.core.events import (
     ActivateFramework,
     AddFramework,
-    BeginRecovery,
     Define,
     EventError,
     RemoveFramework,
@@ -24,30 +23,22 @@ from allocator.core.events import (
     Suppress,
     UpdateFramework,
 )
-from allocator.core.resources import AMOUNT_MAX
 from allocator.core.roles import check_depth
 from allocator.core.state import State
 from allocator.core.tables import REFINED, REVOCABLE, SHARED
 
 
 def define(state: State, event: Define) -> None:
-    """Bind kinds and roles; forget roles."""
+    """Bind kinds and roles."""
     # Check everything.
     for handle, kind in event.kinds.items():
         state.space.check_kind(handle, kind, "kinds")
     state.roles.check_define(event.roles, state.limits.roles, state.limits.role_depth, "roles")
-    for handle in event.forgotten_roles:
-        check_roles(state, (handle,), "forgotten_roles")
-        if state.roles.children[handle] or (state.clients.role == handle).any():
-            message = f"role {handle} still has frameworks or child roles; forget those first"
-            raise EventError("handle", "forgotten_roles", message)
     # Then change everything.
     for handle, kind in event.kinds.items():
         state.space.bind(handle, kind)
     for handle, path in event.roles.items():
         state.roles.define(handle, path)
-    for handle in event.forgotten_roles:
-        state.roles.forget(handle)
     state.clients.version += 1
     state.reserve()
 
@@ -160,6 +151,8 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework) -> None:
     # Roles that it has: offers begin again where they were suppressed, without the old filters.
     for role in event.roles:
         client = open_client(state, framework, role)
+        if not clients.subscribed[client]:
+            begin_with_prior(state, client, event.info)
         clients.subscribed[client] = True
         suppressed = role in event.suppressed_roles
         if clients.suppressed[client] and not suppressed:
@@ -176,6 +169,7 @@ def remove_framework(state: State, event: RemoveFramework) -> None:
     framework = event.framework
     check_framework(state, framework)
     for client in sorted(state.frameworks.clients[framework]):
+        teach_others(state, client)
         # Drop what the client holds first: only an empty row can be closed.
         state.ledger.drop(state.ledger.rows_of_client(client))
         state.tentative.void_client(client)
@@ -242,10 +236,6 @@ def request(state: State, event: Request) -> None:
 
 def set_weights(state: State, event: SetWeights) -> None:
     """Change the weights of roles."""
-    for path, weight in event.weights.items():
-        if not (math.isfinite(weight) and weight > 0):
-            message = f"weight {weight} of role {path!r} is not allowed; give a number above 0"
-            raise EventError("value", "weights", message)
     state.roles.set_weights(event.weights)
 
 
@@ -267,28 +257,10 @@ def check_quota(event: SetQuota, depth_max: int) -> None:
     if any(event.guarantees.values()) and "/" in event.role:
         message = f"{event.role!r} is below another role; guarantee to {event.role.split('/')[0]!r}"
         raise EventError("value", "guarantees", message)
-    for field, amounts in (("guarantees", event.guarantees), ("limits", event.limits)):
-        for name, amount in amounts.items():
-            if not 0 <= amount <= AMOUNT_MAX:
-                message = f"{amount} of {name!r} is out of range; give 0 to {AMOUNT_MAX}"
-                raise EventError("value", field, message)
     for name, amount in event.guarantees.items():
         if amount > event.limits.get(name, amount):
             message = f"{amount} of {name!r} is more than the limit; guarantee at most the limit"
             raise EventError("value", "guarantees", message)
-
-
-def begin_recovery(state: State, event: BeginRecovery) -> None:
-    """Hold back, where there are quotas, until enough agents are known."""
-    # Check all quotas before the first is set.
-    for quota in event.quotas:
-        check_quota(quota, state.limits.role_depth)
-    for quota in event.quotas:
-        set_quota(state, quota)
-    expected = int(event.expected_agents * state.options.agent_recovery_factor)
-    if state.quotas and expected > len(state.agents):
-        deadline_ms = state.now_ms + state.options.recovery_timeout_ms
-        state.recovery_until = (expected, deadline_ms)
 
 
 def refresh_client(state: State, client: int) -> None:
@@ -298,7 +270,8 @@ def refresh_client(state: State, client: int) -> None:
     info = state.frameworks.info[framework]
     if info is None:
         return
-    # What is stated comes first. Otherwise the learned demand counts, after enough acceptances.
+    # What is stated comes first. Otherwise the learned demand counts, after enough acceptances, or
+    # the first that agrees with the prior. Before that, the prior counts.
     path = state.roles.path[role]
     stated = declared_demand(state.settings, info, state.frameworks.request.get(framework), path)
     if stated is not None:
@@ -307,11 +280,14 @@ def refresh_client(state: State, client: int) -> None:
         clients.demand[client] = row
         clients.demand_source[client] = stated[0] if row.any() else ""
     else:
-        learned = state.settings.learn_demand and (
-            clients.accepts[client] >= state.settings.learn_after
-        )
-        clients.demand[client] = clients.learned[client] if learned else 0
-        clients.demand_source[client] = "learned" if learned else ""
+        source = unstated_source(state, client)
+        known = {"learned": clients.learned, "prior": clients.prior}.get(source)
+        clients.demand[client] = 0 if known is None else known[client]
+        clients.demand_source[client] = source
+    clients.by_prior[client] = clients.demand_source[client] == "prior"
+    clients.guessed[client] = clients.demand_source[client] in {"prior", "learned"}
+    if not clients.guessed[client]:
+        clients.hungry[client] = 0
     # Capabilities say which resources the client may have, and where it may go.
     clients.takes[client] = (
         REVOCABLE * ("REVOCABLE_RESOURCES" in info.capabilities)
@@ -334,8 +310,11 @@ def refresh_client(state: State, client: int) -> None:
 
 def _take_minimum(state: State, client: int, minimum: tuple[Mapping[str, int], ...] | None) -> None:
     """Note what a client must be offered at least; None: what everybody must."""
+    if minimum == state.clients.minimum.get(client):
+        return
+    state.clients.version += 1
     if minimum is None:
-        state.clients.minimum.pop(client, None)
+        del state.clients.minimum[client]
         return
     for row in minimum:
         state.space.quantities(row)

@@ -12,8 +12,8 @@ from allocator.core.apply.frameworks import (
     check_framework_handle,
     check_roles,
     open_client,
-    refresh_client,
 )
+from allocator.core.apply.learning import learn_from_acceptances, learn_from_ends
 from allocator.core.apply.rest import refuse_rest
 from allocator.core.events import (
     Amounts,
@@ -22,42 +22,21 @@ from allocator.core.events import (
     Hold,
     Holdings,
     InverseOffer,
+    Outcomes,
     Refuse,
     Release,
-    Settle,
     Transition,
     UpdateAllocation,
 )
-from allocator.core.resources import AMOUNT_MAX, Kind
+from allocator.core.resources import Kind
 from allocator.core.snapshot import Ints
 from allocator.core.state import State
-
-
-def check_holdings(state: State, holdings: Holdings, field: str) -> None:
-    """Raise an `EventError` where columns do not fit each other, or an amount is out of range."""
-    rows, kinds = len(holdings.framework), len(holdings.kind)
-    lengths = (len(holdings.role), len(holdings.agent))
-    if lengths != (rows, rows) or holdings.amount.shape != (rows, kinds):
-        message = (
-            f"{rows} frameworks, {lengths[0]} roles, {lengths[1]} agents and amounts of shape "
-            f"{holdings.amount.shape} do not fit; give one entry a row, and an amount a kind"
-        )
-        raise EventError("value", field, message)
-    state.space.check_bound(holdings.kind.tolist(), f"{field}.kind")
-    if len(set(holdings.kind.tolist())) != kinds:
-        message = f"kinds {holdings.kind.tolist()} repeat; give each kind one column"
-        raise EventError("value", f"{field}.kind", message)
-    wrong = (holdings.amount < 0) | (holdings.amount > AMOUNT_MAX)
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0].tolist()
-        message = f"{holdings.amount[row, column]} is out of range; give 0 to {AMOUNT_MAX}"
-        raise EventError("value", f"{field}.amount[{row * kinds + column}]", message)
 
 
 def hold(state: State, event: Hold) -> None:
     """Book resources in use; the framework may be unknown yet."""
     holdings = event.holdings
-    check_holdings(state, holdings, "holdings")
+    state.space.check_bound(holdings.kind.tolist(), "holdings.kind")
     for framework in set(holdings.framework.tolist()):
         check_framework_handle(state, framework, "holdings.framework")
     check_roles(state, set(holdings.role.tolist()), "holdings.role")
@@ -77,11 +56,7 @@ def hold(state: State, event: Hold) -> None:
 def release(state: State, event: Release) -> None:
     """Give resources back, and keep what the framework refused."""
     holdings = event.released
-    check_holdings(state, holdings, "released")
-    rows = len(holdings.framework)
-    if len(event.refuse_ms) != rows or len(event.allocated) != rows:
-        message = f"{rows} rows need as many refuse_ms and allocated"
-        raise EventError("value", "refuse_ms", message)
+    state.space.check_bound(holdings.kind.tolist(), "released.kind")
     # Unknown rows are zeros here, and the ledger passes over them.
     client, agent = _known_rows(state, holdings)
     failed = state.ledger.release(client, agent, holdings.kind, holdings.amount, event.allocated)
@@ -92,11 +67,13 @@ def release(state: State, event: Release) -> None:
         )
         raise EventError("books", f"released.amount[{failed * len(holdings.kind)}]", message)
     _refuse(state, client, agent, holdings, event)
-    # A decline: an offer that was given back with nothing kept. Many in a row without an
-    # acceptance tell that the demand we assume may be wrong.
+    # A decline: an offer that was given back with nothing kept (of an accepted one the rest comes
+    # back before the tasks' part comes into use). Many in a row without an acceptance tell that the
+    # demand we assume may be wrong.
     whole = (client > 0) & ~event.allocated & (event.refuse_ms >= 0)
-    whole &= state.ledger.find(client, agent) < 0
+    whole &= ~state.ledger.is_offered_something(client, agent)
     np.add.at(state.clients.declines, client[whole], 1)
+    learn_from_ends(state, client, holdings, event.allocated)
     _close_idle(state, client)
 
 
@@ -136,10 +113,7 @@ def _refuse(state: State, client: Ints, agent: Ints, holdings: Holdings, event: 
 
 def refuse(state: State, event: Refuse) -> None:
     """Take over filters of a snapshot."""
-    check_holdings(state, event.refused, "refused")
-    if len(event.expires_ms) != len(event.refused.framework):
-        message = f"{len(event.refused.framework)} rows need as many expires_ms"
-        raise EventError("value", "expires_ms", message)
+    state.space.check_bound(event.refused.kind.tolist(), "refused.kind")
     client, agent = _known_rows(state, event.refused)
     if not client.all():
         row = int(np.argmin(client > 0))
@@ -153,11 +127,12 @@ def refuse(state: State, event: Refuse) -> None:
 def transition(state: State, event: Transition) -> None:
     """Offered resources come into use; learn from it what the framework takes."""
     holdings = event.used
-    check_holdings(state, holdings, "used")
+    state.space.check_bound(holdings.kind.tolist(), "used.kind")
     client, agent = _known_rows(state, holdings)
     _find_offers(state, holdings, client, agent)
+    here = state.ledger.uses_something(client, agent)
     state.ledger.use(client, agent, holdings.kind, holdings.amount)
-    _learn(state, client, holdings)
+    learn_from_acceptances(state, client, holdings, here)
 
 
 def _find_offers(state: State, holdings: Holdings, client: Ints, agent: Ints) -> None:
@@ -173,29 +148,6 @@ def _find_offers(state: State, holdings: Holdings, client: Ints, agent: Ints) ->
             holdings.amount[rows],
         )
         agent[rows] = np.where(client[rows] > 0, holdings.agent[rows], 0)
-
-
-def _learn(state: State, client: Ints, holdings: Holdings) -> None:
-    """Keep the smallest acceptance, by dominant share, as what one task may need."""
-    clients = state.clients
-    # By resource, whatever the kinds.
-    wide = np.zeros((len(client), len(state.space)), np.int64)
-    wide[:, holdings.kind] = holdings.amount
-    taken = state.space.by_column(wide)
-    total = np.maximum(state.total_by_column(), 1)
-    share = (taken / total).max(axis=1, initial=0.0)
-    for row in np.flatnonzero((client > 0) & taken.any(axis=1)).tolist():
-        one = int(client[row])
-        clients.declines[one] = 0
-        clients.accepts[one] += 1
-        # A smaller acceptance is learned. Another one changes nothing, unless it is the one after
-        # which the learned demand comes into force (`learn_after`).
-        known = clients.learned[one]
-        if not known.any() or share[row] < (known / total).max():
-            clients.learned[one] = taken[row]
-        elif clients.accepts[one] != state.settings.learn_after:
-            continue
-        refresh_client(state, one)
 
 
 def update_allocation(state: State, event: UpdateAllocation) -> None:
@@ -241,10 +193,6 @@ def _named(amounts: Amounts) -> str:
 
 def exclude(state: State, event: Exclude) -> None:
     """Note pairs that may not meet, or may again."""
-    rows = len(event.framework)
-    if not len(event.role) == len(event.agent) == len(event.excluded) == rows:
-        message = f"{rows} frameworks need as many roles, agents and excluded"
-        raise EventError("value", "framework", message)
     # Check every row before the first is noted.
     client = state.clients.rows(event.framework, event.role)
     subscribed = state.clients.subscribed[client]
@@ -263,21 +211,22 @@ def inverse_offer(state: State, event: InverseOffer) -> None:
     check_agent(state, event.agent)
 
 
-def settle(state: State, event: Settle) -> None:
+def settle(state: State, event: Outcomes) -> None:
     """Make the books follow what was really offered."""
-    count, queue = len(event.offered), state.tentative
+    count, queue = len(event.reason), state.tentative
     if event.first_decision != queue.first or count > len(queue):
         message = (
             f"{event.first_decision} to {event.first_decision + count - 1} are not the oldest open "
             f"decisions; these are {queue.first} to {queue.next - 1}"
         )
         raise EventError("value", "first_decision", message)
-    _check_partial(state, event)
+    state.space.check_bound(event.kind.tolist(), "kind")
     decided = queue.oldest(count)
     client, agent, amounts = decided
     # Take back what was not offered. A partial decision is taken back as a whole, and then
     # charged with what was really offered. Void decisions (client 0) are passed over.
-    partial = event.partial & (client > 0)
+    told_partial = event.partial
+    partial = told_partial & (client > 0)
     undone = np.flatnonzero(partial | (~event.offered & (client > 0)))
     if not state.ledger.withdraw(client[undone], agent[undone], amounts.take(undone)):
         message = "some of what was decided was given back before its outcome; send a new snapshot"
@@ -289,22 +238,8 @@ def settle(state: State, event: Settle) -> None:
         client[partial],
         agent[partial],
         event.kind,
-        event.amount[partial[event.partial]],
+        event.amount[partial[told_partial]],
         as_offer=True,
         now_ms=state.now_ms,
     )
     _close_idle(state, client[undone])
-
-
-def _check_partial(state: State, event: Settle) -> None:
-    state.space.check_bound(event.kind.tolist(), "kind")
-    expected = (int(event.partial.sum()), len(event.kind))
-    if len(event.partial) != len(event.offered) or event.amount.shape != expected:
-        message = f"amounts of shape {event.amount.shape} do not fit; {expected} are needed"
-        raise EventError("value", "amount", message)
-    if (event.partial & ~event.offered).any():
-        message = "a decision that was not offered cannot be partial"
-        raise EventError("value", "partial", message)
-    if ((event.amount < 0) | (event.amount > AMOUNT_MAX)).any():
-        message = f"amounts must be from 0 to {AMOUNT_MAX}"
-        raise EventError("value", "amount", message)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from allocator.core.events import Settle
+from allocator.core.events import Outcomes
 from allocator.core.open_decisions import OpenDecisions
 from allocator.core.state import State
 
@@ -10,13 +10,13 @@ REST_REFUSED_MS = 60_000
 """How long who got nothing of a rest kind is kept from it."""
 
 
-def refuse_rest(state: State, event: Settle, decided: OpenDecisions) -> None:
+def refuse_rest(state: State, event: Outcomes, decided: OpenDecisions) -> None:
     """Bar clients from the rest of an agent for some time when they got nothing of it.
 
     Parameters
     ----------
     state : State
-    event : Settle
+    event : Outcomes
     decided : OpenDecisions
         The decisions that are settled.
     """

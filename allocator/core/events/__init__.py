@@ -18,7 +18,7 @@ from allocator.core.events.agents import (
     UpdateAgent,
 )
 from allocator.core.events.base import Amounts, EventError
-from allocator.core.events.cluster import BeginRecovery, Define, Options, SetPaused
+from allocator.core.events.cluster import Define, Options, SetPaused
 from allocator.core.events.frameworks import (
     ActivateFramework,
     AddFramework,
@@ -36,9 +36,10 @@ from allocator.core.events.holdings import (
     Hold,
     Holdings,
     InverseOffer,
+    Outcomes,
+    Reason,
     Refuse,
     Release,
-    Settle,
     Transition,
     UpdateAllocation,
 )
@@ -70,8 +71,7 @@ Event = (
     | SetUnavailability
     | InverseOffer
     | SetPaused
-    | BeginRecovery
-    | Settle
+    | Outcomes
     | SetPolicy
     | SetDemand
     | SetConstraint
@@ -84,7 +84,6 @@ __all__ = [
     "AddFramework",
     "AgentInfo",
     "Amounts",
-    "BeginRecovery",
     "Define",
     "Event",
     "EventError",
@@ -94,6 +93,8 @@ __all__ = [
     "Holdings",
     "InverseOffer",
     "Options",
+    "Outcomes",
+    "Reason",
     "Refuse",
     "Release",
     "RemoveAgent",
@@ -108,7 +109,6 @@ __all__ = [
     "SetUnavailability",
     "SetWeights",
     "SetWhitelist",
-    "Settle",
     "Suppress",
     "Transition",
     "UpdateAgent",

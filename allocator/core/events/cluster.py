@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from allocator.core.events.frameworks import SetQuota
 from allocator.core.resources import Kind
 
 
@@ -16,17 +15,14 @@ class Options:
     filter_gpus: bool = True
     region: str = ""
     minimum: tuple[Mapping[str, int], ...] = ({"cpus": 10}, {"mem": 32_000})
-    recovery_timeout_ms: int = 600_000
-    agent_recovery_factor: float = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """Bind handles of kinds and roles; forget roles that nothing names any more."""
+    """Bind handles of kinds and roles."""
 
     kinds: Mapping[int, Kind] = field(default_factory=dict)
     roles: Mapping[int, str] = field(default_factory=dict)
-    forgotten_roles: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +30,3 @@ class SetPaused:
     """No cycle makes decisions while paused."""
 
     paused: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BeginRecovery:
-    """The master was elected and expects so many agents; its quotas are known."""
-
-    expected_agents: int
-    quotas: tuple[SetQuota, ...] = ()

@@ -1,9 +1,22 @@
-"""Events about resources that somebody holds, and about offers."""
+"""Events about resources that somebody holds, and about offers.
 
+Amounts of many rows are a table everywhere: `kind` says what its columns are, `amount` has its
+rows. The wire has checked each value by itself before an event is made; here the columns must fit
+each other.
+"""
+
+from collections.abc import Sized
 from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
 
 from allocator.core.events.base import Amounts
 from allocator.core.snapshot import Bools, Ints
+
+
+def _equally_long(*columns: Sized) -> bool:
+    return len(set(map(len, columns))) == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +27,9 @@ class Holdings:
     ----------
     framework, role, agent : (N,) int64
     kind : (K,) int64
+        Each once.
     amount : (N, K) int64, thousandths
+        From 0 to `AMOUNT_MAX`.
     """
 
     framework: Ints
@@ -22,6 +37,16 @@ class Holdings:
     agent: Ints
     kind: Ints
     amount: Ints
+
+    def __post_init__(self) -> None:
+        assert _equally_long(self.framework, self.role, self.agent)
+        assert self.amount.shape == (len(self.framework), len(self.kind))
+
+    def cut(self, rows: slice) -> "Holdings":
+        """Some of the rows."""
+        return Holdings(
+            self.framework[rows], self.role[rows], self.agent[rows], self.kind, self.amount[rows]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +73,9 @@ class Release:
     released: Holdings
     refuse_ms: Ints
     allocated: Bools
+
+    def __post_init__(self) -> None:
+        assert _equally_long(self.released.framework, self.refuse_ms, self.allocated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +112,13 @@ class Exclude:
     agent: Ints
     excluded: Bools
 
+    def __post_init__(self) -> None:
+        assert _equally_long(self.framework, self.role, self.agent, self.excluded)
+
+    def cut(self, rows: slice) -> "Exclude":
+        """Some of the rows."""
+        return Exclude(self.framework[rows], self.role[rows], self.agent[rows], self.excluded[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
@@ -98,6 +133,9 @@ class Refuse:
     refused: Holdings
     expires_ms: Ints
 
+    def __post_init__(self) -> None:
+        assert _equally_long(self.refused.framework, self.expires_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class InverseOffer:
@@ -109,24 +147,65 @@ class InverseOffer:
     refuse_ms: int
 
 
+class Reason(IntEnum):
+    """What became of a decision; the numbers are those of the protocol's OutcomeReason."""
+
+    OFFERED = 1
+    PARTIAL = 2
+    PAUSED = 3
+    UNKNOWN_FRAMEWORK = 4
+    INACTIVE_FRAMEWORK = 5
+    BAD_ROLE = 6
+    SUPPRESSED = 7
+    UNKNOWN_AGENT = 8
+    INACTIVE_AGENT = 9
+    CONSTRAINT = 10
+    CAPABILITY = 11
+    NOTHING_AVAILABLE = 12
+    BELOW_MINIMUM = 13
+    FILTERED = 14
+    LIMIT = 15
+    HEADROOM = 16
+    MALFORMED = 17
+    STALE = 18
+
+
 @dataclass(frozen=True, slots=True)
-class Settle:
+class Outcomes:
     """What became of consecutive decisions.
 
     Attributes
     ----------
     first_decision : int
-    offered : (N,) bool
-        False: nothing was offered; all of it is free again.
-    partial : (N,) bool
-        Offered, but as `amount` says.
+    reason : (N,) int64
+        Numbers of `Reason`.
     kind : (K,) int64
+        Each once.
     amount : (P, K) int64, thousandths
-        One row for each partial decision, in order.
+        What was really offered, one row for each decision whose reason is PARTIAL, in order.
     """
 
     first_decision: int
-    offered: Bools
-    partial: Bools
+    reason: Ints
     kind: Ints
     amount: Ints
+
+    def __post_init__(self) -> None:
+        assert self.amount.shape == (int(self.partial.sum()), len(self.kind))
+
+    @classmethod
+    def all_or_nothing(cls, first_decision: int, offered: Bools) -> "Outcomes":
+        """Say that each decision was offered as it was made, or that nothing was available."""
+        reason = np.where(offered, Reason.OFFERED, Reason.NOTHING_AVAILABLE).astype(np.int64)
+        return cls(first_decision, reason, np.empty(0, np.int64), np.empty((0, 0), np.int64))
+
+    @property
+    def offered(self) -> Bools:
+        """Of which decisions something was offered, (N,); of the others all is free again."""
+        return self.partial | (self.reason == Reason.OFFERED)
+
+    @property
+    def partial(self) -> Bools:
+        """Of which decisions that was not exactly what was decided, (N,)."""
+        partial: Bools = self.reason == Reason.PARTIAL
+        return partial

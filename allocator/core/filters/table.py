@@ -11,6 +11,7 @@ be offered on the agent, see `coverage`.
 import numpy as np
 
 from allocator.core.array_structures import grow, grow_heads, pack
+from allocator.core.compiled import loop_view
 from allocator.core.filters import coverage, refusals
 from allocator.core.filters.calendar import Calendar
 from allocator.core.filters.coverage import Offerable
@@ -140,19 +141,14 @@ class FilterTable:
         """
         rows = self.rows
         # One layout, whatever it was cut from: another one would be compiled for anew.
-        offerable = Offerable._make(np.ascontiguousarray(each) for each in offerable)
+        offerable = Offerable._make(map(loop_view, offerable))
         # More agents or resources than before: all bits are worked out anew.
         if self._seen.shape != (len(rows.stale), offerable.free.shape[1]):
             self._seen = np.zeros((len(rows.stale), offerable.free.shape[1]), np.int64)
             rows.stale[:] = True
-        # So are those of clients that are offered things in another way. The arrays are compared
-        # with copies, for the books change them in place.
+        # So are those of clients that are offered things in another way.
         coverage.mark_stale(rows, coverage.changed_clients(self._shown, offerable))
-        self._shown = offerable._replace(
-            demand=offerable.demand.copy(),
-            known=offerable.known.copy(),
-            takes=offerable.takes.copy(),
-        )
+        self._shown = offerable
         known = pack(offerable.known, rows.covered.shape[1])
         coverage.refresh(rows, offerable, agents, touched, self._seen, known)
         every = len(agents) == len(rows.stale)  # then they are shown as they are

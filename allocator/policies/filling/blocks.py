@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core.memo import fixed, remember
 from allocator.core.snapshot import Bools, Floats, Ints, Snapshot
 from allocator.policies.filling.criterion import Criterion, CriterionError, check
 
@@ -47,39 +48,80 @@ def lay_out(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Blocks:
     ------
     CriterionError
     """
-    tree = snapshot.tree
-    is_leaf = np.arange(len(tree.parent)) < len(tree.client)
-    scheme = tree.scheme[tree.parent]  # that of the root's own parent, which is none, is not asked
-    columns = len(snapshot.total) + 1
     blocks: list[Criterion] = []
-    first, end = np.zeros(len(scheme), np.int64), np.zeros(len(scheme), np.int64)
-    additive, weight = np.zeros(len(scheme), np.bool_), tree.weight.astype(np.float64)
-    for number, criterion in enumerate(criteria):
-        # The plain block scores all nodes of this scheme.
+    schemes: list[_Scheme] = []
+    for criterion in criteria:
         check(snapshot, criterion)
-        own = scheme == number
-        first[own], end[own] = len(blocks) * columns, (len(blocks) + 1) * columns
-        additive[own] = criterion.additive
+        plain = len(blocks)
         blocks.append(criterion)
         if criterion.preference is not None:
+            blocks.extend(_by_preference(snapshot, criterion, criterion.preference))
+        schemes.append(
+            _Scheme(
+                plain,
+                len(blocks),
+                criterion.additive,
+                criterion.preference is not None,
+                criterion.weight_power,
+                criterion.priority,
+            )
+        )
+    tree, columns = snapshot.tree, len(snapshot.total) + 1
+    return Blocks(
+        tuple(blocks),
+        *_score_by(tree.parent, tree.client, tree.scheme, tree.weight, columns, tuple(schemes)),
+    )
+
+
+class _Scheme(NamedTuple):
+    """How a criterion scores: by which blocks, and what it makes of the weights."""
+
+    plain: int
+    end: int
+    additive: bool
+    prefers: bool
+    weight_power: float
+    priority: Floats | None
+
+
+@remember()
+def _score_by(
+    parent: Ints,
+    client: Ints,
+    scheme_of_children: Ints,
+    tree_weight: Floats,
+    columns: int,
+    schemes: tuple[_Scheme, ...],
+) -> tuple[Ints, Ints, Bools, Floats]:
+    """Say of each node by which columns it is scored, how, and over which weight."""
+    is_leaf = np.arange(len(parent)) < len(client)
+    scheme = scheme_of_children[
+        parent
+    ]  # that of the root's own parent, which is none, is not asked
+    first, end = np.zeros(len(scheme), np.int64), np.zeros(len(scheme), np.int64)
+    additive, weight = np.zeros(len(scheme), np.bool_), tree_weight.astype(np.float64)
+    for number, each in enumerate(schemes):
+        # The plain block scores all nodes of this scheme.
+        own = scheme == number
+        first[own], end[own] = each.plain * columns, (each.plain + 1) * columns
+        additive[own] = each.additive
+        if each.prefers:
             # Leaves are scored by one block for each kind of preference instead. Only that of its
             # own kind holds anything of a leaf.
-            _check_places(snapshot, own, is_leaf)
-            first[own & is_leaf] = len(blocks) * columns
-            blocks.extend(_by_preference(snapshot, criterion, criterion.preference))
-            end[own & is_leaf] = len(blocks) * columns
+            _check_places(parent, own, is_leaf)
+            first[own & is_leaf] = (each.plain + 1) * columns
+            end[own & is_leaf] = each.end * columns
         # The weight is what a score is divided by, so power and priority go into it.
-        if criterion.weight_power != 1:
-            weight[own] **= criterion.weight_power
-        if criterion.priority is not None:
+        if each.weight_power != 1:
+            weight[own] **= each.weight_power
+        if each.priority is not None:
             rows = np.flatnonzero(own & is_leaf)
-            weight[rows] *= criterion.priority[tree.client[rows]]
-    return Blocks(tuple(blocks), first, end, additive, weight)
+            weight[rows] *= each.priority[client[rows]]
+    return fixed(first), fixed(end), fixed(additive), fixed(weight)
 
 
-def _check_places(snapshot: Snapshot, own: Bools, is_leaf: Bools) -> None:
+def _check_places(parent: Ints, own: Bools, is_leaf: Bools) -> None:
     """Siblings are scored by the same columns: all of them have preferences, or none."""
-    parent = snapshot.tree.parent
     both = set(parent[own & is_leaf].tolist()) & set(parent[own & ~is_leaf].tolist()) - {-1}
     if both:
         raise CriterionError(

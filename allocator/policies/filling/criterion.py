@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from allocator.core.snapshot import Bools, Floats, Snapshot
+from allocator.core.memo import constant, fixed, remember
+from allocator.core.snapshot import Bools, Floats, Ints, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +96,11 @@ def check(snapshot: Snapshot, criterion: Criterion) -> None:
     _check_shape("denominator", criterion.denominator, (rows, columns))
     for name, gain in gains.items():
         _check_shape(name, gain, (clients,))
-        if not (np.isfinite(gain) & (gain >= 0)).all():
+        if not _is_finite_and_positive(gain):
             raise CriterionError(f"{name}: a grant would lessen a score; it must be 0 or more")
-    if not (np.isfinite(criterion.measure) & (criterion.measure >= 0)).all():
+    # Not remembered, for it differs in each cycle. Comparisons with nan are false.
+    measure = criterion.measure
+    if measure.size and not (measure.min() >= 0 and measure.max() < np.inf):
         raise CriterionError("measure: must be finite, and 0 or more")
     if not (criterion.denominator >= 0).all():  # false for nan, too
         raise CriterionError("denominator: must be 0 or more, or infinite")
@@ -114,6 +117,11 @@ def check(snapshot: Snapshot, criterion: Criterion) -> None:
             if not (np.isfinite(array) & (array > 0)).all():
                 mend = "; exclude agents by a constraint" if name == "preference" else ""
                 raise CriterionError(f"{name}: must be above 0 and finite{mend}")
+
+
+@remember(size=8)
+def _is_finite_and_positive(gain: Floats) -> bool:
+    return bool((np.isfinite(gain) & (gain >= 0)).all())
 
 
 def _check_shape(name: str, array: Floats, shape: tuple[int, ...]) -> None:
@@ -168,10 +176,8 @@ def of_amounts(
     residual, additive : bool
         As in `Criterion`.
     """
-    everybody = np.ones(len(snapshot.held))
-    return mixed(
-        snapshot, everybody, denominator, np.zeros_like(everybody), residual, additive=additive
-    )
+    everybody, nothing = constant(1, len(snapshot.held)), constant(0, len(snapshot.held))
+    return mixed(snapshot, everybody, denominator, nothing, residual, additive=additive)
 
 
 def mixed(
@@ -204,12 +210,12 @@ def mixed(
     task_gain, agent_gain : (C,) float64
         As in `Criterion`; zeros by default.
     """
-    nothing = np.zeros_like(count)
-    measure = np.column_stack([snapshot.held * amount_gain[:, None], count])
-    last = np.full((len(denominator), 1), count_denominator)
+    nothing = constant(0, len(count))
+    with_count = np.empty((len(denominator), len(snapshot.total) + 1))
+    with_count[:, :-1], with_count[:, -1] = denominator, count_denominator
     return Criterion(
-        measure=snapshot.sum_over_tree(measure),
-        denominator=np.hstack([denominator, last]),
+        measure=snapshot.held_over_tree(amount_gain, count),
+        denominator=with_count,
         amount_gain=amount_gain,
         task_gain=nothing if task_gain is None else task_gain,
         agent_gain=nothing if agent_gain is None else agent_gain,
@@ -229,4 +235,9 @@ def cluster_total(snapshot: Snapshot) -> Floats:
 
 def characterised(snapshot: Snapshot) -> Bools:
     """Say which clients (C,) are served in whole tasks: a demand of nothing is no demand."""
-    return snapshot.characterised & (snapshot.demand > 0).any(axis=1)
+    return _with_demand(snapshot.characterised, snapshot.demand)
+
+
+@remember()
+def _with_demand(wanted: Bools, demand: Ints) -> Bools:
+    return fixed(wanted & (demand > 0).any(axis=1))

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.snapshot import Bounds, Floats, Grants, Ints, Snapshot
+from allocator.core.compiled import loop, loop_view
+from allocator.core.memo import fixed, remember
+from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot
 from allocator.policies.filling.blocks import Blocks, lay_out
 from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.cycle_stages import USUAL
@@ -76,103 +78,123 @@ class _Layout(NamedTuple):
     of_client: Ints
 
 
-_latest: tuple[tuple[np.ndarray, ...], _Layout] | None = None
-"""The layout made last, and the arrays that it was made of: most cycles have the same tree."""
-
-
-def _layout_of(snapshot: Snapshot) -> _Layout:
-    """Renumber the tree; where its arrays are the same objects as last time, so is the result."""
-    global _latest  # noqa: PLW0603 - only remembers; it changes no result
-    tree = snapshot.tree
-    made_of = (tree.client, tree.parent, tree.child_start, tree.child, snapshot.leaf_of_client)
-    kept = _latest
-    # The same objects, not only equal ones: that is quick to see, and they cannot have changed,
-    # since nobody can write them.
-    if kept is not None and all(a is b for a, b in zip(kept[0], made_of, strict=True)):
-        return kept[1]
-    layout = _new_layout(snapshot)
-    # An array that can be written may have changed by the next cycle: not remembered.
-    if not any(each.flags.writeable for each in made_of):
-        _latest = made_of, layout
-    return layout
-
-
-def _new_layout(snapshot: Snapshot) -> _Layout:
+@remember()
+def _layout(
+    client_of_leaf: Ints, parent: Ints, child_start: Ints, child: Ints, leaf_of_client: Ints
+) -> _Layout:
     """Renumber the tree so that the children of a node are neighbours."""
-    tree = snapshot.tree
     # `child` lists the children family by family: that is the order of the places. The root is
     # nobody's child and comes last. `place` is the way back.
-    node = np.append(tree.child, len(tree.parent) - 1)
+    node = np.append(child, len(parent) - 1)
     place = np.empty_like(node)
     place[node] = np.arange(len(node))
     # Among the nodes leaves come first, so a node's number says whether it is one.
-    is_leaf = node < len(tree.client)
+    is_leaf = node < len(client_of_leaf)
     leaf = np.flatnonzero(is_leaf)
-    of_leaf = tree.client[node[leaf]]
+    of_leaf = client_of_leaf[node[leaf]]
     client = np.full(len(node), -1)
     client[leaf] = of_leaf
-    of_client = np.full(len(snapshot.leaf_of_client), -1)
+    of_client = np.full(len(leaf_of_client), -1)
     of_client[of_leaf] = leaf
     # What points to nodes is translated to places.
-    parent = tree.parent[node]
+    above = parent[node]
     return _Layout(
-        node=node,
-        leaf=leaf,
-        of_leaf=of_leaf,
-        client=read_only(client, np.int64),
-        parent=read_only(np.where(parent < 0, -1, place[parent]), np.int64),
-        first=read_only(np.where(is_leaf, 0, tree.child_start[node]), np.int64),
-        last=read_only(np.where(is_leaf, 0, tree.child_start[node + 1]), np.int64),
-        of_client=read_only(of_client, np.int64),
+        node=fixed(node),
+        leaf=fixed(leaf),
+        of_leaf=fixed(of_leaf),
+        client=fixed(client),
+        parent=fixed(np.where(above < 0, -1, place[above])),
+        first=fixed(np.where(is_leaf, 0, child_start[node])),
+        last=fixed(np.where(is_leaf, 0, child_start[node + 1])),
+        of_client=fixed(of_client),
     )
 
 
 def _places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
     """Put the clients in their places; returns the places and the node of each place, (P,)."""
-    layout, criteria = _layout_of(snapshot), blocks.criteria
+    tree, criteria = snapshot.tree, blocks.criteria
+    layout = _layout(
+        tree.client, tree.parent, tree.child_start, tree.child, snapshot.leaf_of_client
+    )
+    terms = _Terms(
+        characterised(snapshot), snapshot.demand, snapshot.minimum_rows, snapshot.overdue
+    )
+    gains = _Gains(
+        tuple(each.amount_gain for each in criteria),
+        tuple(each.task_gain for each in criteria),
+        tuple(each.agent_gain for each in criteria),
+        tuple(each.residual for each in criteria),
+    )
+    return _places(layout, terms, gains, blocks[1:]), layout.node
+
+
+class _Terms(NamedTuple):
+    """What the clients are served with, and when: as in the snapshot, (C,) or (C, more)."""
+
+    known: Bools
+    demand: Ints
+    minimum_rows: Ints
+    overdue: Bools
+
+
+class _Gains(NamedTuple):
+    """What the criteria count of a grant, one after another, (C,) each."""
+
+    amount: tuple[Floats, ...]
+    task: tuple[Floats, ...]
+    agent: tuple[Floats, ...]
+    residual: tuple[bool, ...]
+
+
+@remember()
+def _places(
+    layout: _Layout, terms: _Terms, gains: _Gains, score_by: tuple[Ints, Ints, Bools, Floats]
+) -> Places:
+    """Put what is known of clients in their places; `score_by`: first, end, additive, weight."""
     count, leaf, of_leaf = len(layout.node), layout.leaf, layout.of_leaf
     # Only leaves have a demand, and only those served in whole tasks.
     known = np.zeros(count, np.bool_)
-    known[leaf] = characterised(snapshot)[of_leaf]
-    demand = np.zeros((count, len(snapshot.total)), np.int64)
-    demand[leaf] = np.where(known[leaf, None], snapshot.demand[of_leaf], 0)
+    known[leaf] = terms.known[of_leaf]
+    demand = np.zeros((count, terms.demand.shape[1]), np.int64)
+    demand[leaf] = np.where(known[leaf, None], terms.demand[of_leaf], 0)
     # Inner places have the usual minimum; nothing is offered to them.
-    usual = _usual_minimum(snapshot)
+    usual = terms.minimum_rows[0]
     least_row, end_row = np.full(count, usual[0]), np.full(count, usual[1])
-    least_row[leaf] = snapshot.minimum_rows[of_leaf, 0]
-    end_row[leaf] = snapshot.minimum_rows[of_leaf, 1]
+    least_row[leaf] = terms.minimum_rows[of_leaf, 0]
+    end_row[leaf] = terms.minimum_rows[of_leaf, 1]
     overdue = np.zeros(count, np.bool_)
-    overdue[leaf] = snapshot.overdue[of_leaf]
+    overdue[leaf] = terms.overdue[of_leaf]
 
     def gain(values: Sequence[Floats]) -> Floats:
         """Put values by client, (C,) for each criterion, in their places: (G, P)."""
         result = np.zeros((len(values), count))
         for row, each in zip(result, values, strict=True):
             row[leaf] = each[of_leaf]
-        return read_only(result, np.float64)
+        return fixed(result)
 
-    columns = len(snapshot.total) + 1
+    first_column, end_column, additive, weight = score_by
+    node = layout.node
     return Places(
         client=layout.client,
         parent=layout.parent,
         first=layout.first,
         last=layout.last,
-        weight=read_only(blocks.weight[layout.node], np.float64),
-        known=read_only(known, np.bool_),
-        demand=read_only(demand, np.int64),
-        least_row=read_only(least_row, np.int64),
-        end_row=read_only(end_row, np.int64),
-        usual=read_only((least_row == usual[0]) & (end_row == usual[1]), np.bool_),
-        first_column=read_only(blocks.first[layout.node], np.int64),
-        end_column=read_only(blocks.end[layout.node], np.int64),
-        additive=read_only(blocks.additive[layout.node], np.bool_),
-        amount_gain=gain([each.amount_gain for each in criteria]),
-        task_gain=gain([each.task_gain for each in criteria]),
-        agent_gain=gain([each.agent_gain for each in criteria]),
-        residual=read_only(np.repeat([each.residual for each in criteria], columns), np.bool_),
-        overdue=read_only(overdue, np.bool_),
+        weight=fixed(weight[node]),
+        known=fixed(known),
+        demand=fixed(demand),
+        least_row=fixed(least_row),
+        end_row=fixed(end_row),
+        usual=fixed((least_row == usual[0]) & (end_row == usual[1])),
+        first_column=fixed(first_column[node]),
+        end_column=fixed(end_column[node]),
+        additive=fixed(additive[node]),
+        amount_gain=gain(gains.amount),
+        task_gain=gain(gains.task),
+        agent_gain=gain(gains.agent),
+        residual=fixed(np.repeat(gains.residual, demand.shape[1] + 1)),
+        overdue=fixed(overdue),
         of_client=layout.of_client,
-    ), layout.node
+    )
 
 
 def _standing_of(snapshot: Snapshot, criteria: Sequence[Criterion], node: Ints) -> Standing:
@@ -183,7 +205,7 @@ def _standing_of(snapshot: Snapshot, criteria: Sequence[Criterion], node: Ints) 
         np.broadcast_to(each.denominator, (rows, each.denominator.shape[1])) for each in criteria
     ]
     return Standing(
-        measure=own(np.hstack([each.measure[node] for each in criteria]).T, np.float64),
+        measure=_stacked([_by_column(loop_view(each.measure), node) for each in criteria]),
         denominator=own(np.hstack(denominators), np.float64),
         served=own(snapshot.tree.served[node], np.int64),
         score=np.zeros(len(node)),
@@ -191,6 +213,20 @@ def _standing_of(snapshot: Snapshot, criteria: Sequence[Criterion], node: Ints) 
         winner=np.zeros(2 * len(node), np.int64),
         spent=np.zeros(len(node), np.bool_),
     )
+
+
+@loop
+def _by_column(measure: Floats, node: Ints) -> Floats:
+    """Turn measures by node (N, K) into measures by column and place (K, P)."""
+    result = np.empty((measure.shape[1], len(node)))
+    for place in range(len(node)):
+        for k in range(measure.shape[1]):
+            result[k, place] = measure[node[place], k]
+    return result
+
+
+def _stacked(tables: Sequence[Floats]) -> Floats:
+    return tables[0] if len(tables) == 1 else np.vstack(tables)
 
 
 def _agents_of(snapshot: Snapshot) -> Agents:
@@ -246,21 +282,26 @@ def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
     # Something is bounded where quotas are, or where headroom is kept back.
     bounded = bool(len(snapshot.bounds.above)) or bool(snapshot.bounds.required.any())
     # A minimum of its own makes a client's offers unusual.
-    usual, rows = _usual_minimum(snapshot), snapshot.minimum_rows[snapshot.tree.client]
-    unusual = (rows[:, 0] != usual[0]) | (rows[:, 1] != usual[1])
+    unusual = not _is_usual(snapshot.minimum_rows, snapshot.tree.client)
     return Rule(
         shared=all(len(each.denominator) == 1 for each in criteria),
         residual=any(each.residual for each in criteria),
-        counts_agents=any(bool((each.agent_gain > 0).any()) for each in criteria),
+        counts_agents=any(_is_any(each.agent_gain) for each in criteria),
         bounded=bounded,
-        simple=not (bounded or len(snapshot.specials.row) or unusual.any()),
+        simple=not (bounded or len(snapshot.specials.row) or unusual),
         stage=USUAL,
     )
 
 
-def _usual_minimum(snapshot: Snapshot) -> Ints:
-    """The rows of the minimum that belong to most clients."""
-    return snapshot.minimum_rows[0]
+@remember(size=4)
+def _is_any(gain: Floats) -> bool:
+    return bool((gain > 0).any())
+
+
+@remember()
+def _is_usual(minimum_rows: Ints, client: Ints) -> bool:
+    """Say whether nobody has a minimum of its own: row 0, which is no client, has the usual one."""
+    return bool((minimum_rows[client] == minimum_rows[0]).all())
 
 
 def _empty_offer(snapshot: Snapshot) -> Offer:

@@ -5,9 +5,10 @@ The checks, the error messages and ``deploy/config.example.toml`` are derived fr
 
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from allocator.core import Limits, PolicySpec, SetConstraint, SetDemand, Settings, parse_quantities
+from allocator.server.config.base import Count, Section
 from allocator.server.config.checks import (
     constraint_expression,
     non_empty,
@@ -21,19 +22,13 @@ from allocator.server.config.checks import (
     spec_that_builds,
     target,
 )
+from allocator.server.config.learning import LearnSection
 from allocator.server.tls import find_problem
 
 GIB = 2**30
 MIB = 2**20
 
 
-class Section(BaseModel):
-    """What all parts of the configuration have in common."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-Count = Annotated[int, Field(ge=1, le=10_000_000)]
 Targets = Annotated[
     tuple[Annotated[str, AfterValidator(target)], ...],
     Field(strict=False),
@@ -244,25 +239,6 @@ class MetricsSection(Section):
     )
 
 
-class LearnSection(Section):
-    """Demand vectors that nobody states."""
-
-    enabled: bool = Field(
-        True,
-        description="Learn a framework's demand vector from what it accepts out of its offers.",
-    )
-    acceptances: Count = Field(
-        3, description="Acceptances after which the learned demand vector counts."
-    )
-    probe_after: Count = Field(
-        3,
-        description=(
-            "A framework that uses nothing and declined so many offers of its demand in a row is"
-            " offered all that is free once: it may need more than we think."
-        ),
-    )
-
-
 class StarvationSection(Section):
     """Bounds on how long a framework waits, and on what it may leave lying."""
 
@@ -378,6 +354,9 @@ class Config(Section):
             learn_demand=self.learn.enabled,
             learn_after=self.learn.acceptances,
             probe_after=self.learn.probe_after,
+            priors_max=self.learn.priors_max,
+            prior_half_life_ms=self.learn.prior_half_life_s * 1000,
+            learn_patience_cycles=self.learn.patience_cycles,
             patience_cycles=self.starvation.patience_cycles,
             outstanding_max=self.starvation.outstanding_max,
             limits={rule.role: parse_quantities(rule.resources) for rule in self.limit},

@@ -27,11 +27,10 @@ def of_ledger(ledger: Ledger, now_ms: int) -> Books:
 def of_state(state: State, now_ms: int) -> Books:
     """Write down what an allocator's state says; it must have no decision open."""
     assert not len(state.tentative), f"{len(state.tentative)} decisions are not settled"
-    recovering = state.recovery_until is not None and now_ms < state.recovery_until[1]
     return {
         **dict(_of_state(state)),
         **dict(_filters_of_state(state, now_ms)),
-        "holds_back": state.paused or recovering,
+        "holds_back": state.paused,
     }
 
 

@@ -14,7 +14,7 @@ References
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
@@ -66,14 +66,9 @@ class Setting:
     def experiment(self, seed: int, scale: float) -> Experiment:
         """Make the experiment of a seed."""
         jobs = max(1, round(self.jobs * scale))
-        made = experiment(seed, cluster=self.cluster, jobs=jobs, apart_ms=self.apart_ms)
-        if self.start:
-            return made
-        queues = tuple(
-            replace(queue, jobs=tuple(replace(job, start_ms=0) for job in queue.jobs))
-            for queue in made.queues
+        return experiment(
+            seed, cluster=self.cluster, jobs=jobs, apart_ms=self.apart_ms, start=self.start
         )
-        return replace(made, queues=queues)
 
 
 HETERO = Setting("three types", HETEROGENEOUS)

@@ -118,6 +118,10 @@ class Master(Protocol):
         """Path of a role."""
         ...
 
+    def attributes(self, agent: int) -> Mapping[str, str]:
+        """The attributes of an agent, as each of its offers shows them."""
+        ...
+
     def accept(
         self,
         offer: Offer,

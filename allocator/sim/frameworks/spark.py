@@ -1,4 +1,7 @@
-"""Spark on Mesos in coarse-grained mode, as Spark 2.x behaves.
+"""Spark on Mesos in coarse-grained mode, as far as the paper's experiment needs it.
+
+`spark_coarse` is the whole of it. Here executors have one size and do not revive offers as they
+end.
 
 Each job is a framework of its own. It takes offers in whole executors, one at a time round-robin
 over the offers at hand, up to ``spark.cores.max``; keeps every executor to the end of the job; and
@@ -7,8 +10,8 @@ waits for them (``spark.mesos.coarse.shutdownTimeout``, 10 s), so they go one by
 then it leaves.
 
 Offers that it cannot use are declined with Mesos's default filter of 5 s; once the maximum is
-reached, with ``spark.mesos.rejectOfferDurationForReachedMaxCores``, 120 s. Spark 2.x never
-suppresses offers in this mode.
+reached, with ``spark.mesos.rejectOfferDurationForReachedMaxCores``, 120 s. Spark never suppresses
+offers in this mode.
 
 References
 ----------
@@ -59,6 +62,10 @@ class Job:
     stages_ms: tuple[tuple[int, ...], ...]
     start_ms: int = 0
     stop_ms: tuple[int, ...] = (0,)
+
+    def framework(self, identity: Identity, left: Callable[[], None]) -> "SparkJob":
+        """Make the framework that the job is."""
+        return SparkJob(identity, self, left)
 
 
 @dataclass(slots=True, eq=False)

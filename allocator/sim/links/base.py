@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from allocator.core import Decisions, Event, Options
-from allocator.sim.master.outbox import Message
 
 
 class LinkDownError(ConnectionError):
@@ -44,14 +43,14 @@ class Batch:
     sequence : int
         One more than that of the batch before.
     clock_ms : int
-    messages : list of Message
+    messages : list of Event
     agents : tuple of int
         Where a cycle is run: which agents it is about; none named: all.
     """
 
     sequence: int
     clock_ms: int
-    messages: list[Message]
+    messages: list[Event]
     agents: tuple[int, ...] = ()
 
 

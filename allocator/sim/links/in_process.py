@@ -7,7 +7,6 @@ import numpy as np
 from allocator import policies
 from allocator.core import Allocator, Decisions, Ints, Policy, PolicySpec, Settings
 from allocator.sim.links.base import Batch, Opening
-from allocator.wire import Outcomes
 
 
 class DirectLink:
@@ -19,16 +18,17 @@ class DirectLink:
         That of the session; another one after each `open`.
     """
 
-    allocator: Allocator
-
     def __init__(self, build_policy: Callable[[PolicySpec], Policy], settings: Settings) -> None:
         """Take what operators set; it outlives sessions."""
         self._build = build_policy
         self._settings = settings
+        self.allocator = self._fresh()
 
     def open(self, opening: Opening) -> None:
-        """Begin with a fresh allocator, told all there is."""
-        self.allocator = Allocator(self._build, self._settings, fallback=policies.fallback())
+        """Begin with a fresh allocator, told all there is; what was learnt stays."""
+        before = self.allocator
+        self.allocator = self._fresh()
+        self.allocator.remember(before)
         self.allocator.step(opening.options)
         self.allocator.advance(opening.clock_ms)
         for event in opening.state(self.allocator.state.limits.kinds):
@@ -38,7 +38,7 @@ class DirectLink:
         """Apply the batch."""
         self.allocator.advance(batch.clock_ms)
         for message in batch.messages:
-            self.allocator.step(message.settle() if isinstance(message, Outcomes) else message)
+            self.allocator.step(message)
 
     def settle(self) -> None:
         """Nothing is ever under way."""
@@ -52,3 +52,6 @@ class DirectLink:
     def close(self) -> None:
         """Keep what operators set."""
         self._settings = self.allocator.settings
+
+    def _fresh(self) -> Allocator:
+        return Allocator(self._build, self._settings, fallback=policies.fallback())

@@ -1,6 +1,7 @@
 """What all parts of the emulated master work on."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from allocator.core import Event, Options
 from allocator.sim.event_heap import EventHeap
@@ -19,6 +20,22 @@ from allocator.sim.master.snapshot import snapshot
 from allocator.sim.reports.run_record import Record
 
 
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How a master that was elected holds back while quotas are to be kept.
+
+    Attributes
+    ----------
+    agent_factor : float
+        Until so many of the agents are back that the master before had.
+    timeout_ms : int
+        But no longer than this.
+    """
+
+    agent_factor: float = 0.8
+    timeout_ms: int = 600_000
+
+
 class Base:
     """The state of an emulated master, and what several of its calls do.
 
@@ -32,6 +49,7 @@ class Base:
     weights : mapping of str to float
         Of roles, by path.
     timing : Timing
+    recovery : Recovery
     """
 
     def __init__(
@@ -41,8 +59,10 @@ class Base:
         options: Options | None = None,
         weights: Mapping[str, float] | None = None,
         timing: Timing | None = None,
+        recovery: Recovery | None = None,
     ) -> None:
         self.options = options or Options()
+        self.recovery = recovery or Recovery()
         self.weights = dict(weights or {})
         self.event_heap = EventHeap()
         self.record = Record()
@@ -102,6 +122,10 @@ class Base:
     def path(self, role: int) -> str:
         """Path of a role."""
         return self.roles.path[role]
+
+    def attributes(self, agent: int) -> Mapping[str, str]:
+        """The attributes of an agent, as each of its offers shows them."""
+        return self.ledger.agents[agent].attributes
 
     def inspect(self, look: Callable[[Sequence[Offer]], None]) -> None:
         """Have somebody look at the offers of each batch of decisions once they are booked."""

@@ -49,9 +49,9 @@ class Failover(AgentCalls, FrameworkCalls):
 
     def _begin_recovery(self, agents: int) -> None:
         """Hold back, where there are guarantees to keep, until enough agents are known."""
-        expected = int(agents * self.options.agent_recovery_factor)
+        expected = int(agents * self.recovery.agent_factor)
         if self.ledger.quotas and expected:
-            timeout_ms = self.options.recovery_timeout_ms
+            timeout_ms = self.recovery.timeout_ms
             recovery = (expected, self.event_heap.now_ms + timeout_ms)
             self.ledger.recovery = recovery
             self.event_heap.after(timeout_ms, partial(self._give_up, recovery))

@@ -5,8 +5,8 @@ arrives, so that no answer, however late or wrong, can over-commit an agent.
 """
 
 from dataclasses import dataclass
-from enum import IntEnum
 
+from allocator.core import Reason
 from allocator.sim.master.ledger import Ledger
 from allocator.sim.master.ledger_rows import AgentRow, Amount, FrameworkRow, same
 from allocator.sim.master.quota import QuotaBook
@@ -18,29 +18,6 @@ GPU_CAPABILITY = "GPU_RESOURCES"
 REGION_AWARE = "REGION_AWARE"
 MULTI_ROLE = "MULTI_ROLE"
 HIERARCHICAL_ROLE = "HIERARCHICAL_ROLE"
-
-
-class Reason(IntEnum):
-    """What became of a decision; the numbers are those of the protocol's OutcomeReason."""
-
-    OFFERED = 1
-    PARTIAL = 2
-    PAUSED = 3
-    UNKNOWN_FRAMEWORK = 4
-    INACTIVE_FRAMEWORK = 5
-    BAD_ROLE = 6
-    SUPPRESSED = 7
-    UNKNOWN_AGENT = 8
-    INACTIVE_AGENT = 9
-    CONSTRAINT = 10
-    CAPABILITY = 11
-    NOTHING_AVAILABLE = 12
-    BELOW_MINIMUM = 13
-    FILTERED = 14
-    LIMIT = 15
-    HEADROOM = 16
-    MALFORMED = 17
-    STALE = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +74,9 @@ def judge(
     quotas : QuotaBook
         Charged with the decisions of the batch before this one; else counted anew.
     """
-    # May the two meet at all?
-    reason = _who(ledger, decision, sequence) or _where(ledger, decision, sequence)
+    # Is it about what the sidecar meant, and may the two meet at all?
+    reason = _named(ledger, decision, sequence)
+    reason = reason or _who(ledger, decision) or _where(ledger, decision)
     if reason is not None:
         return Verdict(reason)
     # What of it is still free, and may be given to this framework? Never more than was decided,
@@ -154,16 +132,26 @@ def _pool(ledger: Ledger, decision: Decision) -> Amount:
     )
 
 
-def _who(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
+def _named(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
+    """Say which of the handles means nothing, or something else by now; None where none does."""
+    framework = ledger.frameworks.get(decision.framework)
+    agent = ledger.agents.get(decision.agent)
+    if framework is None:
+        return Reason.UNKNOWN_FRAMEWORK
+    if decision.role not in ledger.path:
+        return Reason.BAD_ROLE
+    if agent is None:
+        return Reason.UNKNOWN_AGENT
+    # A handle that was bound after the decision's batch meant what was bound before.
+    stale = max(framework.bound_sequence, agent.bound_sequence) > sequence
+    return Reason.STALE if stale else None
+
+
+def _who(ledger: Ledger, decision: Decision) -> Reason | None:
     """Say why the framework cannot be offered anything in the role; None where it can."""
     if ledger.holds_back:
         return Reason.PAUSED
-    framework = ledger.frameworks.get(decision.framework)
-    if framework is None:
-        return Reason.UNKNOWN_FRAMEWORK
-    # The handle was bound after the decision's batch: it means what was bound before.
-    if framework.bound_sequence > sequence:
-        return Reason.STALE
+    framework = ledger.frameworks[decision.framework]
     if not framework.active:
         return Reason.INACTIVE_FRAMEWORK
     if decision.role not in framework.roles:
@@ -171,13 +159,9 @@ def _who(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
     return Reason.SUPPRESSED if decision.role in framework.suppressed else None
 
 
-def _where(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
+def _where(ledger: Ledger, decision: Decision) -> Reason | None:
     """Say why the agent cannot be offered to the framework; None where it can."""
-    agent = ledger.agents.get(decision.agent)
-    if agent is None:
-        return Reason.UNKNOWN_AGENT
-    if agent.bound_sequence > sequence:
-        return Reason.STALE
+    agent = ledger.agents[decision.agent]
     if not agent.active or not _listed(ledger, agent):
         return Reason.INACTIVE_AGENT
     framework = ledger.frameworks[decision.framework]

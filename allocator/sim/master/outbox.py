@@ -9,13 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from allocator.core import Define, Event, Holdings, Ints, Release, Transition
-from allocator.sim.master.gates import Reason, Verdict
+from allocator.core import Define, Event, Holdings, Ints, Outcomes, Reason, Release, Transition
+from allocator.sim.master.gates import Verdict
 from allocator.sim.master.kinds import KindTable
 from allocator.sim.master.ledger_rows import Amount, minus, padded
-from allocator.wire import Outcomes
-
-Message = Event | Outcomes
 
 Row = tuple[int, int, int, Amount]
 """Framework, role, agent, amount by resource."""
@@ -34,7 +31,7 @@ class Outbox:
     def __init__(self, kinds: KindTable) -> None:
         self._kinds = kinds
         self._defined = len(kinds)
-        self._messages: list[Message] = []
+        self._messages: list[Event] = []
         self._releases: list[tuple[Row, int, bool]] = []
         self._transitions: list[Row] = []
         self._verdicts: list[tuple[Reason, Amount]] = []
@@ -107,7 +104,7 @@ class Outbox:
             self._first_decision = decision
         self._verdicts.append((verdict.reason, by_kind))
 
-    def drain(self) -> list[Message]:
+    def drain(self) -> list[Event]:
         """Hand out everything queued, and forget it."""
         self._close()
         messages, self._messages = self._messages, []

@@ -15,11 +15,10 @@ from enum import Enum
 
 from google.protobuf.message import DecodeError
 
-from allocator.core import Decisions, Event, Ints
+from allocator.core import Decisions, Event, Ints, Outcomes
 from allocator.sim.module_protocol.encode import read_decisions, write_event
 from allocator.sim.module_protocol.session_start import pack_snapshot, write_hello
 from allocator.v1 import session_pb2 as pb
-from allocator.wire.decode import Outcomes
 from allocator.wire.errors import WireError, code_name
 from allocator.wire.session_start import PROTOCOL_VERSION, Greeting
 
@@ -101,7 +100,7 @@ class ModuleSession:
     def batch(
         self,
         clock_ms: int,
-        events: Iterable[Event | Outcomes] = (),
+        events: Iterable[Event] = (),
         *,
         cycle: bool = False,
         agents: Iterable[int] = (),
@@ -132,7 +131,7 @@ class ModuleSession:
         Parameters
         ----------
         reason : (N,) int64
-            Numbers of `OutcomeReason`.
+            Numbers of `Reason`.
         kind : (K,) int64
         amount : (P, K) int64, thousandths
             What was offered, one row for each PARTIAL.

@@ -6,14 +6,11 @@ The inverse of `allocator.wire.decode`: an event that is written and read is the
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from allocator.core import (
     ActivateAgent,
     ActivateFramework,
     AddAgent,
     AddFramework,
-    BeginRecovery,
     Decisions,
     Define,
     Event,
@@ -21,6 +18,7 @@ from allocator.core import (
     Hold,
     Holdings,
     InverseOffer,
+    Outcomes,
     Refuse,
     Release,
     RemoveAgent,
@@ -29,7 +27,6 @@ from allocator.core import (
     Revive,
     SetPaused,
     SetQuota,
-    Settle,
     SetUnavailability,
     SetWeights,
     SetWhitelist,
@@ -42,16 +39,12 @@ from allocator.core import (
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire import proto_types
-from allocator.wire.decode import Outcomes
 from allocator.wire.errors import refuse
 from allocator.wire.kinds import write_kind
 
 
-def write_event(event: Event | Outcomes) -> pb.Event:
+def write_event(event: Event) -> pb.Event:
     """Write an event of a module.
-
-    A `Settle` does not say why nothing was offered: it is written as "nothing available". Use
-    `Outcomes` to give reasons.
 
     Raises
     ------
@@ -64,7 +57,7 @@ def write_event(event: Event | Outcomes) -> pb.Event:
 def write_batch(
     sequence: int,
     clock_ms: int,
-    events: Iterable[Event | Outcomes],
+    events: Iterable[Event],
     *,
     cycle: bool = False,
     agents: Iterable[int] = (),
@@ -84,7 +77,6 @@ def _write_define(event: Define) -> pb.Event:
         define=pb.DefineHandles(
             kinds=[write_kind(handle, kind) for handle, kind in event.kinds.items()],
             roles=[types.Role(role=role, path=path) for role, path in event.roles.items()],
-            forgotten_roles=event.forgotten_roles,
         )
     )
 
@@ -213,13 +205,6 @@ def _write_inverse_offer(event: InverseOffer) -> pb.Event:
     )
 
 
-def _write_recovery(event: BeginRecovery) -> pb.Event:
-    quotas = map(proto_types.write_quota, event.quotas)
-    return pb.Event(
-        recovery=pb.RecoveryUpdate(expected_agent_count=event.expected_agents, quotas=quotas)
-    )
-
-
 def _write_outcomes(event: Outcomes) -> pb.Event:
     return pb.Event(
         outcomes=pb.Outcomes(
@@ -229,15 +214,6 @@ def _write_outcomes(event: Outcomes) -> pb.Event:
             amount=event.amount.ravel().tolist(),
         )
     )
-
-
-def _write_settle(event: Settle) -> pb.Event:
-    reason = np.where(
-        event.offered,
-        np.where(event.partial, pb.OUTCOME_REASON_PARTIAL, pb.OUTCOME_REASON_OFFERED),
-        pb.OUTCOME_REASON_NOTHING_AVAILABLE,
-    )
-    return _write_outcomes(Outcomes(event.first_decision, reason, event.kind, event.amount))
 
 
 _WRITERS: dict[type, Callable[[Any], pb.Event]] = {
@@ -272,9 +248,7 @@ _WRITERS: dict[type, Callable[[Any], pb.Event]] = {
     SetUnavailability: _write_unavailability,
     InverseOffer: _write_inverse_offer,
     SetPaused: lambda event: pb.Event(pause=pb.PauseUpdate(paused=event.paused)),
-    BeginRecovery: _write_recovery,
     Outcomes: _write_outcomes,
-    Settle: _write_settle,
 }
 
 
@@ -282,8 +256,9 @@ _WRITERS: dict[type, Callable[[Any], pb.Event]] = {
 
 
 def _read_group(message: types.Holdings) -> Holdings:
-    if not message.framework or not message.kind:
-        refuse("framework" if message.kind else "kind", "is empty; leave groups of nothing out")
+    # A group without kinds has rows, and they are answered: the gates judge them malformed.
+    if not message.framework:
+        refuse("framework", "is empty; leave out a group without decisions")
     return proto_types.read_holdings(message)
 
 

@@ -5,8 +5,6 @@ A snapshot is a sequence of events: `pack_snapshot` lays it into chunks, the sid
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import TypeVar
 
 from allocator.core import (
     AddAgent,
@@ -27,8 +25,6 @@ from allocator.v1 import types_pb2 as types
 from allocator.wire import PROTOCOL_VERSION, Greeting, proto_types
 from allocator.wire.encode import BYTES_MAX
 from allocator.wire.kinds import write_kind
-
-_Table = TypeVar("_Table", Holdings, Exclude)
 
 CHUNK_BYTES_MAX = 2**20
 """A chunk is closed before it grows beyond this, a quarter of what gRPC reads by default."""
@@ -52,8 +48,6 @@ def write_hello(greeting: Greeting) -> pb.Hello:
             filter_gpu_resources=options.filter_gpus,
             domain=types.Domain(region=options.region),
             minimum_any_of=map(proto_types.write_quantities, options.minimum),
-            recovery_timeout_ms=options.recovery_timeout_ms,
-            agent_recovery_factor=options.agent_recovery_factor,
         ),
     )
 
@@ -108,7 +102,6 @@ def _pieces(events: Iterable[Event], bytes_max: int) -> Iterator[pb.SnapshotChun
     for event in events:
         match event:
             case Define():
-                assert not event.forgotten_roles
                 for handle, kind in event.kinds.items():
                     yield pb.SnapshotChunk(kinds=[write_kind(handle, kind)])
                 for role, path in event.roles.items():
@@ -149,23 +142,10 @@ def _row_pieces(event: Hold | Refuse | Exclude, bytes_max: int) -> Iterator[pb.S
 def _write_rows(event: Hold | Refuse | Exclude, rows: slice) -> pb.SnapshotChunk:
     match event:
         case Hold():
-            some = _cut(event.holdings, rows)
+            some = event.holdings.cut(rows)
             return pb.SnapshotChunk(holdings=proto_types.write_holdings(some))
         case Refuse():
-            refused = Refuse(_cut(event.refused, rows), event.expires_ms[rows])
+            refused = Refuse(event.refused.cut(rows), event.expires_ms[rows])
             return pb.SnapshotChunk(filters=encode.write_filters(refused))
         case Exclude():
-            pairs = _cut(event, rows)
-            return pb.SnapshotChunk(
-                exclusions=encode.write_exclusions(replace(pairs, excluded=event.excluded[rows]))
-            )
-
-
-def _cut(table: _Table, rows: slice) -> _Table:
-    """Some rows of columns (framework, role, agent and, where there is one, amount)."""
-    parts = {
-        name: getattr(table, name)[rows]
-        for name in ("framework", "role", "agent", "amount")
-        if hasattr(table, name)
-    }
-    return replace(table, **parts)
+            return pb.SnapshotChunk(exclusions=encode.write_exclusions(event.cut(rows)))

@@ -18,11 +18,11 @@ from allocator.core import (
     Holdings,
     Kind,
     Options,
+    Outcomes,
     PolicySpec,
     Release,
     RemoveFramework,
     Settings,
-    Settle,
     Transition,
 )
 from allocator.policies import build
@@ -88,11 +88,8 @@ class Online:
             decisions.framework, decisions.role, decisions.agent, decisions.kind, decisions.amount
         )
         if rows:
-            nothing = np.empty((0, len(self._kind)), np.int64)
-            offered, partial = np.ones(rows, np.bool_), np.zeros(rows, np.bool_)
-            self.allocator.step(
-                Settle(decisions.first_decision, offered, partial, self._kind, nothing)
-            )
+            offered = np.ones(rows, np.bool_)
+            self.allocator.step(Outcomes.all_or_nothing(decisions.first_decision, offered))
             self.allocator.step(Transition(taken))
         return taken
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from allocator.core import Options
 from allocator.sim.checks.offer_checks import Inspector
+from allocator.sim.master.base import Recovery
 from allocator.sim.random_cluster.agent_events import AgentStrikes
 from allocator.sim.random_cluster.context import Context
 from allocator.sim.random_cluster.framework_events import FrameworkStrikes
@@ -16,7 +17,8 @@ from allocator.sim.random_cluster.population import PLAIN, REGION, Population
 from allocator.sim.workloads.cluster import AgentSpec
 from allocator.sim.workloads.scenario import Stage
 
-OPTIONS = Options(region=REGION, fairness_excluded=frozenset({"gpus"}), recovery_timeout_ms=5_000)
+RECOVERY = Recovery(timeout_ms=5_000)
+OPTIONS = Options(region=REGION, fairness_excluded=frozenset({"gpus"}))
 RETURN_MS_MAX = 8_000
 LOST_IN_FAILOVER = 0.15
 
@@ -62,6 +64,7 @@ class Everything:
 
     def begin(self, stage: Stage) -> None:
         """Plan frameworks, what happens to them, and the end."""
+        stage.master.recovery = RECOVERY
         self.inspector = Inspector(stage.master.ledger)
         stage.master.inspect(self.inspector)
         _Driver(self, stage).begin()

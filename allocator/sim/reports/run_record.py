@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from allocator.sim.master.gates import Reason
+from allocator.core import Reason
 from allocator.sim.master.ledger_rows import Amount
 
 

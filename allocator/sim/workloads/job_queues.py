@@ -1,12 +1,26 @@
 """Queues of Spark jobs: the next is submitted when the one before has left."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import cycle
+from typing import Protocol
 
-from allocator.sim.frameworks.spark import Job, SparkJob
+from allocator.sim.frameworks.base import Framework, Identity, Quantities
 from allocator.sim.workloads.cluster import AgentSpec
 from allocator.sim.workloads.scenario import Stage
+
+
+class QueuedJob(Protocol):
+    """What a queue holds."""
+
+    @property
+    def executor(self) -> Quantities:
+        """What one executor takes, as far as it is known before."""
+        ...
+
+    def framework(self, identity: Identity, left: Callable[[], None]) -> Framework:
+        """Make the framework that the job is; it calls `left` once it has left."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +29,7 @@ class JobQueue:
 
     name: str
     role: str
-    jobs: tuple[Job, ...]
+    jobs: tuple[QueuedJob, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,7 @@ class _Submitter:
         self._next += 1
         name = f"{self._queue.name}-{self._next}"
         identity = self._stage.identity(name, self._queue.role, job.executor)
-        self._stage.submit(SparkJob(identity, job, self._left))
+        self._stage.submit(job.framework(identity, self._left))
         if self._next == len(self._queue.jobs):
             self._stage.exhausted()
 

@@ -102,6 +102,7 @@ def experiment(
     queues: int = 5,
     jobs: int = 50,
     apart_ms: int = 0,
+    start: bool = True,
 ) -> Experiment:
     """Section V of the paper: two groups of queues that keep submitting Spark jobs.
 
@@ -113,6 +114,8 @@ def experiment(
         Queues of each role, and jobs of each queue.
     apart_ms : int
         From the registration of one agent to that of the next.
+    start : bool
+        Whether executors need time to start.
 
     Notes
     -----
@@ -127,7 +130,7 @@ def experiment(
         JobQueue(
             f"{application.role.lower()}-{number + 1}",
             application.role,
-            tuple(_job(application, chance) for _ in range(jobs)),
+            tuple(_job(application, chance, start=start) for _ in range(jobs)),
         )
         for application in (PI, WORD_COUNT)
         for number in range(queues)
@@ -139,17 +142,18 @@ def experiment(
     )
 
 
-def _job(application: Application, chance: np.random.Generator) -> Job:
+def _job(application: Application, chance: np.random.Generator, *, start: bool) -> Job:
     stages = tuple(
         tuple(lognormal_ms(chance, mean_ms, 0.3, count))
         for count, mean_ms in zip(application.tasks, application.task_ms, strict=True)
     )
+    start_ms = int(chance.integers(2_000, 4_000, endpoint=True))
     return Job(
         executor=application.executor,
         slots=application.slots,
         executors_max=application.executors_max,
         stages_ms=stages,
-        start_ms=int(chance.integers(2_000, 4_000, endpoint=True)),
+        start_ms=start_ms if start else 0,
         stop_ms=_stops(chance, 16),
     )
 

@@ -1,0 +1,151 @@
+"""What acceptances, declines and ended tasks tell of a framework's demand."""
+
+from collections import Counter
+
+import numpy as np
+
+from allocator.core.apply.frameworks import refresh_client
+from allocator.core.demand_memory import common_unit, name_topic
+from allocator.core.events import Holdings
+from allocator.core.snapshot import Bools, Ints
+from allocator.core.state import State
+
+
+def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here: Bools) -> None:
+    """Learn the demand of clients from what they take of their offers.
+
+    Parameters
+    ----------
+    state : State
+    client : (N,) int64
+        0 where nobody is known.
+    holdings : Holdings
+        What they take, N rows.
+    here : (N,) bool
+        Where the client uses something on the agent already.
+    """
+    taken = _by_column(state, holdings)
+    total = np.maximum(state.total_by_column(), 1)
+    share = (taken / total).max(axis=1, initial=0.0)
+    clients, settings = state.clients, state.settings
+    amounts = taken.tolist()
+    for row in np.flatnonzero((client > 0) & taken.any(axis=1)).tolist():
+        one = int(client[row])
+        hasty = bool(clients.declines[one] >= settings.probe_after)
+        clients.declines[one] = 0
+        clients.accepts[one] += 1
+        accepts, changed = int(clients.accepts[one]), False
+        if accepts <= settings.learn_after:
+            changed = _judge_prior(state, one, taken[row], declined=hasty)
+        # As much as before changes nothing, unless it is the one after which what is learned
+        # counts.
+        if clients.learned[one].tolist() != amounts[row]:
+            changed |= _compare(state, one, taken[row], (share[row], total), here=bool(here[row]))
+        _teach(state, one, amounts[row])
+        if changed or accepts == settings.learn_after:
+            refresh_client(state, one)
+
+
+def _compare(
+    state: State, client: int, taken: Ints, share_and_total: tuple[float, Ints], *, here: bool
+) -> bool:
+    """Learn from an acceptance of other amounts than are learned; True where that changes them."""
+    clients, (share, total) = state.clients, share_and_total
+    known = clients.learned[client]
+    unit = common_unit(known.tolist(), taken.tolist())
+    if here and ((taken == 0) & (known > 0)).any():
+        # Its executor is there already, and its tasks take no more of some resource.
+        changed = not clients.mixed[client]
+        clients.mixed[client] = True
+        return changed
+    if unit is not None:
+        # Several tasks of one size: what is learned is the size.
+        changed = unit != tuple(known.tolist())
+        clients.learned[client] = unit
+        return changed
+    if not known.any() or share < (known / total).max():
+        clients.learned[client] = taken
+        return True
+    return False
+
+
+def _judge_prior(state: State, client: int, taken: Ints, *, declined: bool) -> bool:
+    """Keep a client's prior, or give it up, by what it took; True where that changes something.
+
+    Parameters
+    ----------
+    state : State
+    client : int
+    taken : (R,) int64, thousandths
+    declined : bool
+        Whether it declined many offers before. Then the prior is too small, though what was taken
+        may be a multiple of it.
+    """
+    clients, memory = state.clients, state.memory
+    prior = clients.prior[client]
+    if not prior.any():
+        return False
+    first = bool(clients.by_prior[client])
+    unit = common_unit(prior.tolist(), taken.tolist())
+    if unit is None or (declined and (taken != prior).any()):
+        prior[:] = 0
+        memory.refuted += first
+        return True
+    if first:
+        clients.learned[client] = unit
+        memory.confirmed += 1
+    return first
+
+
+def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools) -> None:
+    """Learn from tasks that ended, each in a row of its own, how large a single one is.
+
+    What was accepted at once may have been several tasks: one of the same shape says so. Those of
+    other shapes say nothing: an executor and its tasks end one by one, too.
+
+    Parameters
+    ----------
+    state : State
+    client : (N,) int64
+        0 where nobody is known.
+    holdings : Holdings
+        What came back, N rows.
+    ended : (N,) bool
+        Which of them were in use.
+    """
+    clients = state.clients
+    rows = np.flatnonzero(ended & clients.learned[client].any(axis=1))
+    if not len(rows):
+        return
+    every = zip(client[rows].tolist(), _by_column(state, holdings)[rows].tolist(), strict=True)
+    different = Counter((one, *amounts) for one, amounts in every)
+    for (one, *amounts), times in different.items():
+        known = clients.learned[one].tolist()
+        unit = common_unit(known, amounts)
+        if unit is None:
+            continue
+        # A task larger than what is remembered says that this is too little.
+        _teach(state, one, amounts, times=times, one_task=True)
+        if unit == tuple(amounts) != tuple(known):
+            clients.learned[one] = amounts
+            refresh_client(state, one)
+
+
+def _teach(
+    state: State, client: int, amounts: list[int], *, times: int = 1, one_task: bool = False
+) -> None:
+    """Let the frameworks of the same name that come later know."""
+    clients = state.clients
+    info = state.frameworks.info[int(clients.framework[client])]
+    if info is not None:
+        topic = name_topic(state.roles.path[int(clients.role[client])], info)
+        every = zip(state.space.names, amounts, strict=True)
+        named = {name: amount for name, amount in every if amount}
+        state.memory.teach(state.settings, topic, named, times=times, one_task=one_task)
+
+
+def _by_column(state: State, holdings: Holdings) -> Ints:
+    """Amounts of rows by resource, whatever the kinds, (N, R)."""
+    wide = np.zeros((len(holdings.framework), len(state.space)), np.int64)
+    wide[:, holdings.kind] = holdings.amount
+    return state.space.by_column(wide)

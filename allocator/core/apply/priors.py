@@ -1,0 +1,39 @@
+"""What frameworks begin with and leave behind, of demands that nobody states."""
+
+from allocator.core.demand_memory import name_topic, wide_topics
+from allocator.core.events import FrameworkInfo
+from allocator.core.state import State
+
+
+def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> None:
+    """Look for what frameworks like this one were seen to need."""
+    if not state.settings.learn_demand:
+        return
+    role = state.roles.path[int(state.clients.role[client])]
+    topics = [name_topic(role, info), *wide_topics(role, info)]
+    remembered = state.memory.recall(state.settings, topics)
+    if remembered is not None:
+        prior = state.space.quantities(remembered)
+        state.reserve()
+        state.clients.prior[client] = prior
+
+
+def teach_others(state: State, client: int) -> None:
+    """A framework leaves: let those by the same principal or user know what it took."""
+    clients = state.clients
+    info = state.frameworks.info[int(clients.framework[client])]
+    learned = state.space.named(clients.learned[client])
+    if info is not None and learned:
+        for topic in wide_topics(state.roles.path[int(clients.role[client])], info):
+            state.memory.teach(state.settings, topic, learned)
+
+
+def unstated_source(state: State, client: int) -> str:
+    """Say where a demand that nobody states comes from; empty: it is unknown."""
+    clients, settings = state.clients, state.settings
+    accepts, prior = int(clients.accepts[client]), bool(clients.prior[client].any())
+    if not settings.learn_demand or clients.mixed[client]:
+        return ""
+    if accepts >= settings.learn_after or (accepts and prior):
+        return "learned"
+    return "prior" if prior else ""

@@ -1,0 +1,38 @@
+"""How many tasks clients hold."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.core.compiled import loop, loop_view
+
+
+@loop
+def _tasks_held(
+    held: NDArray[np.int64], demand: NDArray[np.int64], known: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    result = np.zeros(len(held))
+    for client in range(len(held)):
+        if not known[client]:
+            continue
+        # The scarcest of the resources that a task needs says how many there are.
+        least = np.inf
+        for r in range(held.shape[1]):
+            if demand[client, r] > 0:
+                least = min(least, held[client, r] / demand[client, r])
+        if least < np.inf:
+            result[client] = least
+    return result
+
+
+def tasks_held(
+    held: NDArray[np.int64], demand: NDArray[np.int64], known: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Whole and part tasks that clients hold, (C,); 0 where the demand is not known, or of nothing.
+
+    Parameters
+    ----------
+    held, demand : (C, R) int64, thousandths
+    known : (C,) bool
+    """
+    tasks: NDArray[np.float64] = _tasks_held(*map(loop_view, (held, demand, known)))
+    return tasks

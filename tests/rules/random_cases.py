@@ -1,0 +1,193 @@
+"""Random cases: any state that a small master may be in, and a wish for all of an agent."""
+
+from itertools import zip_longest
+from typing import Any
+
+from hypothesis import strategies as st
+
+from allocator.core import format_amount
+from allocator.sim.master.kinds import kind_of
+from allocator.sim.master.resources import Resource, in_quota
+from tests.rules.cases import ALL, Case, Wish, object_of, objects_of
+from tests.rules.small_master import SmallMaster
+
+ROLES = ("r", "r/s", "t")
+NAMES = ("cpus", "mem", "disk")
+OBJECTS = (
+    "cpus:{}",
+    "mem:{}",
+    "disk:{}",
+    "cpus:{}@r",
+    "cpus:{}@r+label=x",
+    "cpus:{}@r/s",
+    "cpus:{}@t",
+    "cpus:{}@r@r/s",
+    "cpus:{}+revocable",
+    "mem:{}+provider=p",
+    "disk:{}+path=p",
+    "disk:{}+mount=m",
+    "disk:{}+mount=n",
+    "disk:{}@r+volume=v",
+    "disk:{}@t+volume=w+shared",
+    "ports:{}+ranges",
+    "gpus:{}",
+)
+CAN = (
+    "GPU_RESOURCES",
+    "REGION_AWARE",
+    "RESERVATION_REFINEMENT",
+    "REVOCABLE_RESOURCES",
+    "SHARED_RESOURCES",
+)
+
+AGENT_WORDS = (
+    "inactive",
+    "region=there",
+    "maintained",
+    "old=MULTI_ROLE",
+    "old=HIERARCHICAL_ROLE",
+)
+
+AMOUNTS = st.sampled_from([1000, 2000, 500, 3000, 7000])
+
+
+@st.composite
+def cases(draw: Any) -> Case:
+    """A case whose verdict is not known."""
+    case = Case("A difference")
+    agents = {f"a{n}": draw(some_objects()) for n in range(1, draw(st.integers(1, 2)) + 1)}
+    frameworks = {
+        f"f{n}": draw(st.lists(st.sampled_from(ROLES), min_size=1, max_size=2, unique=True))
+        for n in range(1, draw(st.integers(1, 2)) + 1)
+    }
+    state = case.state
+    for least in draw(st.lists(quantities(), max_size=2)):
+        state.append(["minimum", *least])
+    state += [[word] for word in ("gpus-for-everybody", "region here") if draw(st.booleans())]
+    state += [["agent", name, *objects] for name, objects in agents.items()]
+    state += [["framework", name, *roles] for name, roles in frameworks.items()]
+    for name in agents:
+        state += draw(properties("agent-is", name, AGENT_WORDS))
+    for name, roles in frameworks.items():
+        words = ("inactive", "old=MULTI_ROLE", *(f"suppressed={role}" for role in roles))
+        state += draw(properties("framework-is", name, words))
+        can = draw(st.lists(st.sampled_from(CAN), unique=True))
+        state += [["framework-is", name, f"can={each}"] for each in can]
+        if draw(few()):
+            least = draw(quantities()) or ["none"]
+            state.append(["framework-minimum", name, draw(st.sampled_from(roles)), *least])
+    state += draw(quotas())
+    pairs = [(name, role) for name, roles in frameworks.items() for role in roles]
+    for name, objects in agents.items():
+        for object_ in objects:
+            if draw(few()):
+                line = "offered" if draw(st.booleans()) else "used"
+                state.append([line, *draw(st.sampled_from(pairs)), name, draw(part_of(object_))])
+        if draw(few()) and draw(few()):
+            state.append(["excluded", *draw(st.sampled_from(pairs)), name])
+        if objects and draw(few()):
+            refused = draw(st.lists(st.sampled_from(objects), min_size=1, unique=True))
+            life_ms = draw(st.sampled_from(["1000", "10"]))
+            state.append(["refused", *draw(st.sampled_from(pairs)), name, life_ms, *refused])
+    state += [["later", "11"]] * draw(few()) + [["paused"]] * (draw(few()) and draw(few()))
+    case.state = [" ".join(line).split() for line in state]
+    case.wish = [*draw(st.sampled_from(pairs)), draw(st.sampled_from(sorted(agents))), ALL]
+    return case
+
+
+def few() -> Any:
+    """True now and then, and never in the smallest case."""
+    return st.integers(0, 3).map(lambda number: number == 3)
+
+
+@st.composite
+def some_objects(draw: Any) -> list[str]:
+    """Objects of an agent, each once."""
+    forms = draw(st.lists(st.sampled_from(OBJECTS), min_size=1, max_size=5, unique=True))
+    return [form.format(format_amount(draw(AMOUNTS))) for form in forms]
+
+
+@st.composite
+def quantities(draw: Any) -> list[str]:
+    """Amounts by name."""
+    names = draw(st.lists(st.sampled_from(NAMES), max_size=2, unique=True))
+    return [f"{name}:{format_amount(draw(AMOUNTS))}" for name in names]
+
+
+@st.composite
+def properties(draw: Any, line: str, name: str, words: tuple[str, ...]) -> list[list[str]]:
+    """Lines with some of the properties."""
+    return [[line, name, word] for word in words if draw(few()) and draw(few())]
+
+
+@st.composite
+def quotas(draw: Any) -> list[list[str]]:
+    """Guarantees of roles at the top, limits of any; no guarantee is above its limit."""
+    lines = []
+    for role in ROLES:
+        for name in NAMES:
+            guarantee = draw(AMOUNTS) if "/" not in role and draw(few()) else 0
+            if guarantee:
+                lines.append(["guarantee", role, f"{name}:{format_amount(guarantee)}"])
+            if draw(few()) and draw(st.booleans()):
+                limit = guarantee + draw(st.sampled_from([0, 500, 2000]))
+                lines.append(["limit", role, f"{name}:{format_amount(limit)}"])
+    return lines
+
+
+@st.composite
+def part_of(draw: Any, word: str) -> str:
+    """An object or a part of it; more than there is where an agent may have shrunk."""
+    resource, amount = object_of(word)
+    if resource.indivisible or resource.shared:
+        return word
+    taken = draw(st.sampled_from([amount, 500, amount + 1000]))
+    return word.replace(f":{format_amount(amount)}", f":{format_amount(taken)}", 1)
+
+
+def is_coarse(case: Case) -> bool:
+    """Whether the sidecar, which knows kinds and no objects, may offer less than the gates allow.
+
+    A filter of one object covers others of its kind; and of what is indivisible all of a kind is
+    given or nothing. Where a filter may cover one way to keep to a quota, another way passes. While
+    a guarantee is owed, what agents are short of bounds all resources there, and not here.
+    """
+    objects = _objects(case)
+    refused = any(line[0] == "refused" for line in case.state)
+    several = len({kind_of(each) for each in objects}) < len(objects)
+    whole = any(each.indivisible and in_quota(each) for each in objects)
+    if not has_quotas(case):
+        return refused and several
+    return refused or whole or _is_short(case)
+
+
+def has_quotas(case: Case) -> bool:
+    """Whether anything is guaranteed or limited."""
+    return any(line[0] in {"guarantee", "limit"} for line in case.state)
+
+
+def by_quota(case: Case, offered: Wish) -> dict[object, int]:
+    """What is offered, as far as the rules say what it must be.
+
+    A quota bounds what there is of a name, and does not say of which kind that must be.
+    """
+    bounded = has_quotas(case)
+    sums: dict[object, int] = {}
+    for kind, amount in offered.items():
+        key = kind.name if bounded and kind.bounded else kind
+        sums[key] = sums.get(key, 0) + amount
+    return sums
+
+
+def _is_short(case: Case) -> bool:
+    """Whether more is held on an agent than it has."""
+    rows = SmallMaster(case).ledger.agents.values()
+    return any(
+        there < held
+        for row in rows
+        for there, held in zip_longest(row.capacity, row.held, fillvalue=0)
+    )
+
+
+def _objects(case: Case) -> list[Resource]:
+    return [each for line in case.state if line[0] == "agent" for each in objects_of(line[2:])]

@@ -1,0 +1,36 @@
+"""The core and the emulated master's gates against each other, over random states.
+
+What differs is printed, shrunk, as a case that can be put into a file here.
+"""
+
+from hypothesis import given
+
+from allocator.core import Reason
+from tests.rules import small_core
+from tests.rules.cases import Case, Wish, words_of
+from tests.rules.random_cases import by_quota, cases, is_coarse
+from tests.rules.small_master import SmallMaster
+
+
+def told(case: Case, offered: Wish) -> str:
+    """The case with what both say."""
+    case.verdict = SmallMaster(case).verdict()
+    case.core = words_of(offered)
+    return f"\n{case.text()}"
+
+
+@given(cases())
+def test_what_the_core_decides_passes_the_gates_as_it_is(case: Case):
+    offered = small_core.offered(case)
+    if offered:
+        wish = Case(case.title, state=case.state, wish=[*case.wish[:3], *words_of(offered)])
+        reason, *amounts = SmallMaster(wish).verdict()
+        assert (reason, amounts) == (Reason.OFFERED.name, words_of(offered)), told(wish, offered)
+
+
+@given(cases())
+def test_what_passes_the_gates_the_core_decides(case: Case):
+    if not is_coarse(case):
+        offered = small_core.offered(case)
+        case.verdict = SmallMaster(case).verdict()
+        assert by_quota(case, offered) == by_quota(case, case.offered), told(case, offered)
