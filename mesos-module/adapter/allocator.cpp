@@ -227,7 +227,7 @@ void SidecarAllocator::updateInverseOffer(
 }
 
 
-Future<Maintenance::Statuses> SidecarAllocator::getInverseOfferStatuses()
+Future<Process::Statuses> SidecarAllocator::getInverseOfferStatuses()
 {
   return dispatch(process, &Process::getInverseOfferStatuses);
 }

@@ -11,41 +11,39 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-double scalarOf(const Quantities& quantities, const string& name)
-{
-  auto found = quantities.find(name);
-  return found == quantities.end() ? 0.0 : found->second / 1000.0;
-}
-
-
 double scalarOf(
-    const std::map<string, Quantities>& roles,
-    const string& role,
+    const brain::Cluster& cluster,
+    const brain::Amounts& amounts,
     const string& name)
 {
-  auto found = roles.find(role);
-  return found == roles.end() ? 0.0 : scalarOf(found->second, name);
+  for (const auto& entry : amounts) {
+    if (cluster.pieces.names.name(entry.first) == name) {
+      return entry.second / 1000.0;
+    }
+  }
+
+  return 0.0;
 }
 
 
 // The dominant share of a role by itself, as Mesos's sorter has it.
-double shareOf(const Cluster& state, const string& role)
+double shareOf(const brain::Cluster& cluster, const string& role)
 {
-  const QuotaUsage::Sums& sums = state.usage.of(state.ledger);
-  const Option<std::set<string>>& excluded =
-      state.options.fairnessExcludeResourceNames;
+  const brain::Amounts& held = cluster.sums.atRole(cluster.roles.find(role));
+  const auto& excluded = cluster.options.excludedNames;
   double share = 0;
 
-  for (const auto& total : sums.total) {
+  for (const auto& total : cluster.sums.total()) {
     if (total.second > 0 &&
-        (excluded.isNone() || excluded->count(total.first) == 0)) {
-      const double held = scalarOf(sums.heldByRole, role, total.first);
-      share = std::max(share, held / (total.second / 1000.0));
+        excluded.count(cluster.pieces.names.name(total.first)) == 0) {
+      share = std::max(
+          share,
+          double(brain::amountOf(held, total.first)) / double(total.second));
     }
   }
 
-  auto weight = state.weights.find(role);
-  return weight == state.weights.end() ? share : share / weight->second;
+  auto weight = cluster.weights.find(role);
+  return weight == cluster.weights.end() ? share : share / weight->second;
 }
 
 } // namespace {
@@ -53,33 +51,29 @@ double shareOf(const Cluster& state, const string& role)
 
 void AllocatorProcess::startBuiltinMetrics()
 {
-  const auto sums = [this]() -> const QuotaUsage::Sums& {
-    return state.usage.of(state.ledger);
-  };
+  const brain::Cluster* cluster = &brain.cluster();
 
   BuiltinReadings readings;
   readings.dispatches = [this]() {
     return double(eventCount<process::DispatchEvent>());
   };
   readings.total = [=](const string& name) {
-    return scalarOf(sums().total, name);
+    return scalarOf(*cluster, cluster->sums.total(), name);
   };
   readings.held = [=](const string& name) {
-    double held = 0;
-    for (const auto& role : sums().heldByRole) {
-      held += scalarOf(role.second, name);
-    }
-    return held;
+    return scalarOf(*cluster, cluster->sums.held(), name);
   };
   readings.heldByRole = [=](const string& role, const string& name) {
-    return scalarOf(sums().heldByRole, role, name);
+    const uint32_t number = cluster->roles.find(role);
+    return scalarOf(*cluster, cluster->sums.atRole(number), name);
   };
   readings.consumed = [=](const string& role, const string& name) {
-    return scalarOf(sums().consumed, role, name);
+    const uint32_t number = cluster->roles.find(role);
+    return scalarOf(*cluster, cluster->sums.consumed(number), name);
   };
-  readings.share = [this](const string& role) { return shareOf(state, role); };
-  readings.filters = [this](const string& role) {
-    return double(state.filters.countOf(role));
+  readings.share = [=](const string& role) { return shareOf(*cluster, role); };
+  readings.filters = [=](const string& role) {
+    return double(cluster->filters.countOf(cluster->roles.find(role)));
   };
 
   builtin.reset(new BuiltinMetrics(self(), readings));

@@ -1,15 +1,16 @@
 #include "adapter/convert.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include <mesos/values.hpp>
 
 #include <stout/stringify.hpp>
 
-#include "adapter/holdings.hpp"
-#include "adapter/text.hpp"
+#include "adapter/objects.hpp"
 
-#include "session/decisions.hpp"
+#include "brain/text.hpp"
 
 using std::map;
 using std::string;
@@ -17,6 +18,9 @@ using std::vector;
 
 namespace allocator {
 namespace adapter {
+
+using brain::toText;
+
 namespace {
 
 // What is believed of a framework's labels and requests: a message must
@@ -24,16 +28,6 @@ namespace {
 constexpr size_t LABEL_BYTES_MAX = 256 << 10;
 constexpr int REQUESTS_MAX = 64;
 constexpr int REQUEST_RESOURCES_MAX = 64;
-
-
-void add(
-    const string& name,
-    const mesos::Value::Scalar& scalar,
-    wire::Quantities* quantities)
-{
-  quantities->add_name(toText(name));
-  quantities->add_amount(thousandths(scalar));
-}
 
 
 wire::Attribute toAttribute(const mesos::Attribute& attribute)
@@ -90,47 +84,39 @@ wire::AgentCapability toCapability(const SlaveInfo::Capability& capability)
 }
 
 
-template <typename Message>
-void describe(const Agent& agent, Message* message)
+// UNSPECIFIED for those that the protocol does not have.
+wire::FrameworkCapability toCapability(
+    const FrameworkInfo::Capability& capability)
 {
-  message->set_hostname(toText(agent.info.hostname()));
-
-  for (const mesos::Attribute& attribute : agent.info.attributes()) {
-    *message->add_attributes() = toAttribute(attribute);
-  }
-
-  if (agent.info.has_domain()) {
-    *message->mutable_domain() = toDomain(agent.info.domain());
-  }
-
-  for (const SlaveInfo::Capability& capability : agent.capabilities) {
-    const wire::AgentCapability known = toCapability(capability);
-    if (known != wire::AGENT_CAPABILITY_UNSPECIFIED) {
-      message->add_capabilities(known);
-    }
+  switch (capability.type()) {
+    case FrameworkInfo::Capability::REVOCABLE_RESOURCES:
+      return wire::FRAMEWORK_CAPABILITY_REVOCABLE_RESOURCES;
+    case FrameworkInfo::Capability::GPU_RESOURCES:
+      return wire::FRAMEWORK_CAPABILITY_GPU_RESOURCES;
+    case FrameworkInfo::Capability::SHARED_RESOURCES:
+      return wire::FRAMEWORK_CAPABILITY_SHARED_RESOURCES;
+    case FrameworkInfo::Capability::MULTI_ROLE:
+      return wire::FRAMEWORK_CAPABILITY_MULTI_ROLE;
+    case FrameworkInfo::Capability::RESERVATION_REFINEMENT:
+      return wire::FRAMEWORK_CAPABILITY_RESERVATION_REFINEMENT;
+    case FrameworkInfo::Capability::REGION_AWARE:
+      return wire::FRAMEWORK_CAPABILITY_REGION_AWARE;
+    default: return wire::FRAMEWORK_CAPABILITY_UNSPECIFIED;
   }
 }
 
 
-void addCapabilities(const Framework& framework, wire::Framework* result)
+void addLabels(const FrameworkInfo& info, wire::Framework* framework)
 {
-  if (framework.revocable) {
-    result->add_capabilities(wire::FRAMEWORK_CAPABILITY_REVOCABLE_RESOURCES);
-  }
-  if (framework.gpus) {
-    result->add_capabilities(wire::FRAMEWORK_CAPABILITY_GPU_RESOURCES);
-  }
-  if (framework.shared) {
-    result->add_capabilities(wire::FRAMEWORK_CAPABILITY_SHARED_RESOURCES);
-  }
-  if (framework.multiRole) {
-    result->add_capabilities(wire::FRAMEWORK_CAPABILITY_MULTI_ROLE);
-  }
-  if (framework.refinement) {
-    result->add_capabilities(wire::FRAMEWORK_CAPABILITY_RESERVATION_REFINEMENT);
-  }
-  if (framework.regionAware) {
-    result->add_capabilities(wire::FRAMEWORK_CAPABILITY_REGION_AWARE);
+  size_t bytes = 0;
+
+  for (const mesos::Label& label : info.labels().labels()) {
+    const string key = toText(label.key());
+    const string value = toText(label.value());
+    bytes += key.size() + value.size();
+    if (bytes <= LABEL_BYTES_MAX) {
+      (*framework->mutable_labels())[key] = value;
+    }
   }
 }
 
@@ -138,82 +124,24 @@ void addCapabilities(const Framework& framework, wire::Framework* result)
 
 
 wire::Agent toAgent(
-    const SlaveID& agentId,
-    const Agent& agent,
-    const Resources& total,
-    Handles* handles)
+    const AgentInfo& info,
+    const vector<AgentInfo::Capability>& capabilities)
 {
   wire::Agent result;
-  result.set_agent(handles->agents.bind(agentId));
-  result.set_agent_id(toText(agentId.value()));
-  describe(agent, &result);
-  *result.mutable_capacity() = toSparse(total, &handles->kinds);
-  result.set_deactivated(!agent.active);
+  result.set_hostname(toText(info.hostname()));
 
-  if (agent.unavailability.isSome()) {
-    *result.mutable_unavailability() =
-        toUnavailability(agent.unavailability.get());
+  for (const mesos::Attribute& attribute : info.attributes()) {
+    *result.add_attributes() = toAttribute(attribute);
   }
 
-  return result;
-}
-
-
-wire::UpdateAgent toUpdateAgent(
-    const SlaveID& agentId,
-    const Agent& agent,
-    const Resources& total,
-    Handles* handles)
-{
-  wire::UpdateAgent result;
-  result.set_agent(handles->agents.bind(agentId));
-  result.set_replaces_info(true);
-  result.set_replaces_capabilities(true);
-  describe(agent, &result);
-  *result.mutable_capacity() = toSparse(total, &handles->kinds);
-  return result;
-}
-
-
-wire::Framework toFramework(
-    const FrameworkID& frameworkId,
-    const Framework& framework,
-    Handles* handles)
-{
-  wire::Framework result;
-  result.set_framework(handles->frameworks.bind(frameworkId));
-  result.set_framework_id(toText(frameworkId.value()));
-  result.set_name(toText(framework.info.name()));
-  result.set_user(toText(framework.info.user()));
-  result.set_principal(toText(framework.info.principal()));
-  result.set_inactive(!framework.active);
-  addCapabilities(framework, &result);
-
-  for (const string& role : framework.roles) {
-    result.add_roles(handles->roles.bind(role));
+  if (info.has_domain() && info.domain().has_fault_domain()) {
+    *result.mutable_domain() = toDomain(info.domain());
   }
 
-  for (const string& role : framework.suppressed) {
-    if (framework.roles.count(role) > 0) {
-      result.add_suppressed_roles(handles->roles.bind(role));
-    }
-  }
-
-  size_t labelBytes = 0;
-  for (const mesos::Label& label : framework.info.labels().labels()) {
-    const string key = toText(label.key());
-    const string value = toText(label.value());
-    labelBytes += key.size() + value.size();
-    if (labelBytes <= LABEL_BYTES_MAX) {
-      (*result.mutable_labels())[key] = value;
-    }
-  }
-
-  for (const auto& entry : framework.minimum) {
-    wire::MinimumResources* minimum = result.add_minimum();
-    minimum->set_role(handles->roles.bind(entry.first));
-    for (const ResourceQuantities& each : entry.second) {
-      *minimum->add_any_of() = toQuantities(each);
+  for (const AgentInfo::Capability& capability : capabilities) {
+    const wire::AgentCapability known = toCapability(capability);
+    if (known != wire::AGENT_CAPABILITY_UNSPECIFIED) {
+      result.add_capabilities(known);
     }
   }
 
@@ -221,31 +149,86 @@ wire::Framework toFramework(
 }
 
 
-wire::Quota toQuota(const string& role, const mesos::Quota& quota)
+void describe(
+    const FrameworkInfo& info,
+    const std::set<string>& suppressed,
+    brain::AddFramework* event)
 {
-  wire::Quota result;
-  result.set_role(toText(role));
-  *result.mutable_guarantees() = toQuantities(quota.guarantees);
+  event->info.set_name(toText(info.name()));
+  event->info.set_user(toText(info.user()));
+  event->info.set_principal(toText(info.principal()));
+  addLabels(info, &event->info);
+  event->suppressed = suppressed;
 
-  for (const auto& limit : quota.limits) {
-    add(limit.first, limit.second, result.mutable_limits());
+  bool multiRole = false;
+  for (const FrameworkInfo::Capability& capability : info.capabilities()) {
+    const wire::FrameworkCapability known = toCapability(capability);
+    multiRole = multiRole || known == wire::FRAMEWORK_CAPABILITY_MULTI_ROLE;
+    if (known != wire::FRAMEWORK_CAPABILITY_UNSPECIFIED) {
+      event->info.add_capabilities(known);
+    }
   }
 
+  if (multiRole) {
+    event->roles.insert(info.roles().begin(), info.roles().end());
+  } else {
+    event->roles.insert(info.role());
+  }
+
+  for (const auto& entry : info.offer_filters()) {
+    if (!entry.second.has_min_allocatable_resources()) {
+      continue;
+    }
+
+    vector<brain::Quantities> anyOf;
+    for (const auto& each :
+         entry.second.min_allocatable_resources().quantities()) {
+      brain::Quantities least;
+      for (const auto& quantity : each.quantities()) {
+        least.emplace_back(quantity.first, thousandths(quantity.second));
+      }
+      anyOf.push_back(least);
+    }
+    event->minimum.emplace_back(entry.first, anyOf);
+  }
+}
+
+
+brain::Options toOptions(
+    const mesos::allocator::Options& options,
+    const Parameters& parameters)
+{
+  brain::Options result;
+  result.intervalMs = static_cast<int64_t>(options.allocationInterval.ms());
+  result.filterGpus = options.filterGpuResources;
+  result.recoveryTimeoutMs = static_cast<int64_t>(options.recoveryTimeout.ms());
+  result.recoveryFactor = options.agentRecoveryFactor;
+
+  if (options.domain.isSome() && options.domain->has_fault_domain()) {
+    result.region = toText(options.domain->fault_domain().region().name());
+  }
+
+  if (options.fairnessExcludeResourceNames.isSome()) {
+    result.excludedNames = options.fairnessExcludeResourceNames.get();
+  }
+
+  if (options.minAllocatableResources.isSome()) {
+    result.hasMinimum = true;
+    for (const ResourceQuantities& each :
+         options.minAllocatableResources.get()) {
+      result.minimum.push_back(toQuantities(each));
+    }
+  }
+
+  result.fallback = parameters.fallback;
+  result.fallbackAfterMs = parameters.fallbackAfter.count();
+  result.badDecisionsMax = parameters.badDecisionsMax;
+  result.breakerPauseMs = parameters.breakerPause.count();
   return result;
 }
 
 
-wire::Quantities toQuantities(const ResourceQuantities& quantities)
-{
-  wire::Quantities result;
-  for (const auto& quantity : quantities) {
-    add(quantity.first, quantity.second, &result);
-  }
-  return result;
-}
-
-
-wire::AllocatorOptions toOptions(const mesos::allocator::Options& options)
+wire::AllocatorOptions toWire(const mesos::allocator::Options& options)
 {
   wire::AllocatorOptions result;
   result.set_allocation_interval_ms(
@@ -258,14 +241,18 @@ wire::AllocatorOptions toOptions(const mesos::allocator::Options& options)
 
   if (options.fairnessExcludeResourceNames.isSome()) {
     for (const string& name : options.fairnessExcludeResourceNames.get()) {
-      result.add_fairness_excluded_resource_names(name);
+      result.add_fairness_excluded_resource_names(toText(name));
     }
   }
 
   if (options.minAllocatableResources.isSome()) {
     for (const ResourceQuantities& each :
          options.minAllocatableResources.get()) {
-      *result.add_minimum_any_of() = toQuantities(each);
+      wire::Quantities* anyOf = result.add_minimum_any_of();
+      for (const auto& entry : toQuantities(each)) {
+        anyOf->add_name(toText(entry.first));
+        anyOf->add_amount(entry.second);
+      }
     }
   }
 
@@ -273,26 +260,51 @@ wire::AllocatorOptions toOptions(const mesos::allocator::Options& options)
 }
 
 
-wire::Unavailability toUnavailability(const Unavailability& unavailability)
+brain::SetQuota toQuota(const string& role, const mesos::Quota& quota)
 {
-  constexpr int64_t NS_PER_MS = 1000 * 1000;
+  brain::SetQuota result;
+  result.role = role;
+  result.guarantees = toQuantities(quota.guarantees);
 
-  wire::Unavailability result;
-  result.set_start_ms(unavailability.start().nanoseconds() / NS_PER_MS);
-  if (unavailability.has_duration()) {
-    result.set_duration_ms(unavailability.duration().nanoseconds() / NS_PER_MS);
+  for (const auto& limit : quota.limits) {
+    result.limits.emplace_back(limit.first, thousandths(limit.second));
+  }
+
+  return result;
+}
+
+
+brain::Quantities toQuantities(const ResourceQuantities& quantities)
+{
+  brain::Quantities result;
+  for (const auto& quantity : quantities) {
+    result.emplace_back(quantity.first, thousandths(quantity.second));
   }
   return result;
 }
 
 
-wire::ResourceRequest toRequest(
-    uint32_t framework,
-    const vector<mesos::Request>& requests)
+brain::Unavailability toUnavailability(
+    const Option<Unavailability>& unavailability)
+{
+  constexpr int64_t NS_PER_MS = 1000 * 1000;
+  brain::Unavailability result;
+
+  if (unavailability.isSome()) {
+    result.scheduled = true;
+    result.startMs = unavailability->start().nanoseconds() / NS_PER_MS;
+    if (unavailability->has_duration()) {
+      result.durationMs = unavailability->duration().nanoseconds() / NS_PER_MS;
+    }
+  }
+
+  return result;
+}
+
+
+wire::ResourceRequest toRequest(const vector<mesos::Request>& requests)
 {
   wire::ResourceRequest result;
-  result.set_framework(framework);
-
   for (const mesos::Request& request : requests) {
     if (result.requests_size() >= REQUESTS_MAX ||
         request.resources_size() > REQUEST_RESOURCES_MAX) {
@@ -315,6 +327,23 @@ wire::ResourceRequest toRequest(
   }
 
   return result;
+}
+
+int64_t refusalMs(const Option<mesos::Filters>& filters)
+{
+  if (filters.isNone()) {
+    return -1;
+  }
+
+  constexpr double YEAR_S = 365.0 * 24 * 3600;
+  const double asked = filters->refuse_seconds();
+
+  if (std::isnan(asked) || asked < 0) {
+    return std::llround(mesos::Filters().refuse_seconds() * 1000);
+  }
+
+  // Less than a millisecond is a refusal none the less.
+  return static_cast<int64_t>(std::ceil(std::min(asked, YEAR_S) * 1000));
 }
 
 } // namespace adapter {

@@ -1,44 +1,51 @@
 #ifndef __ALLOCATOR_ADAPTER_CONVERT_HPP__
 #define __ALLOCATOR_ADAPTER_CONVERT_HPP__
 
-#include "adapter/state.hpp"
+#include <mesos/quota/quota.hpp>
+
+#include "adapter/parameters.hpp"
 #include "adapter/types.hpp"
+
+#include "brain/events.hpp"
 
 namespace allocator {
 namespace adapter {
 
-// From Mesos's messages to the protocol's: the only place where the two
-// meet. Handles that are not bound yet are bound on the way; they must be
-// told (`Handles::...takeNew`) before what is made here.
+// From Mesos's messages to the protocol's and the brain's: beside
+// `Objects` the only place where they meet.
 
+// Host's name, attributes, domain and capabilities.
 wire::Agent toAgent(
-    const SlaveID& agentId,
-    const Agent& agent,
-    const Resources& total,
-    Handles* handles);
+    const AgentInfo& info,
+    const std::vector<AgentInfo::Capability>& capabilities);
 
-wire::UpdateAgent toUpdateAgent(
-    const SlaveID& agentId,
-    const Agent& agent,
-    const Resources& total,
-    Handles* handles);
+// What the brain is told of a framework, but for its id and whether it is
+// active.
+void describe(
+    const FrameworkInfo& info,
+    const std::set<std::string>& suppressed,
+    brain::AddFramework* event);
 
-wire::Framework toFramework(
-    const FrameworkID& frameworkId,
-    const Framework& framework,
-    Handles* handles);
+brain::Options toOptions(
+    const mesos::allocator::Options& options,
+    const Parameters& parameters);
 
-wire::Quota toQuota(const std::string& role, const mesos::Quota& quota);
+// What the sidecar hears of them.
+wire::AllocatorOptions toWire(const mesos::allocator::Options& options);
 
-wire::Quantities toQuantities(const ResourceQuantities& quantities);
+brain::SetQuota toQuota(const std::string& role, const mesos::Quota& quota);
 
-wire::AllocatorOptions toOptions(const mesos::allocator::Options& options);
+brain::Quantities toQuantities(const ResourceQuantities& quantities);
 
-wire::Unavailability toUnavailability(const Unavailability& unavailability);
+brain::Unavailability toUnavailability(
+    const Option<Unavailability>& unavailability);
 
-wire::ResourceRequest toRequest(
-    uint32_t framework,
-    const std::vector<mesos::Request>& requests);
+wire::ResourceRequest toRequest(const std::vector<mesos::Request>& requests);
+
+// How long a refusal lasts, by Mesos's rules: 0 for no filter; what is
+// negative or no number counts as the default, and a year is the most. -1
+// where there is none.
+int64_t refusalMs(const Option<mesos::Filters>& filters);
 
 } // namespace adapter {
 } // namespace allocator {

@@ -83,17 +83,24 @@ Metrics::Metrics(AllocatorProcess& process)
         }));
   }
 
-  add(process, "fallback_cycles", [p]() { return double(p->fallbackCycles); });
-  add(process, "kinds", [p]() {
-    return double(p->state.handles.kinds.size());
-  });
-  add(process, "misfits", [p]() { return double(p->misfits); });
-  add(process, "breaker_trips", [p]() { return double(p->breakerTrips); });
-  add(process, "breaker_open", [p]() { return p->breakerOpen ? 1.0 : 0.0; });
-  add(process, "filters", [p]() { return double(p->state.filters.size()); });
-  add(process, "agents", [p]() { return double(p->state.agents.size()); });
-  add(process, "frameworks", [p]() {
-    return double(p->state.frameworks.size());
+  using B = brain::Counts;
+  const std::vector<std::pair<string, std::function<double(const B&)>>> ours = {
+      {"fallback_cycles", [](const B& b) { return double(b.fallbackCycles); }},
+      {"kinds", [](const B& b) { return double(b.kinds); }},
+      {"breaker_trips", [](const B& b) { return double(b.breakerTrips); }},
+      {"breaker_open", [](const B& b) { return b.breakerOpen ? 1.0 : 0.0; }},
+      {"filters", [](const B& b) { return double(b.filters); }},
+      {"agents", [](const B& b) { return double(b.agents); }},
+      {"frameworks", [](const B& b) { return double(b.frameworks); }},
+  };
+
+  for (const auto& entry : ours) {
+    const auto read = entry.second;
+    add(process, entry.first, [p, read]() { return read(p->brain.counts()); });
+  }
+
+  add(process, "misfits", [p]() {
+    return double(p->misfits + p->brain.counts().misfits);
   });
 }
 

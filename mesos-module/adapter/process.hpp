@@ -1,18 +1,23 @@
 #ifndef __ALLOCATOR_ADAPTER_PROCESS_HPP__
 #define __ALLOCATOR_ADAPTER_PROCESS_HPP__
 
-#include <deque>
+#include <exception>
+#include <functional>
 #include <memory>
+#include <utility>
+
+#include <mesos/maintenance/maintenance.hpp>
+#include <mesos/quota/quota.hpp>
 
 #include <process/future.hpp>
 #include <process/pid.hpp>
 #include <process/process.hpp>
 
-#include "adapter/fallback.hpp"
-#include "adapter/holdings.hpp"
-#include "adapter/maintenance.hpp"
+#include "adapter/objects.hpp"
 #include "adapter/parameters.hpp"
-#include "adapter/state.hpp"
+#include "adapter/types.hpp"
+
+#include "brain/brain.hpp"
 
 #include "session/keeper.hpp"
 
@@ -32,15 +37,15 @@ using InverseOfferCallback = lambda::function<void(
 
 
 // The actor behind the allocator. The master's calls, the sidecar's
-// decisions and the clock come to it one at a time; nothing waits.
-//
-// Each fact is first booked here and then sent to the sidecar, so that the
-// books never depend on it. A decision is only a wish: the gates say what
-// becomes of it.
+// decisions and the clock come to it one at a time; nothing waits. It turns
+// them into events for the brain, and does what that says is to be done.
 class AllocatorProcess : public process::Process<AllocatorProcess>,
                          private session::Keeper::Owner
 {
 public:
+  using Status = mesos::allocator::InverseOfferStatus;
+  using Statuses = hashmap<SlaveID, hashmap<FrameworkID, Status>>;
+
   explicit AllocatorProcess(const Parameters& parameters);
   ~AllocatorProcess() override;
 
@@ -85,7 +90,7 @@ public:
   void updateQuota(const std::string& role, const mesos::Quota& quota);
   void updateWeights(const std::vector<mesos::WeightInfo>& weights);
 
-  // process_agents.cpp.
+  // process_agents.cpp: agents and their resources.
 
   void addSlave(
       const SlaveID& agentId,
@@ -122,9 +127,7 @@ public:
       const Option<mesos::allocator::InverseOfferStatus>& status,
       const Option<mesos::Filters>& filters);
 
-  process::Future<Maintenance::Statuses> getInverseOfferStatuses();
-
-  // process_resources.cpp.
+  process::Future<Statuses> getInverseOfferStatuses();
 
   void updateAllocation(
       const FrameworkID& frameworkId,
@@ -156,128 +159,94 @@ protected:
 private:
   friend class Metrics;
 
-  // process.cpp: cycles.
+  // What only Mesos can say of an agent or a framework.
+  struct Agent
+  {
+    SlaveInfo info;
+    std::vector<SlaveInfo::Capability> capabilities;
+    Option<Unavailability> unavailability;
 
-  void batch();
-  void triggerAll();
-  void trigger(const SlaveID& agentId);
-  void runTriggered();
-  void allocate(const std::vector<SlaveID>& candidates, bool all);
-  void allocateHere(const std::vector<SlaveID>& candidates);
-  void makeOffers(const hashmap<FrameworkID, Offers>& offers);
-  bool served() const;
-  void watch();
-  void noticeSilence();
-  void endRecovery();
-  std::vector<SlaveID> allAgents() const;
-  int64_t nowMs() const;
-  int64_t allocationMs() const;
+    // What was offered last, and as which objects: an idle agent goes round
+    // as a whole, and to make its objects anew costs more than all else.
+    brain::Parts parts;
+    std::string role;
+    Resources offered;
+    uint64_t generation = 0;
+  };
 
-  // builtin_readings.cpp.
-  void startBuiltinMetrics();
+  struct Framework
+  {
+    std::set<std::string> roles;
+    mesos::allocator::OfferConstraintsFilter constraints;
+  };
 
-  // process_session.cpp: the sidecar.
+  // Runs what a call or an answer is about: nothing that is thrown leaves
+  // the actor. Gives what was wrong.
+  std::string guard(const std::function<std::string()>& function);
+  void doWithoutSidecar(const std::string& why);
 
+  template <typename Event>
+  std::string step(Event&& event)
+  {
+    const std::string wrong = brain.step(std::forward<Event>(event), nowMs());
+    carryOut();
+    return wrong;
+  }
+
+  // process_effects.cpp: what the brain says is to be done.
+  void carryOut();
+  void carryOut(brain::Message&& message);
+  void makeOffers(const std::vector<brain::Offer>& offers);
+  void makeInverseOffers(const std::vector<brain::InverseOffer>& offers);
+  Resources toOffer(const brain::Offer& offer, const SlaveID& agentId);
+  void startSession();
+  void wakeAt(int64_t ms);
+  void wakeSoon();
+  void wakeByAlarm();
+  void wake();
+
+  // The sidecar.
   void welcomed(const wire::Welcome& welcome, size_t chunkBytesMax) override;
-  void layOut(session::SnapshotWriter* writer);
   void connected(const wire::Welcome& welcome) override;
   void decided(const session::Decisions& decisions) override;
   void ended(const session::Keeper::End& end) override;
 
-  void startSession();
-  Verdict decide(
-      const session::Decision& decision,
-      uint64_t sequence,
-      const QuotaBook& quotas,
-      int64_t clockMs,
-      Pair* pair) const;
-  bool isBad(
-      const session::Decision& decision,
-      uint64_t sequence,
-      wire::OutcomeReason reason) const;
-  std::vector<int64_t> amountsOf(
-      const Resources& given,
-      const session::Decision& decision);
-  void countBad(size_t bad);
-  void closeBreaker();
-
-  // process_snapshot.cpp.
-
-  void rebindHandles(size_t kindsMax);
-  HoldingsWriter collectHoldings();
-  FiltersWriter collectFilters();
-  void snapshotExclusions(session::SnapshotWriter* writer);
-
-  // Sends an event, with the handles that are new. Gives the number of
-  // the batch, or 0 where nobody listens.
-  uint64_t send(wire::Event&& event);
-
-  // Sends new kinds and roles.
-  void define();
-
-  // Sends what waits in `pending`: soon, or now.
-  void sendSoon();
-  void sendPendingNow();
-  void sendPending();
-
-  void sendHold(
-      const FrameworkID& frameworkId,
-      const SlaveID& agentId,
-      const Resources& resources);
-
-  void sendPause();
-
   // Evaluates offer constraints anew, for a framework on all agents or for
-  // all frameworks on an agent, and sends what changed.
+  // all frameworks on an agent.
   void updateExclusions(const FrameworkID& frameworkId);
   void updateExclusions(const SlaveID& agentId);
   void evaluate(
       const FrameworkID& frameworkId,
-      Framework* framework,
+      const Framework& framework,
       const SlaveID& agentId,
       const Agent& agent,
-      wire::Exclusions* changes);
+      std::vector<brain::Exclude::Row>* changes) const;
+
+  // builtin_readings.cpp.
+  void startBuiltinMetrics();
+
+  std::vector<brain::Use> toUses(const hashmap<FrameworkID, Resources>& used);
+  int64_t nowMs() const;
+  int64_t sessionClockMs() const;
 
   const Parameters parameters;
+  mesos::allocator::Options options;
 
-  Cluster state;
-  Fallback fallback;
-  Maintenance maintenance;
+  brain::Brain brain;
+  Objects objects;
+  hashmap<SlaveID, Agent> agents;
+  hashmap<FrameworkID, Framework> frameworks;
 
   OfferCallback offerCallback;
   InverseOfferCallback inverseOfferCallback;
 
   std::unique_ptr<session::Keeper> keeper;
-  bool following = false; // A session has a snapshot, or is getting one.
-  uint64_t failures = 0;  // Attempts since there was a session.
+  std::string notStarted;  // Why a session could not be begun.
+  Option<int64_t> cycleMs; // When the cycle that is asked for counts as run.
 
-  Pending pending;
-  bool sendingSoon = false;
-
-  // Decisions that came while the master's calls had the books.
-  std::deque<session::Decisions> unjudged;
-
-  // When the next batch is due; and the time that the one under way
-  // counts as run at.
-  int64_t batchDueMs = 0;
-  Option<int64_t> batchMs;
-
-  hashset<SlaveID> candidates;
-  bool candidatesAll = false;
-  bool triggered = false;
-  bool watching = false; // Whether a timer looks for the sidecar's silence.
-
-  size_t expectedAgents = 0;
-
-  // Bad decisions of the current window of the circuit breaker.
-  size_t badDecisions = 0;
-  int64_t badSinceMs = 0;
-  bool breakerOpen = false;
-
-  uint64_t breakerTrips = 0;
-  uint64_t fallbackCycles = 0;
-  uint64_t cycles = 0;
-  uint64_t misfits = 0; // Operations that did not fit the books.
+  bool wakingSoon = false;
+  int64_t alarmMs = INT64_MAX; // The earliest that is set.
+  uint64_t misfits = 0;        // Operations that Mesos itself refuses.
 
   std::unique_ptr<Metrics> metrics;
   std::unique_ptr<BuiltinMetrics> builtin;

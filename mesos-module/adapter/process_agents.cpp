@@ -7,15 +7,31 @@
 #include <mesos/attributes.hpp>
 
 #include "adapter/convert.hpp"
-#include "adapter/text.hpp"
+
+#include "brain/text.hpp"
 
 using std::string;
 using std::vector;
 
+using process::Failure;
 using process::Future;
 
 namespace allocator {
 namespace adapter {
+
+vector<brain::Use> AllocatorProcess::toUses(
+    const hashmap<FrameworkID, Resources>& used)
+{
+  vector<brain::Use> result;
+  for (const auto& entry : used) {
+    for (brain::RoleParts& each : objects.toRoleParts(entry.second)) {
+      result.push_back(
+          brain::Use{entry.first.value(), each.role, std::move(each.parts)});
+    }
+  }
+  return result;
+}
+
 
 void AllocatorProcess::addSlave(
     const SlaveID& agentId,
@@ -25,57 +41,33 @@ void AllocatorProcess::addSlave(
     const Resources& total,
     const hashmap<FrameworkID, Resources>& used)
 {
-  if (state.agents.contains(agentId)) {
-    LOG(ERROR) << "Agent " << agentId << " was added twice";
-    return;
-  }
+  guard([&]() {
+    brain::AddAgent event;
+    event.agent = agentId.value();
+    event.info = toAgent(info, capabilities);
+    event.unavailability = toUnavailability(unavailability);
+    event.total = objects.toParts(total);
+    event.used = toUses(used);
 
-  Agent& agent = state.agents[agentId];
-  describeAgent(info, capabilities, &agent);
-  agent.unavailability = unavailability;
-
-  state.ledger.addAgent(agentId, total);
-  maintenance.set(agentId, unavailability);
-
-  wire::Event event;
-  *event.mutable_add_agent() = toAgent(agentId, agent, total, &state.handles);
-  const uint32_t handle = event.add_agent().agent();
-  state.handles.agents.sent(handle, send(std::move(event)));
-  updateExclusions(agentId);
-
-  for (const auto& entry : used) {
-    state.ledger.hold(entry.first, agentId, entry.second);
-    sendHold(entry.first, agentId, entry.second);
-  }
-
-  if (state.recovering && state.agents.size() >= expectedAgents) {
-    endRecovery();
-  }
-
-  trigger(agentId);
+    const string wrong = step(event);
+    if (wrong.empty()) {
+      Agent& agent = agents[agentId];
+      agent.info = info;
+      agent.capabilities = capabilities;
+      agent.unavailability = unavailability;
+      updateExclusions(agentId);
+    }
+    return wrong;
+  });
 }
 
 
 void AllocatorProcess::removeSlave(const SlaveID& agentId)
 {
-  if (state.agents.erase(agentId) == 0) {
-    return;
-  }
-
-  state.ledger.removeAgent(agentId);
-  state.filters.dropAgent(agentId);
-  maintenance.removeAgent(agentId);
-
-  for (auto& framework : state.frameworks) {
-    for (auto& role : framework.second.excluded) {
-      role.second.erase(agentId);
-    }
-  }
-
-  wire::Event event;
-  event.mutable_remove_agent()->set_agent(state.handles.agents.bind(agentId));
-  const uint64_t batch = send(std::move(event));
-  state.handles.agents.release(agentId, batch);
+  guard([&]() {
+    agents.erase(agentId);
+    return step(brain::RemoveAgent{agentId.value()});
+  });
 }
 
 
@@ -85,44 +77,37 @@ void AllocatorProcess::updateSlave(
     const Option<Resources>& total,
     const Option<vector<SlaveInfo::Capability>>& capabilities)
 {
-  auto found = state.agents.find(agentId);
-  const Ledger::Agent* books = state.ledger.find(agentId);
+  guard([&]() -> string {
+    auto found = agents.find(agentId);
+    if (found == agents.end()) {
+      return "The agent is not known";
+    }
 
-  if (found == state.agents.end() || books == nullptr) {
-    return;
-  }
+    Agent& agent = found->second;
+    const bool newInfo = agent.info.SerializePartialAsString() !=
+        info.SerializePartialAsString();
 
-  Agent& agent = found->second;
-  const bool newAttributes = mesos::Attributes(agent.info.attributes()) !=
-      mesos::Attributes(info.attributes());
-  const bool newInfo =
-      agent.info.SerializePartialAsString() != info.SerializePartialAsString();
-  const bool newTotal = total.isSome() && total.get() != books->total;
+    brain::UpdateAgent event;
+    event.agent = agentId.value();
+    event.newInfo = newInfo || capabilities.isSome();
+    event.newAttributes = mesos::Attributes(agent.info.attributes()) !=
+        mesos::Attributes(info.attributes());
+    event.hasTotal = total.isSome();
+    event.total =
+        total.isSome() ? objects.toParts(total.get()) : brain::Parts();
 
-  describeAgent(info, capabilities, &agent);
+    agent.info = info;
+    if (capabilities.isSome()) {
+      agent.capabilities = capabilities.get();
+    }
+    event.info = toAgent(agent.info, agent.capabilities);
 
-  if (newTotal) {
-    state.ledger.setTotal(agentId, total.get());
-  }
-
-  if (newAttributes) {
-    state.filters.dropAgent(agentId);
-  }
-
-  if (!newInfo && !newTotal && capabilities.isNone()) {
-    return;
-  }
-
-  wire::Event event;
-  *event.mutable_update_agent() =
-      toUpdateAgent(agentId, agent, books->total, &state.handles);
-  send(std::move(event));
-
-  if (newInfo) {
-    updateExclusions(agentId);
-  }
-
-  trigger(agentId);
+    const string wrong = step(event);
+    if (newInfo) {
+      updateExclusions(agentId);
+    }
+    return wrong;
+  });
 }
 
 
@@ -131,73 +116,40 @@ void AllocatorProcess::addResourceProvider(
     const Resources& total,
     const hashmap<FrameworkID, Resources>& used)
 {
-  auto found = state.agents.find(agentId);
-  const Ledger::Agent* books = state.ledger.find(agentId);
-
-  if (found == state.agents.end() || books == nullptr) {
-    return;
-  }
-
-  if (!total.empty()) {
-    state.ledger.setTotal(agentId, books->total + total);
-    wire::Event event;
-    *event.mutable_update_agent() =
-        toUpdateAgent(agentId, found->second, books->total, &state.handles);
-    send(std::move(event));
-  }
-
-  for (const auto& entry : used) {
-    state.ledger.hold(entry.first, agentId, entry.second);
-    sendHold(entry.first, agentId, entry.second);
-  }
+  guard([&]() {
+    brain::AddProvider event;
+    event.agent = agentId.value();
+    event.total = objects.toParts(total);
+    event.used = toUses(used);
+    return step(event);
+  });
 }
 
 
 void AllocatorProcess::activateSlave(const SlaveID& agentId)
 {
-  auto found = state.agents.find(agentId);
-  if (found != state.agents.end()) {
-    found->second.active = true;
-    maintenance.forgetOutstanding(agentId);
-
-    wire::Event event;
-    event.mutable_activate_agent()->set_agent(
-        state.handles.agents.bind(agentId));
-    event.mutable_activate_agent()->set_active(true);
-    send(std::move(event));
-  }
+  guard([&]() { return step(brain::ActivateAgent{agentId.value(), true}); });
 }
 
 
 void AllocatorProcess::deactivateSlave(const SlaveID& agentId)
 {
-  auto found = state.agents.find(agentId);
-  if (found != state.agents.end()) {
-    // The master gives the offers back one by one.
-    found->second.active = false;
-    maintenance.forgetOutstanding(agentId);
-
-    wire::Event event;
-    event.mutable_activate_agent()->set_agent(
-        state.handles.agents.bind(agentId));
-    event.mutable_activate_agent()->set_active(false);
-    send(std::move(event));
-  }
+  guard([&]() { return step(brain::ActivateAgent{agentId.value(), false}); });
 }
 
 
 void AllocatorProcess::updateWhitelist(const Option<hashset<string>>& whitelist)
 {
-  state.whitelist = whitelist;
-
-  wire::Event event;
-  event.mutable_whitelist()->set_restricted(whitelist.isSome());
-  if (whitelist.isSome()) {
-    for (const string& hostname : whitelist.get()) {
-      event.mutable_whitelist()->add_hostnames(toText(hostname));
+  guard([&]() {
+    brain::SetWhitelist event;
+    event.restricted = whitelist.isSome();
+    if (whitelist.isSome()) {
+      for (const string& hostname : whitelist.get()) {
+        event.hostnames.insert(brain::toText(hostname));
+      }
     }
-  }
-  send(std::move(event));
+    return step(event);
+  });
 }
 
 
@@ -205,59 +157,175 @@ void AllocatorProcess::updateUnavailability(
     const SlaveID& agentId,
     const Option<Unavailability>& unavailability)
 {
-  auto found = state.agents.find(agentId);
-  if (found == state.agents.end()) {
-    return;
-  }
-
-  found->second.unavailability = unavailability;
-  maintenance.set(agentId, unavailability);
-
-  wire::Event event;
-  event.mutable_unavailability()->set_agent(state.handles.agents.bind(agentId));
-  if (unavailability.isSome()) {
-    *event.mutable_unavailability()->mutable_unavailability() =
-        toUnavailability(unavailability.get());
-  }
-  send(std::move(event));
-  trigger(agentId);
+  guard([&]() {
+    auto found = agents.find(agentId);
+    if (found != agents.end()) {
+      found->second.unavailability = unavailability;
+    }
+    return step(brain::SetUnavailability{
+        agentId.value(), toUnavailability(unavailability)});
+  });
 }
 
 
 void AllocatorProcess::updateInverseOffer(
     const SlaveID& agentId,
     const FrameworkID& frameworkId,
-    const Option<mesos::allocator::InverseOfferStatus>& status,
+    const Option<Status>& status,
     const Option<mesos::Filters>& filters)
 {
-  if (!state.agents.contains(agentId) ||
-      !state.frameworks.contains(frameworkId)) {
-    return;
-  }
+  guard([&]() {
+    brain::AnswerInverseOffer event;
+    event.agent = agentId.value();
+    event.framework = frameworkId.value();
+    event.hasStatus = status.isSome();
+    event.refuseMs = refusalMs(filters);
 
-  maintenance.answer(agentId, frameworkId, status, filters, nowMs());
-
-  wire::Event event;
-  wire::InverseOfferUpdate* update = event.mutable_inverse_offer();
-  update->set_framework(state.handles.frameworks.bind(frameworkId));
-  update->set_agent(state.handles.agents.bind(agentId));
-  update->set_refuse_ms(filters.isSome() ? refusalMs(filters.get()) : -1);
-  update->set_status(wire::InverseOfferUpdate::STATUS_UNKNOWN);
-
-  if (status.isSome()) {
-    update->set_status(
-        status->status() == mesos::allocator::InverseOfferStatus::ACCEPT
-            ? wire::InverseOfferUpdate::STATUS_ACCEPT
-            : wire::InverseOfferUpdate::STATUS_DECLINE);
-  }
-
-  send(std::move(event));
+    if (status.isSome()) {
+      event.status = status->status() == Status::ACCEPT
+          ? wire::InverseOfferUpdate::STATUS_ACCEPT
+          : wire::InverseOfferUpdate::STATUS_DECLINE;
+      event.atNs = status->timestamp().nanoseconds();
+    }
+    return step(event);
+  });
 }
 
 
-Future<Maintenance::Statuses> AllocatorProcess::getInverseOfferStatuses()
+Future<AllocatorProcess::Statuses> AllocatorProcess::getInverseOfferStatuses()
 {
-  return maintenance.statuses();
+  Statuses result;
+  const brain::Cluster& cluster = brain.cluster();
+
+  for (const auto& entry : brain.maintenance().answers()) {
+    SlaveID agentId;
+    agentId.set_value(*cluster.agentHandles.id(entry.first));
+    hashmap<FrameworkID, Status>& statuses = result[agentId];
+
+    for (const auto& answer : entry.second) {
+      FrameworkID frameworkId;
+      frameworkId.set_value(*cluster.frameworkHandles.id(answer.first));
+      Status& status = statuses[frameworkId];
+      status.set_status(
+          answer.second.status == wire::InverseOfferUpdate::STATUS_ACCEPT
+              ? Status::ACCEPT
+              : Status::DECLINE);
+      *status.mutable_framework_id() = frameworkId;
+      status.mutable_timestamp()->set_nanoseconds(answer.second.atNs);
+    }
+  }
+
+  return result;
+}
+
+
+void AllocatorProcess::updateAllocation(
+    const FrameworkID& frameworkId,
+    const SlaveID& agentId,
+    const Resources& offered,
+    const vector<ResourceConversion>& conversions)
+{
+  guard([&]() -> string {
+    vector<brain::RoleParts> roles = objects.toRoleParts(offered);
+    const Try<Resources> converted = offered.apply(conversions);
+
+    if (roles.size() != 1 || converted.isError()) {
+      ++misfits;
+      const string wrong = converted.isError()
+          ? converted.error()
+          : "they are of " + std::to_string(roles.size()) + " roles";
+      LOG(ERROR) << "Operations of framework " << frameworkId << " on agent "
+                 << agentId << " are not possible: " << wrong;
+      return wrong;
+    }
+
+    brain::ConvertHeld event;
+    event.agent = agentId.value();
+    event.framework = frameworkId.value();
+    event.role = roles[0].role;
+    event.offered = std::move(roles[0].parts);
+    for (const ResourceConversion& each : conversions) {
+      event.conversions.push_back(brain::Conversion{
+          objects.toParts(each.consumed), objects.toParts(each.converted)});
+    }
+    return step(event);
+  });
+}
+
+
+// The operations are for Mesos to carry out, on what nobody holds: copies
+// of a shared volume that are held are no hindrance to other operations,
+// but the volume must not be destroyed under them.
+Future<Nothing> AllocatorProcess::updateAvailable(
+    const SlaveID& agentId,
+    const vector<mesos::Offer::Operation>& operations)
+{
+  const string wrong = guard([&]() -> string {
+    const brain::Cluster& cluster = brain.cluster();
+    const brain::Agent* agent =
+        cluster.agents.find(cluster.agentHandles.find(agentId.value()));
+    if (agent == nullptr) {
+      return "The agent is not known";
+    }
+
+    brain::Parts parts = cluster.books.free(*agent);
+    for (const brain::Slot& slot : agent->slots) {
+      if (slot.held > 0 && cluster.pieces.traits(slot.piece).shared) {
+        brain::subtract(
+            {brain::Part{slot.piece, slot.total, brain::Spans()}}, &parts);
+      }
+    }
+
+    const Resources before = objects.toResources(parts);
+    const Try<Resources> after = before.apply(operations);
+    if (after.isError()) {
+      return after.error();
+    }
+
+    brain::ConvertFree event;
+    event.agent = agentId.value();
+    event.conversion.consumed = objects.toParts(before - after.get());
+    event.conversion.converted = objects.toParts(after.get() - before);
+    return step(event);
+  });
+
+  if (!wrong.empty()) {
+    return Failure(wrong);
+  }
+
+  // The master hears of this before it hears of any later offer, for
+  // both come from this actor.
+  return Nothing();
+}
+
+
+void AllocatorProcess::transitionOfferedToAllocated(
+    const SlaveID& agentId,
+    const Resources& resources)
+{
+  guard([&]() {
+    return step(
+        brain::Transition{agentId.value(), objects.toRoleParts(resources)});
+  });
+}
+
+
+void AllocatorProcess::recoverResources(
+    const FrameworkID& frameworkId,
+    const SlaveID& agentId,
+    const Resources& resources,
+    const Option<mesos::Filters>& filters,
+    bool isAllocated)
+{
+  guard([&]() {
+    brain::Release event;
+    event.agent = agentId.value();
+    event.framework = frameworkId.value();
+    event.parts = objects.toRoleParts(resources);
+    event.refuseMs = refusalMs(filters);
+    event.allocated = isAllocated;
+    return step(event);
+  });
 }
 
 } // namespace adapter {

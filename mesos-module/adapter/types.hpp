@@ -2,11 +2,8 @@
 #define __ALLOCATOR_ADAPTER_TYPES_HPP__
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <mesos/mesos.hpp>
@@ -42,12 +39,6 @@ using mesos::Unavailability;
 // What Mesos's documentation calls them; the older names stay here.
 using AgentID = SlaveID;
 using AgentInfo = SlaveInfo;
-
-// Amounts by resource name, in thousandths.
-using Quantities = std::map<std::string, int64_t>;
-
-// Amounts by the number of the kind, in thousandths; each kind once.
-using Amounts = std::vector<std::pair<uint32_t, int64_t>>;
 
 // What one cycle offers to one framework: role, agent, resources.
 using Offers = hashmap<std::string, hashmap<SlaveID, Resources>>;

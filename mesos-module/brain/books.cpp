@@ -259,8 +259,7 @@ Parts Books::release(
     return Parts();
   }
 
-  const Parts released =
-      there->parts == parts ? parts : common(there->parts, parts);
+  Parts released = there->parts == parts ? parts : common(there->parts, parts);
   if (released.empty()) {
     return released;
   }

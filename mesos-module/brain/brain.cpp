@@ -128,7 +128,7 @@ void Brain::trigger(uint32_t agent)
 {
   // As with Mesos's own allocator, the next batch makes up for it.
   if (!state.held()) {
-    candidates.insert(agent);
+    addAgents({agent}, &candidates, &candidatesAll);
     triggered = true;
   }
 }
@@ -203,6 +203,10 @@ void Brain::runTriggered(int64_t nowMs, int64_t silentMs)
 {
   const bool all = candidatesAll;
   std::vector<uint32_t> agents;
+
+  std::sort(candidates.begin(), candidates.end());
+  candidates.erase(
+      std::unique(candidates.begin(), candidates.end()), candidates.end());
 
   for (uint32_t agent : candidates) {
     if (state.agents.find(agent) != nullptr) {
@@ -323,6 +327,18 @@ Ready Brain::ready()
 }
 
 
+bool Brain::isDue(int64_t nowMs) const
+{
+  return !state.held() && (triggered || nowMs >= batchMs);
+}
+
+
+bool Brain::isUnderWay() const
+{
+  return cycleAsked || !unjudged.empty() || fallback.underWay();
+}
+
+
 Counts Brain::counts() const
 {
   Counts result = counted;
@@ -339,7 +355,7 @@ std::string Brain::check() const
 {
   for (uint32_t number = 0; number < state.agents.end(); ++number) {
     const Agent* agent = state.agents.find(number);
-    const std::string wrong =
+    std::string wrong =
         agent == nullptr ? std::string() : state.books.check(*agent);
     if (!wrong.empty()) {
       return wrong;

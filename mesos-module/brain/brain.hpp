@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -106,6 +105,11 @@ public:
   const Cluster& cluster() const { return state; }
   const Maintenance& maintenance() const { return inverse; }
 
+  // Whether a cycle is to begin when the brain is woken; and whether one is
+  // under way, be it the sidecar's or the brain's own.
+  bool isDue(int64_t nowMs) const;
+  bool isUnderWay() const;
+
   Counts counts() const;
 
   // Says what is wrong with the books; for tests.
@@ -133,6 +137,13 @@ private:
   std::string misfit(const std::string& text);
 
   // brain_session.cpp.
+
+  // Adds agents, unless they become so many that it is all of them.
+  static void addAgents(
+      const std::vector<uint32_t>& some,
+      std::vector<uint32_t>* agents,
+      bool* all);
+
   void askCycle(bool all, const std::vector<uint32_t>& agents, int64_t clockMs);
   void flushCycle();
   void judgeSome(int64_t nowMs);
@@ -210,11 +221,11 @@ private:
   bool cycleAsked = false;
   bool cycleWanted = false;
   bool cycleAll = false;
-  std::set<uint32_t> cycleAgents;
+  std::vector<uint32_t> cycleAgents;
   int64_t cycleClockMs = 0;
 
   // Agents that something happened to.
-  std::set<uint32_t> candidates;
+  std::vector<uint32_t> candidates;
   bool candidatesAll = false;
   bool triggered = false;
 

@@ -130,8 +130,6 @@ std::string Brain::step(const RemoveAgent& event, int64_t)
   state.books.removeAgent(number);
   state.agents.remove(number);
   inverse.removeAgent(number);
-  candidates.erase(number);
-  cycleAgents.erase(number);
 
   for (uint32_t each = 0; each < state.frameworks.end(); ++each) {
     const Framework* framework = state.frameworks.find(each);

@@ -117,7 +117,7 @@ std::string Brain::step(const ConvertFree& event, int64_t)
 
   const Amounts before =
       following ? toAmounts(Books::total(*agent)) : Amounts();
-  const std::string wrong = state.books.convertFree(number, event.conversion);
+  std::string wrong = state.books.convertFree(number, event.conversion);
 
   if (wrong.empty() && following) {
     // A new label, say, is another piece of the same kind.

@@ -29,7 +29,7 @@ std::vector<int64_t> inColumns(
 void Brain::forgetSession()
 {
   following = connected = false;
-  layout.stop();
+  layout.stop(&state);
   backlog.clear();
   pending.clear();
   unjudged.clear();
@@ -113,6 +113,23 @@ std::string Brain::step(const NotStarted& event, int64_t nowMs)
 }
 
 
+void Brain::addAgents(
+    const std::vector<uint32_t>& some,
+    std::vector<uint32_t>* agents,
+    bool* all)
+{
+  // The same agents may be there many times over.
+  constexpr size_t MOST = 1 << 14;
+
+  if (*all || agents->size() + some.size() > MOST) {
+    *all = true;
+    agents->clear();
+  } else {
+    agents->insert(agents->end(), some.begin(), some.end());
+  }
+}
+
+
 void Brain::askCycle(
     bool all,
     const std::vector<uint32_t>& agents,
@@ -121,7 +138,7 @@ void Brain::askCycle(
   cycleWanted = true;
   cycleAll = cycleAll || all;
   cycleClockMs = clockMs;
-  cycleAgents.insert(agents.begin(), agents.end());
+  addAgents(agents, &cycleAgents, &cycleAll);
   flushCycle();
 }
 
@@ -137,7 +154,14 @@ void Brain::flushCycle()
   message.clockMs = cycleClockMs;
 
   if (!cycleAll) {
-    message.agents.assign(cycleAgents.begin(), cycleAgents.end());
+    std::sort(cycleAgents.begin(), cycleAgents.end());
+    for (uint32_t agent : cycleAgents) {
+      const bool again =
+          !message.agents.empty() && message.agents.back() == agent;
+      if (!again && state.agents.find(agent) != nullptr) {
+        message.agents.push_back(agent);
+      }
+    }
   }
 
   const bool anything = cycleAll || !message.agents.empty();

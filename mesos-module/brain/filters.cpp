@@ -147,6 +147,17 @@ void Filters::drop(uint32_t framework, uint32_t role)
 }
 
 
+size_t Filters::countOf(uint32_t role) const
+{
+  size_t result = 0;
+  for (const auto& client : clients) {
+    const bool inRole = static_cast<uint32_t>(client.first) == role;
+    result += inRole ? client.second.count : 0;
+  }
+  return result;
+}
+
+
 void Filters::dropAgent(uint32_t number)
 {
   const Agent* agent = agents->find(number);

@@ -59,6 +59,9 @@ public:
 
   size_t size() const { return count; }
 
+  // Those in the role.
+  size_t countOf(uint32_t role) const;
+
 private:
   // Of a framework in a role.
   struct Client

@@ -138,18 +138,18 @@ void Layout::begin(Cluster* cluster, size_t bytesMax, uint64_t mark)
   paused = cluster->recovering;
   chunkBytesMax = bytesMax;
   mark_ = mark;
-  frameworks = cluster->frameworks.keep();
-  agents = cluster->agents.keep();
+  cluster->frameworks.keep();
+  cluster->agents.keep();
   nextFramework = nextAgent = nextExclusion = 0;
   layOutSettings(cluster);
 }
 
 
-void Layout::stop()
+void Layout::stop(Cluster* cluster)
 {
   running = false;
-  frameworks.clear();
-  agents.clear();
+  cluster->frameworks.stopKeeping();
+  cluster->agents.stopKeeping();
   weights.clear();
   quotas.clear();
 }
@@ -180,7 +180,7 @@ size_t Layout::layOutAgent(
     int64_t nowMs,
     Bodies* bodies)
 {
-  const Agent& agent = *agents[number];
+  const Agent& agent = *cluster->agents.findKept(number);
   bodies->agents.push_back(toWire(agent, number, cluster));
 
   for (const Holding& holding : agent.held) {
@@ -190,9 +190,8 @@ size_t Layout::layOutAgent(
   }
 
   for (const Refusal& refusal : agent.refusals) {
-    const Framework* framework = refusal.framework < frameworks.size()
-        ? frameworks[refusal.framework].get()
-        : nullptr;
+    const Framework* framework =
+        cluster->frameworks.findKept(refusal.framework);
 
     if (framework != nullptr && framework->roles.count(refusal.role) > 0 &&
         cluster->filters.lasts(refusal, nowMs)) {
@@ -210,42 +209,43 @@ size_t Layout::layOutAgent(
 // Frameworks, then agents, then exclusions, as far as one slice goes.
 bool Layout::layOut(Cluster* cluster, int64_t nowMs, Bodies* bodies)
 {
+  const uint32_t frameworks = cluster->frameworks.endKept();
   size_t agentsLeft = cluster->options.sliceAgents;
   size_t rowsLeft = cluster->options.sliceRefusals;
 
-  for (; nextFramework < frameworks.size(); ++nextFramework) {
+  for (; nextFramework < frameworks; ++nextFramework) {
     if (agentsLeft == 0) {
       return false;
     }
-    if (frameworks[nextFramework] != nullptr) {
-      bodies->frameworks.push_back(
-          toWire(*frameworks[nextFramework], nextFramework, cluster));
+    const Framework* framework = cluster->frameworks.findKept(nextFramework);
+    if (framework != nullptr) {
+      bodies->frameworks.push_back(toWire(*framework, nextFramework, cluster));
       --agentsLeft;
     }
   }
 
-  for (; nextAgent < agents.size(); ++nextAgent) {
+  for (; nextAgent < cluster->agents.endKept(); ++nextAgent) {
     if (agentsLeft == 0 || rowsLeft == 0) {
+      cluster->agents.keepFrom(nextAgent);
       return false;
     }
-    if (agents[nextAgent] != nullptr) {
+    if (cluster->agents.findKept(nextAgent) != nullptr) {
       const size_t rows = layOutAgent(nextAgent, cluster, nowMs, bodies);
       rowsLeft -= std::min(rows, rowsLeft);
       --agentsLeft;
     }
   }
 
-  for (; nextExclusion < frameworks.size(); ++nextExclusion) {
+  cluster->agents.keepFrom(nextAgent);
+
+  for (; nextExclusion < frameworks; ++nextExclusion) {
     if (rowsLeft == 0) {
       return false;
     }
-    if (frameworks[nextExclusion] != nullptr) {
+    const Framework* framework = cluster->frameworks.findKept(nextExclusion);
+    if (framework != nullptr) {
       const int before = bodies->exclusions.framework_size();
-      addExclusions(
-          *frameworks[nextExclusion],
-          nextExclusion,
-          cluster,
-          &bodies->exclusions);
+      addExclusions(*framework, nextExclusion, cluster, &bodies->exclusions);
       const size_t rows = bodies->exclusions.framework_size() - before;
       rowsLeft -= std::min(rows, rowsLeft);
     }
@@ -307,7 +307,7 @@ std::vector<wire::SnapshotChunk> Layout::slice(Cluster* cluster, int64_t nowMs)
       writer.add(std::move(whitelist));
     }
     writer.setPaused(paused);
-    stop();
+    stop(cluster);
   }
 
   return writer.take(last);

@@ -25,7 +25,7 @@ public:
   bool underWay() const { return running; }
 
   // Gives up what is under way.
-  void stop();
+  void stop(Cluster* cluster);
 
   // Some more; the last chunk of the last part says so.
   std::vector<wire::SnapshotChunk> slice(Cluster* cluster, int64_t nowMs);
@@ -47,8 +47,6 @@ private:
   size_t chunkBytesMax = 0;
   uint64_t mark_ = 0;
 
-  Table<Framework>::Kept frameworks;
-  Table<Agent>::Kept agents;
   std::vector<wire::Weight> weights;
   std::vector<wire::Quota> quotas;
   wire::Whitelist whitelist;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -66,8 +66,8 @@ struct Refusal
 };
 
 
-// An agent's record, shared with a snapshot that is being laid out; so
-// whoever changes it asks `Table::edit` for it.
+// An agent's record. A snapshot that is being laid out may have to keep it;
+// so whoever changes it asks `Table::edit` for it.
 struct Agent
 {
   std::string id;
@@ -118,14 +118,12 @@ inline uint64_t clientKey(uint32_t framework, uint32_t role)
 }
 
 
-// Records by number. A record that a snapshot keeps is copied before it
-// is changed, so that the snapshot is of one moment.
+// Records by number. For a snapshot they can be kept as they are at one
+// moment: whoever changes one then leaves a copy of what it was.
 template <typename Record>
 class Table
 {
 public:
-  using Kept = std::vector<std::shared_ptr<const Record>>;
-
   // Null where the number, which may be any, names nothing.
   const Record* find(uint32_t number) const
   {
@@ -135,29 +133,35 @@ public:
   // Of a record that is there.
   Record* edit(uint32_t number)
   {
-    std::shared_ptr<Record>& record = records[number];
-    if (record.use_count() > 1) {
-      record = std::make_shared<Record>(*record);
+    if (isToKeep(number)) {
+      kept[number].reset(new Record(*records[number]));
     }
-    return record.get();
+    return records[number].get();
   }
 
   Record* add(uint32_t number)
   {
+    if (isToKeep(number)) {
+      kept[number] = nullptr;
+    }
     if (number >= records.size()) {
       records.resize(number + 1);
     }
-    records[number] = std::make_shared<Record>();
+    records[number].reset(new Record());
     ++count;
     return records[number].get();
   }
 
   void remove(uint32_t number)
   {
-    if (find(number) != nullptr) {
-      records[number].reset();
-      --count;
+    if (find(number) == nullptr) {
+      return;
     }
+    if (isToKeep(number)) {
+      kept[number] = std::move(records[number]);
+    }
+    records[number].reset();
+    --count;
   }
 
   size_t size() const { return count; }
@@ -165,12 +169,51 @@ public:
   // One more than the largest number.
   uint32_t end() const { return static_cast<uint32_t>(records.size()); }
 
-  // All records as they are now.
-  Kept keep() const { return Kept(records.begin(), records.end()); }
+  // Keeps all records as they are now.
+  void keep()
+  {
+    kept.clear();
+    keptFrom = 0;
+    keptEnd = end();
+  }
+
+  // One more than the largest number that is kept.
+  uint32_t endKept() const { return keptEnd; }
+
+  // What the number named then, or null.
+  const Record* findKept(uint32_t number) const
+  {
+    auto found = kept.find(number);
+    return found == kept.end() ? find(number) : found->second.get();
+  }
+
+  // Those below the number need not be kept any more.
+  void keepFrom(uint32_t number)
+  {
+    for (; keptFrom < number; ++keptFrom) {
+      kept.erase(keptFrom);
+    }
+  }
+
+  void stopKeeping()
+  {
+    kept.clear();
+    keptFrom = keptEnd = 0;
+  }
 
 private:
-  std::vector<std::shared_ptr<Record>> records;
+  bool isToKeep(uint32_t number) const
+  {
+    return number >= keptFrom && number < keptEnd && kept.count(number) == 0;
+  }
+
+  std::vector<std::unique_ptr<Record>> records;
   size_t count = 0;
+
+  // Those that are others by now, or no more; null where there was none.
+  std::unordered_map<uint32_t, std::unique_ptr<Record>> kept;
+  uint32_t keptFrom = 0;
+  uint32_t keptEnd = 0;
 };
 
 

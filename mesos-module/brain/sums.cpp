@@ -59,6 +59,9 @@ void Sums::changeHeld(
     byClient.erase(key);
   }
 
+  change(piece.name, delta, &held_);
+  change(piece.name, delta, &place(role, &byRoleItself));
+
   for (uint32_t each = role; each != 0; each = roles->parent(each)) {
     change(piece.name, delta, &place(each, &byRole));
   }
@@ -165,6 +168,12 @@ int64_t Sums::headroomLeft(uint32_t role, uint32_t name) const
 const Amounts& Sums::ofRole(uint32_t role) const
 {
   return get(byRole, role);
+}
+
+
+const Amounts& Sums::atRole(uint32_t role) const
+{
+  return get(byRoleItself, role);
 }
 
 

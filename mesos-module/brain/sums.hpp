@@ -52,6 +52,10 @@ public:
   // framework in a role, holds of them.
   const Amounts& total() const { return total_; }
   const Amounts& ofRole(uint32_t role) const;
+
+  // What is held in the role itself, and in all roles.
+  const Amounts& atRole(uint32_t role) const;
+  const Amounts& held() const { return held_; }
   const Amounts& ofClient(uint32_t framework, uint32_t role) const;
 
   // What a top-level role consumes, and what is free of what quotas count.
@@ -71,9 +75,11 @@ private:
   const Roles* const roles;
 
   Amounts total_;
+  Amounts held_;
   Amounts free_;
   Amounts required; // By all guarantees together.
   std::vector<Amounts> byRole;
+  std::vector<Amounts> byRoleItself;
   std::vector<Amounts> byTop;
   std::unordered_map<uint64_t, Amounts> byClient;
   std::unordered_map<uint32_t, Quota> quotas;

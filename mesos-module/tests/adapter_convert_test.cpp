@@ -1,5 +1,8 @@
 #include "adapter/convert.hpp"
-#include "adapter/holdings.hpp"
+
+#include <cmath>
+
+#include "adapter/objects.hpp"
 
 #include "adapter_world.hpp"
 
@@ -7,11 +10,7 @@ namespace allocator {
 namespace adapter {
 namespace {
 
-const FrameworkID ONE = frameworkId("one");
-const AgentID AGENT = agentId("agent");
-
-
-TEST(ConvertTest, AnAgentIsTold)
+TEST(ConvertTest, AnAgentIsDescribed)
 {
   AgentInfo info;
   info.set_hostname("host");
@@ -20,28 +19,20 @@ TEST(ConvertTest, AnAgentIsTold)
   attribute->set_type(mesos::Value::TEXT);
   attribute->mutable_text()->set_value("a");
 
-  Agent agent;
-  describeAgent(info, std::vector<AgentInfo::Capability>(), &agent);
-  agent.active = false;
+  std::vector<AgentInfo::Capability> capabilities(1);
+  capabilities[0].set_type(AgentInfo::Capability::MULTI_ROLE);
+  const wire::Agent agent = toAgent(info, capabilities);
 
-  Handles handles;
-  const wire::Agent sent =
-      toAgent(AGENT, agent, parse("cpus:2;ports:[1-3]"), &handles);
-
-  EXPECT_EQ(1u, sent.agent());
-  EXPECT_EQ("agent", sent.agent_id());
-  EXPECT_EQ("host", sent.hostname());
-  EXPECT_TRUE(sent.deactivated());
-  ASSERT_EQ(1, sent.attributes_size());
-  EXPECT_EQ("a", sent.attributes(0).value());
-  ASSERT_EQ(2, sent.capacity().amount_size());
-  EXPECT_EQ(2000, sent.capacity().amount(0));
-  EXPECT_EQ(3000, sent.capacity().amount(1));
-  EXPECT_EQ(2u, handles.kinds.takeNew().size());
+  EXPECT_EQ("host", agent.hostname());
+  ASSERT_EQ(1, agent.attributes_size());
+  EXPECT_EQ("a", agent.attributes(0).value());
+  EXPECT_FALSE(agent.has_domain());
+  ASSERT_EQ(1, agent.capabilities_size());
+  EXPECT_EQ(wire::AGENT_CAPABILITY_MULTI_ROLE, agent.capabilities(0));
 }
 
 
-TEST(ConvertTest, AFrameworkIsTold)
+TEST(ConvertTest, AFrameworkIsDescribed)
 {
   FrameworkInfo info;
   info.set_user("user");
@@ -53,56 +44,77 @@ TEST(ConvertTest, AFrameworkIsTold)
   mesos::Label* label = info.mutable_labels()->add_labels();
   label->set_key("demand");
   label->set_value("cpus:1");
+  (*info.mutable_offer_filters())["ops"]
+      .mutable_min_allocatable_resources()
+      ->add_quantities();
 
-  Framework framework;
-  describeFramework(info, &framework);
-  framework.suppressed = {"ops", "gone"};
+  brain::AddFramework event;
+  describe(info, {"ops", "gone"}, &event);
 
-  Handles handles;
-  const wire::Framework sent = toFramework(ONE, framework, &handles);
-
-  EXPECT_EQ(2, sent.roles_size());
-  ASSERT_EQ(1, sent.suppressed_roles_size());
-  EXPECT_EQ(handles.roles.find("ops"), sent.suppressed_roles(0));
-  EXPECT_EQ(2, sent.capabilities_size());
-  EXPECT_EQ("cpus:1", sent.labels().at("demand"));
-  EXPECT_TRUE(sent.inactive());
-  EXPECT_EQ(3u, handles.roles.takeNew().size());
+  EXPECT_EQ((std::set<std::string>{"eng/ads", "ops"}), event.roles);
+  EXPECT_EQ((std::set<std::string>{"gone", "ops"}), event.suppressed);
+  EXPECT_EQ(2, event.info.capabilities_size());
+  EXPECT_EQ("cpus:1", event.info.labels().at("demand"));
+  ASSERT_EQ(1u, event.minimum.size());
+  EXPECT_EQ("ops", event.minimum[0].first);
 }
 
 
-TEST(ConvertTest, RowsOfTheSameKindsShareColumns)
+TEST(ConvertTest, AFrameworkOfOldHasOneRole)
 {
-  Handles handles;
-  handles.agents.bind(AGENT);
-  handles.agents.bind(agentId("other"));
+  FrameworkInfo info;
+  info.set_role("eng");
+  info.add_roles("ops");
 
-  HoldingsWriter writer(&handles);
-  writer.add(ONE, AGENT, allocated("cpus:1;mem:5", "a"));
-  writer.add(ONE, agentId("other"), allocated("cpus:2;mem:6", "a"));
-  writer.add(ONE, AGENT, allocated("cpus:3", "a") + allocated("cpus:4", "b"));
+  brain::AddFramework event;
+  describe(info, {}, &event);
+  EXPECT_EQ((std::set<std::string>{"eng"}), event.roles);
+}
 
-  ASSERT_EQ(2u, writer.groups().size());
-  int rows = 0;
-  int64_t sum = 0;
-  for (const auto& group : writer.groups()) {
-    rows += group.second.framework_size();
-    EXPECT_EQ(
-        group.second.framework_size() * group.second.kind_size(),
-        group.second.amount_size());
-    for (int64_t amount : group.second.amount()) {
-      sum += amount;
-    }
+
+// A limit of nothing is one; no limit at all is none.
+TEST(ConvertTest, AQuotaKeepsItsZeros)
+{
+  mesos::quota::QuotaConfig config;
+  config.set_role("eng");
+  (*config.mutable_limits())["cpus"].set_value(0);
+  const brain::SetQuota quota = toQuota("eng", mesos::Quota(config));
+
+  EXPECT_TRUE(quota.guarantees.empty());
+  EXPECT_EQ((brain::Quantities{{"cpus", 0}}), quota.limits);
+  EXPECT_TRUE(toQuota("eng", mesos::Quota()).limits.empty());
+}
+
+
+TEST(ConvertTest, ARefusalLastsByMesosRules)
+{
+  mesos::Filters filters;
+  EXPECT_EQ(-1, refusalMs(None()));
+  EXPECT_EQ(5000, refusalMs(filters));
+
+  for (double odd : {-1.0, std::nan("")}) {
+    filters.set_refuse_seconds(odd);
+    EXPECT_EQ(5000, refusalMs(filters));
   }
-  EXPECT_EQ(4, rows);
-  EXPECT_EQ((1 + 5 + 2 + 6 + 3 + 4) * 1000, sum);
+
+  filters.set_refuse_seconds(0);
+  EXPECT_EQ(0, refusalMs(filters));
+  filters.set_refuse_seconds(0.0001);
+  EXPECT_EQ(1, refusalMs(filters));
+  filters.set_refuse_seconds(1e300);
+  EXPECT_EQ(int64_t(365) * 24 * 3600 * 1000, refusalMs(filters));
 }
 
 
-TEST(ConvertTest, WhatIsNotAllocatedHasNoRole)
+TEST(ConvertTest, NoNumberOfAFrameworkIsTaken)
 {
-  EXPECT_TRUE(byRole(parse("cpus:1")).empty());
-  EXPECT_EQ(1u, byRole(allocated("cpus:1;mem:1", "a")).size());
+  mesos::Value::Scalar scalar;
+  for (double value : {-1.0, std::nan(""), -double(INFINITY)}) {
+    scalar.set_value(value);
+    EXPECT_EQ(0, thousandths(scalar));
+  }
+  scalar.set_value(INFINITY);
+  EXPECT_EQ(session::AMOUNT_MAX + 0, thousandths(scalar));
 }
 
 } // namespace {

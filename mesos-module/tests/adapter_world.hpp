@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "adapter/state.hpp"
+#include "adapter/types.hpp"
 
 namespace allocator {
 namespace adapter {

@@ -1,0 +1,370 @@
+#include "adapter/objects.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+using std::string;
+using std::vector;
+
+namespace allocator {
+namespace adapter {
+namespace {
+
+wire::DiskForm formOf(const Resource::DiskInfo& disk)
+{
+  if (disk.has_persistence()) {
+    return wire::DISK_FORM_VOLUME;
+  }
+
+  if (!disk.has_source()) {
+    return wire::DISK_FORM_UNSPECIFIED;
+  }
+
+  switch (disk.source().type()) {
+    case Resource::DiskInfo::Source::PATH: return wire::DISK_FORM_PATH;
+    case Resource::DiskInfo::Source::MOUNT: return wire::DISK_FORM_MOUNT;
+    case Resource::DiskInfo::Source::BLOCK: return wire::DISK_FORM_BLOCK;
+    case Resource::DiskInfo::Source::RAW: return wire::DISK_FORM_RAW;
+    default: return wire::DISK_FORM_UNSPECIFIED;
+  }
+}
+
+
+// Whether `Resources::shrink` would refuse to split it.
+bool isIndivisible(const Resource::DiskInfo& disk)
+{
+  switch (formOf(disk)) {
+    case wire::DISK_FORM_VOLUME:
+    case wire::DISK_FORM_MOUNT:
+    case wire::DISK_FORM_BLOCK: return true;
+    case wire::DISK_FORM_RAW:
+      // Without an id it is space that can be divided.
+      return disk.source().has_id();
+    default: return false;
+  }
+}
+
+
+// Whether nothing distinguishes objects of this name but their value.
+bool isBare(const Resource& resource)
+{
+  return resource.reservations_size() == 0 && !resource.has_disk() &&
+      !resource.has_revocable() && !resource.has_shared() &&
+      !resource.has_provider_id();
+}
+
+
+// What is alike in objects that Mesos takes for the same.
+string keyOf(const Resource& resource)
+{
+  string key = resource.name();
+  key += '\0';
+  key += resource.provider_id().value();
+  key += '\0';
+  key += resource.disk().persistence().id();
+  key += static_cast<char>('0' + resource.type());
+
+  for (const Resource::ReservationInfo& each : resource.reservations()) {
+    key += '\0';
+    key += each.role();
+  }
+
+  return key;
+}
+
+} // namespace {
+
+
+int64_t thousandths(const mesos::Value::Scalar& scalar)
+{
+  const double value = scalar.value() * 1000;
+
+  if (!(value > 0)) {
+    return 0;
+  }
+
+  constexpr double MOST = static_cast<double>(session::AMOUNT_MAX);
+  return value < MOST ? std::llround(value) : session::AMOUNT_MAX;
+}
+
+
+int64_t amountOf(const Resource& resource)
+{
+  switch (resource.type()) {
+    case mesos::Value::SCALAR: return thousandths(resource.scalar());
+    case mesos::Value::RANGES: {
+      brain::Spans spans;
+      for (const mesos::Value::Range& range : resource.ranges().range()) {
+        spans.push_back(brain::Span{range.begin(), range.end()});
+      }
+      brain::normalize(&spans);
+      return brain::amountOf(spans);
+    }
+    case mesos::Value::SET: return int64_t(1000) * resource.set().item_size();
+    default: return 0;
+  }
+}
+
+
+brain::Traits traitsOf(const Resource& resource)
+{
+  brain::Traits traits;
+  traits.name = resource.name();
+  traits.type = resource.type() == mesos::Value::RANGES ? brain::Type::RANGES
+      : resource.type() == mesos::Value::SET            ? brain::Type::SET
+                                                        : brain::Type::SCALAR;
+  traits.depth = resource.reservations_size();
+  traits.revocable = resource.has_revocable();
+  traits.shared = resource.has_shared();
+
+  if (traits.depth > 0) {
+    traits.reservedRole = Resources::reservationRole(resource);
+  }
+
+  if (resource.has_disk()) {
+    traits.form = formOf(resource.disk());
+  }
+
+  const bool whole = resource.has_shared() ||
+      (resource.has_disk() && isIndivisible(resource.disk()));
+  traits.unit = whole ? amountOf(resource) : 0;
+  return traits;
+}
+
+
+bool Objects::isSame(const Row& row, const Resource& resource) const
+{
+  if (row.traits.unit > 0) {
+    return Resources(row.object) == Resources(resource);
+  }
+
+  // Only what they are beside their values counts.
+  Resource object = row.object;
+  switch (resource.type()) {
+    case mesos::Value::SCALAR:
+      *object.mutable_scalar() = resource.scalar();
+      break;
+    case mesos::Value::RANGES:
+      *object.mutable_ranges() = resource.ranges();
+      break;
+    default: *object.mutable_set() = resource.set(); break;
+  }
+
+  return Resources(object) == Resources(resource);
+}
+
+
+uint32_t Objects::append(const Resource& resource, const string& key)
+{
+  uint32_t piece = static_cast<uint32_t>(rows.size());
+  if (free.empty()) {
+    rows.emplace_back();
+  } else {
+    piece = free.back();
+    free.pop_back();
+  }
+
+  Row& row = rows[piece];
+  row = Row();
+  row.used = true;
+  row.object = resource;
+  row.traits = traitsOf(resource);
+  row.key = key;
+  define(piece, row.traits);
+  return piece;
+}
+
+
+uint32_t Objects::bind(const Resource& resource)
+{
+  if (isBare(resource)) {
+    hashmap<string, uint32_t>& names = bare[resource.type()];
+    auto found = names.find(resource.name());
+    if (found != names.end()) {
+      return found->second;
+    }
+
+    Resource object = resource;
+    object.clear_allocation_info();
+    const uint32_t piece = append(object, resource.name());
+    names[resource.name()] = piece;
+    return piece;
+  }
+
+  const string key = keyOf(resource);
+  Resource object = resource;
+  object.clear_allocation_info();
+
+  for (uint32_t piece : special[key]) {
+    if (isSame(rows[piece], object)) {
+      return piece;
+    }
+  }
+
+  const uint32_t piece = append(object, key);
+  special[key].push_back(piece);
+  return piece;
+}
+
+
+brain::Spans Objects::spansOf(Row* row, const Resource& resource) const
+{
+  brain::Spans spans;
+
+  for (const mesos::Value::Range& range : resource.ranges().range()) {
+    spans.push_back(brain::Span{range.begin(), range.end()});
+  }
+
+  for (const string& item : resource.set().item()) {
+    auto found = row->numbers.find(item);
+    const uint64_t number =
+        found == row->numbers.end() ? row->items.size() : found->second;
+    if (found == row->numbers.end()) {
+      row->numbers[item] = number;
+      row->items.push_back(item);
+    }
+    spans.push_back(brain::Span{number, number});
+  }
+
+  brain::normalize(&spans);
+  return spans;
+}
+
+
+void Objects::add(const Resource& resource, int64_t copies, brain::Parts* parts)
+{
+  if (resource.type() > mesos::Value::SET) {
+    return; // Texts are no resources.
+  }
+
+  brain::Part part{0, 0, brain::Spans()};
+  part.piece = bind(resource);
+
+  if (resource.type() == mesos::Value::SCALAR) {
+    part.amount = thousandths(resource.scalar()) * copies;
+  } else {
+    part.spans = spansOf(&rows[part.piece], resource);
+    part.amount = brain::amountOf(part.spans);
+  }
+
+  brain::add(part, parts);
+}
+
+
+brain::Parts Objects::toParts(const Resources& resources)
+{
+  brain::Parts parts;
+  parts.reserve(resources.size());
+
+  for (const Resource& resource : resources) {
+    const int64_t copies = resource.has_shared()
+        ? static_cast<int64_t>(resources.count(resource))
+        : 1;
+    add(resource, copies, &parts);
+  }
+
+  return parts;
+}
+
+
+vector<brain::RoleParts> Objects::toRoleParts(const Resources& resources)
+{
+  vector<brain::RoleParts> result;
+
+  for (const Resource& resource : resources) {
+    if (!resource.has_allocation_info()) {
+      continue;
+    }
+
+    const string& role = resource.allocation_info().role();
+    auto place = std::find_if(
+        result.begin(), result.end(), [&](const brain::RoleParts& each) {
+          return each.role == role;
+        });
+    if (place == result.end()) {
+      place = result.insert(place, brain::RoleParts{role, brain::Parts()});
+      place->parts.reserve(resources.size());
+    }
+
+    const int64_t copies = resource.has_shared()
+        ? static_cast<int64_t>(resources.count(resource))
+        : 1;
+    add(resource, copies, &place->parts);
+  }
+
+  return result;
+}
+
+
+void Objects::addTo(const brain::Part& part, Resources* resources) const
+{
+  const Row& row = rows[part.piece];
+  Resource object = row.object;
+
+  if (row.traits.unit > 0) {
+    for (int64_t left = part.amount; left >= row.traits.unit;
+         left -= row.traits.unit) {
+      *resources += object;
+    }
+    return;
+  }
+
+  if (row.traits.type == brain::Type::SCALAR) {
+    object.mutable_scalar()->set_value(static_cast<double>(part.amount) / 1000);
+  } else if (row.traits.type == brain::Type::RANGES) {
+    object.mutable_ranges()->clear_range();
+    for (const brain::Span& span : part.spans) {
+      mesos::Value::Range* range = object.mutable_ranges()->add_range();
+      range->set_begin(span.begin);
+      range->set_end(span.end);
+    }
+  } else {
+    object.mutable_set()->clear_item();
+    for (const brain::Span& span : part.spans) {
+      for (uint64_t i = span.begin; i <= span.end && i < row.items.size();
+           ++i) {
+        object.mutable_set()->add_item(row.items[i]);
+      }
+    }
+  }
+
+  *resources += object;
+}
+
+
+Resources Objects::toResources(const brain::Parts& parts) const
+{
+  Resources resources;
+  for (const brain::Part& part : parts) {
+    if (part.piece < rows.size() && rows[part.piece].used) {
+      addTo(part, &resources);
+    }
+  }
+  return resources;
+}
+
+
+void Objects::forget(const vector<uint32_t>& pieces)
+{
+  for (uint32_t piece : pieces) {
+    Row& row = rows[piece];
+
+    if (isBare(row.object)) {
+      bare[row.object.type()].erase(row.key);
+    } else {
+      vector<uint32_t>& alike = special[row.key];
+      alike.erase(std::remove(alike.begin(), alike.end(), piece), alike.end());
+      if (alike.empty()) {
+        special.erase(row.key);
+      }
+    }
+
+    row = Row();
+    free.push_back(piece);
+    ++generation_;
+  }
+}
+
+} // namespace adapter {
+} // namespace allocator {

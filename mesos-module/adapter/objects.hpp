@@ -1,0 +1,85 @@
+#ifndef __ALLOCATOR_ADAPTER_OBJECTS_HPP__
+#define __ALLOCATOR_ADAPTER_OBJECTS_HPP__
+
+#include <functional>
+
+#include "adapter/types.hpp"
+
+#include "brain/events.hpp"
+#include "brain/pieces.hpp"
+
+namespace allocator {
+namespace adapter {
+
+// From 0 to the largest amount of the protocol, whatever the value is.
+int64_t thousandths(const mesos::Value::Scalar& scalar);
+
+// A resource in thousandths; elements of ranges and sets are counted.
+int64_t amountOf(const Resource& resource);
+
+// What the brain knows of a resource.
+brain::Traits traitsOf(const Resource& resource);
+
+
+// Maps the resources of Mesos to the brain's pieces and back. A piece is an
+// object without its value, or with it where it cannot be divided; whether
+// two objects are of one piece is for Mesos to say.
+//
+// What the brain names becomes objects that the master has named before,
+// with other values. They are never made of anything else.
+class Objects
+{
+public:
+  using Define =
+      std::function<void(uint32_t piece, const brain::Traits& traits)>;
+
+  // `define` is called for what is new.
+  explicit Objects(const Define& _define) : define(_define) {}
+
+  brain::Parts toParts(const Resources& resources);
+
+  // By the role that they are allocated to; what is not is left out.
+  std::vector<brain::RoleParts> toRoleParts(const Resources& resources);
+
+  // Allocated to nobody. Pieces that are not known are left out.
+  Resources toResources(const brain::Parts& parts) const;
+
+  // Their numbers may name others now.
+  void forget(const std::vector<uint32_t>& pieces);
+
+  // Changes whenever a number may name another.
+  uint64_t generation() const { return generation_; }
+
+private:
+  struct Row
+  {
+    bool used = false;
+    Resource object; // Its value is of no meaning where it can be divided.
+    brain::Traits traits;
+    std::string key;
+    std::vector<std::string> items; // Of a set, by number.
+    hashmap<std::string, uint64_t> numbers;
+  };
+
+  uint32_t bind(const Resource& resource);
+  uint32_t append(const Resource& resource, const std::string& key);
+  bool isSame(const Row& row, const Resource& resource) const;
+  void add(const Resource& resource, int64_t copies, brain::Parts* parts);
+  brain::Spans spansOf(Row* row, const Resource& resource) const;
+  void addTo(const brain::Part& part, Resources* resources) const;
+
+  Define define;
+  std::vector<Row> rows;
+  std::vector<uint32_t> free;
+  uint64_t generation_ = 0;
+
+  // By name for each type of value, for most objects are bare; the others
+  // by what is cheap to see of them, and may be alike in several.
+  hashmap<std::string, uint32_t> bare[3];
+  hashmap<std::string, std::vector<uint32_t>> special;
+};
+
+} // namespace adapter {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_ADAPTER_OBJECTS_HPP__

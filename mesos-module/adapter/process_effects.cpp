@@ -1,0 +1,262 @@
+#include "adapter/process.hpp"
+
+#include <algorithm>
+
+#include <glog/logging.h>
+
+#include <mesos/version.hpp>
+
+#include <process/clock.hpp>
+#include <process/delay.hpp>
+#include <process/dispatch.hpp>
+
+#include <stout/duration.hpp>
+#include <stout/stringify.hpp>
+#include <stout/uuid.hpp>
+
+#include "adapter/builtin_metrics.hpp"
+#include "adapter/convert.hpp"
+
+#include "session/transport.hpp"
+
+using std::string;
+using std::vector;
+
+namespace allocator {
+namespace adapter {
+
+void AllocatorProcess::carryOut()
+{
+  brain::Ready ready = brain.ready();
+
+  for (const brain::Log& log : ready.logs) {
+    switch (log.level) {
+      case brain::Log::Level::INFO: LOG(INFO) << log.text; break;
+      case brain::Log::Level::WARNING: LOG(WARNING) << log.text; break;
+      case brain::Log::Level::ERROR: LOG(ERROR) << log.text; break;
+    }
+  }
+
+  // Offers first: what is thrown later must not keep what is held already
+  // from the master.
+  makeOffers(ready.offers);
+  makeInverseOffers(ready.inverseOffers);
+  objects.forget(ready.forgotten);
+
+  for (brain::Message& message : ready.messages) {
+    carryOut(std::move(message));
+  }
+
+  if (!notStarted.empty()) {
+    brain::NotStarted event;
+    event.why.swap(notStarted);
+    step(event);
+    return;
+  }
+
+  if (ready.soon && !wakingSoon) {
+    wakingSoon = true;
+    process::dispatch(self(), &AllocatorProcess::wakeSoon);
+  }
+
+  wakeAt(ready.wakeMs);
+
+  if (builtin != nullptr && !brain.isUnderWay()) {
+    builtin->runEnds();
+  }
+  if (builtin != nullptr && brain.isDue(nowMs())) {
+    builtin->runDue();
+  }
+}
+
+
+void AllocatorProcess::carryOut(brain::Message&& message)
+{
+  using Kind = brain::Message::Kind;
+
+  if (message.kind == Kind::START) {
+    startSession();
+    return;
+  }
+
+  if (keeper == nullptr) {
+    return;
+  }
+
+  switch (message.kind) {
+    case Kind::SNAPSHOT:
+      keeper->snapshot(std::move(message.chunks), message.mark);
+      break;
+    case Kind::EVENT:
+      keeper->submit(std::move(message.event), message.mark);
+      break;
+    case Kind::OUTCOMES: keeper->report(*message.outcomes); break;
+    case Kind::CYCLE:
+      cycleMs = message.clockMs;
+      keeper->cycle(message.agents);
+      cycleMs = None();
+      break;
+    default: keeper->stop(); break;
+  }
+}
+
+
+void AllocatorProcess::startSession()
+{
+  if (keeper != nullptr) {
+    keeper->start();
+    return;
+  }
+
+  try {
+    const process::PID<AllocatorProcess> pid = self();
+    const session::Executor executor = [pid](std::function<void()> function) {
+      process::dispatch(pid, std::move(function));
+    };
+
+    string error;
+    std::unique_ptr<session::Link> link(
+        new session::Transport(parameters.transport, executor, &error));
+    notStarted = error;
+
+    if (error.empty()) {
+      session::KeeperOptions settings;
+      settings.hello.set_mesos_version(MESOS_VERSION);
+      settings.hello.set_master_id(stringify(process::address()));
+      settings.hello.set_instance_id(id::UUID::random().toString());
+      settings.hello.set_instance_started_us(
+          static_cast<int64_t>(process::Clock::now().duration().us()));
+      *settings.hello.mutable_options() = toWire(options);
+      settings.hello.set_module_version(MODULE_VERSION);
+      settings.clockMs = [this]() { return sessionClockMs(); };
+      settings.deadlines = parameters.deadlines;
+      settings.seed = std::hash<string>()(settings.hello.instance_id());
+
+      keeper.reset(new session::Keeper(settings, this, std::move(link)));
+      keeper->start();
+    }
+  } catch (const std::exception& error) {
+    // No thread could be started, say.
+    keeper.reset();
+    notStarted = error.what();
+  }
+}
+
+
+// The objects of an offer, allocated to its role.
+Resources AllocatorProcess::toOffer(
+    const brain::Offer& offer,
+    const SlaveID& agentId)
+{
+  const string& role = brain.cluster().roles.path(offer.role);
+  auto found = agents.find(agentId);
+
+  if (found != agents.end() && found->second.role == role &&
+      found->second.generation == objects.generation() &&
+      found->second.parts == offer.parts) {
+    return found->second.offered;
+  }
+
+  Resources resources = objects.toResources(offer.parts);
+  resources.allocate(role);
+
+  if (found != agents.end()) {
+    found->second.parts = offer.parts;
+    found->second.role = role;
+    found->second.offered = resources;
+    found->second.generation = objects.generation();
+  }
+
+  return resources;
+}
+
+
+void AllocatorProcess::makeOffers(const vector<brain::Offer>& all)
+{
+  const brain::Cluster& cluster = brain.cluster();
+  hashmap<uint32_t, Offers> offers;
+
+  for (const brain::Offer& offer : all) {
+    SlaveID agentId;
+    agentId.set_value(*cluster.agentHandles.id(offer.agent));
+    offers[offer.framework][cluster.roles.path(offer.role)][agentId] +=
+        toOffer(offer, agentId);
+  }
+
+  for (const auto& entry : offers) {
+    FrameworkID frameworkId;
+    frameworkId.set_value(*cluster.frameworkHandles.id(entry.first));
+    offerCallback(frameworkId, entry.second);
+  }
+}
+
+
+void AllocatorProcess::makeInverseOffers(const vector<brain::InverseOffer>& all)
+{
+  const brain::Cluster& cluster = brain.cluster();
+  hashmap<uint32_t, hashmap<SlaveID, mesos::UnavailableResources>> offers;
+
+  for (const brain::InverseOffer& offer : all) {
+    SlaveID agentId;
+    agentId.set_value(*cluster.agentHandles.id(offer.agent));
+    auto agent = agents.find(agentId);
+
+    if (agent != agents.end() && agent->second.unavailability.isSome()) {
+      offers[offer.framework][agentId] = mesos::UnavailableResources{
+          Resources(), agent->second.unavailability.get()};
+    }
+  }
+
+  for (const auto& entry : offers) {
+    FrameworkID frameworkId;
+    frameworkId.set_value(*cluster.frameworkHandles.id(entry.first));
+    inverseOfferCallback(frameworkId, entry.second);
+  }
+}
+
+
+// Exactly then: with a paused clock it would not come at all later.
+void AllocatorProcess::wakeAt(int64_t ms)
+{
+  if (ms < alarmMs) {
+    alarmMs = ms;
+    const Duration left = Milliseconds(ms) - process::Clock::now().duration();
+    process::delay(
+        std::max(left, Duration::zero()),
+        self(),
+        &AllocatorProcess::wakeByAlarm);
+  }
+}
+
+
+void AllocatorProcess::wakeSoon()
+{
+  wakingSoon = false;
+  wake();
+}
+
+
+void AllocatorProcess::wakeByAlarm()
+{
+  if (nowMs() >= alarmMs) {
+    alarmMs = INT64_MAX;
+  }
+  wake();
+}
+
+
+void AllocatorProcess::wake()
+{
+  guard([this]() {
+    if (builtin != nullptr && brain.isDue(nowMs())) {
+      builtin->runBegins();
+    }
+
+    brain::Wake event;
+    event.silentMs = keeper == nullptr ? 0 : keeper->waiting().count();
+    return step(event);
+  });
+}
+
+} // namespace adapter {
+} // namespace allocator {

@@ -1,0 +1,254 @@
+#include "adapter/objects.hpp"
+
+#include <map>
+#include <random>
+
+#include "adapter_world.hpp"
+
+namespace allocator {
+namespace adapter {
+namespace {
+
+class ObjectsTest : public ::testing::Test
+{
+protected:
+  ObjectsTest()
+    : objects([this](uint32_t piece, const brain::Traits& traits) {
+        defined[piece] = traits;
+      })
+  {
+  }
+
+  // There and back again.
+  Resources through(const Resources& resources)
+  {
+    return objects.toResources(objects.toParts(resources));
+  }
+
+  uint32_t pieceOf(const Resource& resource)
+  {
+    return objects.toParts(resource).at(0).piece;
+  }
+
+  std::map<uint32_t, brain::Traits> defined;
+  Objects objects;
+};
+
+
+Resource volume(const std::string& id, const std::string& size = "8")
+{
+  Resource resource = *parse("disk(a):" + size).begin();
+  resource.mutable_disk()->mutable_persistence()->set_id(id);
+  resource.mutable_disk()->mutable_persistence()->set_principal("p");
+  resource.mutable_disk()->mutable_volume()->set_container_path(id);
+  resource.mutable_disk()->mutable_volume()->set_mode(mesos::Volume::RW);
+  return resource;
+}
+
+
+Resource labelled(const std::string& one, const std::string& other)
+{
+  Resource resource = *parse("cpus(a):2").begin();
+  resource.mutable_reservations(0)->set_type(
+      Resource::ReservationInfo::DYNAMIC);
+  for (const std::string& key : {one, other}) {
+    mesos::Label* label =
+        resource.mutable_reservations(0)->mutable_labels()->add_labels();
+    label->set_key(key);
+    label->set_value("value");
+  }
+  return resource;
+}
+
+
+TEST_F(ObjectsTest, EveryFormComesBackAsItWas)
+{
+  Resource mount = *parse("disk:100").begin();
+  mount.mutable_disk()->mutable_source()->set_type(
+      Resource::DiskInfo::Source::MOUNT);
+  mount.mutable_disk()->mutable_source()->mutable_mount()->set_root("/mnt");
+
+  Resource revocable = *parse("cpus:1.5").begin();
+  revocable.mutable_revocable();
+
+  Resource shared = volume("shared");
+  shared.mutable_shared();
+
+  Resource provided = *parse("mem:512").begin();
+  provided.mutable_provider_id()->set_value("provider");
+
+  const Resources all = parse("cpus:2.001;mem:64;ports:[1-3, 9-9, 31000-32000];"
+                              "zones:{b,a};cpus(eng):3") +
+      mount + revocable + volume("one") + volume("two") + shared + shared +
+      provided + labelled("x", "y");
+
+  EXPECT_EQ(all, through(all));
+  EXPECT_EQ(2u, through(all).count(shared));
+}
+
+
+TEST_F(ObjectsTest, AnObjectMadeSmallerIsOfTheSamePiece)
+{
+  const uint32_t cpus = pieceOf(*parse("cpus:4").begin());
+  EXPECT_EQ(cpus, pieceOf(*allocated("cpus:1", "eng").begin()));
+  EXPECT_NE(cpus, pieceOf(*parse("cpus(eng):1").begin()));
+
+  const Resources some =
+      objects.toResources({brain::Part{cpus, 1500, brain::Spans()}});
+  EXPECT_EQ(parse("cpus:1.5"), some);
+}
+
+
+// Whether two objects are the same is for Mesos to say: not by the order
+// of labels, nor by where a volume is to be mounted.
+TEST_F(ObjectsTest, WhatMesosTakesForTheSameIsOnePiece)
+{
+  const Resource xy = labelled("x", "y");
+  const Resource yx = labelled("y", "x");
+  EXPECT_EQ(Resources(xy) == Resources(yx), pieceOf(xy) == pieceOf(yx));
+  EXPECT_NE(pieceOf(xy), pieceOf(labelled("x", "z")));
+
+  Resource elsewhere = volume("one");
+  elsewhere.mutable_disk()->mutable_volume()->set_container_path("elsewhere");
+  EXPECT_EQ(
+      Resources(volume("one")) == Resources(elsewhere),
+      pieceOf(volume("one")) == pieceOf(elsewhere));
+  EXPECT_NE(pieceOf(volume("one")), pieceOf(volume("two")));
+}
+
+
+// A volume that grows is another object.
+TEST_F(ObjectsTest, WhatCannotBeDividedIsAPieceOfItsSize)
+{
+  const uint32_t small = pieceOf(volume("one"));
+  const uint32_t large = pieceOf(volume("one", "9"));
+  EXPECT_NE(small, large);
+  EXPECT_EQ(8000, defined[small].unit);
+  EXPECT_EQ(9000, defined[large].unit);
+  EXPECT_EQ(wire::DISK_FORM_VOLUME, defined[small].form);
+  EXPECT_EQ("a", defined[small].reservedRole);
+  EXPECT_EQ(1u, defined[small].depth);
+}
+
+
+TEST_F(ObjectsTest, EachRoleHasItsOwn)
+{
+  const auto parts = objects.toRoleParts(
+      allocated("cpus:1", "a") + allocated("cpus:2;mem:5", "b") +
+      parse("cpus:9"));
+  ASSERT_EQ(2u, parts.size());
+
+  for (const brain::RoleParts& each : parts) {
+    const Resources resources = objects.toResources(each.parts);
+    EXPECT_EQ(
+        each.role == "a" ? parse("cpus:1") : parse("cpus:2;mem:5"), resources);
+  }
+}
+
+
+TEST_F(ObjectsTest, AForgottenNumberNamesSomethingElse)
+{
+  const uint32_t first = pieceOf(volume("one"));
+  const uint32_t second = pieceOf(*parse("cpus:1").begin());
+  const uint64_t before = objects.generation();
+  objects.forget({first, second});
+  EXPECT_NE(before, objects.generation());
+
+  const brain::Parts lost = {brain::Part{first, 8000, brain::Spans()}};
+  EXPECT_TRUE(objects.toResources(lost).empty());
+
+  defined.clear();
+  pieceOf(volume("two"));
+  pieceOf(*parse("cpus:1").begin());
+  EXPECT_EQ(2u, defined.size());
+  EXPECT_LE(defined.rbegin()->first, std::max(first, second));
+}
+
+
+// How the module says what can be split is how Mesos splits.
+TEST_F(ObjectsTest, IndivisibleIsWhatMesosDoesNotShrink)
+{
+  using Source = Resource::DiskInfo::Source;
+
+  for (Source::Type type :
+       {Source::PATH,
+        Source::MOUNT,
+        Source::BLOCK,
+        Source::RAW,
+        Source::UNKNOWN}) {
+    for (int bits = 0; bits < 16; ++bits) {
+      Resource resource = *parse("disk(a):8").begin();
+      resource.mutable_disk();
+
+      if (type != Source::UNKNOWN) {
+        Source* source = resource.mutable_disk()->mutable_source();
+        source->set_type(type);
+        if ((bits & 1) != 0) {
+          source->set_id("id");
+        }
+        if ((bits & 2) != 0) {
+          source->set_profile("profile");
+        }
+      }
+      if ((bits & 4) != 0) {
+        resource.mutable_disk()->mutable_persistence()->set_id("p");
+      }
+      if ((bits & 8) != 0) {
+        resource.mutable_provider_id()->set_value("provider");
+      }
+
+      mesos::Value::Scalar half;
+      half.set_value(4);
+      Resource shrunk = resource;
+      EXPECT_EQ(!Resources::shrink(&shrunk, half), traitsOf(resource).unit > 0)
+          << resource.ShortDebugString();
+    }
+  }
+}
+
+
+// The brain's arithmetic is that of Mesos: what is left, what both have, and
+// whether one contains the other.
+TEST_F(ObjectsTest, ArithmeticIsThatOfMesos)
+{
+  std::mt19937 random(7);
+  const std::vector<Resource> volumes = {
+      volume("one"), volume("two"), volume("one", "9")};
+
+  auto draw = [&]() {
+    Resources result;
+    for (const char* name : {"cpus", "mem", "cpus(eng)"}) {
+      if (random() % 3 > 0) {
+        const double amount = (1 + random() % 5000) / 1000.0;
+        result += parse(name + std::string(":") + std::to_string(amount));
+      }
+    }
+    for (const Resource& each : volumes) {
+      if (random() % 3 == 0) {
+        result += each;
+      }
+    }
+    const int begin = 1 + random() % 20;
+    const int end = begin + random() % 20;
+    return result +
+        parse("ports:[" + std::to_string(begin) + "-" + std::to_string(end) +
+              ", 50-" + std::to_string(50 + random() % 9) + "]");
+  };
+
+  for (int round = 0; round < 2000; ++round) {
+    const Resources one = draw();
+    const Resources other = draw();
+    brain::Parts left = objects.toParts(one);
+    const brain::Parts what = objects.toParts(other);
+
+    EXPECT_EQ(one.contains(other), brain::contains(left, what));
+    EXPECT_EQ(
+        one - (one - other), objects.toResources(brain::common(left, what)));
+    brain::subtract(what, &left);
+    ASSERT_EQ(one - other, objects.toResources(left)) << "round " << round;
+  }
+}
+
+} // namespace {
+} // namespace adapter {
+} // namespace allocator {

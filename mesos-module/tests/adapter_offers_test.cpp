@@ -1,0 +1,313 @@
+#include <functional>
+#include <future>
+
+#include <process/dispatch.hpp>
+#include <process/process.hpp>
+
+#include <stout/duration.hpp>
+
+#include "adapter/process.hpp"
+
+#include "adapter_world.hpp"
+
+// What the master hears of the actor, without a sidecar: everything that an
+// allocator can make it abort on.
+
+namespace allocator {
+namespace adapter {
+namespace {
+
+const FrameworkID ONE = frameworkId("one");
+const FrameworkID TWO = frameworkId("two");
+const AgentID AGENT = agentId("agent");
+
+
+class OffersTest : public ::testing::Test
+{
+protected:
+  void SetUp() override
+  {
+    parameters.transport.channel.target = "127.0.0.1:1";
+    actor.reset(new AllocatorProcess(parameters));
+    process::spawn(actor.get());
+
+    mesos::allocator::Options options;
+    options.allocationInterval = Hours(1);
+
+    call([=](AllocatorProcess* allocator) {
+      allocator->initialize_(
+          options,
+          [this](const FrameworkID& id, const Offers& some) {
+            for (const auto& role : some) {
+              for (const auto& agent : role.second) {
+                EXPECT_EQ(role.first, roles[id.value()]);
+                for (const Resource& each : agent.second) {
+                  EXPECT_EQ(role.first, each.allocation_info().role());
+                }
+                offered[id.value()] += agent.second;
+              }
+            }
+          },
+          [](const FrameworkID&,
+             const hashmap<AgentID, mesos::UnavailableResources>&) {});
+    });
+  }
+
+  void TearDown() override
+  {
+    process::terminate(actor.get());
+    process::wait(actor.get());
+  }
+
+  void call(const std::function<void(AllocatorProcess*)>& function)
+  {
+    std::promise<void> done;
+    AllocatorProcess* allocator = actor.get();
+    process::dispatch(actor->self(), std::function<void()>([&]() {
+                        function(allocator);
+                        done.set_value();
+                      }));
+    done.get_future().get();
+  }
+
+  // Lets the actor do what it was asked to.
+  void settle()
+  {
+    for (int i = 0; i < 10; ++i) {
+      call([](AllocatorProcess*) {});
+    }
+  }
+
+  FrameworkInfo info(const std::string& role, bool refinement = false)
+  {
+    FrameworkInfo result;
+    result.set_user("user");
+    result.set_name("name");
+    result.add_roles(role);
+    result.add_capabilities()->set_type(FrameworkInfo::Capability::MULTI_ROLE);
+    if (refinement) {
+      result.add_capabilities()->set_type(
+          FrameworkInfo::Capability::RESERVATION_REFINEMENT);
+    }
+    return result;
+  }
+
+  void addFramework(
+      const FrameworkID& id,
+      const std::string& role,
+      bool refinement = false)
+  {
+    roles[id.value()] = role;
+    call([&](AllocatorProcess* allocator) {
+      allocator->addFramework(id, info(role, refinement), true, {});
+    });
+  }
+
+  void addAgent(
+      const Resources& total,
+      const hashmap<FrameworkID, Resources>& used = {})
+  {
+    std::vector<AgentInfo::Capability> capabilities(2);
+    capabilities[0].set_type(AgentInfo::Capability::MULTI_ROLE);
+    capabilities[1].set_type(AgentInfo::Capability::HIERARCHICAL_ROLE);
+    call([&](AllocatorProcess* allocator) {
+      allocator->addSlave(
+          AGENT, AgentInfo(), capabilities, None(), total, used);
+    });
+    settle();
+  }
+
+  void recover(const FrameworkID& id, const Resources& resources)
+  {
+    call([&](AllocatorProcess* allocator) {
+      allocator->recoverResources(id, AGENT, resources, None(), false);
+    });
+  }
+
+  void revive(const FrameworkID& id)
+  {
+    call([&](AllocatorProcess* allocator) { allocator->reviveOffers(id, {}); });
+    settle();
+  }
+
+  Resources take(const FrameworkID& id)
+  {
+    Resources result = offered[id.value()];
+    offered[id.value()] = Resources();
+    return result;
+  }
+
+  Parameters parameters;
+  std::unique_ptr<AllocatorProcess> actor;
+  hashmap<std::string, std::string> roles;
+  hashmap<std::string, Resources> offered;
+};
+
+
+Resources reserved(const std::string& text, const std::string& role)
+{
+  Resource::ReservationInfo reservation;
+  reservation.set_type(Resource::ReservationInfo::DYNAMIC);
+  reservation.set_role(role);
+  return parse(text).pushReservation(reservation);
+}
+
+
+mesos::Offer::Operation reserve(const Resources& resources)
+{
+  mesos::Offer::Operation operation;
+  operation.set_type(mesos::Offer::Operation::RESERVE);
+  operation.mutable_reserve()->mutable_resources()->CopyFrom(resources);
+  return operation;
+}
+
+
+TEST_F(OffersTest, AnAgentIsOfferedOnceAndAgainWhenItComesBack)
+{
+  addFramework(ONE, "eng");
+  addAgent(parse("cpus:4;mem:512;ports:[1-9]"));
+  const Resources all = allocated("cpus:4;mem:512;ports:[1-9]", "eng");
+  EXPECT_EQ(all, take(ONE));
+
+  revive(ONE);
+  EXPECT_TRUE(take(ONE).empty());
+
+  recover(ONE, allocated("cpus:1;ports:[2-3]", "eng"));
+  revive(ONE);
+  EXPECT_EQ(allocated("cpus:1;ports:[2-3]", "eng"), take(ONE));
+
+  recover(ONE, all);
+  revive(ONE);
+  EXPECT_EQ(all, take(ONE));
+}
+
+
+TEST_F(OffersTest, WhatAnotherUsesIsNotOffered)
+{
+  addFramework(ONE, "eng");
+  hashmap<FrameworkID, Resources> used;
+  used[TWO] = allocated("cpus:3;ports:[1-8]", "ops");
+  addAgent(parse("cpus:4;ports:[1-9]"), used);
+  EXPECT_EQ(allocated("cpus:1;ports:[9-9]", "eng"), take(ONE));
+}
+
+
+TEST_F(OffersTest, RefinedReservationsNeedTheCapability)
+{
+  Resource refined = *parse("cpus:1").begin();
+  for (const char* role : {"eng", "eng/ads"}) {
+    Resource::ReservationInfo* reservation = refined.add_reservations();
+    reservation->set_type(Resource::ReservationInfo::DYNAMIC);
+    reservation->set_role(role);
+  }
+
+  addFramework(ONE, "eng/ads");
+  addAgent(refined);
+  EXPECT_TRUE(take(ONE).empty());
+
+  addFramework(TWO, "eng/ads", true);
+  settle();
+  Resources expected = refined;
+  expected.allocate("eng/ads");
+  EXPECT_EQ(expected, take(TWO));
+}
+
+
+TEST_F(OffersTest, OperationsOfAFrameworkChangeTheTotal)
+{
+  addFramework(ONE, "eng");
+  addAgent(parse("cpus:4;mem:512"));
+  const Resources offer = take(ONE);
+
+  Resources after = reserved("cpus:2", "eng");
+  after.allocate("eng");
+  const ResourceConversion conversion(allocated("cpus:2", "eng"), after);
+
+  call([&](AllocatorProcess* allocator) {
+    allocator->updateAllocation(ONE, AGENT, offer, {conversion});
+    // It is not held any more.
+    allocator->updateAllocation(ONE, AGENT, offer, {conversion});
+  });
+  recover(ONE, after + allocated("cpus:2;mem:512", "eng"));
+  revive(ONE);
+  EXPECT_EQ(after + allocated("cpus:2;mem:512", "eng"), take(ONE));
+}
+
+
+TEST_F(OffersTest, AnOperatorConvertsOnlyWhatIsFree)
+{
+  addFramework(ONE, "eng");
+  addAgent(parse("cpus:4;mem:512"));
+  recover(ONE, allocated("cpus:1", "eng"));
+  take(ONE);
+
+  auto ask = [this](const Resources& wanted) {
+    process::Future<Nothing> answer;
+    call([&](AllocatorProcess* allocator) {
+      answer = allocator->updateAvailable(AGENT, {reserve(wanted)});
+    });
+    return answer;
+  };
+
+  EXPECT_TRUE(ask(reserved("cpus:2", "eng")).isFailed());
+  EXPECT_TRUE(ask(reserved("cpus:1", "eng")).isReady());
+  revive(ONE);
+  Resources expected = reserved("cpus:1", "eng");
+  expected.allocate("eng");
+  EXPECT_EQ(expected, take(ONE));
+}
+
+
+TEST_F(OffersTest, WhoeverIsUnknownChangesNothing)
+{
+  addFramework(ONE, "eng");
+  addAgent(parse("cpus:4"));
+  const AgentID nowhere = agentId("nowhere");
+  const FrameworkID nobody = frameworkId("nobody");
+
+  call([&](AllocatorProcess* allocator) {
+    allocator->removeSlave(nowhere);
+    allocator->updateSlave(nowhere, AgentInfo(), parse("cpus:1"), None());
+    allocator->addResourceProvider(nowhere, parse("cpus:1"), {});
+    allocator->activateSlave(nowhere);
+    allocator->deactivateSlave(nowhere);
+    allocator->updateUnavailability(nowhere, None());
+    allocator->updateInverseOffer(nowhere, nobody, None(), None());
+    allocator->removeFramework(nobody);
+    allocator->activateFramework(nobody);
+    allocator->deactivateFramework(nobody);
+    allocator->updateFramework(nobody, info("eng"), {});
+    allocator->requestResources(nobody, {});
+    allocator->suppressOffers(nobody, {});
+    allocator->reviveOffers(nobody, {});
+    allocator->transitionOfferedToAllocated(
+        nowhere, allocated("cpus:1", "eng"));
+    allocator->recoverResources(
+        nobody, AGENT, allocated("cpus:1", "eng"), None(), true);
+    allocator->recoverResources(
+        ONE, nowhere, allocated("cpus:1", "eng"), None(), true);
+    EXPECT_TRUE(allocator->updateAvailable(nowhere, {}).isFailed());
+    allocator->addSlave(AGENT, AgentInfo(), {}, None(), parse("cpus:9"), {});
+    allocator->addFramework(ONE, info("ops"), true, {});
+  });
+  settle();
+  EXPECT_EQ(allocated("cpus:4", "eng"), take(ONE));
+}
+
+
+TEST_F(OffersTest, NothingIsOfferedWithinABracket)
+{
+  addFramework(ONE, "eng");
+  call([](AllocatorProcess* allocator) { allocator->pause(); });
+  addAgent(parse("cpus:4"));
+  revive(ONE);
+  EXPECT_TRUE(take(ONE).empty());
+
+  call([](AllocatorProcess* allocator) { allocator->resume(); });
+  revive(ONE);
+  EXPECT_EQ(allocated("cpus:4", "eng"), take(ONE));
+}
+
+} // namespace {
+} // namespace adapter {
+} // namespace allocator {

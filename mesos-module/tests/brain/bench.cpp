@@ -1,0 +1,216 @@
+// Measures how long the brain holds whoever steps it: a snapshot of many
+// agents, an answer of many rows, fallback over all agents, and the calls
+// of a master. `brain_bench [AGENTS] [FRAMEWORKS] [ROWS]`, in milliseconds
+// of processor time, for others may want the processor, too.
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "brain/brain.hpp"
+
+namespace {
+
+using namespace allocator::brain;
+
+
+class Bench
+{
+public:
+  Bench(uint32_t _agents, uint32_t _frameworks)
+    : agents(_agents), frameworks(_frameworks)
+  {
+    Initialize event;
+    event.options.fallback = false;
+    run(event);
+
+    begin("add frameworks");
+    for (uint32_t i = 0; i < frameworks; ++i) {
+      AddFramework add;
+      add.framework = "framework-" + std::to_string(i);
+      add.info.add_capabilities(allocator::v1::FRAMEWORK_CAPABILITY_MULTI_ROLE);
+      add.roles = {"role-" + std::to_string(i % 20)};
+      run(add);
+    }
+    end();
+
+    const char* const names[] = {"cpus", "mem", "disk", "ports"};
+    for (uint32_t piece = 0; piece < 4; ++piece) {
+      DefinePiece define;
+      define.piece = piece;
+      define.traits.name = names[piece];
+      define.traits.type = piece == 3 ? Type::RANGES : Type::SCALAR;
+
+      // What nobody uses yet would be forgotten.
+      brain.step(define, 0);
+    }
+
+    begin("add agents");
+    for (uint32_t i = 0; i < agents; ++i) {
+      AddAgent add;
+      add.agent = idOf(i);
+      add.info.set_hostname(add.agent);
+      add.info.add_capabilities(allocator::v1::AGENT_CAPABILITY_MULTI_ROLE);
+      add.total = parts();
+      run(add);
+    }
+    end();
+  }
+
+  void snapshot()
+  {
+    begin("snapshot");
+    run(Welcomed{0, 1 << 20});
+    settle();
+    end();
+    run(Connected());
+  }
+
+  void answer(uint32_t rows)
+  {
+    Decided event;
+    event.decisions.first = 1;
+    event.decisions.mark = UINT64_MAX;
+    allocator::v1::Holdings* group = event.decisions.grants.Add();
+    for (uint32_t kind = 0; kind < 4; ++kind) {
+      group->add_kind(kind);
+    }
+    for (uint32_t row = 0; row < rows; ++row) {
+      const uint32_t framework = row % frameworks;
+      group->add_framework(framework + 1);
+      group->add_role(framework % 20 + 1);
+      group->add_agent(row % agents + 1);
+      for (int64_t amount : {1000, 1000, 1000, 1000}) {
+        group->add_amount(amount);
+      }
+    }
+
+    begin("answer");
+    run(event);
+    settle();
+    end();
+  }
+
+  // Everything comes back, refused.
+  void release()
+  {
+    std::vector<Offer> all;
+    all.swap(offers);
+    const Cluster& cluster = brain.cluster();
+
+    begin("decline");
+    for (const Offer& offer : all) {
+      Release event;
+      event.agent = *cluster.agentHandles.id(offer.agent);
+      event.framework = *cluster.frameworkHandles.id(offer.framework);
+      event.parts = {{cluster.roles.path(offer.role), offer.parts}};
+      event.refuseMs = 5000;
+      run(event);
+    }
+    settle();
+    end();
+  }
+
+  void fallback()
+  {
+    Initialize event;
+    run(event);
+    run(Ended{true, "bench", 0});
+    begin("fallback");
+    settle();
+    end();
+    std::printf("  %zu offers\n", offers.size());
+  }
+
+private:
+  template <typename Event>
+  void run(const Event& event)
+  {
+    const std::clock_t before = std::clock();
+    brain.step(event, nowMs);
+    Ready ready = brain.ready();
+    const double ms =
+        1000.0 * static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+    longest = std::max(longest, ms);
+    total += ms;
+    ++steps;
+    soon = ready.soon;
+    offers.insert(offers.end(), ready.offers.begin(), ready.offers.end());
+  }
+
+  void settle()
+  {
+    while (soon) {
+      run(Wake());
+    }
+  }
+
+  void begin(const char* what)
+  {
+    name = what;
+    longest = total = 0;
+    steps = 0;
+  }
+
+  void end()
+  {
+    std::printf(
+        "%-14s %8zu steps, %9.1f ms, longest %6.2f ms\n",
+        name,
+        steps,
+        total,
+        longest);
+  }
+
+  static std::string idOf(uint32_t agent)
+  {
+    return "6bd1a9f6-0b7c-4c0e-9d1a-000000000000-S" + std::to_string(agent);
+  }
+
+  Parts parts()
+  {
+    Parts result;
+    for (uint32_t piece = 0; piece < 3; ++piece) {
+      result.push_back(Part{piece, 16000000, Spans()});
+    }
+    result.push_back(Part{3, 1001000, {Span{31000, 32000}}});
+    return result;
+  }
+
+  const uint32_t agents;
+  const uint32_t frameworks;
+  Brain brain;
+  std::vector<Offer> offers;
+  int64_t nowMs = 0;
+  bool soon = false;
+
+  const char* name = "";
+  double longest = 0;
+  double total = 0;
+  size_t steps = 0;
+};
+
+
+uint32_t number(int argc, char** argv, int place, uint32_t otherwise)
+{
+  return argc > place
+      ? static_cast<uint32_t>(std::strtoul(argv[place], nullptr, 10))
+      : otherwise;
+}
+
+} // namespace {
+
+
+int main(int argc, char** argv)
+{
+  Bench bench(number(argc, argv, 1, 50000), number(argc, argv, 2, 1000));
+  bench.snapshot();
+  bench.answer(number(argc, argv, 3, 100000));
+  bench.release();
+  bench.snapshot();
+  bench.fallback();
+  return 0;
+}

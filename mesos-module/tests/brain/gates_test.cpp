@@ -1,0 +1,254 @@
+#include "brain/gates.hpp"
+
+#include <gtest/gtest.h>
+
+#include "brain/brain.hpp"
+#include "brain/script.hpp"
+
+// What the transcripts cannot say, or would say at length.
+
+namespace allocator {
+namespace brain {
+namespace {
+
+// One framework in eng, one agent, and the books by hand.
+class GatesTest : public ::testing::Test
+{
+protected:
+  void SetUp() override
+  {
+    AddFramework framework;
+    framework.framework = "one";
+    framework.roles = {"eng"};
+    brain.step(framework, 0);
+  }
+
+  uint32_t define(uint32_t piece, const std::string& name, int64_t unit = 0)
+  {
+    DefinePiece event;
+    event.piece = piece;
+    event.traits.name = name;
+    event.traits.unit = unit;
+    brain.step(event, 0);
+    return piece;
+  }
+
+  void add(const Parts& total)
+  {
+    AddAgent event;
+    event.agent = "agent";
+    event.info.add_capabilities(wire::AGENT_CAPABILITY_MULTI_ROLE);
+    event.total = total;
+    ASSERT_EQ("", brain.step(event, 0));
+    brain.step(Welcomed{kindsMax, 1 << 20}, 0);
+  }
+
+  Verdict ask(const Amounts& wanted)
+  {
+    const Cluster& cluster = brain.cluster();
+    return judge(cluster, Pair{1, cluster.roles.find("eng"), 1}, wanted, 0);
+  }
+
+  static Part part(uint32_t piece, int64_t amount)
+  {
+    return Part{piece, amount, Spans()};
+  }
+
+  uint32_t kindsMax = 0;
+  Brain brain;
+};
+
+
+TEST_F(GatesTest, ConstraintsKeepTheTwoApart)
+{
+  add({part(define(0, "cpus"), 8000)});
+  EXPECT_EQ(wire::OUTCOME_REASON_OFFERED, ask({{0, 1000}}).reason);
+  brain.step(Exclude{{{"one", "eng", "agent", true}}}, 0);
+  EXPECT_EQ(wire::OUTCOME_REASON_CONSTRAINT, ask({{0, 1000}}).reason);
+  brain.step(Exclude{{{"one", "eng", "agent", false}}}, 0);
+  EXPECT_EQ(wire::OUTCOME_REASON_OFFERED, ask({{0, 1000}}).reason);
+}
+
+
+// An object of the agent's and one of a provider's are two pieces of one
+// kind: the bound is for both together.
+TEST_F(GatesTest, ALimitHoldsForAllPiecesOfANameTogether)
+{
+  add({part(define(0, "cpus"), 3000), part(define(1, "cpus"), 3000)});
+  brain.step(SetQuota{"eng", {}, {{"cpus", 4000}}}, 0);
+
+  const Verdict verdict = ask({{0, 6000}});
+  EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, verdict.reason);
+  EXPECT_EQ((Parts{part(0, 3000), part(1, 1000)}), verdict.given);
+  EXPECT_EQ(wire::OUTCOME_REASON_OFFERED, ask({{0, 4000}}).reason);
+}
+
+
+TEST_F(GatesTest, HeadroomHoldsForAllPiecesOfANameTogether)
+{
+  add({part(define(0, "cpus"), 3000), part(define(1, "cpus"), 3000)});
+  brain.step(SetQuota{"ops", {{"cpus", 2000}}, {}}, 0);
+
+  const Verdict verdict = ask({{0, 6000}});
+  EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, verdict.reason);
+  EXPECT_EQ((Parts{part(0, 3000), part(1, 1000)}), verdict.given);
+}
+
+
+// An amount is made up of whole objects first; only what can be divided is
+// split.
+TEST_F(GatesTest, WhatCannotBeDividedIsGivenWhole)
+{
+  add({part(define(0, "disk", 8000), 24000), part(define(1, "disk"), 5000)});
+  const uint32_t whole = brain.cluster().kinds.find(0);
+  const uint32_t space = brain.cluster().kinds.find(1);
+  ASSERT_NE(whole, space);
+
+  EXPECT_EQ((Parts{part(0, 16000)}), ask({{whole, 23999}}).given);
+  EXPECT_EQ((Parts{part(0, 24000)}), ask({{whole, 99000}}).given);
+  EXPECT_EQ(
+      wire::OUTCOME_REASON_NOTHING_AVAILABLE, ask({{whole, 7999}}).reason);
+  EXPECT_EQ((Parts{part(1, 3000)}), ask({{space, 3000}}).given);
+}
+
+
+// Of the rest a framework gets what it may have, and in whole objects.
+TEST_F(GatesTest, TheRestIsGivenWhole)
+{
+  kindsMax = 1;
+  add({part(define(0, "cpus"), 2000), part(define(1, "cpus", 3000), 3000)});
+  ASSERT_EQ(brain.cluster().kinds.find(0), brain.cluster().kinds.find(1));
+
+  EXPECT_EQ((Parts{part(0, 2000), part(1, 3000)}), ask({{0, 5000}}).given);
+  const Verdict verdict = ask({{0, 4000}});
+  EXPECT_EQ(wire::OUTCOME_REASON_PARTIAL, verdict.reason);
+  EXPECT_EQ((Parts{part(0, 2000)}), verdict.given);
+  EXPECT_EQ(wire::OUTCOME_REASON_NOTHING_AVAILABLE, ask({{0, 1500}}).reason);
+}
+
+
+TEST_F(GatesTest, NonsenseIsMalformed)
+{
+  add({part(define(0, "cpus"), 2000)});
+  for (const Amounts& wanted :
+       {Amounts(), Amounts{{0, 0}}, Amounts{{0, -1}}, Amounts{{99, 1000}}}) {
+    EXPECT_EQ(wire::OUTCOME_REASON_MALFORMED, ask(wanted).reason);
+  }
+  EXPECT_EQ((Parts{part(0, 2000)}), ask({{0, INT64_MAX}}).given);
+}
+
+
+TEST(SpansTest, TheyAreSetsOfNumbers)
+{
+  Spans spans = {{5, 9}, {1, 2}, {3, 4}, {9, 8}, {20, 30}};
+  normalize(&spans);
+  EXPECT_EQ((Spans{{1, 9}, {20, 30}}), spans);
+  EXPECT_EQ(20000, amountOf(spans));
+
+  EXPECT_EQ((Spans{{1, 3}, {7, 9}}), subtract({{1, 9}}, {{4, 6}, {20, 30}}));
+  EXPECT_EQ((Spans{{4, 6}}), intersect({{1, 6}}, {{4, 9}}));
+  EXPECT_EQ((Spans{{1, 9}, {20, 21}}), lowest(spans, 11));
+  EXPECT_TRUE(contains(spans, {{2, 5}, {21, 21}}));
+  EXPECT_FALSE(contains(spans, {{9, 10}}));
+
+  // The ends of all numbers are no special case.
+  const Spans all = {{0, UINT64_MAX}};
+  EXPECT_EQ(
+      (Spans{{0, UINT64_MAX - 1}}), subtract(all, {{UINT64_MAX, UINT64_MAX}}));
+  EXPECT_TRUE(subtract(all, all).empty());
+  EXPECT_EQ((Spans{{0, 0}}), lowest(all, 1));
+  EXPECT_EQ(session::AMOUNT_MAX / 1000 * 1000, amountOf(all));
+}
+
+
+// A sidecar keeps 20 kinds apart: what is beyond that is the rest of its
+// name, and never another kind later.
+TEST(KindsTest, WhatIsBeyondTheSidecarsKindsIsTheRestOfItsName)
+{
+  for (size_t most : {1, 2, 7, 20}) {
+    PieceTable pieces;
+    Kinds kinds(most);
+    for (uint32_t i = 0; i < 200; ++i) {
+      Traits traits;
+      traits.name = i % 2 == 0 ? "cpus" : "mem";
+      traits.depth = 1;
+      traits.reservedRole = "role-" + std::to_string(i);
+      pieces.define(i, traits, 1);
+    }
+
+    for (int round = 0; round < 2; ++round) {
+      for (uint32_t i = 0; i < 200; ++i) {
+        const uint32_t before = kinds.find(i);
+        const uint32_t kind = kinds.bind(i, pieces);
+        EXPECT_TRUE(round == 0 || before == kind);
+      }
+    }
+    EXPECT_LE(kinds.size(), most);
+
+    for (const wire::Kind& kind : kinds.takeNew()) {
+      EXPECT_EQ(kind.rest(), kinds.whole(kind.kind()));
+    }
+    EXPECT_TRUE(kinds.takeNew().empty());
+  }
+}
+
+
+TEST(HandlesTest, TheLowestFreeNumberComesFirst)
+{
+  Handles handles;
+  EXPECT_EQ(1u, handles.bind("a"));
+  EXPECT_EQ(2u, handles.bind("b"));
+  EXPECT_EQ(3u, handles.bind("c"));
+  EXPECT_EQ(2u, handles.bind("b"));
+  handles.sent(2, 5);
+  EXPECT_EQ(5u, handles.mark(2));
+
+  handles.release(2, 7);
+  handles.release(1, 8);
+  EXPECT_EQ(nullptr, handles.id(2));
+  EXPECT_TRUE(handles.excused(2, 6));
+  EXPECT_FALSE(handles.excused(2, 7));
+  EXPECT_FALSE(handles.excused(0, 0));
+  EXPECT_FALSE(handles.excused(9, 0));
+  EXPECT_EQ(1u, handles.bind("d"));
+  EXPECT_EQ(2u, handles.bind("e"));
+  EXPECT_EQ(0u, handles.mark(2));
+}
+
+
+// Rows of 500 kinds are few in an event, and rows of few kinds are not
+// blown up by them; transitions come first.
+TEST(PendingTest, NoEventIsADenseMonster)
+{
+  const int most = Pending::CELLS_MAX;
+  Amounts wide;
+  for (uint32_t kind = 0; kind < 500; ++kind) {
+    wide.emplace_back(kind, 1);
+  }
+
+  Pending pending;
+  for (uint32_t i = 1; i <= 5000; ++i) {
+    pending.release({1, 1, i}, i % 9 == 0 ? wide : Amounts{{7, 1}}, -1, false);
+    pending.transition({1, 1, i}, {{7, 1}});
+  }
+  pending.release({1, 1, 1}, {}, -1, false);
+  EXPECT_EQ(10000u, pending.size());
+
+  int rows = 0;
+  bool releases = false;
+  for (const wire::Event& event : pending.take()) {
+    EXPECT_FALSE(releases && event.has_transition());
+    releases = releases || event.has_release();
+    const wire::Holdings& holdings =
+        event.has_release() ? event.release().released() : event.transition();
+    rows += holdings.framework_size();
+    EXPECT_LE(holdings.amount_size(), most);
+    EXPECT_LE(holdings.framework_size(), Pending::ROWS_MAX + 0);
+  }
+  EXPECT_EQ(10000, rows);
+  EXPECT_EQ(0u, pending.size());
+}
+
+} // namespace {
+} // namespace brain {
+} // namespace allocator {
