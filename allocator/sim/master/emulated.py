@@ -8,8 +8,9 @@ interval, one more where Mesos has an event trigger it, and the next action as s
 are there.
 
 It is the module's double: snapshots with filters, gates and outcomes in the same order, rows that
-wait, a pause that is sent only while the master recovers. What it leaves out is the fallback: while
-nobody decides, simulated time stands still, so nothing is ever held that no sidecar decided on.
+wait, a pause that is sent only while the master recovers, and a fallback whose offers are sent as
+holdings. That decides only where it is told to (`fall_back`), and simply: while no sidecar is
+there, simulated time stands still.
 """
 
 from allocator.sim.master.failover import Failover
