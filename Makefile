@@ -7,8 +7,10 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# A small master around the C++ client, made by `client`; the tests play it against real sidecars.
-export MESOS_ALLOCATOR_DRIVER ?= $(CURDIR)/.cache/module/address/tests/client_driver
+# A small master around the session library, made by `cpp`; the tests play it against real sidecars.
+export MESOS_ALLOCATOR_DRIVER ?= $(CURDIR)/.cache/module/address/tests/session_driver
+# The module's brain as a library, for the simulation.
+export MESOS_ALLOCATOR_BRAIN ?= $(CURDIR)/.cache/module/plain/brain/liballocator_brain_c.so
 
 # Compiled loops stay here from run to run; `warm` fills it, and so do tests.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
@@ -67,14 +69,14 @@ lint: $(STAMP) ## style, import contracts, rules about the code itself
 types: $(STAMP) ## mypy
 	mypy
 
-# Which tests to run, given in ARGS, are tests in Python: the client stays as it was built before.
+# Which tests to run, given in ARGS, are tests in Python: the C++ stays as it was built before.
 .PHONY: test
-test: warm tools $(if $(ARGS),,client) ## every test
+test: warm tools $(if $(ARGS),,cpp) ## every test
 	pytest --numprocesses auto --dist worksteal $(ARGS)
 
-.PHONY: client
-client: $(STAMP)
-	.ci/client
+.PHONY: cpp
+cpp: $(STAMP)
+	.ci/module
 
 .PHONY: doctest
 doctest: warm ## the examples in docstrings
@@ -114,14 +116,14 @@ proto-check: $(STAMP) ## allocator/v1 is what proto/ says
 	$(call generate,.cache/proto)
 	diff -r --exclude __init__.py --exclude __pycache__ .cache/proto/allocator/v1 allocator/v1
 
-# The client without Mesos; with MESOS_ROOT the module for that Mesos, too.
+# What needs no Mesos; with MESOS_ROOT it is the module for that Mesos.
 .PHONY: module
-module: tools client ## the C++ client with its tests; MESOS_ROOT=... builds the module, too
-	pytest --numprocesses 2 --dist worksteal tests/integration/test_cpp_client.py $(ARGS)
-ifneq ($(MESOS_ROOT),)
-	cmake -S mesos-module -B .cache/module/mesos -G Ninja -DMESOS_ROOT=$(MESOS_ROOT)
-	cmake --build .cache/module/mesos
-	ctest --test-dir .cache/module/mesos --output-on-failure
+ifeq ($(MESOS_ROOT),)
+module: tools cpp ## the C++ with its tests; MESOS_ROOT=... [PREFIX=...]: the module for that Mesos
+	pytest --numprocesses 2 --dist worksteal tests/integration/test_cpp_session.py $(ARGS)
+else
+module:
+	.ci/mesos-module $(MESOS_ROOT) $(PREFIX)
 endif
 
 .PHONY: image

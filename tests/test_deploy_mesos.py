@@ -42,7 +42,7 @@ def value(expression: str) -> str:
 
 def parameters() -> dict[str, tuple[str, str]]:
     """Read the default and the range of each parameter; both empty for texts."""
-    defaults = read("adapter/parameters.hpp", "client/session.hpp", "client/transport.hpp")
+    defaults = read("adapter/parameters.hpp", "session/session.hpp", "session/transport.hpp")
     found = {}
     readers = only(r"(?s)map<string, Reader> readers\(.*?\n}\n", read("adapter/parameters.cpp"))
     for key, kind, target, bounds in re.findall(
@@ -67,8 +67,8 @@ def metrics() -> set[str]:
         r"add\(process, \"([\w/]+)\",", source
     )
     assert len(single) > 20
-    causes = re.findall(r"case Cause::\w+: return \"(\w+)\";", read("client/client.cpp"))
-    assert len(causes) == int(only(r"CAUSE_COUNT = (\d+)", read("client/counters.hpp")))
+    causes = re.findall(r"case Cause::\w+: return \"(\w+)\";", read("session/keeper.cpp"))
+    assert len(causes) == int(only(r"CAUSE_COUNT = (\d+)", read("session/counters.hpp")))
     reasons = [
         name.removeprefix("OUTCOME_REASON_").lower()
         for name, number in pb.OutcomeReason.items()

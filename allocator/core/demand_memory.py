@@ -155,10 +155,16 @@ class DemandMemory:
         one_task : bool
             These are surely the amounts of one task. Else they may be those of several.
         """
-        if not settings.priors_max:
+        entry, most = self.entries.get(topic), _CERTAINTY * settings.learn_after
+        if not settings.priors_max or (
+            # It is as certain as it can be, and was taught at this moment: many are, in a batch.
+            entry is not None
+            and (entry.weight, entry.taught_ms) == (most, self.elapsed_ms)
+            and entry.amounts == amounts
+        ):
             return
         weight = self.weight(settings, topic)
-        entry = self.entries.pop(topic, None)
+        self.entries.pop(topic, None)
         known = entry.amounts if entry else {}
         unit = _unit(known, amounts)
         if unit is not None and unit == amounts:
@@ -173,8 +179,7 @@ class DemandMemory:
             needed = max(weight.bit_length(), 1)
             unit = known if times < needed else dict(amounts)
             weight = weight >> times if times < needed else times - needed + 1
-        weight = min(weight, _CERTAINTY * settings.learn_after)
-        self.entries[topic] = Remembered(unit, weight, self.elapsed_ms)
+        self.entries[topic] = Remembered(unit, min(weight, most), self.elapsed_ms)
         while len(self.entries) > settings.priors_max:
             del self.entries[next(iter(self.entries))]
 

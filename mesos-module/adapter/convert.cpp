@@ -9,7 +9,7 @@
 #include "adapter/holdings.hpp"
 #include "adapter/text.hpp"
 
-#include "client/decisions.hpp"
+#include "session/decisions.hpp"
 
 using std::map;
 using std::string;
@@ -310,7 +310,7 @@ wire::ResourceRequest toRequest(
     wire::Quantities* quantities = result.add_requests();
     for (const auto& entry : amounts) {
       quantities->add_name(toText(entry.first));
-      quantities->add_amount(std::min(entry.second, client::AMOUNT_MAX));
+      quantities->add_amount(std::min(entry.second, session::AMOUNT_MAX));
     }
   }
 

@@ -175,6 +175,24 @@ void Filters::dropAgent(const SlaveID& agentId)
 }
 
 
+size_t Filters::countOf(const string& role) const
+{
+  size_t result = 0;
+
+  for (const auto& framework : filters) {
+    auto byRole = framework.second.find(role);
+
+    if (byRole != framework.second.end()) {
+      for (const auto& agent : byRole->second) {
+        result += agent.second->refusals.size();
+      }
+    }
+  }
+
+  return result;
+}
+
+
 void Filters::expire(int64_t nowMs)
 {
   while (!expiries.empty() && expiries.top().ms < nowMs) {

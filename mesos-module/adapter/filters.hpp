@@ -56,6 +56,9 @@ public:
 
   size_t size() const { return count; }
 
+  // Those of frameworks in the role.
+  size_t countOf(const std::string& role) const;
+
   void each(const std::function<void(
                 const FrameworkID&,
                 const std::string&,

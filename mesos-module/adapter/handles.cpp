@@ -8,7 +8,7 @@
 
 #include "adapter/text.hpp"
 
-#include "client/decisions.hpp"
+#include "session/decisions.hpp"
 
 using std::string;
 using std::vector;
@@ -135,8 +135,8 @@ int64_t thousandths(const mesos::Value::Scalar& scalar)
     return 0;
   }
 
-  constexpr double MOST = static_cast<double>(client::AMOUNT_MAX);
-  return value < MOST ? std::llround(value) : client::AMOUNT_MAX;
+  constexpr double MOST = static_cast<double>(session::AMOUNT_MAX);
+  return value < MOST ? std::llround(value) : session::AMOUNT_MAX;
 }
 
 
@@ -145,7 +145,7 @@ int64_t amountOf(const Resource& resource)
   switch (resource.type()) {
     case mesos::Value::SCALAR: return thousandths(resource.scalar());
     case mesos::Value::RANGES: {
-      constexpr uint64_t MOST = client::AMOUNT_MAX / 1000;
+      constexpr uint64_t MOST = session::AMOUNT_MAX / 1000;
       uint64_t count = 0;
       for (const mesos::Value::Range& range : resource.ranges().range()) {
         const uint64_t more = range.end() - range.begin();

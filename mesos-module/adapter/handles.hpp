@@ -64,7 +64,7 @@ public:
     return bound ? &rows[handle - 1].id : nullptr;
   }
 
-  void told(uint32_t handle, uint64_t batch)
+  void sent(uint32_t handle, uint64_t batch)
   {
     if (id(handle) != nullptr) {
       rows[handle - 1].batch = batch;

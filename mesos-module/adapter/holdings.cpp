@@ -174,7 +174,7 @@ void FiltersWriter::add(
 }
 
 
-wire::Event* Untold::place(
+wire::Event* Pending::place(
     map<vector<uint32_t>, vector<wire::Event>>* groups,
     const Amounts& amounts,
     wire::Holdings* (*holdings)(wire::Event*))
@@ -196,7 +196,7 @@ wire::Event* Untold::place(
 }
 
 
-void Untold::release(
+void Pending::release(
     uint32_t framework,
     uint32_t role,
     uint32_t agent,
@@ -215,7 +215,7 @@ void Untold::release(
 }
 
 
-void Untold::transition(
+void Pending::transition(
     uint32_t framework,
     uint32_t role,
     uint32_t agent,
@@ -230,7 +230,7 @@ void Untold::transition(
 }
 
 
-vector<wire::Event> Untold::take()
+vector<wire::Event> Pending::take()
 {
   vector<wire::Event> result;
 
@@ -248,7 +248,7 @@ vector<wire::Event> Untold::take()
 }
 
 
-void Untold::clear()
+void Pending::clear()
 {
   releases.clear();
   transitions.clear();

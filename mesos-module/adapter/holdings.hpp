@@ -69,7 +69,7 @@ private:
 // Between them nothing else is told, so no new offer is among them. That
 // is why all transitions may come before all releases: a task does not
 // end before it begins, and what is declined is not what is launched.
-class Untold
+class Pending
 {
 public:
   void release(

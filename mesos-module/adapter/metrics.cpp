@@ -33,44 +33,47 @@ Metrics::Metrics(AllocatorProcess& process)
   AllocatorProcess* p = &process;
 
   auto count =
-      [p](const std::function<double(const client::Counters&)>& f) -> Read {
+      [p](const std::function<double(const session::Counters&)>& f) -> Read {
     return [p, f]() {
-      return p->client == nullptr ? 0.0 : f(p->client->counters());
+      return p->keeper == nullptr ? 0.0 : f(p->keeper->counters());
     };
   };
 
-  using C = client::Counters;
-  const std::vector<std::pair<string, std::function<double(const C&)>>> told = {
-      {"connected", [](const C& c) { return c.connected ? 1.0 : 0.0; }},
-      {"session_age_secs",
-       [](const C& c) { return c.sessionAge.count() / 1000.0; }},
-      {"attempts", [](const C& c) { return double(c.attempts); }},
-      {"sessions", [](const C& c) { return double(c.sessions); }},
-      {"resyncs", [](const C& c) { return double(c.resyncs); }},
-      {"events", [](const C& c) { return double(c.events); }},
-      {"batches", [](const C& c) { return double(c.batches); }},
-      {"cycles", [](const C& c) { return double(c.cycles); }},
-      {"decisions", [](const C& c) { return double(c.decisions); }},
-      {"queue_messages", [](const C& c) { return double(c.queueMessages); }},
-      {"queue_bytes", [](const C& c) { return double(c.queueBytes); }},
-      {"unanswered", [](const C& c) { return double(c.unanswered); }},
-      {"round_trip_ms/p50",
-       [](const C& c) { return c.roundTripP50.count() / 1000.0; }},
-      {"round_trip_ms/p90",
-       [](const C& c) { return c.roundTripP90.count() / 1000.0; }},
-      {"round_trip_ms/p99",
-       [](const C& c) { return c.roundTripP99.count() / 1000.0; }},
-      {"round_trip_ms/max",
-       [](const C& c) { return c.roundTripMax.count() / 1000.0; }},
-  };
+  using C = session::Counters;
+  const std::vector<std::pair<string, std::function<double(const C&)>>> counts =
+      {
+          {"connected", [](const C& c) { return c.connected ? 1.0 : 0.0; }},
+          {"session_age_secs",
+           [](const C& c) { return c.sessionAge.count() / 1000.0; }},
+          {"attempts", [](const C& c) { return double(c.attempts); }},
+          {"sessions", [](const C& c) { return double(c.sessions); }},
+          {"resyncs", [](const C& c) { return double(c.resyncs); }},
+          {"events", [](const C& c) { return double(c.events); }},
+          {"batches", [](const C& c) { return double(c.batches); }},
+          {"cycles", [](const C& c) { return double(c.cycles); }},
+          {"decisions", [](const C& c) { return double(c.decisions); }},
+          {"queue_messages",
+           [](const C& c) { return double(c.queueMessages); }},
+          {"queue_bytes", [](const C& c) { return double(c.queueBytes); }},
+          {"unanswered", [](const C& c) { return double(c.unanswered); }},
+          {"round_trip_ms/p50",
+           [](const C& c) { return c.roundTripP50.count() / 1000.0; }},
+          {"round_trip_ms/p90",
+           [](const C& c) { return c.roundTripP90.count() / 1000.0; }},
+          {"round_trip_ms/p99",
+           [](const C& c) { return c.roundTripP99.count() / 1000.0; }},
+          {"round_trip_ms/max",
+           [](const C& c) { return c.roundTripMax.count() / 1000.0; }},
+      };
 
-  for (const auto& entry : told) {
+  for (const auto& entry : counts) {
     add(process, entry.first, count(entry.second));
   }
 
-  for (size_t cause = 0; cause < client::CAUSE_COUNT; ++cause) {
+  for (size_t cause = 0; cause < session::CAUSE_COUNT; ++cause) {
     add(process,
-        string("ends/") + client::causeName(static_cast<client::Cause>(cause)),
+        string("ends/") +
+            session::causeName(static_cast<session::Cause>(cause)),
         count([=](const C& c) { return double(c.ends[cause]); }));
   }
 

@@ -7,7 +7,7 @@
 
 #include <process/metrics/pull_gauge.hpp>
 
-#include "client/counters.hpp"
+#include "session/counters.hpp"
 
 namespace allocator {
 namespace adapter {

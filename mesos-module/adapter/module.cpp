@@ -12,7 +12,7 @@
 #include "adapter/allocator.hpp"
 #include "adapter/parameters.hpp"
 
-#include "client/channel.hpp"
+#include "session/channel.hpp"
 
 namespace {
 
@@ -29,7 +29,7 @@ mesos::allocator::Allocator* create(const mesos::Parameters& given)
   // Files and addresses are looked at now, when an operator is near, and
   // not when the master is elected.
   std::string error;
-  allocator::client::Channels channels(parameters->transport.channel, &error);
+  allocator::session::Channels channels(parameters->transport.channel, &error);
 
   if (!error.empty()) {
     LOG(ERROR) << "Parameters of the allocator module: " << error;

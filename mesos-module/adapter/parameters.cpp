@@ -67,7 +67,7 @@ Reader number(T* out, int64_t least, int64_t most)
 map<string, Reader> readers(Parameters* p)
 {
   constexpr int64_t HOUR_MS = 3600 * 1000;
-  client::ChannelOptions& channel = p->transport.channel;
+  session::ChannelOptions& channel = p->transport.channel;
 
   return {
       {"target", text(&channel.target)},

@@ -7,8 +7,8 @@
 
 #include <stout/try.hpp>
 
-#include "client/client.hpp"
-#include "client/transport.hpp"
+#include "session/keeper.hpp"
+#include "session/transport.hpp"
 
 namespace allocator {
 namespace adapter {
@@ -16,19 +16,19 @@ namespace adapter {
 // The module's parameters, as `--modules` gives them.
 struct Parameters
 {
-  client::TransportOptions transport;
-  client::SessionDeadlines deadlines;
+  session::TransportOptions transport;
+  session::SessionDeadlines deadlines;
 
   // The module decides itself where there is no session, or where the
   // sidecar has been silent for so long. Without it nothing is offered
   // then.
   bool fallback = true;
-  client::Duration fallbackAfter{1000};
+  session::Duration fallbackAfter{1000};
 
   // So many bad decisions within ten seconds end the session; the next
   // one begins after the pause.
   size_t badDecisionsMax = 1000;
-  client::Duration breakerPause{30000};
+  session::Duration breakerPause{30000};
 };
 
 

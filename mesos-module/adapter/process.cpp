@@ -12,6 +12,7 @@
 
 #include <stout/uuid.hpp>
 
+#include "adapter/builtin_metrics.hpp"
 #include "adapter/metrics.hpp"
 
 using std::string;
@@ -42,6 +43,7 @@ void AllocatorProcess::initialize_(
   offerCallback = _offerCallback;
   inverseOfferCallback = _inverseOfferCallback;
   metrics.reset(new Metrics(*this));
+  startBuiltinMetrics();
 
   LOG(INFO) << "Allocator initialized; its sidecar is at "
             << parameters.transport.channel.target;
@@ -53,10 +55,11 @@ void AllocatorProcess::initialize_(
 
 void AllocatorProcess::finalize()
 {
+  builtin.reset();
   metrics.reset();
 
   // Its threads end here, while the actor still exists.
-  client.reset();
+  keeper.reset();
 }
 
 
@@ -67,6 +70,7 @@ void AllocatorProcess::recover(
   for (const auto& entry : quotas) {
     if (entry.second != mesos::Quota()) {
       state.quotas[entry.first] = entry.second;
+      builtin->setQuota(entry.first, entry.second);
     }
   }
 
@@ -77,7 +81,7 @@ void AllocatorProcess::recover(
 
   if (!quotas.empty() && expectedAgents > state.agents.size()) {
     state.recovering = true;
-    tellPause();
+    sendPause();
     process::delay(
         state.options.recoveryTimeout, self(), &AllocatorProcess::endRecovery);
 
@@ -87,7 +91,7 @@ void AllocatorProcess::recover(
   }
 
   // Only an elected master recovers; a standby must not have a session.
-  startClient();
+  startSession();
 }
 
 
@@ -96,7 +100,7 @@ void AllocatorProcess::endRecovery()
   if (state.recovering) {
     state.recovering = false;
     LOG(INFO) << "Recovered with " << state.agents.size() << " agents";
-    tellPause();
+    sendPause();
   }
 }
 
@@ -113,7 +117,7 @@ void AllocatorProcess::resume()
   state.paused = false;
 
   while (!unjudged.empty()) {
-    const client::Decisions decisions = std::move(unjudged.front());
+    const session::Decisions decisions = std::move(unjudged.front());
     unjudged.pop_front();
     decided(decisions);
   }
@@ -174,6 +178,7 @@ void AllocatorProcess::trigger(const SlaveID& agentId)
     return;
   }
 
+  builtin->runDue();
   candidates.insert(agentId);
 
   if (!triggered) {
@@ -208,8 +213,8 @@ void AllocatorProcess::runTriggered()
 
 bool AllocatorProcess::served() const
 {
-  return client != nullptr && client->connected() &&
-      client->waiting() < parameters.fallbackAfter;
+  return keeper != nullptr && keeper->connected() &&
+      keeper->waiting() < parameters.fallbackAfter;
 }
 
 
@@ -220,13 +225,14 @@ void AllocatorProcess::allocate(const vector<SlaveID>& some, bool all)
   }
 
   ++cycles;
+  builtin->runBegins();
 
   // Tens of thousands of ids are listed only where somebody reads them.
   const bool listed = all && !(served() && maintenance.empty());
   const vector<SlaveID> agents = listed ? allAgents() : some;
 
   if (served()) {
-    tellRows();
+    sendPending();
 
     vector<uint32_t> handles;
     if (!all) {
@@ -235,11 +241,12 @@ void AllocatorProcess::allocate(const vector<SlaveID>& some, bool all)
       }
     }
 
-    client->cycle(handles);
+    keeper->cycle(handles);
     watch();
   } else if (parameters.fallback) {
     ++fallbackCycles;
     allocateHere(agents);
+    builtin->runEnds();
   }
 
   const Maintenance::InverseOffers inverse =
@@ -260,8 +267,8 @@ void AllocatorProcess::watch()
   }
 
   watching = true;
-  const client::Duration left = std::max(
-      client::Duration(1), parameters.fallbackAfter - client->waiting());
+  const session::Duration left = std::max(
+      session::Duration(1), parameters.fallbackAfter - keeper->waiting());
   process::delay(
       Milliseconds(left.count()), self(), &AllocatorProcess::noticeSilence);
 }
@@ -272,8 +279,8 @@ void AllocatorProcess::noticeSilence()
   watching = false;
 
   // Where the session ended the fallback has taken over already.
-  if (client == nullptr || !client->connected() ||
-      client->waiting() == client::Duration(0)) {
+  if (keeper == nullptr || !keeper->connected() ||
+      keeper->waiting() == session::Duration(0)) {
     return;
   }
 
@@ -296,16 +303,16 @@ void AllocatorProcess::allocateHere(const vector<SlaveID>& agents)
   for (const auto& framework : offers) {
     for (const auto& role : framework.second) {
       for (const auto& agent : role.second) {
-        tellHold(framework.first, agent.first, agent.second);
+        sendHold(framework.first, agent.first, agent.second);
       }
     }
   }
 
-  send(offers);
+  makeOffers(offers);
 }
 
 
-void AllocatorProcess::send(const hashmap<FrameworkID, Offers>& offers)
+void AllocatorProcess::makeOffers(const hashmap<FrameworkID, Offers>& offers)
 {
   for (const auto& entry : offers) {
     offerCallback(entry.first, entry.second);

@@ -14,11 +14,12 @@
 #include "adapter/parameters.hpp"
 #include "adapter/state.hpp"
 
-#include "client/client.hpp"
+#include "session/keeper.hpp"
 
 namespace allocator {
 namespace adapter {
 
+class BuiltinMetrics;
 class Metrics;
 
 using OfferCallback = lambda::function<void(
@@ -33,11 +34,11 @@ using InverseOfferCallback = lambda::function<void(
 // The actor behind the allocator. The master's calls, the sidecar's
 // decisions and the clock come to it one at a time; nothing waits.
 //
-// Each fact is first booked here and then told to the sidecar, so that the
+// Each fact is first booked here and then sent to the sidecar, so that the
 // books never depend on it. A decision is only a wish: the gates say what
 // becomes of it.
 class AllocatorProcess : public process::Process<AllocatorProcess>,
-                         private client::Client::Owner
+                         private session::Keeper::Owner
 {
 public:
   explicit AllocatorProcess(const Parameters& parameters);
@@ -163,7 +164,7 @@ private:
   void runTriggered();
   void allocate(const std::vector<SlaveID>& candidates, bool all);
   void allocateHere(const std::vector<SlaveID>& candidates);
-  void send(const hashmap<FrameworkID, Offers>& offers);
+  void makeOffers(const hashmap<FrameworkID, Offers>& offers);
   bool served() const;
   void watch();
   void noticeSilence();
@@ -172,28 +173,31 @@ private:
   int64_t nowMs() const;
   int64_t allocationMs() const;
 
+  // builtin_readings.cpp.
+  void startBuiltinMetrics();
+
   // process_session.cpp: the sidecar.
 
-  void snapshot(const wire::Welcome& welcome, client::SnapshotWriter* writer)
-      override;
+  void welcomed(const wire::Welcome& welcome, size_t chunkBytesMax) override;
+  void layOut(session::SnapshotWriter* writer);
   void connected(const wire::Welcome& welcome) override;
-  void decided(const client::Decisions& decisions) override;
-  void ended(const client::Client::End& end) override;
+  void decided(const session::Decisions& decisions) override;
+  void ended(const session::Keeper::End& end) override;
 
-  void startClient();
+  void startSession();
   Verdict decide(
-      const client::Decision& decision,
+      const session::Decision& decision,
       uint64_t sequence,
       const QuotaBook& quotas,
       int64_t clockMs,
       Pair* pair) const;
   bool isBad(
-      const client::Decision& decision,
+      const session::Decision& decision,
       uint64_t sequence,
       wire::OutcomeReason reason) const;
   std::vector<int64_t> amountsOf(
       const Resources& given,
-      const client::Decision& decision);
+      const session::Decision& decision);
   void countBad(size_t bad);
   void closeBreaker();
 
@@ -202,29 +206,29 @@ private:
   void rebindHandles(size_t kindsMax);
   HoldingsWriter collectHoldings();
   FiltersWriter collectFilters();
-  void snapshotExclusions(client::SnapshotWriter* writer);
+  void snapshotExclusions(session::SnapshotWriter* writer);
 
-  // Tells the sidecar, with the handles that are new. Gives the number of
+  // Sends an event, with the handles that are new. Gives the number of
   // the batch, or 0 where nobody listens.
-  uint64_t tell(wire::Event&& event);
+  uint64_t send(wire::Event&& event);
 
-  // Tells of new kinds and roles.
+  // Sends new kinds and roles.
   void define();
 
-  // Tells what waits in `untold`: soon, or now.
-  void tellSoon();
-  void tellRowsNow();
-  void tellRows();
+  // Sends what waits in `pending`: soon, or now.
+  void sendSoon();
+  void sendPendingNow();
+  void sendPending();
 
-  void tellHold(
+  void sendHold(
       const FrameworkID& frameworkId,
       const SlaveID& agentId,
       const Resources& resources);
 
-  void tellPause();
+  void sendPause();
 
   // Evaluates offer constraints anew, for a framework on all agents or for
-  // all frameworks on an agent, and tells what changed.
+  // all frameworks on an agent, and sends what changed.
   void updateExclusions(const FrameworkID& frameworkId);
   void updateExclusions(const SlaveID& agentId);
   void evaluate(
@@ -243,15 +247,15 @@ private:
   OfferCallback offerCallback;
   InverseOfferCallback inverseOfferCallback;
 
-  std::unique_ptr<client::Client> client;
+  std::unique_ptr<session::Keeper> keeper;
   bool following = false; // A session has a snapshot, or is getting one.
   uint64_t failures = 0;  // Attempts since there was a session.
 
-  Untold untold;
-  bool tellingSoon = false;
+  Pending pending;
+  bool sendingSoon = false;
 
   // Decisions that came while the master's calls had the books.
-  std::deque<client::Decisions> unjudged;
+  std::deque<session::Decisions> unjudged;
 
   // When the next batch is due; and the time that the one under way
   // counts as run at.
@@ -276,6 +280,7 @@ private:
   uint64_t misfits = 0; // Operations that did not fit the books.
 
   std::unique_ptr<Metrics> metrics;
+  std::unique_ptr<BuiltinMetrics> builtin;
 };
 
 } // namespace adapter {

@@ -40,12 +40,12 @@ void AllocatorProcess::addSlave(
   wire::Event event;
   *event.mutable_add_agent() = toAgent(agentId, agent, total, &state.handles);
   const uint32_t handle = event.add_agent().agent();
-  state.handles.agents.told(handle, tell(std::move(event)));
+  state.handles.agents.sent(handle, send(std::move(event)));
   updateExclusions(agentId);
 
   for (const auto& entry : used) {
     state.ledger.hold(entry.first, agentId, entry.second);
-    tellHold(entry.first, agentId, entry.second);
+    sendHold(entry.first, agentId, entry.second);
   }
 
   if (state.recovering && state.agents.size() >= expectedAgents) {
@@ -74,7 +74,7 @@ void AllocatorProcess::removeSlave(const SlaveID& agentId)
 
   wire::Event event;
   event.mutable_remove_agent()->set_agent(state.handles.agents.bind(agentId));
-  const uint64_t batch = tell(std::move(event));
+  const uint64_t batch = send(std::move(event));
   state.handles.agents.release(agentId, batch);
 }
 
@@ -116,7 +116,7 @@ void AllocatorProcess::updateSlave(
   wire::Event event;
   *event.mutable_update_agent() =
       toUpdateAgent(agentId, agent, books->total, &state.handles);
-  tell(std::move(event));
+  send(std::move(event));
 
   if (newInfo) {
     updateExclusions(agentId);
@@ -143,12 +143,12 @@ void AllocatorProcess::addResourceProvider(
     wire::Event event;
     *event.mutable_update_agent() =
         toUpdateAgent(agentId, found->second, books->total, &state.handles);
-    tell(std::move(event));
+    send(std::move(event));
   }
 
   for (const auto& entry : used) {
     state.ledger.hold(entry.first, agentId, entry.second);
-    tellHold(entry.first, agentId, entry.second);
+    sendHold(entry.first, agentId, entry.second);
   }
 }
 
@@ -164,7 +164,7 @@ void AllocatorProcess::activateSlave(const SlaveID& agentId)
     event.mutable_activate_agent()->set_agent(
         state.handles.agents.bind(agentId));
     event.mutable_activate_agent()->set_active(true);
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -181,7 +181,7 @@ void AllocatorProcess::deactivateSlave(const SlaveID& agentId)
     event.mutable_activate_agent()->set_agent(
         state.handles.agents.bind(agentId));
     event.mutable_activate_agent()->set_active(false);
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -197,7 +197,7 @@ void AllocatorProcess::updateWhitelist(const Option<hashset<string>>& whitelist)
       event.mutable_whitelist()->add_hostnames(toText(hostname));
     }
   }
-  tell(std::move(event));
+  send(std::move(event));
 }
 
 
@@ -219,7 +219,7 @@ void AllocatorProcess::updateUnavailability(
     *event.mutable_unavailability()->mutable_unavailability() =
         toUnavailability(unavailability.get());
   }
-  tell(std::move(event));
+  send(std::move(event));
   trigger(agentId);
 }
 
@@ -251,7 +251,7 @@ void AllocatorProcess::updateInverseOffer(
             : wire::InverseOfferUpdate::STATUS_DECLINE);
   }
 
-  tell(std::move(event));
+  send(std::move(event));
 }
 
 

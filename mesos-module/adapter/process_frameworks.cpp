@@ -5,6 +5,7 @@
 
 #include <glog/logging.h>
 
+#include "adapter/builtin_metrics.hpp"
 #include "adapter/convert.hpp"
 #include "adapter/text.hpp"
 
@@ -29,6 +30,7 @@ void AllocatorProcess::addFramework(
   // What it uses came, or comes, with the agents.
   Framework& framework = state.frameworks[frameworkId];
   describeFramework(info, &framework);
+  builtin->subscribe({}, framework.roles);
   framework.active = active;
   framework.suppressed = std::move(options.suppressedRoles);
   framework.constraints = std::move(options.offerConstraintsFilter);
@@ -37,7 +39,7 @@ void AllocatorProcess::addFramework(
   *event.mutable_add_framework() =
       toFramework(frameworkId, framework, &state.handles);
   const uint32_t handle = event.add_framework().framework();
-  state.handles.frameworks.told(handle, tell(std::move(event)));
+  state.handles.frameworks.sent(handle, send(std::move(event)));
   updateExclusions(frameworkId);
 
   if (active) {
@@ -53,14 +55,18 @@ void AllocatorProcess::removeFramework(const FrameworkID& frameworkId)
   state.filters.dropFramework(frameworkId);
   maintenance.removeFramework(frameworkId);
 
-  if (state.frameworks.erase(frameworkId) == 0) {
+  auto found = state.frameworks.find(frameworkId);
+  if (found == state.frameworks.end()) {
     return;
   }
+
+  builtin->subscribe(found->second.roles, {});
+  state.frameworks.erase(found);
 
   wire::Event event;
   event.mutable_remove_framework()->set_framework(
       state.handles.frameworks.bind(frameworkId));
-  const uint64_t batch = tell(std::move(event));
+  const uint64_t batch = send(std::move(event));
   state.handles.frameworks.release(frameworkId, batch);
 }
 
@@ -79,7 +85,7 @@ void AllocatorProcess::activateFramework(const FrameworkID& frameworkId)
   event.mutable_activate_framework()->set_framework(
       state.handles.frameworks.bind(frameworkId));
   event.mutable_activate_framework()->set_active(true);
-  tell(std::move(event));
+  send(std::move(event));
   triggerAll();
 }
 
@@ -101,7 +107,7 @@ void AllocatorProcess::deactivateFramework(const FrameworkID& frameworkId)
   event.mutable_activate_framework()->set_framework(
       state.handles.frameworks.bind(frameworkId));
   event.mutable_activate_framework()->set_active(false);
-  tell(std::move(event));
+  send(std::move(event));
 }
 
 
@@ -120,6 +126,7 @@ void AllocatorProcess::updateFramework(
   const set<string> oldSuppressed = framework.suppressed;
 
   describeFramework(info, &framework);
+  builtin->subscribe(oldRoles, framework.roles);
   framework.suppressed = std::move(options.suppressedRoles);
   framework.constraints = std::move(options.offerConstraintsFilter);
 
@@ -140,7 +147,7 @@ void AllocatorProcess::updateFramework(
   wire::Event event;
   *event.mutable_update_framework() =
       toFramework(frameworkId, framework, &state.handles);
-  tell(std::move(event));
+  send(std::move(event));
   updateExclusions(frameworkId);
 }
 
@@ -153,7 +160,7 @@ void AllocatorProcess::requestResources(
     wire::Event event;
     *event.mutable_request() =
         toRequest(state.handles.frameworks.bind(frameworkId), requests);
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -181,7 +188,7 @@ void AllocatorProcess::suppressOffers(
 
   // Without a role it would mean all of them.
   if (event.suppress().roles_size() > 0) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -210,7 +217,7 @@ void AllocatorProcess::reviveOffers(
   }
 
   if (event.revive().roles_size() > 0) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 
   triggerAll();
@@ -227,9 +234,11 @@ void AllocatorProcess::updateQuota(
     state.quotas[role] = quota;
   }
 
+  builtin->setQuota(role, quota);
+
   wire::Event event;
   *event.mutable_quota() = toQuota(role, quota);
-  tell(std::move(event));
+  send(std::move(event));
 }
 
 
@@ -245,7 +254,7 @@ void AllocatorProcess::updateWeights(const vector<mesos::WeightInfo>& weights)
   }
 
   if (!weights.empty()) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -299,14 +308,14 @@ void AllocatorProcess::updateExclusions(const FrameworkID& frameworkId)
         event.mutable_exclusions());
 
     // A message must not become too large for the sidecar.
-    if (event.exclusions().framework_size() >= Untold::ROWS_MAX) {
-      tell(std::move(event));
+    if (event.exclusions().framework_size() >= Pending::ROWS_MAX) {
+      send(std::move(event));
       event = wire::Event();
     }
   }
 
   if (event.exclusions().framework_size() > 0) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -322,7 +331,7 @@ void AllocatorProcess::updateExclusions(const SlaveID& agentId)
   }
 
   if (event.exclusions().framework_size() > 0) {
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 

@@ -133,14 +133,14 @@ void AllocatorProcess::updateAllocation(
     event.mutable_update_allocation()->set_role(role);
     event.mutable_update_allocation()->set_agent(agent);
     describe(ofTotal, event.mutable_update_allocation());
-    tell(std::move(event));
+    send(std::move(event));
   }
 
   const wire::Holdings more = row(framework, role, agent, copies, 1);
   if (more.framework_size() > 0) {
     wire::Event event;
     *event.mutable_hold() = more;
-    tell(std::move(event));
+    send(std::move(event));
   }
 
   const wire::Holdings fewer = row(framework, role, agent, copies, -1);
@@ -149,7 +149,7 @@ void AllocatorProcess::updateAllocation(
     *event.mutable_release()->mutable_released() = fewer;
     event.mutable_release()->add_refuse_ms(-1);
     event.mutable_release()->add_allocated(false);
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
@@ -179,7 +179,7 @@ Future<Nothing> AllocatorProcess::updateAvailable(
     event.mutable_update_allocation()->set_agent(
         state.handles.agents.bind(agentId));
     describe(change, event.mutable_update_allocation());
-    tell(std::move(event));
+    send(std::move(event));
   }
 
   // The master hears of this before it hears of any later offer, for
@@ -210,14 +210,14 @@ void AllocatorProcess::transitionOfferedToAllocated(
   }
 
   for (const auto& entry : byRole(resources)) {
-    untold.transition(
+    pending.transition(
         holders == 1 ? framework : 0,
         state.handles.roles.bind(entry.first),
         state.handles.agents.bind(agentId),
         toAmounts(entry.second, &state.handles.kinds));
   }
 
-  tellSoon();
+  sendSoon();
 }
 
 
@@ -255,7 +255,7 @@ void AllocatorProcess::recoverResources(
   }
 
   for (const auto& entry : byRole(released)) {
-    untold.release(
+    pending.release(
         state.handles.frameworks.bind(frameworkId),
         state.handles.roles.bind(entry.first),
         state.handles.agents.find(agentId),
@@ -264,7 +264,7 @@ void AllocatorProcess::recoverResources(
         isAllocated);
   }
 
-  tellSoon();
+  sendSoon();
 }
 
 } // namespace adapter {

@@ -16,10 +16,11 @@
 #include <stout/stringify.hpp>
 #include <stout/uuid.hpp>
 
+#include "adapter/builtin_metrics.hpp"
 #include "adapter/convert.hpp"
 #include "adapter/holdings.hpp"
 
-#include "client/transport.hpp"
+#include "session/transport.hpp"
 
 using std::string;
 using std::unique_ptr;
@@ -31,27 +32,27 @@ namespace adapter {
 constexpr int64_t BREAKER_WINDOW_MS = 10000;
 
 
-void AllocatorProcess::startClient()
+void AllocatorProcess::startSession()
 {
-  if (client != nullptr) {
+  if (keeper != nullptr) {
     return;
   }
 
   const process::PID<AllocatorProcess> pid = self();
-  const client::Executor executor = [pid](std::function<void()> function) {
+  const session::Executor executor = [pid](std::function<void()> function) {
     process::dispatch(pid, std::move(function));
   };
 
   string error;
-  unique_ptr<client::Link> link(
-      new client::Transport(parameters.transport, executor, &error));
+  unique_ptr<session::Link> link(
+      new session::Transport(parameters.transport, executor, &error));
 
   if (!error.empty()) {
     LOG(ERROR) << "There will be no sidecar: " << error;
     return;
   }
 
-  client::ClientOptions options;
+  session::KeeperOptions options;
   options.hello.set_mesos_version(MESOS_VERSION);
   options.hello.set_master_id(stringify(process::address()));
   options.hello.set_instance_id(id::UUID::random().toString());
@@ -63,20 +64,20 @@ void AllocatorProcess::startClient()
   options.deadlines = parameters.deadlines;
   options.seed = std::hash<string>()(options.hello.instance_id());
 
-  client.reset(new client::Client(options, this, std::move(link)));
-  client->start();
+  keeper.reset(new session::Keeper(options, this, std::move(link)));
+  keeper->start();
 }
 
 
-uint64_t AllocatorProcess::tell(wire::Event&& event)
+uint64_t AllocatorProcess::send(wire::Event&& event)
 {
   if (!following) {
     return 0;
   }
 
-  tellRows();
+  sendPending();
   define();
-  return client->submit(std::move(event));
+  return keeper->submit(std::move(event));
 }
 
 
@@ -92,7 +93,7 @@ void AllocatorProcess::define()
 
   auto submit = [&](size_t more) {
     if (bytes > 0 && bytes + more > BYTES) {
-      client->submit(std::move(event));
+      keeper->submit(std::move(event));
       event = wire::Event();
       bytes = 0;
     }
@@ -110,44 +111,44 @@ void AllocatorProcess::define()
   }
 
   if (bytes > 0) {
-    client->submit(std::move(event));
+    keeper->submit(std::move(event));
   }
 }
 
 
-void AllocatorProcess::tellSoon()
+void AllocatorProcess::sendSoon()
 {
-  if (untold.size() >= static_cast<size_t>(Untold::ROWS_MAX)) {
-    tellRows();
-  } else if (!tellingSoon) {
+  if (pending.size() >= static_cast<size_t>(Pending::ROWS_MAX)) {
+    sendPending();
+  } else if (!sendingSoon) {
     // Behind what the master has said by then.
-    tellingSoon = true;
-    process::dispatch(self(), &AllocatorProcess::tellRowsNow);
+    sendingSoon = true;
+    process::dispatch(self(), &AllocatorProcess::sendPendingNow);
   }
 }
 
 
-void AllocatorProcess::tellRowsNow()
+void AllocatorProcess::sendPendingNow()
 {
-  tellingSoon = false;
-  tellRows();
+  sendingSoon = false;
+  sendPending();
 }
 
 
-void AllocatorProcess::tellRows()
+void AllocatorProcess::sendPending()
 {
-  if (!following || untold.size() == 0) {
+  if (!following || pending.size() == 0) {
     return;
   }
 
   define();
-  for (wire::Event& event : untold.take()) {
-    client->submit(std::move(event));
+  for (wire::Event& event : pending.take()) {
+    keeper->submit(std::move(event));
   }
 }
 
 
-void AllocatorProcess::tellHold(
+void AllocatorProcess::sendHold(
     const FrameworkID& frameworkId,
     const SlaveID& agentId,
     const Resources& resources)
@@ -162,16 +163,16 @@ void AllocatorProcess::tellHold(
   for (const auto& group : writer.groups()) {
     wire::Event event;
     *event.mutable_hold() = group.second;
-    tell(std::move(event));
+    send(std::move(event));
   }
 }
 
 
-void AllocatorProcess::tellPause()
+void AllocatorProcess::sendPause()
 {
   wire::Event event;
   event.mutable_pause()->set_paused(state.recovering);
-  tell(std::move(event));
+  send(std::move(event));
 }
 
 
@@ -183,10 +184,10 @@ void AllocatorProcess::connected(const wire::Welcome& welcome)
 }
 
 
-void AllocatorProcess::ended(const client::Client::End& end)
+void AllocatorProcess::ended(const session::Keeper::End& end)
 {
   following = false;
-  untold.clear();
+  pending.clear();
   unjudged.clear();
 
   // Where nobody comes for hours, not every attempt is worth a line.
@@ -196,13 +197,15 @@ void AllocatorProcess::ended(const client::Client::End& end)
   LOG_IF(WARNING, worth) << (end.wasConnected
                                  ? "The session with the sidecar ended"
                                  : "There is no session with a sidecar")
-                         << " (" << client::causeName(end.cause)
+                         << " (" << session::causeName(end.cause)
                          << "): " << end.reason << "; trying again in "
                          << end.retryIn.count() << " ms, "
                          << (parameters.fallback ? "offering by DRF meanwhile"
                                                  : "without offers meanwhile");
 
   // What it was asked last will not come.
+  builtin->runEnds();
+
   if (end.wasConnected) {
     triggerAll();
   }
@@ -210,7 +213,7 @@ void AllocatorProcess::ended(const client::Client::End& end)
 
 
 Verdict AllocatorProcess::decide(
-    const client::Decision& decision,
+    const session::Decision& decision,
     uint64_t sequence,
     const QuotaBook& quotas,
     int64_t clockMs,
@@ -258,7 +261,7 @@ Verdict AllocatorProcess::decide(
 
 // Whether a sidecar that knows what it was sent cannot have decided this.
 bool AllocatorProcess::isBad(
-    const client::Decision& decision,
+    const session::Decision& decision,
     uint64_t sequence,
     wire::OutcomeReason reason) const
 {
@@ -275,7 +278,7 @@ bool AllocatorProcess::isBad(
 }
 
 
-void AllocatorProcess::decided(const client::Decisions& decisions)
+void AllocatorProcess::decided(const session::Decisions& decisions)
 {
   // A bracket of the master's calls lasts for microseconds; what comes
   // within one is judged after it.
@@ -286,12 +289,12 @@ void AllocatorProcess::decided(const client::Decisions& decisions)
 
   QuotaBook quotas(state);
   hashmap<FrameworkID, Offers> offers;
-  client::Outcomes outcomes(decisions);
+  session::Outcomes outcomes(decisions);
   const int64_t clockMs = nowMs();
   size_t bad = 0;
   Pair pair;
 
-  decisions.each([&](const client::Decision& decision) {
+  decisions.each([&](const session::Decision& decision) {
     const Verdict verdict =
         decide(decision, decisions.sequence, quotas, clockMs, &pair);
 
@@ -311,18 +314,22 @@ void AllocatorProcess::decided(const client::Decisions& decisions)
   });
 
   if (outcomes.size() > 0) {
-    tellRows();
-    client->report(outcomes);
+    sendPending();
+    keeper->report(outcomes);
   }
 
-  send(offers);
+  makeOffers(offers);
   countBad(bad);
+
+  if (keeper == nullptr || keeper->waiting() == session::Duration(0)) {
+    builtin->runEnds();
+  }
 }
 
 
 vector<int64_t> AllocatorProcess::amountsOf(
     const Resources& given,
-    const client::Decision& decision)
+    const session::Decision& decision)
 {
   const Amounts amounts = toAmounts(given, &state.handles.kinds);
   vector<int64_t> result(decision.kinds(), 0);
@@ -362,11 +369,11 @@ void AllocatorProcess::countBad(size_t bad)
   breakerOpen = true;
   badDecisions = 0;
   following = false;
-  untold.clear();
+  pending.clear();
 
   // Others of the same session must not be judged, either.
   unjudged.clear();
-  client->stop();
+  keeper->stop();
 
   process::delay(
       Milliseconds(parameters.breakerPause.count()),
@@ -378,8 +385,8 @@ void AllocatorProcess::countBad(size_t bad)
 void AllocatorProcess::closeBreaker()
 {
   breakerOpen = false;
-  if (client != nullptr) {
-    client->start();
+  if (keeper != nullptr) {
+    keeper->start();
   }
 }
 

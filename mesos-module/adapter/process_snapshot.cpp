@@ -28,16 +28,24 @@ void AllocatorProcess::rebindHandles(size_t kindsMax)
 }
 
 
-void AllocatorProcess::snapshot(
+void AllocatorProcess::welcomed(
     const wire::Welcome& welcome,
-    client::SnapshotWriter* writer)
+    size_t chunkBytesMax)
 {
   following = true;
-  untold.clear();
+  pending.clear();
   unjudged.clear();
   rebindHandles(
       welcome.kinds_max() > 0 ? welcome.kinds_max() : KindTable::MOST_DEFAULT);
 
+  session::SnapshotWriter writer(chunkBytesMax);
+  layOut(&writer);
+  keeper->snapshot(writer.take(true), 0, writer.error());
+}
+
+
+void AllocatorProcess::layOut(session::SnapshotWriter* writer)
+{
   // Nouns are made before handles are told, for that binds them.
   vector<wire::Framework> frameworks;
   for (const auto& entry : state.frameworks) {
@@ -168,7 +176,7 @@ FiltersWriter AllocatorProcess::collectFilters()
 }
 
 
-void AllocatorProcess::snapshotExclusions(client::SnapshotWriter* writer)
+void AllocatorProcess::snapshotExclusions(session::SnapshotWriter* writer)
 {
   wire::Exclusions exclusions;
 

@@ -23,18 +23,28 @@ void add(const Quantities& more, int64_t sign, Quantities* to)
 }
 
 
-void add(const QuotaUsage::Sums& more, int64_t sign, QuotaUsage::Sums* to)
+void add(
+    const std::map<string, Quantities>& more,
+    int64_t sign,
+    std::map<string, Quantities>* to)
 {
-  add(more.free, sign, &to->free);
-
-  for (const auto& role : more.consumed) {
-    Quantities& sum = to->consumed[role.first];
+  for (const auto& role : more) {
+    Quantities& sum = (*to)[role.first];
     add(role.second, sign, &sum);
 
     if (sum.empty()) {
-      to->consumed.erase(role.first);
+      to->erase(role.first);
     }
   }
+}
+
+
+void add(const QuotaUsage::Sums& more, int64_t sign, QuotaUsage::Sums* to)
+{
+  add(more.free, sign, &to->free);
+  add(more.consumed, sign, &to->consumed);
+  add(more.total, sign, &to->total);
+  add(more.heldByRole, sign, &to->heldByRole);
 }
 
 } // namespace {
@@ -58,13 +68,16 @@ QuotaUsage::Sums countUsage(const Ledger::Agent& agent)
   QuotaUsage::Sums sums;
 
   for (const Resource& resource : agent.total) {
+    if (resource.type() != mesos::Value::SCALAR) {
+      continue;
+    }
+
     const int64_t amount = amountOf(resource);
+    sums.total[resource.name()] += amount;
 
     if (countsAgainstQuota(resource)) {
       sums.free[resource.name()] += amount;
-    } else if (
-        resource.type() == mesos::Value::SCALAR &&
-        resource.reservations_size() > 0) {
+    } else if (resource.reservations_size() > 0) {
       const string role = topLevel(Resources::reservationRole(resource));
       sums.consumed[role][resource.name()] += amount;
     }
@@ -72,9 +85,16 @@ QuotaUsage::Sums countUsage(const Ledger::Agent& agent)
 
   for (const auto& held : agent.held) {
     for (const Resource& resource : held.second) {
+      if (resource.type() != mesos::Value::SCALAR) {
+        continue;
+      }
+
+      const int64_t amount = amountOf(resource);
+      const string& holder = resource.allocation_info().role();
+      sums.heldByRole[holder][resource.name()] += amount;
+
       if (countsAgainstQuota(resource)) {
-        const int64_t amount = amountOf(resource);
-        const string role = topLevel(resource.allocation_info().role());
+        const string role = topLevel(holder);
         sums.free[resource.name()] -= amount;
         sums.consumed[role][resource.name()] += amount;
       }

@@ -28,6 +28,11 @@ public:
     // Unreserved, non-revocable and held by nobody.
     Quantities free;
     std::map<std::string, Quantities> consumed;
+
+    // Scalars of any kind: what there is, and what frameworks hold in each
+    // role, those below it apart.
+    Quantities total;
+    std::map<std::string, Quantities> heldByRole;
   };
 
   const Sums& of(const Ledger& ledger);

@@ -1,4 +1,5 @@
-# Generates the messages and the stub of the session: target `allocator_protocol`.
+# Generates the messages and the stub of the session: targets `allocator_messages`, which needs
+# protobuf only, and `allocator_protocol`.
 set(PROTO_ROOT ${CMAKE_CURRENT_SOURCE_DIR}/../proto)
 set(PROTO_OUT ${CMAKE_CURRENT_BINARY_DIR}/proto)
 set(PROTO_NAMES types session transcript)
@@ -10,12 +11,14 @@ foreach(name ${PROTO_NAMES})
 endforeach()
 
 set(PROTO_SOURCES)
+set(STUB_SOURCES)
 foreach(name ${PROTO_NAMES})
   set(out ${PROTO_OUT}/allocator/v1/${name})
   set(outputs ${out}.pb.cc ${out}.pb.h)
   set(generate --cpp_out=${PROTO_OUT})
   if(name STREQUAL "session")
-    list(APPEND outputs ${out}.grpc.pb.cc ${out}.grpc.pb.h)
+    list(APPEND STUB_SOURCES ${out}.grpc.pb.cc ${out}.grpc.pb.h)
+    list(APPEND outputs ${STUB_SOURCES})
     list(APPEND generate --grpc_out=${PROTO_OUT} --plugin=protoc-gen-grpc=${GRPC_CPP_PLUGIN})
   endif()
   add_custom_command(
@@ -23,14 +26,18 @@ foreach(name ${PROTO_NAMES})
     COMMAND ${PROTOC} --proto_path=${PROTO_ROOT} ${generate} ${PROTO_ROOT}/allocator/v1/${name}.proto
     DEPENDS ${PROTO_FILES}
     VERBATIM)
-  list(APPEND PROTO_SOURCES ${outputs})
+  list(APPEND PROTO_SOURCES ${out}.pb.cc ${out}.pb.h)
 endforeach()
 
-add_library(allocator_protocol STATIC ${PROTO_SOURCES})
-target_include_directories(allocator_protocol SYSTEM PUBLIC ${PROTO_OUT})
-target_link_libraries(allocator_protocol PUBLIC grpc)
+add_library(allocator_messages STATIC ${PROTO_SOURCES})
+target_include_directories(allocator_messages SYSTEM PUBLIC ${PROTO_OUT})
+target_link_libraries(allocator_messages PUBLIC protobuf)
+
+add_library(allocator_protocol STATIC ${STUB_SOURCES})
+target_link_libraries(allocator_protocol PUBLIC allocator_messages grpc)
 
 if(SANITIZE STREQUAL "address")
   # Generated code triples its compile time, and is not ours.
+  target_compile_options(allocator_messages PRIVATE -fno-sanitize=undefined)
   target_compile_options(allocator_protocol PRIVATE -fno-sanitize=undefined)
 endif()

@@ -25,18 +25,18 @@ TEST(ConvertTest, AnAgentIsTold)
   agent.active = false;
 
   Handles handles;
-  const wire::Agent told =
+  const wire::Agent sent =
       toAgent(AGENT, agent, parse("cpus:2;ports:[1-3]"), &handles);
 
-  EXPECT_EQ(1u, told.agent());
-  EXPECT_EQ("agent", told.agent_id());
-  EXPECT_EQ("host", told.hostname());
-  EXPECT_TRUE(told.deactivated());
-  ASSERT_EQ(1, told.attributes_size());
-  EXPECT_EQ("a", told.attributes(0).value());
-  ASSERT_EQ(2, told.capacity().amount_size());
-  EXPECT_EQ(2000, told.capacity().amount(0));
-  EXPECT_EQ(3000, told.capacity().amount(1));
+  EXPECT_EQ(1u, sent.agent());
+  EXPECT_EQ("agent", sent.agent_id());
+  EXPECT_EQ("host", sent.hostname());
+  EXPECT_TRUE(sent.deactivated());
+  ASSERT_EQ(1, sent.attributes_size());
+  EXPECT_EQ("a", sent.attributes(0).value());
+  ASSERT_EQ(2, sent.capacity().amount_size());
+  EXPECT_EQ(2000, sent.capacity().amount(0));
+  EXPECT_EQ(3000, sent.capacity().amount(1));
   EXPECT_EQ(2u, handles.kinds.takeNew().size());
 }
 
@@ -59,14 +59,14 @@ TEST(ConvertTest, AFrameworkIsTold)
   framework.suppressed = {"ops", "gone"};
 
   Handles handles;
-  const wire::Framework told = toFramework(ONE, framework, &handles);
+  const wire::Framework sent = toFramework(ONE, framework, &handles);
 
-  EXPECT_EQ(2, told.roles_size());
-  ASSERT_EQ(1, told.suppressed_roles_size());
-  EXPECT_EQ(handles.roles.find("ops"), told.suppressed_roles(0));
-  EXPECT_EQ(2, told.capabilities_size());
-  EXPECT_EQ("cpus:1", told.labels().at("demand"));
-  EXPECT_TRUE(told.inactive());
+  EXPECT_EQ(2, sent.roles_size());
+  ASSERT_EQ(1, sent.suppressed_roles_size());
+  EXPECT_EQ(handles.roles.find("ops"), sent.suppressed_roles(0));
+  EXPECT_EQ(2, sent.capabilities_size());
+  EXPECT_EQ("cpus:1", sent.labels().at("demand"));
+  EXPECT_TRUE(sent.inactive());
   EXPECT_EQ(3u, handles.roles.takeNew().size());
 }
 

@@ -40,7 +40,7 @@ TEST(HandleTableTest, WhoeverCouldNotKnowOfTheEndIsExcused)
 {
   HandleTable<FrameworkID> table;
   const uint32_t handle = table.bind(frameworkId("one"));
-  table.told(handle, 3);
+  table.sent(handle, 3);
   table.release(frameworkId("one"), 7);
 
   EXPECT_TRUE(table.excused(handle, 6));
@@ -53,12 +53,12 @@ TEST(HandleTableTest, WhoeverCouldNotKnowOfTheEndIsExcused)
 TEST(HandleTableTest, ABindingKnowsWhenItWasTold)
 {
   HandleTable<AgentID> table;
-  table.told(table.bind(agentId("a")), 5);
+  table.sent(table.bind(agentId("a")), 5);
   EXPECT_EQ(5u, table.batch(1));
 
   table.release(agentId("a"));
   EXPECT_EQ(0u, table.batch(1));
-  table.told(table.bind(agentId("b")), 9);
+  table.sent(table.bind(agentId("b")), 9);
   EXPECT_EQ(9u, table.batch(1));
 }
 

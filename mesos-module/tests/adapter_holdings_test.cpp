@@ -32,16 +32,16 @@ TEST(HoldingsTest, EachRoleHasItsOwn)
 }
 
 
-TEST(UntoldTest, RowsOfOneKindShareAnEventAndTransitionsComeFirst)
+TEST(PendingTest, RowsOfOneKindShareAnEventAndTransitionsComeFirst)
 {
-  Untold untold;
-  untold.release(1, 2, 3, {{0, 1000}, {1, 5000}}, -1, true);
-  untold.release(1, 2, 4, {{0, 2000}, {1, 6000}}, 5000, false);
-  untold.release(1, 2, 4, {{7, 1000}}, -1, false);
-  untold.transition(9, 2, 5, {{0, 1}});
-  EXPECT_EQ(4u, untold.size());
+  Pending pending;
+  pending.release(1, 2, 3, {{0, 1000}, {1, 5000}}, -1, true);
+  pending.release(1, 2, 4, {{0, 2000}, {1, 6000}}, 5000, false);
+  pending.release(1, 2, 4, {{7, 1000}}, -1, false);
+  pending.transition(9, 2, 5, {{0, 1}});
+  EXPECT_EQ(4u, pending.size());
 
-  const std::vector<wire::Event> events = untold.take();
+  const std::vector<wire::Event> events = pending.take();
   ASSERT_EQ(3u, events.size());
   EXPECT_EQ(9u, events[0].transition().framework(0));
 
@@ -52,42 +52,42 @@ TEST(UntoldTest, RowsOfOneKindShareAnEventAndTransitionsComeFirst)
   EXPECT_TRUE(release.allocated(0));
   EXPECT_FALSE(release.allocated(1));
 
-  EXPECT_EQ(0u, untold.size());
-  EXPECT_TRUE(untold.take().empty());
+  EXPECT_EQ(0u, pending.size());
+  EXPECT_TRUE(pending.take().empty());
 }
 
 
-TEST(UntoldTest, NoEventGrowsWithoutBound)
+TEST(PendingTest, NoEventGrowsWithoutBound)
 {
-  Untold untold;
-  for (int i = 0; i <= Untold::ROWS_MAX; ++i) {
-    untold.release(1, 1, 1 + i, {{0, 1}}, -1, false);
+  Pending pending;
+  for (int i = 0; i <= Pending::ROWS_MAX; ++i) {
+    pending.release(1, 1, 1 + i, {{0, 1}}, -1, false);
   }
 
-  const std::vector<wire::Event> events = untold.take();
+  const std::vector<wire::Event> events = pending.take();
   ASSERT_EQ(2u, events.size());
   EXPECT_EQ(1, events[1].release().released().agent_size());
 }
 
 // Rows of 500 kinds are few in an event, and rows of few kinds are not
 // blown up by them.
-TEST(UntoldTest, NoEventIsADenseMonster)
+TEST(PendingTest, NoEventIsADenseMonster)
 {
-  const size_t most = Untold::CELLS_MAX;
+  const size_t most = Pending::CELLS_MAX;
   Amounts wide;
   for (uint32_t kind = 0; kind < 500; ++kind) {
     wide.emplace_back(kind, 1);
   }
 
-  Untold untold;
+  Pending pending;
   for (int i = 1; i <= 1000; ++i) {
-    untold.release(1, 1, i, i % 2 == 0 ? wide : Amounts{{7, 1}}, -1, false);
-    untold.transition(1, 1, i, wide);
+    pending.release(1, 1, i, i % 2 == 0 ? wide : Amounts{{7, 1}}, -1, false);
+    pending.transition(1, 1, i, wide);
   }
 
   int rows = 0;
   size_t bytes = 0;
-  for (const wire::Event& event : untold.take()) {
+  for (const wire::Event& event : pending.take()) {
     const wire::Holdings& holdings =
         event.has_release() ? event.release().released() : event.transition();
     rows += holdings.framework_size();
@@ -103,12 +103,12 @@ TEST(UntoldTest, NoEventIsADenseMonster)
 }
 
 
-TEST(UntoldTest, WhatHasNoAmountIsNoRow)
+TEST(PendingTest, WhatHasNoAmountIsNoRow)
 {
-  Untold untold;
-  untold.release(1, 1, 1, {}, -1, false);
-  untold.transition(1, 1, 1, {});
-  EXPECT_EQ(0u, untold.size());
+  Pending pending;
+  pending.release(1, 1, 1, {}, -1, false);
+  pending.transition(1, 1, 1, {});
+  EXPECT_EQ(0u, pending.size());
 }
 
 

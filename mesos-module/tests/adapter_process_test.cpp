@@ -102,7 +102,7 @@ protected:
   void await(const std::string& name, double value)
   {
     for (int i = 0; i < 2000 && metric(name) != value; ++i) {
-      std::this_thread::sleep_for(client::Duration(5));
+      std::this_thread::sleep_for(session::Duration(5));
     }
     ASSERT_EQ(value, metric(name)) << name;
   }
@@ -114,7 +114,7 @@ protected:
 
 TEST_F(ProcessTest, ADecisionBecomesAnOffer)
 {
-  client::FakeSidecar sidecar;
+  session::FakeSidecar sidecar;
   start(sidecar.target());
   call([](AllocatorProcess* allocator) { allocator->reviveOffers(ONE, {}); });
   await("outcomes/offered", 1);
@@ -131,7 +131,7 @@ TEST_F(ProcessTest, WhatWaitsOfAStoppedSessionIsNotOffered)
   std::shared_future<void> isPaused = paused.get_future().share();
   std::atomic<bool> first{true};
 
-  client::FakeSidecar sidecar;
+  session::FakeSidecar sidecar;
   sidecar.likeThis.partsPerCycle = 2;
   sidecar.spoil = [&](const wire::SessionRequest& request,
                       std::vector<wire::SessionResponse>* answers) {

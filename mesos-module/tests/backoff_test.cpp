@@ -1,11 +1,11 @@
-#include "client/backoff.hpp"
+#include "session/backoff.hpp"
 
 #include <set>
 
 #include <gtest/gtest.h>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 const Backoff BACKOFF{Duration(50), Duration(1000)};
@@ -69,5 +69,5 @@ TEST(BackoffTest, ExtremesNeitherOverflowNorHang)
 }
 
 } // namespace {
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

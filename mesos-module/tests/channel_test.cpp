@@ -1,11 +1,11 @@
-#include "client/channel.hpp"
+#include "session/channel.hpp"
 
 #include <string>
 
 #include <gtest/gtest.h>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 std::string errorOf(const ChannelOptions& options)
@@ -77,5 +77,5 @@ TEST(ChannelTest, FilesForTlsMustFitTogether)
 }
 
 } // namespace {
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

@@ -1,4 +1,4 @@
-#include "client/decisions.hpp"
+#include "session/decisions.hpp"
 
 #include <functional>
 #include <utility>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 // Two decisions of two kinds.
@@ -268,5 +268,5 @@ TEST(DecisionsTest, OutcomesAreBoundedByRowsAndCells)
 }
 
 } // namespace {
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

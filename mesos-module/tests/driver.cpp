@@ -269,8 +269,8 @@ Times run(const Settings& settings, const Size& size, bool ours)
 
   Parameters parameters;
   parameters.transport.channel.target = settings.target;
-  parameters.fallbackAfter = client::Duration(60000);
-  parameters.deadlines.answer = client::Duration(60000);
+  parameters.fallbackAfter = session::Duration(60000);
+  parameters.deadlines.answer = session::Duration(60000);
 
   std::unique_ptr<mesos::allocator::Allocator> allocator;
   if (ours) {

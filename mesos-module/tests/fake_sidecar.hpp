@@ -15,12 +15,12 @@
 
 #include "allocator/v1/session.grpc.pb.h"
 
-#include "client/clock.hpp"
+#include "session/clock.hpp"
 
 #include "model_sidecar.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 // A real gRPC server on a Unix socket that behaves in one of some ways.
 class FakeSidecar : private wire::SessionService::Service
@@ -151,7 +151,7 @@ private:
   std::string fault_;
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
 #endif // __ALLOCATOR_TESTS_FAKE_SIDECAR_HPP__

@@ -8,7 +8,7 @@
 // fail nor believe what cannot be.
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 using Random = std::mt19937;
@@ -163,7 +163,7 @@ TEST(GarbageTest, RandomBytesOnlyEndTheSession)
 }
 
 
-// One life of a client with a sidecar that says odd things now and then.
+// One life of a keeper with a sidecar that says odd things now and then.
 class HostileWorld : public SmallWorld
 {
 public:
@@ -174,7 +174,7 @@ public:
 
   void live(int steps)
   {
-    client->start();
+    keeper->start();
 
     for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) {
       switch (random() % 6) {
@@ -194,7 +194,7 @@ public:
   {
     uint64_t sum = 0;
 
-    for (uint64_t count : client->counters().ends) {
+    for (uint64_t count : keeper->counters().ends) {
       sum += count;
     }
 
@@ -229,7 +229,7 @@ private:
         }
       }
 
-      // The module keeps to the rules, by what it was told.
+      // The module keeps to the rules, by what it was sent.
       ASSERT_TRUE(spoilt || sidecar.fault.empty()) << sidecar.fault;
 
       if (random() % 3 == 0) {
@@ -290,7 +290,7 @@ private:
       }
     });
 
-    client->report(outcomes);
+    keeper->report(outcomes);
   }
 
   Random random;
@@ -300,7 +300,7 @@ private:
 };
 
 
-TEST(GarbageTest, AClientSurvivesAnySidecar)
+TEST(GarbageTest, AKeeperSurvivesAnySidecar)
 {
   uint64_t decided = 0;
   uint64_t ended = 0;
@@ -323,5 +323,5 @@ TEST(GarbageTest, AClientSurvivesAnySidecar)
 }
 
 } // namespace {
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

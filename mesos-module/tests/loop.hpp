@@ -6,10 +6,10 @@
 #include <functional>
 #include <mutex>
 
-#include "client/clock.hpp"
+#include "session/clock.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 // An owner's executor: functions that any thread posts are run by the one
 // that calls `runUntil`.
@@ -59,7 +59,7 @@ private:
   std::deque<std::function<void()>> functions;
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
 #endif // __ALLOCATOR_TESTS_LOOP_HPP__

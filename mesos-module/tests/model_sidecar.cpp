@@ -1,7 +1,7 @@
 #include "model_sidecar.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 std::vector<wire::SessionResponse> ModelSidecar::take(
     const wire::SessionRequest& request)
@@ -123,5 +123,5 @@ std::vector<wire::SessionResponse> ModelSidecar::answer(
   return answers;
 }
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

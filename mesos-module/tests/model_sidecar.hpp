@@ -9,7 +9,7 @@
 #include "allocator/v1/session.pb.h"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 namespace wire = ::allocator::v1;
 
@@ -54,7 +54,7 @@ private:
   bool greeted = false;
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
 #endif // __ALLOCATOR_TESTS_MODEL_SIDECAR_HPP__

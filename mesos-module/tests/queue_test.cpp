@@ -1,4 +1,4 @@
-#include "client/queue.hpp"
+#include "session/queue.hpp"
 
 #include <deque>
 #include <memory>
@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 TEST(QueueTest, RefusesWhatIsBeyondTheCount)
@@ -131,5 +131,5 @@ TEST(QueueTest, AgreesWithAModel)
 }
 
 } // namespace {
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

@@ -1,9 +1,9 @@
-#include "client/round_trips.hpp"
+#include "session/round_trips.hpp"
 
 #include <gtest/gtest.h>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 using Time = RoundTrips::Time;
@@ -46,5 +46,5 @@ TEST(RoundTripsTest, OnlyTheLatestCount)
 }
 
 } // namespace {
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

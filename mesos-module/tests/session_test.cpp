@@ -1,4 +1,4 @@
-#include "client/session.hpp"
+#include "session/session.hpp"
 
 #include <string>
 #include <utility>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 using Kind = Session::Reply::Kind;
@@ -147,9 +147,9 @@ TEST(SessionTest, NothingIsSaidOutOfOrder)
   dialogue.hear(welcome());
   EXPECT_FALSE(session.batch(wire::EventBatch(), at(0), &request));
 
-  // A snapshot without its end is none.
+  // A snapshot may come in parts; without its end nothing follows it.
   EXPECT_FALSE(session.snapshot({}, at(0), &requests));
-  EXPECT_FALSE(session.snapshot({wire::SnapshotChunk()}, at(0), &requests));
+  EXPECT_TRUE(session.snapshot({wire::SnapshotChunk()}, at(0), &requests));
   EXPECT_EQ(Session::State::WELCOME, session.state());
 
   session.close();
@@ -394,7 +394,7 @@ TEST(SessionTest, AnErrorSaysWhyItEnded)
   EXPECT_EQ(wire::ERROR_CODE_BOOKS, reply.code);
   EXPECT_EQ("ERROR_CODE_BOOKS: events[0]: no", reply.message);
 
-  // A code of a later version is told by its number.
+  // A code of a later version is named by its number.
   response.mutable_error()->set_code(static_cast<wire::ErrorCode>(99));
   Dialogue later;
   EXPECT_EQ("error 99: events[0]: no", later.hear(response).message);
@@ -456,5 +456,5 @@ TEST(SessionTest, AnAnswerIsDueAfterItsBatchOrTheAnswerBefore)
 }
 
 } // namespace {
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 namespace allocator {
-namespace client {
+namespace session {
 
 SmallMaster::SmallMaster(const Options& _options)
   : options(_options),
@@ -240,7 +240,7 @@ void SmallMaster::give(const Decision& decision, Outcomes* outcomes)
 void SmallMaster::release(
     const Holding& holding,
     int64_t refuseMs,
-    const Tell& tell)
+    const Send& send)
 {
   Agent& agent = agents[holding.agent];
 
@@ -252,11 +252,11 @@ void SmallMaster::release(
   *event.mutable_release()->mutable_released() = toWire(holding);
   event.mutable_release()->add_refuse_ms(refuseMs);
   event.mutable_release()->add_allocated(holding.used);
-  tell(std::move(event));
+  send(std::move(event));
 }
 
 
-void SmallMaster::live(const Tell& tell)
+void SmallMaster::live(const Send& send)
 {
   std::vector<Holding> kept;
 
@@ -264,7 +264,7 @@ void SmallMaster::live(const Tell& tell)
     const uint32_t draw = random() % 10;
 
     if (holding.used ? draw < 3 : draw < 5) {
-      release(holding, !holding.used && draw < 2 ? 2000 : -1, tell);
+      release(holding, !holding.used && draw < 2 ? 2000 : -1, send);
       continue;
     }
 
@@ -272,7 +272,7 @@ void SmallMaster::live(const Tell& tell)
       wire::Event event;
       *event.mutable_transition() = toWire(holding);
       holding.used = true;
-      tell(std::move(event));
+      send(std::move(event));
     }
 
     kept.push_back(holding);
@@ -287,42 +287,42 @@ void SmallMaster::live(const Tell& tell)
   const uint32_t agent = random() % options.agents + 1;
 
   if (!agents[agent].known) {
-    addAgent(agent, tell);
+    addAgent(agent, send);
   } else if (random() % 4 == 0) {
-    removeAgent(agent, tell);
+    removeAgent(agent, send);
   }
 
   const uint32_t framework = random() % options.frameworks + 1;
 
   if (!frameworks[framework].active || random() % 4 == 0) {
-    activate(framework, !frameworks[framework].active, tell);
+    activate(framework, !frameworks[framework].active, send);
   }
 }
 
 
-void SmallMaster::settle(const Tell& tell)
+void SmallMaster::settle(const Send& send)
 {
   for (const Holding& holding : held) {
-    release(holding, -1, tell);
+    release(holding, -1, send);
   }
 
   held.clear();
 
   for (uint32_t handle = 1; handle < agents.size(); ++handle) {
     if (!agents[handle].known) {
-      addAgent(handle, tell);
+      addAgent(handle, send);
     }
   }
 
   for (uint32_t handle = 1; handle < frameworks.size(); ++handle) {
     if (!frameworks[handle].active) {
-      activate(handle, true, tell);
+      activate(handle, true, send);
     }
   }
 }
 
 
-void SmallMaster::addAgent(uint32_t handle, const Tell& tell)
+void SmallMaster::addAgent(uint32_t handle, const Send& send)
 {
   Agent& agent = agents[handle];
   const int64_t cpus = random() % 15 + 2;
@@ -331,11 +331,11 @@ void SmallMaster::addAgent(uint32_t handle, const Tell& tell)
 
   wire::Event event;
   *event.mutable_add_agent() = toWire(handle);
-  agent.since = tell(std::move(event));
+  agent.since = send(std::move(event));
 }
 
 
-void SmallMaster::removeAgent(uint32_t handle, const Tell& tell)
+void SmallMaster::removeAgent(uint32_t handle, const Send& send)
 {
   agents[handle].known = false;
 
@@ -348,18 +348,18 @@ void SmallMaster::removeAgent(uint32_t handle, const Tell& tell)
 
   wire::Event event;
   event.mutable_remove_agent()->set_agent(handle);
-  tell(std::move(event));
+  send(std::move(event));
 }
 
 
-void SmallMaster::activate(uint32_t handle, bool active, const Tell& tell)
+void SmallMaster::activate(uint32_t handle, bool active, const Send& send)
 {
   frameworks[handle].active = active;
 
   wire::Event event;
   event.mutable_activate_framework()->set_framework(handle);
   event.mutable_activate_framework()->set_active(active);
-  tell(std::move(event));
+  send(std::move(event));
 }
 
 
@@ -412,5 +412,5 @@ std::string SmallMaster::holdings() const
   return json + "]";
 }
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "client/decisions.hpp"
-#include "client/snapshot.hpp"
+#include "session/decisions.hpp"
+#include "session/snapshot.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 // A master in small: agents with cpus and mem, frameworks in one role
 // each, an exact ledger, and gates that a decision has to pass. From a
@@ -36,8 +36,8 @@ public:
     int64_t filtersUntilMs = int64_t(1) << 50;
   };
 
-  // What is told to a sidecar, and with which batch it goes (0: with none).
-  using Tell = std::function<uint64_t(wire::Event&&)>;
+  // What is sent to a sidecar, and with which batch it goes (0: with none).
+  using Send = std::function<uint64_t(wire::Event&&)>;
 
   explicit SmallMaster(const Options& options);
 
@@ -47,10 +47,10 @@ public:
   Outcomes offer(const Decisions& decisions);
 
   // Lets one interval pass for frameworks, tasks and agents.
-  void live(const Tell& tell);
+  void live(const Send& send);
 
   // Gives back what is offered or used, and lets everything return.
-  void settle(const Tell& tell);
+  void settle(const Send& send);
 
   // What is wrong with the ledger; empty where nothing is.
   std::string check() const;
@@ -97,10 +97,10 @@ private:
   wire::Agent toWire(uint32_t agent) const;
   wire::Framework toWireFramework(uint32_t framework) const;
 
-  void release(const Holding& holding, int64_t refuseMs, const Tell& tell);
-  void addAgent(uint32_t agent, const Tell& tell);
-  void removeAgent(uint32_t agent, const Tell& tell);
-  void activate(uint32_t framework, bool active, const Tell& tell);
+  void release(const Holding& holding, int64_t refuseMs, const Send& send);
+  void addAgent(uint32_t agent, const Send& send);
+  void removeAgent(uint32_t agent, const Send& send);
+  void activate(uint32_t framework, bool active, const Send& send);
 
   const Options options;
   std::mt19937 random;
@@ -112,7 +112,7 @@ private:
   uint64_t offers_ = 0;
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
 #endif // __ALLOCATOR_TESTS_SMALL_MASTER_HPP__

@@ -10,13 +10,13 @@
 
 #include <gtest/gtest.h>
 
-#include "client/client.hpp"
-#include "client/queue.hpp"
+#include "session/keeper.hpp"
+#include "session/queue.hpp"
 
 #include "model_sidecar.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 
 // A link in memory: what is sent waits in the queue until the test lets a
 // sidecar take it, and the test says what the time is.
@@ -69,13 +69,13 @@ public:
 };
 
 
-// A client, its owner and a sidecar, all in one thread and in a time that
+// A keeper, its owner and a sidecar, all in one thread and in a time that
 // the test moves. What happened is written down.
-class SmallWorld : public Client::Owner
+class SmallWorld : public Keeper::Owner
 {
 public:
   explicit SmallWorld(
-      ClientOptions _options = ClientOptions(),
+      KeeperOptions _options = KeeperOptions(),
       size_t messagesMax = 8,
       size_t bytesMax = 1 << 20)
   {
@@ -85,7 +85,7 @@ public:
 
     std::unique_ptr<MemoryLink> memory(new MemoryLink(messagesMax, bytesMax));
     link = memory.get();
-    client.reset(new Client(options, this, std::move(memory)));
+    keeper.reset(new Keeper(options, this, std::move(memory)));
   }
 
   // Lets the sidecar take everything and answer, until both are still.
@@ -130,12 +130,12 @@ public:
 
   void begin()
   {
-    client->start();
+    keeper->start();
     exchange();
-    ASSERT_TRUE(client->connected());
+    ASSERT_TRUE(keeper->connected());
   }
 
-  // What a test does with the client goes through here, so that a call of
+  // What a test does with the keeper goes through here, so that a call of
   // the owner from within is noticed.
   template <typename Result>
   Result call(const std::function<Result()>& method)
@@ -156,39 +156,42 @@ public:
         event.mutable_whitelist()->add_hostnames(std::string(bytes, 'h'));
       }
 
-      return client->submit(std::move(event)) > 0;
+      return keeper->submit(std::move(event)) > 0;
     });
   }
 
   bool cycle(std::vector<uint32_t> agents = {})
   {
-    return call<bool>([=]() { return client->cycle(agents); });
+    return call<bool>([=]() { return keeper->cycle(agents); });
   }
 
   // The owner.
 
-  void snapshot(const wire::Welcome&, SnapshotWriter* writer) override
+  void welcomed(const wire::Welcome&, size_t chunkBytesMax) override
   {
+    SnapshotWriter writer(chunkBytesMax);
     EXPECT_FALSE(calling);
     story += "snapshot ";
-    EXPECT_EQ(0u, client->submit(wire::Event()));
+    EXPECT_EQ(0u, keeper->submit(wire::Event()));
 
     for (uint32_t i = 1; i <= 3; ++i) {
       wire::Agent agent;
       agent.set_agent(i);
       agent.set_agent_id("agent-" + std::to_string(i));
-      writer->add(std::move(agent));
+      writer.add(std::move(agent));
     }
 
     if (onSnapshot) {
-      onSnapshot(writer);
+      onSnapshot(&writer);
     }
+
+    keeper->snapshot(writer.take(true), 0, writer.error());
   }
 
   void connected(const wire::Welcome& welcome) override
   {
     EXPECT_FALSE(calling);
-    EXPECT_TRUE(client->connected());
+    EXPECT_TRUE(keeper->connected());
     EXPECT_EQ(2u, welcome.protocol_version());
     story += "connected ";
 
@@ -214,19 +217,19 @@ public:
       outcomes.offered();
     }
 
-    EXPECT_TRUE(client->report(outcomes));
+    EXPECT_TRUE(keeper->report(outcomes));
   }
 
-  void ended(const Client::End& end) override
+  void ended(const Keeper::End& end) override
   {
     EXPECT_FALSE(calling);
-    EXPECT_FALSE(client->connected());
+    EXPECT_FALSE(keeper->connected());
     EXPECT_NE("", end.reason);
     story += std::string("ended:") + causeName(end.cause) + " ";
     last = end;
   }
 
-  std::string told()
+  std::string happened()
   {
     std::string result;
     result.swap(story);
@@ -240,18 +243,18 @@ public:
 
   TimePoint now = TimePoint() + Duration(1000000);
   int64_t clockMs = 5000;
-  ClientOptions options;
+  KeeperOptions options;
   MemoryLink* link;
   ModelSidecar sidecar;
   ModelSidecar likeThis; // What a new stream finds.
-  std::unique_ptr<Client> client;
+  std::unique_ptr<Keeper> keeper;
 
   std::function<void(SnapshotWriter*)> onSnapshot;
   std::function<void()> onConnected;
   std::function<void(const Decisions&)> onDecided;
 
   std::string story;
-  Client::End last;
+  Keeper::End last;
   size_t decided_ = 0;
 
 private:
@@ -259,7 +262,7 @@ private:
   int streamOf = 0;
 };
 
-} // namespace client {
+} // namespace session {
 } // namespace allocator {
 
 #endif // __ALLOCATOR_TESTS_SMALL_WORLD_HPP__

@@ -1,4 +1,4 @@
-#include "client/snapshot.hpp"
+#include "session/snapshot.hpp"
 
 #include <algorithm>
 #include <random>
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 // Takes the eight bytes that an amount may take.
@@ -283,5 +283,5 @@ TEST(SnapshotTest, FiftyThousandAgents)
 }
 
 } // namespace {
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

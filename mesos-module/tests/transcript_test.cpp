@@ -13,13 +13,13 @@
 
 #include "allocator/v1/transcript.pb.h"
 
-#include "client/session.hpp"
+#include "session/session.hpp"
 
 // The dialogues of `tests/transcripts`, which the sidecar's tests play as
 // well: the session must say the module's lines and believe the sidecar's.
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 using google::protobuf::util::MessageDifferencer;
@@ -259,5 +259,5 @@ TEST(TranscriptsTest, ThereAreSomeOfEveryFault)
 }
 
 } // namespace {
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

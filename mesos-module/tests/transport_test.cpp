@@ -1,4 +1,4 @@
-#include "client/transport.hpp"
+#include "session/transport.hpp"
 
 #include <memory>
 #include <string>
@@ -7,13 +7,13 @@
 
 #include <gtest/gtest.h>
 
-#include "client/client.hpp"
+#include "session/keeper.hpp"
 
 #include "fake_sidecar.hpp"
 #include "loop.hpp"
 
 namespace allocator {
-namespace client {
+namespace session {
 namespace {
 
 using Manner = FakeSidecar::Manner;
@@ -42,23 +42,25 @@ std::unique_ptr<Transport> newTransport(
 
 
 // An owner that takes every decision.
-class Taker : public Client::Owner
+class Taker : public Keeper::Owner
 {
 public:
   Taker(
       const std::string& target,
       Loop* loop,
-      ClientOptions options = ClientOptions(),
+      KeeperOptions options = KeeperOptions(),
       TransportOptions transport = TransportOptions())
   {
     options.clockMs = []() { return 1000; };
-    client.reset(
-        new Client(options, this, newTransport(target, loop, transport)));
+    keeper.reset(
+        new Keeper(options, this, newTransport(target, loop, transport)));
   }
 
-  void snapshot(const wire::Welcome&, SnapshotWriter* writer) override
+  void welcomed(const wire::Welcome&, size_t chunkBytesMax) override
   {
-    writer->add(wire::Role());
+    SnapshotWriter writer(chunkBytesMax);
+    writer.add(wire::Role());
+    keeper->snapshot(writer.take(true));
   }
 
   void connected(const wire::Welcome&) override { ++sessions; }
@@ -73,16 +75,16 @@ public:
       outcomes.offered();
     }
 
-    EXPECT_TRUE(client->report(outcomes));
+    EXPECT_TRUE(keeper->report(outcomes));
   }
 
-  void ended(const Client::End& end) override { ends.push_back(end); }
+  void ended(const Keeper::End& end) override { ends.push_back(end); }
 
-  std::unique_ptr<Client> client;
+  std::unique_ptr<Keeper> keeper;
   int sessions = 0;
   int cycles = 0;
   size_t taken = 0;
-  std::vector<Client::End> ends;
+  std::vector<Keeper::End> ends;
 };
 
 
@@ -110,23 +112,23 @@ TEST_F(TransportTest, ManyCyclesOverASocket)
 {
   FakeSidecar sidecar;
   Taker taker(sidecar.target(), &loop);
-  taker.client->start();
+  taker.keeper->start();
   ASSERT_TRUE(runUntil([&]() { return taker.sessions == 1; }));
 
   for (int cycle = 1; cycle <= 300; ++cycle) {
     for (int i = 0; i < 20; ++i) {
-      ASSERT_GT(taker.client->submit(anEvent()), 0u);
+      ASSERT_GT(taker.keeper->submit(anEvent()), 0u);
     }
 
-    ASSERT_TRUE(taker.client->cycle({}));
+    ASSERT_TRUE(taker.keeper->cycle({}));
     ASSERT_TRUE(runUntil([&]() { return taker.cycles == cycle; }));
   }
 
   EXPECT_EQ(600u, taker.taken);
   EXPECT_EQ(0u, taker.ends.size());
-  EXPECT_GT(taker.client->counters().roundTripP50.count(), 0);
+  EXPECT_GT(taker.keeper->counters().roundTripP50.count(), 0);
 
-  taker.client.reset();
+  taker.keeper.reset();
   EXPECT_EQ("", sidecar.fault());
   EXPECT_EQ(1, sidecar.left);
 }
@@ -136,7 +138,7 @@ TEST_F(TransportTest, NobodyThereThenSomebody)
 {
   const std::string path = FakeSidecar::newPath();
   Taker taker("unix:" + path, &loop);
-  taker.client->start();
+  taker.keeper->start();
   ASSERT_TRUE(runUntil([&]() { return taker.ends.size() == 3; }));
   EXPECT_EQ(Cause::UNREACHABLE, taker.ends[0].cause);
   EXPECT_FALSE(taker.ends[0].wasConnected);
@@ -151,27 +153,27 @@ TEST_F(TransportTest, ASidecarThatGoesAndComesBack)
   const std::string path = FakeSidecar::newPath();
   std::unique_ptr<FakeSidecar> sidecar(new FakeSidecar(Manner::HONEST, path));
   Taker taker(sidecar->target(), &loop);
-  taker.client->start();
+  taker.keeper->start();
 
   for (int round = 1; round <= 5; ++round) {
     ASSERT_TRUE(runUntil([&]() { return taker.sessions == round; }));
     sidecar.reset();
-    ASSERT_TRUE(runUntil([&]() { return !taker.client->connected(); }));
-    EXPECT_EQ(0u, taker.client->submit(anEvent()));
+    ASSERT_TRUE(runUntil([&]() { return !taker.keeper->connected(); }));
+    EXPECT_EQ(0u, taker.keeper->submit(anEvent()));
     sidecar.reset(new FakeSidecar(Manner::HONEST, path));
   }
 
-  EXPECT_EQ(4u, taker.client->counters().resyncs);
+  EXPECT_EQ(4u, taker.keeper->counters().resyncs);
 }
 
 
 TEST_F(TransportTest, AMuteSidecarIsLeft)
 {
-  ClientOptions options;
+  KeeperOptions options;
   options.deadlines.snapshot = Duration(100);
   FakeSidecar sidecar(Manner::MUTE);
   Taker taker(sidecar.target(), &loop, options);
-  taker.client->start();
+  taker.keeper->start();
   ASSERT_TRUE(runUntil([&]() { return taker.ends.size() == 2; }));
   EXPECT_EQ(Cause::SILENT, taker.ends[0].cause);
   EXPECT_EQ(Cause::SILENT, taker.ends[1].cause);
@@ -182,17 +184,17 @@ TEST_F(TransportTest, AMuteSidecarIsLeft)
 // never makes the owner wait.
 TEST_F(TransportTest, ADeafSidecarFillsTheQueueOnly)
 {
-  ClientOptions options;
+  KeeperOptions options;
   options.batchBytesMax = 10 << 10;
   TransportOptions transport;
   transport.queueMessagesMax = 50;
   FakeSidecar sidecar(Manner::DEAF);
   Taker taker(sidecar.target(), &loop, options, transport);
-  taker.client->start();
+  taker.keeper->start();
 
   // The probe after the snapshot is not answered, yet events may go.
   ASSERT_TRUE(runUntil([&]() {
-    return taker.client->submit(anEvent()) > 0 || !taker.ends.empty();
+    return taker.keeper->submit(anEvent()) > 0 || !taker.ends.empty();
   }));
 
   Duration longest(0);
@@ -200,7 +202,7 @@ TEST_F(TransportTest, ADeafSidecarFillsTheQueueOnly)
 
   while (taken < 100000) {
     const TimePoint begin = Clock::now();
-    const bool ok = taker.client->submit(anEvent(8 << 10)) > 0;
+    const bool ok = taker.keeper->submit(anEvent(8 << 10)) > 0;
     longest = std::max(
         longest, std::chrono::duration_cast<Duration>(Clock::now() - begin));
 
@@ -209,7 +211,7 @@ TEST_F(TransportTest, ADeafSidecarFillsTheQueueOnly)
     }
 
     ++taken;
-    ASSERT_LE(taker.client->counters().queueMessages, 50u);
+    ASSERT_LE(taker.keeper->counters().queueMessages, 50u);
   }
 
   EXPECT_LT(taken, 100000);
@@ -268,7 +270,7 @@ TEST_F(TransportTest, AChattySidecarIsNotBelieved)
 {
   FakeSidecar sidecar(Manner::CHATTY);
   Taker taker(sidecar.target(), &loop);
-  taker.client->start();
+  taker.keeper->start();
   ASSERT_TRUE(runUntil([&]() { return !taker.ends.empty(); }));
   EXPECT_EQ(Cause::MALFORMED, taker.ends[0].cause);
 }
@@ -278,20 +280,20 @@ TEST_F(TransportTest, ARudeSidecarIsLost)
 {
   FakeSidecar sidecar(Manner::RUDE);
   Taker taker(sidecar.target(), &loop);
-  taker.client->start();
+  taker.keeper->start();
   ASSERT_TRUE(runUntil([&]() { return taker.ends.size() == 3; }));
   EXPECT_EQ("the stream ended: no (gRPC status 14)", taker.ends[0].reason);
 }
 
 
-// No message is larger than the client reads.
+// No message is larger than the keeper reads.
 TEST_F(TransportTest, AnOversizedMessageIsNotRead)
 {
   TransportOptions options;
   options.channel.receiveBytesMax = 50 << 10;
   FakeSidecar sidecar(Manner::CHATTY);
-  Taker taker(sidecar.target(), &loop, ClientOptions(), options);
-  taker.client->start();
+  Taker taker(sidecar.target(), &loop, KeeperOptions(), options);
+  taker.keeper->start();
   ASSERT_TRUE(runUntil([&]() { return !taker.ends.empty(); }));
   EXPECT_NE(std::string::npos, taker.ends[0].reason.find("gRPC status 8"))
       << taker.ends[0].reason;
@@ -316,15 +318,15 @@ TEST_F(TransportTest, ItEndsAtAnyTime)
   for (int round = 0; round < 12; ++round) {
     for (const std::string& target : targets) {
       Taker taker(target, &loop);
-      taker.client->start();
+      taker.keeper->start();
       loop.runFor(Duration(round * round / 4));
 
       if (round % 3 == 0) {
-        taker.client->stop();
+        taker.keeper->stop();
       }
 
       const TimePoint begin = Clock::now();
-      taker.client.reset();
+      taker.keeper.reset();
       EXPECT_LT(Clock::now() - begin, Duration(5000)) << target;
 
       // What is still posted finds nobody.
@@ -415,5 +417,5 @@ TEST_F(TransportTest, BadOptionsAreSaid)
 }
 
 } // namespace {
-} // namespace client {
+} // namespace session {
 } // namespace allocator {

@@ -1,7 +1,5 @@
 """Synthetic clusters for the benchmarks: heterogeneous agents, frameworks spread over roles."""
 
-import numpy as np
-
 from allocator.core import (
     DEMAND_LABEL,
     AddAgent,
@@ -11,16 +9,14 @@ from allocator.core import (
     Decisions,
     Define,
     FrameworkInfo,
-    Holdings,
     Kind,
     Options,
-    Outcomes,
     PolicySpec,
-    Release,
     Settings,
 )
 from allocator.policies import POLICIES, build
 from allocator.server import loop_cache
+from tests.world.rows import given_back, holdings_of, settled
 
 loop_cache.prepare()
 
@@ -64,15 +60,12 @@ def cluster(agents: int, frameworks: int, spec: PolicySpec, roles: int = 100) ->
 
 def settle(allocator: Allocator, made: Decisions) -> None:
     """Every decision became an offer."""
-    offered = np.ones(len(made), np.bool_)
-    allocator.step(Outcomes.all_or_nothing(made.first_decision, offered))
+    allocator.step(settled(made))
 
 
 def decline(allocator: Allocator, made: Decisions) -> None:
     """Every offer comes back, without a filter."""
-    offered = Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
-    rows = len(made)
-    allocator.step(Release(offered, np.full(rows, -1), np.zeros(rows, np.bool_)))
+    allocator.step(given_back(holdings_of(made)))
 
 
 def different_policies() -> list[str]:

@@ -1,28 +1,26 @@
-"""A small session to test against: few agents, few frameworks, short calls."""
+"""A world in numbers.
+
+Tests of the core speak of handles, which are its rows, and of whole units of two resources: so an
+offer is a tuple that can be compared. What happens is told to a `World`.
+"""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from allocator.core import (
-    AddAgent,
-    AddFramework,
-    AgentInfo,
     Allocator,
     Decisions,
-    Define,
-    FrameworkInfo,
     Holdings,
     Kind,
     Limits,
-    Options,
-    Outcomes,
     PolicySpec,
-    Release,
-    Settings,
     Transition,
 )
-from allocator.policies import build
+from allocator.core.state import State
+from tests.world.rows import given_back, holdings, settled
+from tests.world.world import World
 
 CPUS, MEM = 0, 1
 KINDS = {CPUS: Kind("cpus"), MEM: Kind("mem")}
@@ -36,36 +34,39 @@ class Session:
         self,
         policy: PolicySpec | None = None,
         roles: Mapping[int, str] | None = None,
-        options: Options | None = None,
+        options: Mapping[str, Any] | None = None,
         limits: Limits | None = None,
         **settings,
     ) -> None:
-        given = Settings(policy=policy or PolicySpec("drf"), **settings)
-        self.allocator = Allocator(build, given, limits)
-        self.allocator.step(options or Options())
-        self.allocator.step(Define(kinds=KINDS, roles={1: "a", 2: "b"} if roles is None else roles))
+        self.world = World(policy, settings=settings, limits=limits, **(options or {}))
+        self.paths = {1: "a", 2: "b"} if roles is None else roles
+        self.world.bind("cpus", "mem", roles=self.paths.values())
 
     @property
-    def state(self):
+    def allocator(self) -> Allocator:
+        return self.world.allocator
+
+    @allocator.setter
+    def allocator(self, allocator: Allocator) -> None:
+        self.world.allocator = allocator
+
+    @property
+    def state(self) -> State:
         return self.allocator.state
 
     def agent(self, agent: int, cpus: int, mem: int, **info) -> None:
-        known = AgentInfo(f"agent-{agent}", hostname=f"host-{agent}", **info)
-        self.allocator.step(AddAgent(agent, known, {CPUS: cpus * 1000, MEM: mem * 1000}))
+        known: dict[str, Any] = {"capabilities": (), **info}
+        self.world.agent(f"cpus:{cpus};mem:{mem}", handle=agent, **known)
 
     def framework(self, framework: int, *roles: int, **info) -> None:
-        known = FrameworkInfo(f"framework-{framework}", **info)
-        self.allocator.step(AddFramework(framework, known, roles or (1,)))
+        paths = [self.paths[role] for role in roles or (1,)]
+        self.world.framework(*paths, handle=framework, multi_role=False, **info)
 
     def cycle(self, now_ms: int, agents: list[int] | None = None) -> list[Offer]:
         """Run a cycle in which every decision becomes an offer: (framework, role, agent, units)."""
         made = self.allocator.allocate(now_ms, None if agents is None else np.array(agents))
-        self.settle(made)
+        self.allocator.step(settled(made))
         return [self._offer(made, row) for row in range(len(made))]
-
-    def settle(self, made: Decisions, offered: bool = True) -> None:
-        fate = np.full(len(made), offered)
-        self.allocator.step(Outcomes.all_or_nothing(made.first_decision, fate))
 
     def _offer(self, made: Decisions, row: int) -> Offer:
         names = [self.state.space.kinds[kind].name for kind in made.kind.tolist()]
@@ -78,9 +79,7 @@ class Session:
         )
 
     def holdings(self, framework: int, role: int, agent: int, cpus: int, mem: int) -> Holdings:
-        who, what, where = np.array([[framework], [role], [agent]])
-        amount = np.array([[cpus * 1000, mem * 1000]])
-        return Holdings(who, what, where, np.array([CPUS, MEM]), amount)
+        return holdings((framework, role, agent, cpus * 1000, mem * 1000))
 
     def use(self, offer: Offer) -> None:
         """All of an offer comes into use."""
@@ -99,4 +98,4 @@ class Session:
             units.get("cpus", 0) if cpus is None else cpus,
             units.get("mem", 0) if mem is None else mem,
         )
-        self.allocator.step(Release(back, np.array([refuse_ms]), np.array([False])))
+        self.allocator.step(given_back(back, refuse_ms))

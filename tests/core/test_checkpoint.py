@@ -188,13 +188,11 @@ TestCheckpointMachine.settings = settings(stateful_step_count=20, max_examples=2
 
 def busy() -> Session:
     """A session with a little of everything."""
-    session = Session(
-        PolicySpec("drf", mode="characterised"), {1: "a", 2: "b"}, Options(region="here")
-    )
+    session = Session(PolicySpec("drf", mode="characterised"), {1: "a", 2: "b"}, {"region": "here"})
     for agent in range(1, 9):
         session.agent(agent, 4, 8, attributes={"zone": f"z{agent % 2}"})
     for framework in range(1, 5):
-        session.framework(framework, 1 + framework % 2, minimum={1: ({"cpus": 100},)})
+        session.framework(framework, 1 + framework % 2, minimum={"a": ["cpus:0.1"]})
     session.allocator.step(SetConstraint("a", "", "zone=z0"))
     session.allocator.step(SetDemand("", "", {"cpus": 1000}))
     session.allocator.step(SetQuota("a", {"cpus": 1000}, {"cpus": 9000}))
@@ -279,7 +277,7 @@ def test_all_of_an_allocator_is_kept_or_made_anew():
     session = busy()
     kept_here = {"cycle", "last_cycle", "state"}
     of_the_settings = {"_build", "_policy", "_fallback"}
-    of_the_host = {"_around_cycle"}
+    of_the_host = {"_around_cycle", "_overruled"}
     made_of_the_state = {"_snapshots"}
     of_one_message = {"_overruled"}  # a replay says it anew before each
     anew = of_the_settings | of_the_host | made_of_the_state | of_one_message

@@ -7,6 +7,7 @@ from allocator.core.checkpoint import Detached, restore, shred
 from allocator.core.state import Limits
 from allocator.policies import build
 from tests.core.session import Session
+from tests.world.rows import settled
 
 
 def test_what_is_open_and_what_expires_is_gone_on_with() -> None:
@@ -25,9 +26,7 @@ def test_what_is_open_and_what_expires_is_gone_on_with() -> None:
     assert second.state.tentative.next == first.state.tentative.next
     answers = []
     for allocator in (first.allocator, second):
-        session = Session.__new__(Session)
-        session.allocator = allocator
-        session.settle(made, offered=False)
+        allocator.step(settled(made, offered=False))
         allocator.check()
         later = [allocator.allocate(now_ms) for now_ms in (3000, 9000)]
         answers.append([(one.agent.tolist(), one.amount.tolist()) for one in later])

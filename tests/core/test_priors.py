@@ -209,6 +209,58 @@ def test_a_job_that_has_changed_is_learnt_anew(executor: tuple[int, int]):
     assert source(session, 20) == ("prior", {"cpus": executor[0], "mem": executor[1]})
 
 
+sizes = st.tuples(st.integers(1, 8), st.integers(1, 8))
+
+
+@given(
+    prior=sizes,
+    need=sizes,
+    agents=st.lists(sizes, min_size=1, max_size=4),
+    rival=st.none() | sizes,
+    selection=st.sampled_from(["listed", "random", "joint"]),
+)
+def test_whatever_is_remembered_a_framework_soon_gets_what_some_agent_has(
+    prior, need, agents, rival, selection
+):
+    """It may be too large, too small or of another shape; patience and declines mend that."""
+    policy = PolicySpec("drf", selection, "characterised")
+    session = Session(policy, learn_after=1, probe_after=2, learn_patience_cycles=3)
+    for index, has in enumerate(agents, 1):
+        session.agent(index, *has)
+    named = {"cpus": prior[0] * 1000, "mem": prior[1] * 1000}
+    session.state.memory.teach(session.allocator.settings, ("a", "name", "pi-#"), named)
+    if rival is not None:
+        # Somebody else takes what it can first, and keeps it.
+        session.allocator.step(
+            SetDemand("b", "", {"cpus": rival[0] * 1000, "mem": rival[1] * 1000})
+        )
+        session.framework(9, 2)
+        for offer in session.cycle(1000):
+            session.use(offer)
+    free = (session.state.free // 1000).tolist()
+    job(session, 1, "pi-1")
+    assert source(session, 1)[0] == "prior"
+    # 3 cycles of patience, one that tries, and as many for it to decline what is too small.
+    got = any(answer(session, 1000 * second, need) for second in range(2, 9))
+    assert got == any(cpus >= need[0] and mem >= need[1] for cpus, mem, *_ in free[1:])
+    session.allocator.check()
+
+
+def answer(session: Session, now_ms: int, need: tuple[int, int]) -> bool:
+    """Take the first offer that holds what is needed; decline the others."""
+    got = False
+    for offer in session.cycle(now_ms):
+        units = offer[3]
+        if offer[0] != 1:
+            session.use(offer)
+        elif not got and units.get("cpus", 0) >= need[0] and units.get("mem", 0) >= need[1]:
+            take(session, offer, *need)
+            got = True
+        else:
+            session.give_back(offer, 0)
+    return got
+
+
 # How large one task is.
 
 

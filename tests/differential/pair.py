@@ -1,4 +1,8 @@
-"""Our allocator and the model side by side: each verb tells both, each cycle compares them."""
+"""Our allocator and the model side by side: each verb tells both, each cycle compares them.
+
+It speaks to the core without `tests.world`, for its words are the model's: `Resource` and `Bag`
+keep whole stacks of reservations, which Mesos's rules look at and the core never sees.
+"""
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -20,9 +24,7 @@ from allocator.core import (
     Holdings,
     Kind,
     Options,
-    Outcomes,
     PolicySpec,
-    Release,
     RemoveAgent,
     RemoveFramework,
     Revive,
@@ -40,6 +42,7 @@ from allocator.core import (
 from allocator.policies import build
 from tests.differential.model import Agent, Framework, Key, Model, Offers, Quota
 from tests.differential.resources import Bag, Resource
+from tests.world.rows import given_back, holdings, settled
 
 
 def kind_of(resource: Resource) -> Kind:
@@ -92,13 +95,11 @@ class Pair:
                 self.core.step(Define(kinds={self.kinds[resource]: kind_of(resource)}))
         return {self.kinds[resource]: amount for resource, amount in bag.items()}
 
-    def _holdings(self, rows: list[tuple[Key, Bag]]) -> Holdings:
-        keys = np.array([(f, self.handle[r], a) for (f, r, a), _ in rows], np.int64).reshape(-1, 3)
-        amounts = [self._amounts(bag) for _, bag in rows]
-        kinds = np.arange(len(self.kinds))
-        table = [[row.get(kind, 0) for kind in kinds.tolist()] for row in amounts]
-        amount = np.array(table, np.int64).reshape(-1, len(kinds))
-        return Holdings(keys[:, 0], keys[:, 1], keys[:, 2], kinds, amount)
+    def _holdings(self, key: Key, bag: Bag) -> Holdings:
+        framework, role, agent = key
+        amounts = self._amounts(bag)
+        row = framework, self.handle[role], agent, *amounts.values()
+        return holdings(row, kinds=tuple(amounts))
 
     def _handles(self, roles: Iterable[str]) -> tuple[int, ...]:
         return tuple(sorted(self.handle[role] for role in roles))
@@ -215,16 +216,16 @@ class Pair:
     # Resources.
 
     def hold(self, key: Key, bag: Bag) -> None:
-        self.core.step(Hold(self._holdings([(key, bag)])))
+        self.core.step(Hold(self._holdings(key, bag)))
         self.model.hold(key, bag)
 
     def use(self, key: Key, bag: Bag) -> None:
         """Offered resources come into use, which changes nothing that is offered to anybody."""
-        self.core.step(Transition(self._holdings([(key, bag)])))
+        self.core.step(Transition(self._holdings(key, bag)))
 
     def release(self, key: Key, bag: Bag, refuse_ms: int | None, used: bool) -> None:
-        refuse = np.array([-1 if refuse_ms is None else refuse_ms])
-        self.core.step(Release(self._holdings([(key, bag)]), refuse, np.array([used])))
+        refused = -1 if refuse_ms is None else refuse_ms
+        self.core.step(given_back(self._holdings(key, bag), refused, used=used))
         self.model.release(key, bag, refuse_ms)
 
     def convert(self, agent: int, consumed: Bag, converted: Bag, key: Key | None = None) -> None:
@@ -253,8 +254,7 @@ class Pair:
         wanted = None if agents is None else np.array(sorted(agents), np.int64)
         made = self.core.allocate(self.model.now_ms, wanted)
         assert self.core.last_cycle.policy_error == ""
-        offered = np.ones(len(made), np.bool_)
-        self.core.step(Outcomes.all_or_nothing(made.first_decision, offered))
+        self.core.step(settled(made))
         self.core.check()
         ours = self._offers(made)
         offers = self.model.cycle(agents)

@@ -14,8 +14,8 @@ import pytest
 from allocator.core import AddFramework, FrameworkInfo, Release, SetQuota
 from allocator.v1 import session_pb2
 from tests.integration.scraped import DEPLOY
-from tests.integration.test_metrics import rows_of
 from tests.server.scraping import samples
+from tests.world.rows import holdings_of
 
 GRAFANA = DEPLOY.parent / "grafana"
 BOARDS = sorted((GRAFANA / "dashboards").glob("*.json"))
@@ -54,7 +54,7 @@ def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):
         SetQuota("eng", {"cpus": 1000, "mem": 1_024_000}, {"cpus": 8000, "mem": 8_192_000})
     )
     decisions = sidecar.offer(session_pb2.OUTCOME_REASON_OFFERED)
-    held = rows_of(decisions)
+    held = holdings_of(decisions)
     whole = [5000] * len(decisions), [False] * len(decisions)
     sidecar.module.batch(Release(held, *map(np.array, whole)))
     exported = {f"mesos_allocator_{name}" for name, _ in samples(sidecar.text())}

@@ -18,17 +18,11 @@ from allocator.core import (
     RemoveFramework,
     Transition,
 )
-from allocator.core.events import Holdings
 from allocator.v1 import session_pb2
 from tests.integration.scraped import CLUSTER, DEPLOY, FRAMEWORKS_MAX
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.server.scraping import series, value
-
-
-def rows_of(decisions) -> Holdings:
-    return Holdings(
-        decisions.framework, decisions.role, decisions.agent, decisions.kind, decisions.amount
-    )
+from tests.world.rows import holdings_of
 
 
 def test_a_scrape_follows_the_session(sidecar):
@@ -42,13 +36,13 @@ def test_a_scrape_follows_the_session(sidecar):
     assert value(offered, "offered", resource="cpus") == 8
     assert value(offered, "utilisation_ratio", resource="cpus") == 1
 
-    sidecar.module.batch(Transition(rows_of(decisions)))
+    sidecar.module.batch(Transition(holdings_of(decisions)))
     used = sidecar.samples()
     assert value(used, "offered", resource="cpus") == 0
     assert value(used, "held", resource="cpus") == 8
 
     back = Release(
-        rows_of(decisions), np.full(len(decisions), 5000), np.ones(len(decisions), np.bool_)
+        holdings_of(decisions), np.full(len(decisions), 5000), np.ones(len(decisions), np.bool_)
     )
     sidecar.module.batch(back)
     free = sidecar.samples()

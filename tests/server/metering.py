@@ -1,56 +1,31 @@
 """Small clusters, and what one scrape says of them."""
 
-import numpy as np
 from prometheus_client import CollectorRegistry, generate_latest
 
-from allocator import policies
-from allocator.core import (
-    AddAgent,
-    AddFramework,
-    AgentInfo,
-    Allocator,
-    Define,
-    FrameworkInfo,
-    Hold,
-    Holdings,
-    Kind,
-    Options,
-    PolicySpec,
-    Settings,
-    SetWeights,
-)
+from allocator.core import Allocator, Hold, PolicySpec
 from allocator.server import report
 from allocator.server.metric_families import Scrape, StateCollector
 from allocator.wire import Counts
 from tests.server.scraping import Samples, samples
+from tests.world.rows import holdings
+from tests.world.world import World
 
 GIB = 1024 * 1000  # thousandths of a MiB
-NESTED = frozenset({"HIERARCHICAL_ROLE"})
-
-
-def holdings(*rows: tuple[int, int, int, int, int]) -> Holdings:
-    """Rows of (framework, role, agent, thousandths of cpus, thousandths of MiB)."""
-    table = np.array(rows, np.int64).reshape(-1, 5)
-    return Holdings(table[:, 0], table[:, 1], table[:, 2], np.array([0, 1]), table[:, 3:])
 
 
 def nsdi(*, flat: bool = True, **settings) -> Allocator:
     """9 CPUs and 18 GB on two agents; A uses 3 and 12, B uses 6 and 2 (NSDI 2011, sec. 4.1)."""
-    spec = PolicySpec("drf", flat=flat)
-    allocator = Allocator(policies.build, Settings(policy=spec, **settings))
-    for event in (
-        Options(),
-        Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "ops", 3: "eng/ads"}),
-        AddAgent(1, AgentInfo("a1", capabilities=NESTED), {0: 5000, 1: 10 * GIB}),
-        AddAgent(2, AgentInfo("a2", capabilities=NESTED), {0: 4000, 1: 8 * GIB}),
-        AddFramework(1, FrameworkInfo("id-A", name="A"), (3,)),
-        AddFramework(2, FrameworkInfo("id-B", name="B"), (2,)),
-        SetWeights({"eng": 2.0, "eng/ads": 4.0}),
-        Hold(holdings((1, 3, 1, 3000, 10 * GIB), (1, 3, 2, 0, 2 * GIB))),
-        Hold(holdings((2, 2, 2, 4000, 2 * GIB), (2, 2, 1, 2000, 0))),
-    ):
-        allocator.step(event)
-    return allocator
+    world = World(PolicySpec("drf", flat=flat), settings=settings)
+    world.bind("cpus", "mem", roles=("eng", "ops", "eng/ads"))
+    first, second = world.agent("cpus:5;mem:10240"), world.agent("cpus:4;mem:8192")
+    a = world.framework("eng/ads", framework_id="id-A", name="A")
+    b = world.framework("ops", framework_id="id-B", name="B")
+    world.weights(**{"eng": 2.0, "eng/ads": 4.0})
+    world.hold(a, "eng/ads", first, "cpus:3;mem:10240")
+    world.hold(a, "eng/ads", second, "mem:2048")
+    world.hold(b, "ops", second, "cpus:4;mem:2048")
+    world.hold(b, "ops", first, "cpus:2")
+    return world.allocator
 
 
 def scrape(
@@ -75,14 +50,12 @@ def scrape(
 
 def crowd(frameworks: int, roles: int) -> Allocator:
     """So many frameworks; each holds its number of thousandths of a CPU in role number % roles."""
-    allocator = Allocator(policies.build, Settings())
-    paths = {role + 1: f"role{role}" for role in range(roles)}
-    allocator.step(Options())
-    allocator.step(Define({0: Kind("cpus"), 1: Kind("mem")}, paths))
-    allocator.step(AddAgent(1, AgentInfo("a"), {0: 10**9, 1: 10**9}))
+    world = World()
+    world.bind("cpus", "mem", roles=[f"role{role}" for role in range(roles)])
+    world.agent("cpus:1000000;mem:1000000")
     for number in range(1, frameworks + 1):
-        info = FrameworkInfo(f"id-{number}", name="same for all")
-        allocator.step(AddFramework(number, info, (1 + number % roles,)))
+        role = f"role{number % roles}"
+        world.framework(role, framework_id=f"id-{number}", name="same for all")
     rows = [(each, 1 + each % roles, 1, each, 0) for each in range(1, frameworks + 1)]
-    allocator.step(Hold(holdings(*rows)))
-    return allocator
+    world.tell(Hold(holdings(*rows)))
+    return world.allocator

@@ -23,8 +23,9 @@ from allocator.core import (
 )
 from allocator.server.metric_families import LABEL_LENGTH_MAX, label
 from allocator.wire import Counts
-from tests.server.metering import GIB, crowd, holdings, nsdi, scrape
+from tests.server.metering import GIB, crowd, nsdi, scrape
 from tests.server.scraping import series, value
+from tests.world.rows import holdings
 
 
 def test_amounts_are_in_base_units():

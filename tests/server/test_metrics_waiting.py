@@ -14,8 +14,9 @@ from allocator.core import (
     Suppress,
     Transition,
 )
-from tests.server.metering import GIB, crowd, holdings, nsdi, scrape
+from tests.server.metering import GIB, crowd, nsdi, scrape
 from tests.server.scraping import Samples, series, value
+from tests.world.rows import holdings
 
 
 def test_offers_that_lie_are_as_old_as_the_oldest():

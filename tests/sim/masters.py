@@ -1,10 +1,12 @@
-"""Masters for tests: an allocator in the same process, and a link that only listens."""
+"""Masters for tests: an allocator in the same process, and a link that only listens.
+
+These are clusters of the emulated master, which is what is tested here: it speaks to its own
+side of the protocol. `tests.world` stands on the other side, where the core is spoken to.
+"""
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from allocator.core import Allocator, Decisions, Holdings, PolicySpec, Settings
+from allocator.core import Allocator, Decisions, PolicySpec, Settings
 from allocator.policies import build
 from allocator.sim.event_heap import Priority
 from allocator.sim.links.base import Batch, Opening
@@ -15,6 +17,7 @@ from allocator.sim.master.kinds import KindTable
 from allocator.sim.master.outbox import Outbox
 from allocator.sim.master.resources import ResourceTable
 from allocator.sim.workloads.cluster import AgentSpec
+from tests.world.rows import holdings
 
 
 @dataclass
@@ -37,11 +40,9 @@ class Listener:
         self.batches.append(batch)
         self.cycles.append((batch.clock_ms, batch.agents))
         rows = self.script.pop(0) if self.script else []
-        table = np.array([row[:3] for row in rows], np.int64).reshape(len(rows), 3)
-        amount = np.array([row[3] for row in rows], np.int64).reshape(len(rows), 2)
         first = self.decided + 1
         self.decided += len(rows)
-        group = Holdings(table[:, 0], table[:, 1], table[:, 2], np.arange(2), amount)
+        group = holdings(*((*key, *amount) for *key, amount in rows))
         return Decisions(len(self.cycles), first, (group,) if rows else ())
 
     def close(self):

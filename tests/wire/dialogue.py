@@ -5,16 +5,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from allocator.core import (
-    AddAgent,
-    AddFramework,
-    AgentInfo,
     Allocator,
     Decisions,
-    Define,
     Event,
-    FrameworkInfo,
     Holdings,
-    Kind,
     Limits,
     Outcomes,
     PolicySpec,
@@ -25,19 +19,26 @@ from allocator.policies import build
 from allocator.sim.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting, Sidecar
+from tests.world.rows import given_back, holdings, holdings_of
+from tests.world.world import World
 
 POLICY = PolicySpec("drf", selection="listed")
 WELCOME = pb.Welcome(
     protocol_version=2, sidecar_version="test", sidecar_id="sidecar", message_bytes_max=4194304
 )
 
-STATE = (
-    Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "ops"}),
-    AddFramework(1, FrameworkInfo("spark"), (1,)),
-    AddFramework(2, FrameworkInfo("kafka"), (2,)),
-    AddAgent(1, AgentInfo("agent-1"), {0: 4000, 1: 8_192_000}),
-    AddAgent(2, AgentInfo("agent-2"), {0: 2000, 1: 4_096_000}),
-)
+
+def _two_and_two() -> tuple[Event, ...]:
+    world = World(POLICY)
+    world.bind("cpus", "mem", roles=("eng", "ops"))
+    world.framework("eng", multi_role=False, framework_id="spark")
+    world.framework("ops", multi_role=False, framework_id="kafka")
+    world.agent("cpus:4;mem:8192", capabilities=())
+    world.agent("cpus:2;mem:4096", capabilities=())
+    return tuple(world.told)
+
+
+STATE = _two_and_two()
 """Two frameworks in two roles, two agents, nothing held."""
 
 
@@ -96,26 +97,10 @@ class Module:
 
 def declined(decisions: Decisions, refuse_ms: int = 5000) -> Release:
     """All of the offers come back."""
-    return Release(
-        Holdings(
-            decisions.framework,
-            decisions.role,
-            decisions.agent,
-            decisions.kind,
-            decisions.amount,
-        ),
-        np.full(len(decisions), refuse_ms),
-        np.zeros(len(decisions), np.bool_),
-    )
+    return given_back(holdings_of(decisions), refuse_ms)
 
 
 def holding(framework: int, role: int, agent: int, **amounts: int) -> Holdings:
     """One row: amounts of cpus and mem in thousandths."""
-    kinds = {"cpus": 0, "mem": 1}
-    return Holdings(
-        np.array([framework]),
-        np.array([role]),
-        np.array([agent]),
-        np.array([kinds[name] for name in amounts], np.int64),
-        np.array([list(amounts.values())], np.int64),
-    )
+    kinds = tuple({"cpus": 0, "mem": 1}[name] for name in amounts)
+    return holdings((framework, role, agent, *amounts.values()), kinds=kinds)

@@ -299,6 +299,18 @@ class Script:
         """Print what a framework holds."""
         return describe(self.world.held(self._framework(framework))) or "nothing"
 
+    def do_demands(self, options: Options) -> str:
+        """Print what one task of each framework needs, and where that is known from."""
+        state = self.world.allocator.state
+        lines = []
+        for client in np.flatnonzero(state.clients.framework).tolist():
+            named = state.space.named(state.clients.demand[client])
+            amounts = core.format_quantities(named) if named else "unknown"
+            known_from = state.clients.demand_source[client] or "nobody"
+            framework = state.clients.framework[client]
+            lines.append(f"framework-{framework}: {amounts} from {known_from}")
+        return "\n".join(lines) or "nobody"
+
     def do_shares(self, options: Options) -> str:
         """Print what each framework holds, by role, and its dominant share."""
         state = self.world.allocator.state

@@ -5,6 +5,8 @@ Every decision becomes an offer. The books are checked after every cycle.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -23,10 +25,9 @@ from allocator.core import (
     Hold,
     Holdings,
     Kind,
+    Limits,
     Options,
-    Outcomes,
     PolicySpec,
-    Release,
     RemoveAgent,
     RemoveFramework,
     Revive,
@@ -46,6 +47,7 @@ from allocator.core import (
 from allocator.policies import build
 from tests.world.amounts import Amounts, Text, resources
 from tests.world.nouns import Agent, Framework, Offer
+from tests.world.rows import given_back, holdings, settled
 
 MODERN_AGENT = frozenset(
     {"MULTI_ROLE", "HIERARCHICAL_ROLE", "RESERVATION_REFINEMENT", "RESOURCE_PROVIDER"}
@@ -63,15 +65,27 @@ class World:
     Attributes
     ----------
     allocator : Allocator
+    told : list of Event
+        What it was told since it was opened, to be told to another allocator.
     now_ms : int
     agents : dict of int to Agent
     frameworks : dict of int to Framework
     """
 
-    def __init__(self, policy: PolicySpec | None = None, *, interval_s: int = 1, **options) -> None:
-        self.allocator = Allocator(build, Settings(policy=policy or PolicySpec("drf")))
+    def __init__(
+        self,
+        policy: PolicySpec | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        interval_s: int = 1,
+        **options,
+    ) -> None:
+        chosen = Settings(policy=policy or PolicySpec("drf"), **(settings or {}))
+        self.allocator = Allocator(build, chosen, limits)
         self.interval_ms = interval_s * SECOND_MS
         self.allocator.step(Options(allocation_interval_ms=self.interval_ms, **options))
+        self.told: list[Event] = []
         self.now_ms = 0
         self._kinds: dict[Kind, int] = {}
         self._roles: dict[str, int] = {}
@@ -81,6 +95,7 @@ class World:
     def tell(self, event: Event) -> None:
         """Apply one event."""
         self.allocator.step(event)
+        self.told.append(event)
 
     # ---------------------------------------------------------------- agents
 
@@ -88,12 +103,13 @@ class World:
         self,
         has: Text,
         *,
+        handle: int | None = None,
         used: Used | None = None,
         capabilities: Iterable[str] = MODERN_AGENT,
         **info,
     ) -> Agent:
         """Add an agent, and what is used on it already."""
-        handle = next(n for n in range(1, 10_000) if n not in self.agents)
+        handle = handle or _lowest_free(self.agents)
         agent = Agent(handle, +Counter(resources(has)))
         self.agents[handle] = agent
         unavailable_from_ms = info.pop("unavailable_from_ms", -1)
@@ -132,23 +148,25 @@ class World:
     def framework(
         self,
         *roles: str,
+        handle: int | None = None,
         capabilities: Iterable[str] = (),
         suppressed: Iterable[str] = (),
         active: bool = True,
         multi_role: bool = True,
         minimum: Mapping[str, Iterable[str]] | None = None,
+        **info,
     ) -> Framework:
-        """Subscribe a framework."""
-        handle = next(n for n in range(1, 10_000) if n not in self.frameworks)
+        """Subscribe a framework; `info` are fields of its `FrameworkInfo`."""
+        handle = handle or _lowest_free(self.frameworks)
         known = frozenset(capabilities) | (frozenset({"MULTI_ROLE"}) if multi_role else frozenset())
         framework = Framework(handle, roles, known)
         self.frameworks[handle] = framework
-        self.subscribe(framework, suppressed=suppressed, active=active, minimum=minimum)
+        self.subscribe(framework, suppressed=suppressed, active=active, minimum=minimum, **info)
         return framework
 
     def unknown_framework(self, *roles: str) -> Framework:
         """Speak of a framework before it is added."""
-        handle = next(n for n in range(1, 10_000) if n not in self.frameworks)
+        handle = _lowest_free(self.frameworks)
         framework = Framework(handle, roles, frozenset({"MULTI_ROLE"}))
         self.frameworks[handle] = framework
         return framework
@@ -160,10 +178,11 @@ class World:
         suppressed: Iterable[str] = (),
         active: bool = True,
         minimum: Mapping[str, Iterable[str]] | None = None,
+        **info,
     ) -> None:
         """Add a framework that was only spoken of."""
-        info, roles = self._info(framework, minimum), self.roles(*framework.roles)
-        self.tell(AddFramework(framework.handle, info, roles, self.roles(*suppressed), active))
+        known, roles = self._info(framework, minimum, **info), self.roles(*framework.roles)
+        self.tell(AddFramework(framework.handle, known, roles, self.roles(*suppressed), active))
 
     def update_framework(
         self,
@@ -182,14 +201,15 @@ class World:
         self.tell(UpdateFramework(framework.handle, info, handles, self.roles(*suppressed)))
 
     def _info(
-        self, framework: Framework, minimum: Mapping[str, Iterable[str]] | None
+        self, framework: Framework, minimum: Mapping[str, Iterable[str]] | None, **info
     ) -> FrameworkInfo:
         rows = {
             self.roles(role)[0]: tuple(parse_quantities(each) for each in texts)
             for role, texts in (minimum or {}).items()
         }
         name = f"framework-{framework.handle}"
-        return FrameworkInfo(name, name, capabilities=framework.capabilities, minimum=rows)
+        usual = {"framework_id": name, "name": name, **info}
+        return FrameworkInfo(**usual, capabilities=framework.capabilities, minimum=rows)
 
     def remove_framework(self, framework: Framework) -> None:
         """Tear a framework down."""
@@ -267,7 +287,7 @@ class World:
     def _release(self, offer: Offer, part: Text | None, refuse_ms: int, *, allocated: bool) -> None:
         what = offer.resources if part is None else resources(part)
         back = self._holdings(offer.framework, offer.role, offer.agent, what)
-        self.tell(Release(back, np.array([refuse_ms]), np.array([allocated])))
+        self.tell(given_back(back, refuse_ms, used=allocated))
 
     def convert(self, offer: Offer, consumed: Text, converted: Text) -> Offer:
         """Apply an operation of a framework to an offer; returns what the offer became."""
@@ -307,14 +327,10 @@ class World:
         candidates = np.array([each.handle for each in agents]) if agents else None
         made = self.allocator.allocate(self.now_ms, candidates)
         assert not self.allocator.last_cycle.policy_error
-        self._settle(made)
+        self.tell(settled(made))
         self.allocator.check()
         offers = [self._offer(made, row) for row in range(len(made))]
         return sorted(offers, key=lambda one: (one.framework.handle, one.role, one.agent.handle))
-
-    def _settle(self, made: Decisions) -> None:
-        offered = np.ones(len(made), np.bool_)
-        self.tell(Outcomes.all_or_nothing(made.first_decision, offered))
 
     def _offer(self, made: Decisions, row: int) -> Offer:
         amounts: Amounts = Counter()
@@ -339,6 +355,14 @@ class World:
             self.tell(Define(kinds={handle: kind for kind, handle in fresh.items()}))
         return {self._kinds[kind]: amount for kind, amount in what.items()}
 
+    def bind(self, *names: str, roles: Iterable[str] = ()) -> None:
+        """Give plain resources and roles handles in this order, at the beginning."""
+        kinds = {handle: Kind(name) for handle, name in enumerate(names)}
+        paths = dict(enumerate(roles, 1))
+        self._kinds = {kind: handle for handle, kind in kinds.items()}
+        self._roles = {path: handle for handle, path in paths.items()}
+        self.tell(Define(kinds, paths))
+
     def roles(self, *paths: str) -> tuple[int, ...]:
         """Give roles, and those above them, handles."""
         for path in paths:
@@ -353,13 +377,12 @@ class World:
     def _holdings(self, framework: Framework, role: str, agent: Agent, what: Amounts) -> Holdings:
         amounts = self.amounts(what)
         (handle,) = self.roles(role)
-        return Holdings(
-            framework=np.array([framework.handle]),
-            role=np.array([handle]),
-            agent=np.array([agent.handle]),
-            kind=np.array(list(amounts), np.int64),
-            amount=np.array([list(amounts.values())], np.int64).reshape(1, -1),
-        )
+        row = framework.handle, handle, agent.handle, *amounts.values()
+        return holdings(row, kinds=tuple(amounts))
+
+
+def _lowest_free(bound: Mapping[int, object]) -> int:
+    return next(handle for handle in count(1) if handle not in bound)
 
 
 def _convert(agent: Agent, consumed: Amounts, converted: Amounts) -> None:

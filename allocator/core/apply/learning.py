@@ -1,5 +1,7 @@
 """What acceptances, declines and ended tasks tell of a framework's demand."""
 
+from collections import Counter
+
 import numpy as np
 
 from allocator.core.apply.frameworks import refresh_client
@@ -26,29 +28,45 @@ def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here:
     total = np.maximum(state.total_by_column(), 1)
     share = (taken / total).max(axis=1, initial=0.0)
     clients, settings = state.clients, state.settings
+    amounts = taken.tolist()
     for row in np.flatnonzero((client > 0) & taken.any(axis=1)).tolist():
         one = int(client[row])
-        hasty = clients.declines[one] >= settings.probe_after
+        hasty = bool(clients.declines[one] >= settings.probe_after)
         clients.declines[one] = 0
         clients.accepts[one] += 1
-        changed = _judge_prior(state, one, taken[row], declined=bool(hasty))
-        known = clients.learned[one]
-        unit = common_unit(known.tolist(), taken[row].tolist())
-        if here[row] and ((taken[row] == 0) & (known > 0)).any():
-            # Its executor is there already, and its tasks take no more of some resource.
-            changed |= not clients.mixed[one]
-            clients.mixed[one] = True
-        elif unit is not None:
-            # Several tasks of one size: what is learned is the size.
-            changed |= unit != tuple(known.tolist())
-            clients.learned[one] = unit
-        elif not known.any() or share[row] < (known / total).max():
-            clients.learned[one] = taken[row]
-            changed = True
-        _teach(state, one, taken[row])
-        # Another one changes nothing, unless it is the one after which what is learned counts.
-        if changed or clients.accepts[one] == settings.learn_after:
+        accepts, changed = int(clients.accepts[one]), False
+        if accepts <= settings.learn_after:
+            changed = _judge_prior(state, one, taken[row], declined=hasty)
+        # As much as before changes nothing, unless it is the one after which what is learned
+        # counts.
+        if clients.learned[one].tolist() != amounts[row]:
+            changed |= _compare(state, one, taken[row], (share[row], total), here=bool(here[row]))
+        _teach(state, one, amounts[row])
+        if changed or accepts == settings.learn_after:
             refresh_client(state, one)
+
+
+def _compare(
+    state: State, client: int, taken: Ints, share_and_total: tuple[float, Ints], *, here: bool
+) -> bool:
+    """Learn from an acceptance of other amounts than are learned; True where that changes them."""
+    clients, (share, total) = state.clients, share_and_total
+    known = clients.learned[client]
+    unit = common_unit(known.tolist(), taken.tolist())
+    if here and ((taken == 0) & (known > 0)).any():
+        # Its executor is there already, and its tasks take no more of some resource.
+        changed = not clients.mixed[client]
+        clients.mixed[client] = True
+        return changed
+    if unit is not None:
+        # Several tasks of one size: what is learned is the size.
+        changed = unit != tuple(known.tolist())
+        clients.learned[client] = unit
+        return changed
+    if not known.any() or share < (known / total).max():
+        clients.learned[client] = taken
+        return True
+    return False
 
 
 def _judge_prior(state: State, client: int, taken: Ints, *, declined: bool) -> bool:
@@ -99,29 +117,30 @@ def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools
     rows = np.flatnonzero(ended & clients.learned[client].any(axis=1))
     if not len(rows):
         return
-    ends = np.column_stack([client[rows], _by_column(state, holdings)[rows]])
-    different, count = np.unique(ends, axis=0, return_counts=True)
-    for (one, *amounts), times in zip(different.tolist(), count.tolist(), strict=True):
+    every = zip(client[rows].tolist(), _by_column(state, holdings)[rows].tolist(), strict=True)
+    different = Counter((one, *amounts) for one, amounts in every)
+    for (one, *amounts), times in different.items():
         known = clients.learned[one].tolist()
         unit = common_unit(known, amounts)
         if unit is None:
             continue
         # A task larger than what is remembered says that this is too little.
-        _teach(state, one, np.array(amounts), times=times, one_task=True)
+        _teach(state, one, amounts, times=times, one_task=True)
         if unit == tuple(amounts) != tuple(known):
             clients.learned[one] = amounts
             refresh_client(state, one)
 
 
 def _teach(
-    state: State, client: int, amounts: Ints, *, times: int = 1, one_task: bool = False
+    state: State, client: int, amounts: list[int], *, times: int = 1, one_task: bool = False
 ) -> None:
     """Let the frameworks of the same name that come later know."""
     clients = state.clients
     info = state.frameworks.info[int(clients.framework[client])]
     if info is not None:
         topic = name_topic(state.roles.path[int(clients.role[client])], info)
-        named = state.space.named(amounts)
+        every = zip(state.space.names, amounts, strict=True)
+        named = {name: amount for name, amount in every if amount}
         state.memory.teach(state.settings, topic, named, times=times, one_task=one_task)
 
 

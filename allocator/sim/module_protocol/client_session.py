@@ -1,7 +1,7 @@
 """The module's side of one session: what it may say when, and which answers it believes.
 
-The C++ client follows this machine. Like the sidecar's side it does no I/O: its methods give the
-messages to send, `receive` takes the sidecar's.
+The session library in C++ follows this machine. Like the sidecar's side it does no I/O: its
+methods give the messages to send, `receive` takes the sidecar's.
 
     hello -> Welcome -> snapshot -> batch -> Decisions -> batch -> Decisions -> ...
 

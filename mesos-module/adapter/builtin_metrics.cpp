@@ -1,0 +1,211 @@
+#include "adapter/builtin_metrics.hpp"
+
+#include <process/defer.hpp>
+#include <process/future.hpp>
+#include <process/metrics/metrics.hpp>
+
+using std::set;
+using std::string;
+using std::vector;
+
+using process::Future;
+
+namespace allocator {
+namespace adapter {
+namespace {
+
+const char PREFIX[] = "allocator/mesos/";
+
+
+string quotaName(const string& role, const string& name)
+{
+  return "quota/roles/" + role + "/resources/" + name + "/";
+}
+
+} // namespace {
+
+
+BuiltinMetrics::BuiltinMetrics(
+    const process::UPID& _actor,
+    const BuiltinReadings& _readings)
+  : actor(_actor),
+    readings(_readings),
+    runs(string(PREFIX) + "allocation_runs"),
+    run(string(PREFIX) + "allocation_run", Hours(1)),
+    latency(string(PREFIX) + "allocation_run_latency", Hours(1))
+{
+  const BuiltinReadings& r = readings;
+  cluster.push_back(pull("event_queue_dispatches", r.dispatches));
+
+  // Its name of before Mesos 1.0, which Mesos still shows.
+  cluster.emplace_back(
+      "allocator/event_queue_dispatches",
+      process::defer(
+          actor, [=]() -> Future<double> { return r.dispatches(); }));
+  process::metrics::add(cluster.back());
+
+  // These three are always there, whatever agents have.
+  for (const string name : {"cpus", "mem", "disk"}) {
+    const string resource = "resources/" + name + "/";
+    cluster.push_back(
+        pull(resource + "total", [=]() { return r.total(name); }));
+    cluster.push_back(pull(
+        resource + "offered_or_allocated", [=]() { return r.held(name); }));
+  }
+
+  process::metrics::add(runs);
+  process::metrics::add(run);
+  process::metrics::add(latency);
+}
+
+
+BuiltinMetrics::~BuiltinMetrics()
+{
+  remove(&cluster);
+
+  for (auto& role : byRole) {
+    remove(&role.second);
+  }
+
+  for (auto& role : used) {
+    remove(&role.second);
+  }
+
+  for (const auto& role : quotas) {
+    for (const Push& gauge : role.second) {
+      process::metrics::remove(gauge);
+    }
+  }
+
+  process::metrics::remove(runs);
+  process::metrics::remove(run);
+  process::metrics::remove(latency);
+}
+
+
+void BuiltinMetrics::subscribe(
+    const set<string>& before,
+    const set<string>& roles)
+{
+  const BuiltinReadings& r = readings;
+
+  for (const string& role : roles) {
+    if (before.count(role) == 0 && ++subscribers[role] == 1) {
+      byRole[role] = {
+          pull(
+              "roles/" + role + "/shares/dominant",
+              [=]() { return r.share(role); }),
+          pull("offer_filters/roles/" + role + "/active", [=]() {
+            return r.filters(role);
+          })};
+    }
+  }
+
+  for (const string& role : before) {
+    if (roles.count(role) == 0 && --subscribers[role] == 0) {
+      remove(&byRole[role]);
+      byRole.erase(role);
+      subscribers.erase(role);
+    }
+  }
+}
+
+
+void BuiltinMetrics::setQuota(const string& role, const mesos::Quota& quota)
+{
+  for (const Push& gauge : quotas[role]) {
+    process::metrics::remove(gauge);
+  }
+
+  remove(&used[role]);
+  quotas.erase(role);
+  used.erase(role);
+
+  set<string> names;
+
+  const auto show = [&](const string& name, const char* what, double amount) {
+    names.insert(name);
+    vector<Push>& gauges = quotas[role];
+    gauges.emplace_back(PREFIX + quotaName(role, name) + what);
+    gauges.back() = amount;
+    process::metrics::add(gauges.back());
+  };
+
+  for (const auto& quantity : quota.guarantees) {
+    show(quantity.first, "guarantee", quantity.second.value());
+  }
+
+  for (const auto& quantity : quota.limits) {
+    show(quantity.first, "limit", quantity.second.value());
+  }
+
+  const BuiltinReadings& r = readings;
+
+  for (const string& name : names) {
+    const string resource = quotaName(role, name);
+    used[role].push_back(pull(resource + "offered_or_allocated", [=]() {
+      return r.heldByRole(role, name);
+    }));
+    used[role].push_back(
+        pull(resource + "consumed", [=]() { return r.consumed(role, name); }));
+  }
+}
+
+
+void BuiltinMetrics::runDue()
+{
+  if (!due) {
+    due = true;
+    latency.start();
+  }
+}
+
+
+void BuiltinMetrics::runBegins()
+{
+  // The clock began it, so nothing waited.
+  runDue();
+  due = false;
+  latency.stop();
+  ++runs;
+
+  if (!running) {
+    running = true;
+    run.start();
+  }
+}
+
+
+void BuiltinMetrics::runEnds()
+{
+  if (running) {
+    running = false;
+    run.stop();
+  }
+}
+
+
+BuiltinMetrics::Pull BuiltinMetrics::pull(
+    const string& name,
+    const std::function<double()>& read)
+{
+  const std::function<Future<double>()> ask =
+      process::defer(actor, [read]() -> Future<double> { return read(); });
+
+  Pull gauge(PREFIX + name, ask);
+  process::metrics::add(gauge);
+  return gauge;
+}
+
+
+void BuiltinMetrics::remove(vector<Pull>* gauges)
+{
+  for (const Pull& gauge : *gauges) {
+    process::metrics::remove(gauge);
+  }
+
+  gauges->clear();
+}
+
+} // namespace adapter {
+} // namespace allocator {

@@ -1,0 +1,115 @@
+#ifndef __ALLOCATOR_ADAPTER_BUILTIN_METRICS_HPP__
+#define __ALLOCATOR_ADAPTER_BUILTIN_METRICS_HPP__
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <mesos/quota/quota.hpp>
+
+#include <process/metrics/counter.hpp>
+#include <process/metrics/pull_gauge.hpp>
+#include <process/metrics/push_gauge.hpp>
+#include <process/metrics/timer.hpp>
+
+#include <process/pid.hpp>
+
+#include <stout/duration.hpp>
+
+namespace allocator {
+namespace adapter {
+
+// Where the metrics have their values from. They are asked in the actor, one
+// by one, whenever somebody looks; so each answers from sums that are kept.
+// Amounts are those of scalars by their name, reserved and revocable ones
+// among them.
+struct BuiltinReadings
+{
+  using OfResource = std::function<double(const std::string& name)>;
+  using OfRole = std::function<double(const std::string& role)>;
+  using OfBoth =
+      std::function<double(const std::string& role, const std::string& name)>;
+
+  // Dispatches that wait in the actor's queue.
+  std::function<double()> dispatches;
+
+  // What agents have, and what of it is offered or in use.
+  OfResource total;
+  OfResource held;
+
+  // What frameworks in the role hold, those below it apart; and the largest
+  // part of any total that this is, divided by the role's weight.
+  OfBoth heldByRole;
+  OfRole share;
+
+  // What counts against the role's quota, with all below it.
+  OfBoth consumed;
+
+  // Refusals in force of frameworks in the role.
+  OfRole filters;
+};
+
+
+// What Mesos's own allocator shows under `allocator/mesos/`: the same names
+// with the same meaning, so that dashboards and alerts go on as they are. A
+// run is a cycle, from asking the sidecar until its answer is judged, or the
+// module's own.
+//
+// A role is shown while a framework subscribes to it.
+class BuiltinMetrics
+{
+public:
+  BuiltinMetrics(const process::UPID& actor, const BuiltinReadings& readings);
+  ~BuiltinMetrics();
+
+  BuiltinMetrics(const BuiltinMetrics&) = delete;
+  BuiltinMetrics& operator=(const BuiltinMetrics&) = delete;
+
+  // A framework subscribes to roles, with those it had before; or goes.
+  void subscribe(
+      const std::set<std::string>& before,
+      const std::set<std::string>& roles);
+
+  // An empty quota is none.
+  void setQuota(const std::string& role, const mesos::Quota& quota);
+
+  // A run is asked for, begins, and ends. Of several that overlap the first
+  // begin and the last end count.
+  void runDue();
+  void runBegins();
+  void runEnds();
+
+private:
+  using Pull = process::metrics::PullGauge;
+  using Push = process::metrics::PushGauge;
+
+  Pull pull(const std::string& name, const std::function<double()>& read);
+  void remove(std::vector<Pull>* gauges);
+
+  const process::UPID actor;
+  const BuiltinReadings readings;
+
+  std::vector<Pull> cluster;
+
+  // Of roles: how many frameworks subscribe, and what is shown of them.
+  std::map<std::string, size_t> subscribers;
+  std::map<std::string, std::vector<Pull>> byRole;
+
+  // Of roles with a quota.
+  std::map<std::string, std::vector<Push>> quotas;
+  std::map<std::string, std::vector<Pull>> used;
+
+  process::metrics::Counter runs;
+  process::metrics::Timer<Milliseconds> run;
+  process::metrics::Timer<Milliseconds> latency;
+
+  bool due = false;
+  bool running = false;
+};
+
+} // namespace adapter {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_ADAPTER_BUILTIN_METRICS_HPP__

@@ -1,0 +1,131 @@
+#include "brain/books.hpp"
+
+#include <algorithm>
+
+namespace allocator {
+namespace brain {
+namespace {
+
+// Applies conversions one after the other; gives what was wrong.
+std::string convert(
+    const std::vector<Conversion>& conversions,
+    bool ofTotal,
+    const char* whose,
+    Parts* parts)
+{
+  for (const Conversion& conversion : conversions) {
+    if (ofTotal && conversion.consumed.empty()) {
+      continue;
+    }
+
+    if (!contains(*parts, conversion.consumed)) {
+      return std::string(whose) + " does not contain what is consumed";
+    }
+
+    subtract(conversion.consumed, parts);
+    add(conversion.converted, parts);
+  }
+
+  return std::string();
+}
+
+} // namespace {
+
+
+std::string Books::convertHeld(
+    uint32_t number,
+    uint32_t framework,
+    uint32_t role,
+    const Parts& offered,
+    const std::vector<Conversion>& conversions)
+{
+  const Agent& now = *agents->find(number);
+  const Holding* there = find(now, framework, role);
+
+  if (there == nullptr || !contains(there->parts, offered)) {
+    return "the framework does not hold what is converted";
+  }
+
+  Parts mine = offered;
+  Parts all = total(now);
+  std::string wrong = convert(conversions, false, "what it holds", &mine);
+  if (wrong.empty()) {
+    wrong = convert(conversions, true, "the total", &all);
+  }
+
+  if (wrong.empty()) {
+    Parts held = there->parts;
+    subtract(offered, &held);
+    add(mine, &held);
+
+    // Held first: pieces that appear are in use by then.
+    release(number, framework, role, there->parts);
+    hold(number, framework, role, held);
+    setTotal(number, all);
+  }
+
+  return wrong;
+}
+
+
+std::string Books::convertFree(uint32_t number, const Conversion& conversion)
+{
+  const Agent& agent = *agents->find(number);
+
+  for (const Part& part : conversion.consumed) {
+    auto at = std::find_if(
+        agent.slots.begin(), agent.slots.end(), [&](const Slot& slot) {
+          return slot.piece == part.piece;
+        });
+    const bool shared = pieces->traits(part.piece).shared;
+
+    const bool fits = at != agent.slots.end() && free(*at) >= part.amount &&
+        contains(at->free, part.spans) && !(shared && at->held > 0);
+
+    if (!fits) {
+      return "not all of what is consumed is free";
+    }
+  }
+
+  Parts all = total(agent);
+  subtract(conversion.consumed, &all);
+  add(conversion.converted, &all);
+  setTotal(number, all);
+  return std::string();
+}
+
+
+std::string Books::check(const Agent& agent) const
+{
+  for (const Slot& slot : agent.slots) {
+    int64_t held = 0;
+    Spans free = slot.all;
+
+    for (const Holding& holding : agent.held) {
+      const Part* part = brain::find(holding.parts, slot.piece);
+      held += part == nullptr ? 0 : part->amount;
+      free = part == nullptr ? free : subtract(free, part->spans);
+    }
+
+    const std::string where =
+        agent.id + ", " + pieces->traits(slot.piece).name + ": ";
+
+    if (held != slot.held) {
+      return where + "held is " + std::to_string(slot.held) + ", not " +
+          std::to_string(held);
+    }
+
+    if (free != slot.free) {
+      return where + "other numbers are free than nobody holds";
+    }
+
+    if (slot.total < 0 || (slot.total == 0 && slot.held == 0)) {
+      return where + "there is a slot of nothing";
+    }
+  }
+
+  return std::string();
+}
+
+} // namespace brain {
+} // namespace allocator {

@@ -1,0 +1,353 @@
+#include "brain/brain.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace allocator {
+namespace brain {
+
+constexpr int64_t NEVER = INT64_MAX;
+
+
+Brain::Brain() {}
+
+
+Brain::~Brain() {}
+
+
+std::string Brain::step(const Initialize& event, int64_t nowMs)
+{
+  state.options = event.options;
+  state.filters.setInterval(event.options.intervalMs);
+  fallback.seed(event.options.seed);
+  batchMs = nowMs + event.options.intervalMs;
+  return std::string();
+}
+
+
+std::string Brain::step(const Recover& event, int64_t nowMs)
+{
+  for (const SetQuota& quota : event.quotas) {
+    step(quota, nowMs);
+  }
+
+  // Where guarantees exist, nothing may be given to others before it is
+  // known what the roles that have them hold.
+  expectedAgents = static_cast<size_t>(
+      std::max(0.0, event.expectedAgents * state.options.recoveryFactor));
+
+  if (!event.quotas.empty() && expectedAgents > state.agents.size()) {
+    state.recovering = true;
+    recoveryMs = nowMs + state.options.recoveryTimeoutMs;
+    sendPause();
+    log(Level::INFO,
+        "No offers until " + std::to_string(expectedAgents) +
+            " agents are back, for at most " +
+            std::to_string(state.options.recoveryTimeoutMs / 1000) + " s");
+  }
+
+  // Only an elected master recovers; a standby must not have a session.
+  Message message;
+  message.kind = Message::Kind::START;
+  emit(std::move(message));
+  return std::string();
+}
+
+
+void Brain::endRecovery()
+{
+  recoveryMs = NEVER;
+  if (state.recovering) {
+    state.recovering = false;
+    log(Level::INFO,
+        "Recovered with " + std::to_string(state.agents.size()) + " agents");
+    sendPause();
+  }
+}
+
+
+std::string Brain::step(const Pause& event, int64_t)
+{
+  // Sidecars need not know: no cycle is asked for within a bracket.
+  state.paused = event.paused;
+  return std::string();
+}
+
+
+std::string Brain::step(const DefinePiece& event, int64_t)
+{
+  const Traits& traits = event.traits;
+  const bool reserved = traits.depth > 0 && !traits.reservedRole.empty();
+
+  if (reserved != (traits.depth > 0) || traits.unit < 0 ||
+      (traits.shared && traits.unit == 0)) {
+    return misfit(
+        "Piece " + std::to_string(event.piece) + " ('" + traits.name +
+        "') is defined with a depth of " + std::to_string(traits.depth) +
+        ", role '" + traits.reservedRole + "' and unit " +
+        std::to_string(traits.unit) +
+        "; a reserved piece has both, a shared one has a unit");
+  }
+
+  const uint32_t role = reserved ? state.roles.number(traits.reservedRole) : 0;
+
+  if (!state.pieces.define(event.piece, traits, role)) {
+    return misfit(
+        "Piece " + std::to_string(event.piece) + " is defined already, as '" +
+        state.pieces.traits(event.piece).name + "'");
+  }
+
+  return std::string();
+}
+
+
+void Brain::log(Level level, const std::string& text)
+{
+  effects.logs.push_back(Log{level, text});
+}
+
+
+std::string Brain::misfit(const std::string& text)
+{
+  ++counted.misfits;
+  log(Level::ERROR, text);
+  return text;
+}
+
+
+void Brain::triggerAll()
+{
+  if (!state.held()) {
+    candidatesAll = true;
+    triggered = true;
+  }
+}
+
+
+void Brain::trigger(uint32_t agent)
+{
+  // As with Mesos's own allocator, the next batch makes up for it.
+  if (!state.held()) {
+    candidates.insert(agent);
+    triggered = true;
+  }
+}
+
+
+std::string Brain::step(const Wake& event, int64_t nowMs)
+{
+  if (sendingSoon) {
+    sendPending();
+  }
+
+  runTimers(nowMs, event.silentMs);
+
+  if (triggered) {
+    runTriggered(nowMs, event.silentMs);
+  }
+
+  if (!state.paused && !unjudged.empty()) {
+    judgeSome(nowMs);
+  }
+
+  if (layout.underWay()) {
+    sendLayout(nowMs);
+  }
+
+  if (fallback.underWay()) {
+    runFallback(nowMs);
+  }
+
+  return std::string();
+}
+
+
+void Brain::runTimers(int64_t nowMs, int64_t silentMs)
+{
+  if (nowMs >= recoveryMs) {
+    endRecovery();
+  }
+
+  if (nowMs >= breakerMs) {
+    breakerMs = NEVER;
+    breakerOpen = false;
+    Message message;
+    message.kind = Message::Kind::START;
+    emit(std::move(message));
+  }
+
+  if (nowMs >= watchMs) {
+    noticeSilence(nowMs, silentMs);
+  }
+
+  if (nowMs >= batchMs) {
+    batch(nowMs, silentMs);
+  }
+}
+
+
+// A refusal outlives the next batch (MESOS-4302), however late that runs;
+// so it runs as of when it was due.
+void Brain::batch(int64_t nowMs, int64_t silentMs)
+{
+  const int64_t asOfMs = std::min(nowMs, batchMs);
+  batchMs = nowMs + state.options.intervalMs;
+  state.filters.expire(asOfMs);
+  candidates.clear();
+  candidatesAll = triggered = false;
+  allocate(true, {}, asOfMs, silentMs);
+}
+
+
+void Brain::runTriggered(int64_t nowMs, int64_t silentMs)
+{
+  const bool all = candidatesAll;
+  std::vector<uint32_t> agents;
+
+  for (uint32_t agent : candidates) {
+    if (state.agents.find(agent) != nullptr) {
+      agents.push_back(agent);
+    }
+  }
+
+  candidates.clear();
+  candidatesAll = triggered = false;
+
+  if (all || !agents.empty()) {
+    allocate(all, all ? std::vector<uint32_t>() : agents, nowMs, silentMs);
+  }
+}
+
+
+bool Brain::served(int64_t silentMs) const
+{
+  return connected && silentMs < state.options.fallbackAfterMs;
+}
+
+
+void Brain::allocate(
+    bool all,
+    const std::vector<uint32_t>& agents,
+    int64_t asOfMs,
+    int64_t silentMs)
+{
+  if (state.held()) {
+    return;
+  }
+
+  ++counted.cycles;
+
+  if (served(silentMs)) {
+    askCycle(all, agents, asOfMs);
+
+    // One that falls silent must not cost a whole interval more than it
+    // is given.
+    if (state.options.fallback && watchMs == NEVER) {
+      watchMs = asOfMs +
+          std::max<int64_t>(1, state.options.fallbackAfterMs - silentMs);
+    }
+  } else if (state.options.fallback) {
+    ++counted.fallbackCycles;
+    fallback.begin(state, all, agents, asOfMs);
+  }
+
+  const std::vector<InverseOffer> asked =
+      inverse.generate(state, all, agents, asOfMs);
+  effects.inverseOffers.insert(
+      effects.inverseOffers.end(), asked.begin(), asked.end());
+}
+
+
+void Brain::noticeSilence(int64_t nowMs, int64_t silentMs)
+{
+  watchMs = NEVER;
+
+  // Where the session ended the fallback has taken over already.
+  if (!connected || silentMs == 0) {
+    return;
+  }
+
+  if (served(silentMs)) {
+    watchMs =
+        nowMs + std::max<int64_t>(1, state.options.fallbackAfterMs - silentMs);
+  } else if (!state.held()) {
+    ++counted.fallbackCycles;
+    fallback.begin(state, true, {}, nowMs);
+  }
+}
+
+
+void Brain::runFallback(int64_t)
+{
+  if (state.recovering) {
+    fallback.stop();
+    return;
+  }
+
+  if (state.paused) {
+    return;
+  }
+
+  const size_t before = effects.offers.size();
+  fallback.slice(&state, &effects.offers);
+
+  // The sidecar did not decide on these, so it hears of them as of any
+  // other use.
+  for (size_t i = before; i < effects.offers.size(); ++i) {
+    const Offer& offer = effects.offers[i];
+    sendHold(offer.framework, offer.role, offer.agent, offer.parts);
+  }
+}
+
+
+Ready Brain::ready()
+{
+  // A snapshot that is being laid out may still name them.
+  if (!layout.underWay()) {
+    effects.forgotten = state.pieces.takeUnused();
+    for (uint32_t piece : effects.forgotten) {
+      state.kinds.forget(piece);
+    }
+  }
+
+  const bool judging = !unjudged.empty() && !state.paused;
+  const bool serving = fallback.underWay() && !state.paused;
+  effects.soon =
+      sendingSoon || triggered || judging || layout.underWay() || serving;
+  effects.wakeMs =
+      std::min(std::min(batchMs, recoveryMs), std::min(watchMs, breakerMs));
+
+  Ready result = std::move(effects);
+  effects = Ready();
+  return result;
+}
+
+
+Counts Brain::counts() const
+{
+  Counts result = counted;
+  result.breakerOpen = breakerOpen;
+  result.agents = state.agents.size();
+  result.frameworks = state.frameworks.size();
+  result.filters = state.filters.size();
+  result.kinds = state.kinds.size();
+  return result;
+}
+
+
+std::string Brain::check() const
+{
+  for (uint32_t number = 0; number < state.agents.end(); ++number) {
+    const Agent* agent = state.agents.find(number);
+    const std::string wrong =
+        agent == nullptr ? std::string() : state.books.check(*agent);
+    if (!wrong.empty()) {
+      return wrong;
+    }
+  }
+
+  return std::string();
+}
+
+} // namespace brain {
+} // namespace allocator {

@@ -1,0 +1,240 @@
+#ifndef __ALLOCATOR_BRAIN_BRAIN_HPP__
+#define __ALLOCATOR_BRAIN_BRAIN_HPP__
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "brain/cluster.hpp"
+#include "brain/columns.hpp"
+#include "brain/events.hpp"
+#include "brain/fallback.hpp"
+#include "brain/layout.hpp"
+#include "brain/maintenance.hpp"
+#include "brain/ready.hpp"
+
+namespace allocator {
+namespace brain {
+
+// How it stands, for metrics.
+struct Counts
+{
+  uint64_t cycles = 0;
+  uint64_t fallbackCycles = 0;
+  uint64_t misfits = 0; // Facts that did not fit the books.
+  uint64_t breakerTrips = 0;
+  bool breakerOpen = false;
+  size_t agents = 0;
+  size_t frameworks = 0;
+  size_t filters = 0;
+  size_t kinds = 0;
+};
+
+
+// The allocator's heart: it books facts and says what is to be done. It
+// knows neither Mesos nor threads nor a clock; time is an argument, in
+// milliseconds of the master's clock.
+//
+// Each fact is first booked here and then sent to the sidecar, so that the
+// books never depend on it. A decision is only a wish: the gates say what
+// becomes of it. After each step, take what is `ready` and do it, in its
+// order, before the next step. The same steps give the same effects.
+//
+// `step` gives what was wrong, or an empty text. A fact that is wrong (it
+// names something unknown, say) changes nothing; where a master cannot
+// have meant it, it is logged and counted as a misfit, too.
+class Brain
+{
+public:
+  Brain();
+  ~Brain();
+
+  Brain(const Brain&) = delete;
+  Brain& operator=(const Brain&) = delete;
+
+  // brain.cpp.
+  std::string step(const Initialize& event, int64_t nowMs);
+  std::string step(const Recover& event, int64_t nowMs);
+  std::string step(const Pause& event, int64_t nowMs);
+  std::string step(const DefinePiece& event, int64_t nowMs);
+  std::string step(const Wake& event, int64_t nowMs);
+
+  // brain_agents.cpp.
+  std::string step(const AddAgent& event, int64_t nowMs);
+  std::string step(const RemoveAgent& event, int64_t nowMs);
+  std::string step(const UpdateAgent& event, int64_t nowMs);
+  std::string step(const AddProvider& event, int64_t nowMs);
+  std::string step(const ActivateAgent& event, int64_t nowMs);
+  std::string step(const SetWhitelist& event, int64_t nowMs);
+  std::string step(const SetUnavailability& event, int64_t nowMs);
+  std::string step(const AnswerInverseOffer& event, int64_t nowMs);
+
+  // brain_frameworks.cpp.
+  std::string step(const AddFramework& event, int64_t nowMs);
+  std::string step(const UpdateFramework& event, int64_t nowMs);
+  std::string step(const RemoveFramework& event, int64_t nowMs);
+  std::string step(const ActivateFramework& event, int64_t nowMs);
+  std::string step(const Request& event, int64_t nowMs);
+  std::string step(const Suppress& event, int64_t nowMs);
+  std::string step(const Revive& event, int64_t nowMs);
+
+  // brain_settings.cpp.
+  std::string step(const SetQuota& event, int64_t nowMs);
+  std::string step(const SetWeights& event, int64_t nowMs);
+  std::string step(const Exclude& event, int64_t nowMs);
+
+  // brain_resources.cpp.
+  std::string step(const ConvertHeld& event, int64_t nowMs);
+  std::string step(const ConvertFree& event, int64_t nowMs);
+  std::string step(const Transition& event, int64_t nowMs);
+  std::string step(const Release& event, int64_t nowMs);
+
+  // brain_session.cpp.
+  std::string step(const Welcomed& event, int64_t nowMs);
+  std::string step(const Connected& event, int64_t nowMs);
+  std::string step(const Ended& event, int64_t nowMs);
+  std::string step(const NotStarted& event, int64_t nowMs);
+  std::string step(Decided event, int64_t nowMs);
+
+  // What is to be done since the last call.
+  Ready ready();
+
+  // The books, to be looked at.
+  const Cluster& cluster() const { return state; }
+  const Maintenance& maintenance() const { return inverse; }
+
+  Counts counts() const;
+
+  // Says what is wrong with the books; for tests.
+  std::string check() const;
+
+private:
+  using Level = Log::Level;
+
+  // brain.cpp: cycles and the clock.
+  void batch(int64_t nowMs, int64_t silentMs);
+  void trigger(uint32_t agent);
+  void triggerAll();
+  void runTriggered(int64_t nowMs, int64_t silentMs);
+  void allocate(
+      bool all,
+      const std::vector<uint32_t>& agents,
+      int64_t nowMs,
+      int64_t silentMs);
+  void runTimers(int64_t nowMs, int64_t silentMs);
+  bool served(int64_t silentMs) const;
+  void noticeSilence(int64_t nowMs, int64_t silentMs);
+  void endRecovery();
+  void runFallback(int64_t nowMs);
+  void log(Level level, const std::string& text);
+  std::string misfit(const std::string& text);
+
+  // brain_session.cpp.
+  void askCycle(bool all, const std::vector<uint32_t>& agents, int64_t clockMs);
+  void flushCycle();
+  void judgeSome(int64_t nowMs);
+  session::Decision nextDecision();
+  Verdict decide(
+      const session::Decision& decision,
+      uint64_t known,
+      int64_t nowMs,
+      Pair* pair) const;
+  bool isBad(
+      const session::Decision& decision,
+      uint64_t known,
+      wire::OutcomeReason reason) const;
+  void countBad(uint64_t bad, int64_t nowMs);
+  void forgetSession();
+
+  // brain_send.cpp: what the sidecar is sent. Gives the message's mark, or
+  // 0 where nobody listens.
+  uint64_t send(wire::Event&& event);
+  void sendSoon();
+  void sendPending();
+  void sendHold(
+      uint32_t framework,
+      uint32_t role,
+      uint32_t agent,
+      const Parts& parts);
+  void sendPause();
+  void sendLayout(int64_t nowMs);
+  void sendConversion(
+      uint32_t framework,
+      uint32_t role,
+      uint32_t agent,
+      const Amounts& ofTotal,
+      const Amounts& ofHeld);
+  void define();
+  uint64_t emit(Message&& message);
+  void emitEvent(wire::Event&& event);
+  Place place(uint32_t framework, uint32_t role, uint32_t agent);
+  Amounts toAmounts(const Parts& parts);
+
+  // brain_agents.cpp, brain_frameworks.cpp.
+  std::string checkUses(const std::vector<Use>& used) const;
+  void holdUses(uint32_t agent, const std::vector<Use>& used);
+  void describeAgent(const wire::Agent& info, Agent* agent);
+  void describeFramework(const AddFramework& event, Framework* framework);
+  const Framework* findFramework(const std::string& id, uint32_t* number);
+  const Agent* findAgent(const std::string& id, uint32_t* number);
+  wire::Agent toWire(const Agent& agent, uint32_t number);
+  wire::Framework toWire(const Framework& framework, uint32_t number);
+
+  Cluster state;
+  Fallback fallback;
+  Maintenance inverse;
+  Layout layout;
+
+  Ready effects;
+
+  // The session.
+  bool following = false; // It has a snapshot, or is getting one.
+  bool connected = false;
+  uint64_t failures = 0; // Attempts since there was a session.
+  uint64_t marks = 0;    // Messages so far.
+
+  Pending pending;
+  bool sendingSoon = false;
+  std::vector<wire::Event> backlog; // Behind the snapshot.
+
+  // Answers that are to be judged, and how far the first one is.
+  std::deque<Decided> unjudged;
+  size_t judged = 0;
+  int judgedGroup = 0; // Where the next one stands.
+  int judgedRow = 0;
+
+  // Cycles: one is asked for at a time; what is wanted meanwhile adds up.
+  bool cycleAsked = false;
+  bool cycleWanted = false;
+  bool cycleAll = false;
+  std::set<uint32_t> cycleAgents;
+  int64_t cycleClockMs = 0;
+
+  // Agents that something happened to.
+  std::set<uint32_t> candidates;
+  bool candidatesAll = false;
+  bool triggered = false;
+
+  size_t expectedAgents = 0;
+
+  // When something is due; INT64_MAX for never.
+  int64_t batchMs = INT64_MAX;
+  int64_t recoveryMs = INT64_MAX;
+  int64_t watchMs = INT64_MAX; // Whether the sidecar is silent.
+  int64_t breakerMs = INT64_MAX;
+
+  // Bad decisions of the current window of the circuit breaker.
+  uint64_t badDecisions = 0;
+  int64_t badSinceMs = 0;
+  bool breakerOpen = false;
+
+  Counts counted;
+};
+
+} // namespace brain {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_BRAIN_BRAIN_HPP__

@@ -1,0 +1,310 @@
+#include "brain/brain.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace allocator {
+namespace brain {
+namespace {
+
+void addUpdate(
+    const wire::Agent& info,
+    uint32_t number,
+    const Amounts& capacity,
+    wire::UpdateAgent* update)
+{
+  update->set_agent(number);
+  update->set_replaces_info(true);
+  update->set_replaces_capabilities(true);
+  update->set_hostname(info.hostname());
+  *update->mutable_attributes() = info.attributes();
+  *update->mutable_capabilities() = info.capabilities();
+  if (info.has_domain()) {
+    *update->mutable_domain() = info.domain();
+  }
+  addAmounts(capacity, update->mutable_capacity());
+}
+
+} // namespace {
+
+
+const Agent* Brain::findAgent(const std::string& id, uint32_t* number)
+{
+  *number = state.agentHandles.find(id);
+  return *number == Handles::NONE ? nullptr : state.agents.find(*number);
+}
+
+
+void Brain::describeAgent(const wire::Agent& info, Agent* agent)
+{
+  agent->info = std::make_shared<const wire::Agent>(info);
+  agent->hostname = info.hostname();
+  agent->region = info.has_domain() ? info.domain().region() : std::string();
+  agent->multiRole = agent->hierarchicalRole = false;
+
+  for (int capability : info.capabilities()) {
+    agent->multiRole =
+        agent->multiRole || capability == wire::AGENT_CAPABILITY_MULTI_ROLE;
+    agent->hierarchicalRole = agent->hierarchicalRole ||
+        capability == wire::AGENT_CAPABILITY_HIERARCHICAL_ROLE;
+  }
+}
+
+
+std::string Brain::checkUses(const std::vector<Use>& used) const
+{
+  for (const Use& use : used) {
+    if (!state.pieces.defined(use.parts)) {
+      return "what framework " + use.framework +
+          " uses names a piece that is not defined";
+    }
+    if (use.role.empty()) {
+      return "what framework " + use.framework + " uses is in no role";
+    }
+  }
+
+  return std::string();
+}
+
+
+// The framework may come back later; its number is bound here then.
+void Brain::holdUses(uint32_t agent, const std::vector<Use>& used)
+{
+  for (const Use& use : used) {
+    const uint32_t framework = state.frameworkHandles.bind(use.framework);
+    const uint32_t role = state.roles.number(use.role);
+    state.books.hold(agent, framework, role, use.parts);
+    sendHold(framework, role, agent, use.parts);
+  }
+}
+
+
+std::string Brain::step(const AddAgent& event, int64_t)
+{
+  uint32_t number;
+  if (findAgent(event.agent, &number) != nullptr) {
+    return misfit("Agent " + event.agent + " was added twice");
+  }
+
+  std::string wrong = checkUses(event.used);
+  if (!state.pieces.defined(event.total)) {
+    wrong = "its total names a piece that is not defined";
+  }
+  if (!wrong.empty()) {
+    return misfit("Agent " + event.agent + " is not added: " + wrong);
+  }
+
+  number = state.agentHandles.bind(event.agent);
+  Agent* agent = state.agents.add(number);
+  agent->id = event.agent;
+  agent->unavailability = event.unavailability;
+  describeAgent(event.info, agent);
+  state.books.setTotal(number, event.total);
+  inverse.set(number, event.unavailability.scheduled);
+
+  if (following) {
+    wire::Event message;
+    *message.mutable_add_agent() = toWire(*state.agents.find(number), number);
+    state.agentHandles.sent(number, send(std::move(message)));
+  }
+
+  holdUses(number, event.used);
+
+  if (state.recovering && state.agents.size() >= expectedAgents) {
+    endRecovery();
+  }
+
+  trigger(number);
+  return std::string();
+}
+
+
+std::string Brain::step(const RemoveAgent& event, int64_t)
+{
+  uint32_t number;
+  if (findAgent(event.agent, &number) == nullptr) {
+    return "Agent " + event.agent + " is not known";
+  }
+
+  state.filters.dropAgent(number);
+  state.books.removeAgent(number);
+  state.agents.remove(number);
+  inverse.removeAgent(number);
+  candidates.erase(number);
+  cycleAgents.erase(number);
+
+  for (uint32_t each = 0; each < state.frameworks.end(); ++each) {
+    const Framework* framework = state.frameworks.find(each);
+    if (framework == nullptr) {
+      continue;
+    }
+
+    for (const auto& role : framework->excluded) {
+      if (number < role.second.size() && role.second[number]) {
+        state.frameworks.edit(each)->excluded[role.first][number] = false;
+        framework = state.frameworks.find(each);
+      }
+    }
+  }
+
+  wire::Event message;
+  message.mutable_remove_agent()->set_agent(number);
+  state.agentHandles.release(number, send(std::move(message)));
+  return std::string();
+}
+
+
+std::string Brain::step(const UpdateAgent& event, int64_t)
+{
+  uint32_t number;
+  if (findAgent(event.agent, &number) == nullptr) {
+    return "Agent " + event.agent + " is not known";
+  }
+
+  if (event.hasTotal && !state.pieces.defined(event.total)) {
+    return misfit(
+        "Agent " + event.agent +
+        " is not updated: its total names a piece that is not defined");
+  }
+
+  const bool newTotal =
+      event.hasTotal && state.books.setTotal(number, event.total);
+
+  if (event.newAttributes) {
+    state.filters.dropAgent(number);
+  }
+
+  if (!event.newInfo && !newTotal) {
+    return std::string();
+  }
+
+  describeAgent(event.info, state.agents.edit(number));
+
+  if (following) {
+    const Agent& agent = *state.agents.find(number);
+    wire::Event message;
+    addUpdate(
+        *agent.info,
+        number,
+        toAmounts(Books::total(agent)),
+        message.mutable_update_agent());
+    send(std::move(message));
+  }
+
+  trigger(number);
+  return std::string();
+}
+
+
+std::string Brain::step(const AddProvider& event, int64_t)
+{
+  uint32_t number;
+  const Agent* agent = findAgent(event.agent, &number);
+  if (agent == nullptr) {
+    return "Agent " + event.agent + " is not known";
+  }
+
+  std::string wrong = checkUses(event.used);
+  if (!state.pieces.defined(event.total)) {
+    wrong = "its total names a piece that is not defined";
+  }
+  if (!wrong.empty()) {
+    return misfit(
+        "A provider of agent " + event.agent + " is not added: " + wrong);
+  }
+
+  Parts total = Books::total(*agent);
+  add(event.total, &total);
+
+  if (state.books.setTotal(number, total) && following) {
+    agent = state.agents.find(number);
+    wire::Event message;
+    addUpdate(
+        *agent->info, number, toAmounts(total), message.mutable_update_agent());
+    send(std::move(message));
+  }
+
+  holdUses(number, event.used);
+  return std::string();
+}
+
+
+std::string Brain::step(const ActivateAgent& event, int64_t)
+{
+  uint32_t number;
+  if (findAgent(event.agent, &number) == nullptr) {
+    return "Agent " + event.agent + " is not known";
+  }
+
+  // The master gives offers back one by one.
+  state.agents.edit(number)->active = event.active;
+  inverse.forgetOutstandingOfAgent(number);
+
+  wire::Event message;
+  message.mutable_activate_agent()->set_agent(number);
+  message.mutable_activate_agent()->set_active(event.active);
+  send(std::move(message));
+  return std::string();
+}
+
+
+std::string Brain::step(const SetUnavailability& event, int64_t)
+{
+  uint32_t number;
+  if (findAgent(event.agent, &number) == nullptr) {
+    return "Agent " + event.agent + " is not known";
+  }
+
+  state.agents.edit(number)->unavailability = event.unavailability;
+  inverse.set(number, event.unavailability.scheduled);
+
+  wire::Event message;
+  message.mutable_unavailability()->set_agent(number);
+  if (event.unavailability.scheduled) {
+    *message.mutable_unavailability()->mutable_unavailability() =
+        brain::toWire(event.unavailability);
+  }
+  send(std::move(message));
+  trigger(number);
+  return std::string();
+}
+
+
+std::string Brain::step(const AnswerInverseOffer& event, int64_t nowMs)
+{
+  uint32_t agent;
+  uint32_t framework;
+  if (findAgent(event.agent, &agent) == nullptr ||
+      findFramework(event.framework, &framework) == nullptr) {
+    return "Agent " + event.agent + " or framework " + event.framework +
+        " is not known";
+  }
+
+  const Maintenance::Answer answer{event.status, event.atNs};
+  inverse.answer(
+      agent,
+      framework,
+      event.hasStatus ? &answer : nullptr,
+      event.refuseMs,
+      nowMs);
+
+  wire::Event message;
+  wire::InverseOfferUpdate* update = message.mutable_inverse_offer();
+  update->set_framework(framework);
+  update->set_agent(agent);
+  update->set_refuse_ms(event.refuseMs);
+  update->set_status(
+      event.hasStatus ? event.status
+                      : wire::InverseOfferUpdate::STATUS_UNKNOWN);
+  send(std::move(message));
+  return std::string();
+}
+
+
+wire::Agent Brain::toWire(const Agent& agent, uint32_t number)
+{
+  return brain::toWire(agent, number, &state);
+}
+
+} // namespace brain {
+} // namespace allocator {

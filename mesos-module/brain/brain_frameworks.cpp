@@ -1,0 +1,253 @@
+#include "brain/brain.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace allocator {
+namespace brain {
+
+const Framework* Brain::findFramework(const std::string& id, uint32_t* number)
+{
+  *number = state.frameworkHandles.find(id);
+  return *number == Handles::NONE ? nullptr : state.frameworks.find(*number);
+}
+
+
+void Brain::describeFramework(const AddFramework& event, Framework* framework)
+{
+  framework->id = event.framework;
+  framework->info = std::make_shared<const wire::Framework>(event.info);
+
+  auto can = [&](wire::FrameworkCapability wanted) {
+    for (int capability : event.info.capabilities()) {
+      if (capability == wanted) {
+        return true;
+      }
+    }
+    return false;
+  };
+
+  framework->multiRole = can(wire::FRAMEWORK_CAPABILITY_MULTI_ROLE);
+  framework->gpus = can(wire::FRAMEWORK_CAPABILITY_GPU_RESOURCES);
+  framework->shared = can(wire::FRAMEWORK_CAPABILITY_SHARED_RESOURCES);
+  framework->revocable = can(wire::FRAMEWORK_CAPABILITY_REVOCABLE_RESOURCES);
+  framework->refinement =
+      can(wire::FRAMEWORK_CAPABILITY_RESERVATION_REFINEMENT);
+  framework->regionAware = can(wire::FRAMEWORK_CAPABILITY_REGION_AWARE);
+
+  framework->roles.clear();
+  for (const std::string& role : event.roles) {
+    framework->roles.insert(state.roles.number(role));
+  }
+
+  framework->suppressed.clear();
+  for (const std::string& role : event.suppressed) {
+    framework->suppressed.insert(state.roles.number(role));
+  }
+
+  framework->minimum.clear();
+  for (const auto& entry : event.minimum) {
+    framework->minimum[state.roles.number(entry.first)] = entry.second;
+  }
+}
+
+
+wire::Framework Brain::toWire(const Framework& framework, uint32_t number)
+{
+  return brain::toWire(framework, number, &state);
+}
+
+
+std::string Brain::step(const AddFramework& event, int64_t)
+{
+  uint32_t number;
+  if (findFramework(event.framework, &number) != nullptr) {
+    return misfit("Framework " + event.framework + " was added twice");
+  }
+
+  // What it uses came, or comes, with the agents.
+  number = state.frameworkHandles.bind(event.framework);
+  Framework* framework = state.frameworks.add(number);
+  describeFramework(event, framework);
+  framework->active = event.active;
+
+  if (following) {
+    wire::Event message;
+    *message.mutable_add_framework() =
+        toWire(*state.frameworks.find(number), number);
+    state.frameworkHandles.sent(number, send(std::move(message)));
+  }
+
+  if (event.active) {
+    triggerAll();
+  }
+
+  return std::string();
+}
+
+
+std::string Brain::step(const RemoveFramework& event, int64_t)
+{
+  uint32_t number;
+  if (findFramework(event.framework, &number) == nullptr) {
+    return "Framework " + event.framework + " is not known";
+  }
+
+  // It frees offers that are still on their way to the master, too.
+  state.books.removeFramework(number);
+  inverse.removeFramework(number);
+  fallback.forget(number);
+
+  for (uint32_t role = 0; role < state.roles.size(); ++role) {
+    state.filters.drop(number, role);
+  }
+
+  state.frameworks.remove(number);
+
+  wire::Event message;
+  message.mutable_remove_framework()->set_framework(number);
+  state.frameworkHandles.release(number, send(std::move(message)));
+  return std::string();
+}
+
+
+std::string Brain::step(const ActivateFramework& event, int64_t)
+{
+  uint32_t number;
+  const Framework* framework = findFramework(event.framework, &number);
+  if (framework == nullptr) {
+    return "Framework " + event.framework + " is not known";
+  }
+
+  // Offers that are out come back one by one; only filters go.
+  if (!event.active) {
+    for (uint32_t role : framework->roles) {
+      state.filters.drop(number, role);
+    }
+    inverse.clearFilters(number);
+  }
+
+  state.frameworks.edit(number)->active = event.active;
+  inverse.forgetOutstandingOfFramework(number);
+
+  wire::Event message;
+  message.mutable_activate_framework()->set_framework(number);
+  message.mutable_activate_framework()->set_active(event.active);
+  send(std::move(message));
+
+  if (event.active) {
+    triggerAll();
+  }
+
+  return std::string();
+}
+
+
+std::string Brain::step(const UpdateFramework& event, int64_t)
+{
+  uint32_t number;
+  if (findFramework(event.framework, &number) == nullptr) {
+    return "Framework " + event.framework + " is not known";
+  }
+
+  Framework* framework = state.frameworks.edit(number);
+  const std::set<uint32_t> oldRoles = framework->roles;
+  const std::set<uint32_t> oldSuppressed = framework->suppressed;
+  describeFramework(event, framework);
+
+  for (uint32_t role : oldRoles) {
+    if (framework->roles.count(role) == 0) {
+      state.filters.drop(number, role);
+      framework->excluded.erase(role);
+    }
+  }
+
+  for (uint32_t role : oldSuppressed) {
+    if (framework->suppressed.count(role) == 0) {
+      state.filters.drop(number, role);
+      inverse.clearFilters(number);
+    }
+  }
+
+  if (following) {
+    wire::Event message;
+    *message.mutable_update_framework() = toWire(*framework, number);
+    send(std::move(message));
+  }
+
+  return std::string();
+}
+
+
+std::string Brain::step(const Request& event, int64_t)
+{
+  uint32_t number;
+  if (findFramework(event.framework, &number) == nullptr) {
+    return "Framework " + event.framework + " is not known";
+  }
+
+  wire::Event message;
+  *message.mutable_request() = event.request;
+  message.mutable_request()->set_framework(number);
+  send(std::move(message));
+  return std::string();
+}
+
+
+std::string Brain::step(const Suppress& event, int64_t)
+{
+  uint32_t number;
+  if (findFramework(event.framework, &number) == nullptr) {
+    return "Framework " + event.framework + " is not known";
+  }
+
+  Framework* framework = state.frameworks.edit(number);
+  wire::Event message;
+  message.mutable_suppress()->set_framework(number);
+
+  for (uint32_t role : framework->roles) {
+    if (event.roles.empty() || event.roles.count(state.roles.path(role)) > 0) {
+      framework->suppressed.insert(role);
+      message.mutable_suppress()->add_roles(state.roles.handle(role));
+    }
+  }
+
+  // Without a role it would mean all of them.
+  if (message.suppress().roles_size() > 0) {
+    send(std::move(message));
+  }
+
+  return std::string();
+}
+
+
+std::string Brain::step(const Revive& event, int64_t)
+{
+  uint32_t number;
+  if (findFramework(event.framework, &number) == nullptr) {
+    return "Framework " + event.framework + " is not known";
+  }
+
+  Framework* framework = state.frameworks.edit(number);
+  inverse.clearFilters(number);
+  wire::Event message;
+  message.mutable_revive()->set_framework(number);
+
+  for (uint32_t role : framework->roles) {
+    if (event.roles.empty() || event.roles.count(state.roles.path(role)) > 0) {
+      framework->suppressed.erase(role);
+      state.filters.drop(number, role);
+      message.mutable_revive()->add_roles(state.roles.handle(role));
+    }
+  }
+
+  if (message.revive().roles_size() > 0) {
+    send(std::move(message));
+  }
+
+  triggerAll();
+  return std::string();
+}
+
+} // namespace brain {
+} // namespace allocator {

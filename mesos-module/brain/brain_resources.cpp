@@ -1,0 +1,226 @@
+#include "brain/brain.hpp"
+
+#include <utility>
+
+namespace allocator {
+namespace brain {
+namespace {
+
+// `after` less `before`, where they differ.
+Amounts difference(const Amounts& before, const Amounts& after)
+{
+  Amounts result = after;
+  for (const auto& entry : before) {
+    change(entry.first, -entry.second, &result);
+  }
+  return result;
+}
+
+
+bool areDefined(
+    const PieceTable& pieces,
+    const std::vector<Conversion>& conversions)
+{
+  for (const Conversion& each : conversions) {
+    if (!pieces.defined(each.consumed) || !pieces.defined(each.converted)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+
+bool areDefined(const PieceTable& pieces, const std::vector<RoleParts>& all)
+{
+  for (const RoleParts& each : all) {
+    if (each.role.empty() || !pieces.defined(each.parts)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+
+const Parts& partsOf(const Holding* holding)
+{
+  static const Parts nothing;
+  return holding == nullptr ? nothing : holding->parts;
+}
+
+} // namespace {
+
+
+std::string Brain::step(const ConvertHeld& event, int64_t)
+{
+  uint32_t number;
+  const Agent* agent = findAgent(event.agent, &number);
+  if (agent == nullptr) {
+    return "Agent " + event.agent + " is not known";
+  }
+
+  const uint32_t framework = state.frameworkHandles.find(event.framework);
+  const uint32_t role = state.roles.find(event.role);
+
+  std::string wrong;
+  Amounts totalBefore;
+  Amounts heldBefore;
+
+  if (!state.pieces.defined(event.offered) ||
+      !areDefined(state.pieces, event.conversions)) {
+    wrong = "they name a piece that is not defined";
+  } else if (framework == Handles::NONE || role == 0) {
+    wrong = "the framework does not hold what is converted";
+  } else {
+    if (following) {
+      totalBefore = toAmounts(Books::total(*agent));
+      heldBefore = toAmounts(partsOf(Books::find(*agent, framework, role)));
+    }
+    wrong = state.books.convertHeld(
+        number, framework, role, event.offered, event.conversions);
+  }
+
+  if (!wrong.empty()) {
+    return misfit(
+        "Operations of framework " + event.framework + " on agent " +
+        event.agent + " do not fit the books: " + wrong);
+  }
+
+  if (following) {
+    agent = state.agents.find(number);
+    const Holding* held = Books::find(*agent, framework, role);
+    sendConversion(
+        framework,
+        role,
+        number,
+        difference(totalBefore, toAmounts(Books::total(*agent))),
+        difference(heldBefore, toAmounts(partsOf(held))));
+  }
+
+  return std::string();
+}
+
+
+// What was wrong is for whoever asked for it: it is no misfit.
+std::string Brain::step(const ConvertFree& event, int64_t)
+{
+  uint32_t number;
+  const Agent* agent = findAgent(event.agent, &number);
+  if (agent == nullptr) {
+    return "The agent is not known";
+  }
+
+  if (!areDefined(state.pieces, {event.conversion})) {
+    return misfit(
+        "Operations on agent " + event.agent +
+        " name a piece that is not defined");
+  }
+
+  const Amounts before =
+      following ? toAmounts(Books::total(*agent)) : Amounts();
+  const std::string wrong = state.books.convertFree(number, event.conversion);
+
+  if (wrong.empty() && following) {
+    // A new label, say, is another piece of the same kind.
+    sendConversion(
+        0,
+        0,
+        number,
+        difference(before, toAmounts(Books::total(*state.agents.find(number)))),
+        Amounts());
+  }
+
+  return wrong;
+}
+
+
+std::string Brain::step(const Transition& event, int64_t)
+{
+  uint32_t number;
+  const Agent* agent = findAgent(event.agent, &number);
+  if (agent == nullptr) {
+    return "Agent " + event.agent + " is not known";
+  }
+
+  if (!areDefined(state.pieces, event.parts)) {
+    return misfit(
+        "What is launched on agent " + event.agent +
+        " names a piece that is not defined");
+  }
+
+  if (!following) {
+    return std::string();
+  }
+
+  for (const RoleParts& each : event.parts) {
+    // The master does not say whose they are; where only one can be meant
+    // the sidecar need not guess.
+    const uint32_t role = state.roles.number(each.role);
+    uint32_t framework = 0;
+    size_t holders = 0;
+
+    for (const Holding& holding : agent->held) {
+      if (agent->held.size() == 1 ||
+          (holding.role == role && contains(holding.parts, each.parts))) {
+        ++holders;
+        framework = holding.framework;
+      }
+    }
+
+    pending.transition(
+        place(holders == 1 ? framework : 0, role, number),
+        toAmounts(each.parts));
+  }
+
+  sendSoon();
+  return std::string();
+}
+
+
+std::string Brain::step(const Release& event, int64_t nowMs)
+{
+  uint32_t number;
+  if (findAgent(event.agent, &number) == nullptr) {
+    // What was on the agent went with it.
+    return "Agent " + event.agent + " is not known";
+  }
+
+  if (!areDefined(state.pieces, event.parts)) {
+    return misfit(
+        "What comes back on agent " + event.agent +
+        " names a piece that is not defined");
+  }
+
+  const uint32_t framework = state.frameworkHandles.find(event.framework);
+  const Framework* record = state.frameworks.find(framework);
+
+  for (const RoleParts& each : event.parts) {
+    const uint32_t role = state.roles.number(each.role);
+
+    if (event.refuseMs > 0 && record != nullptr && record->active &&
+        record->roles.count(role) > 0) {
+      state.filters.add(
+          number, framework, role, each.parts, event.refuseMs, nowMs);
+    }
+
+    if (framework == Handles::NONE) {
+      continue;
+    }
+
+    const Parts released =
+        state.books.release(number, framework, role, each.parts);
+
+    if (following && !released.empty()) {
+      pending.release(
+          place(framework, role, number),
+          toAmounts(released),
+          event.refuseMs,
+          event.allocated);
+    }
+  }
+
+  sendSoon();
+  return std::string();
+}
+
+} // namespace brain {
+} // namespace allocator {

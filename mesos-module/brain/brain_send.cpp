@@ -1,0 +1,259 @@
+#include "brain/brain.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace allocator {
+namespace brain {
+
+uint64_t Brain::emit(Message&& message)
+{
+  effects.messages.push_back(std::move(message));
+  return effects.messages.back().mark;
+}
+
+
+// Behind the snapshot, where one is being laid out.
+void Brain::emitEvent(wire::Event&& event)
+{
+  ++marks;
+
+  if (layout.underWay()) {
+    backlog.emplace_back();
+    backlog.back().Swap(&event);
+    return;
+  }
+
+  Message message;
+  message.kind = Message::Kind::EVENT;
+  message.event.Swap(&event);
+  message.mark = marks;
+  emit(std::move(message));
+}
+
+
+uint64_t Brain::send(wire::Event&& event)
+{
+  if (!following) {
+    return 0;
+  }
+
+  sendPending();
+  define();
+  emitEvent(std::move(event));
+  return marks;
+}
+
+
+// New kinds and roles; a snapshot that is being laid out takes them along.
+void Brain::define()
+{
+  for (const std::string& name : state.kinds.takeCrowded()) {
+    log(Level::WARNING,
+        "There are more kinds of '" + name +
+            "' (by reserved role, form of disk, ...) than the sidecar keeps"
+            " apart; it hears of the others as one amount, which is offered"
+            " as a whole");
+  }
+
+  if (layout.underWay()) {
+    return;
+  }
+
+  // A message must not become too large for the sidecar.
+  constexpr size_t BYTES = 64 << 10;
+  wire::Event event;
+  size_t bytes = 0;
+
+  auto room = [&](size_t more) {
+    if (bytes > 0 && bytes + more > BYTES) {
+      emitEvent(std::move(event));
+      event = wire::Event();
+      bytes = 0;
+    }
+    bytes += more;
+  };
+
+  for (wire::Kind& kind : state.kinds.takeNew()) {
+    room(kind.ByteSizeLong());
+    event.mutable_define()->add_kinds()->Swap(&kind);
+  }
+
+  for (wire::Role& role : state.roles.takeNew()) {
+    room(role.ByteSizeLong());
+    event.mutable_define()->add_roles()->Swap(&role);
+  }
+
+  if (bytes > 0) {
+    emitEvent(std::move(event));
+  }
+}
+
+
+Place Brain::place(uint32_t framework, uint32_t role, uint32_t agent)
+{
+  return Place{framework, state.roles.handle(role), agent};
+}
+
+
+Amounts Brain::toAmounts(const Parts& parts)
+{
+  return state.kinds.toAmounts(parts, state.pieces);
+}
+
+
+void Brain::sendSoon()
+{
+  if (pending.size() >= static_cast<size_t>(Pending::ROWS_MAX)) {
+    sendPending();
+  } else if (pending.size() > 0) {
+    // Behind what the master has said by then.
+    sendingSoon = true;
+  }
+}
+
+
+void Brain::sendPending()
+{
+  sendingSoon = false;
+
+  if (!following || pending.size() == 0) {
+    return;
+  }
+
+  define();
+  for (wire::Event& event : pending.take()) {
+    emitEvent(std::move(event));
+  }
+}
+
+
+void Brain::sendHold(
+    uint32_t framework,
+    uint32_t role,
+    uint32_t agent,
+    const Parts& parts)
+{
+  if (!following) {
+    return;
+  }
+
+  const Amounts amounts = toAmounts(parts);
+  if (!amounts.empty()) {
+    wire::Event event;
+    addRow(place(framework, role, agent), amounts, event.mutable_hold());
+    send(std::move(event));
+  }
+}
+
+
+void Brain::sendPause()
+{
+  wire::Event event;
+  event.mutable_pause()->set_paused(state.recovering);
+  send(std::move(event));
+}
+
+
+// A part of the snapshot; behind the last what happened meanwhile.
+void Brain::sendLayout(int64_t nowMs)
+{
+  Message message;
+  message.kind = Message::Kind::SNAPSHOT;
+  message.mark = layout.mark();
+  message.chunks = layout.slice(&state, nowMs);
+  emit(std::move(message));
+
+  if (layout.underWay()) {
+    return;
+  }
+
+  define();
+  std::vector<wire::Event> events;
+  events.swap(backlog);
+  marks -= events.size();
+  for (wire::Event& event : events) {
+    emitEvent(std::move(event));
+  }
+}
+
+
+namespace {
+
+// One row of those amounts that are above 0 times `sign`.
+wire::Holdings row(const Place& place, const Amounts& amounts, int64_t sign)
+{
+  Amounts some;
+  for (const auto& entry : amounts) {
+    if (entry.second * sign > 0) {
+      some.emplace_back(entry.first, entry.second * sign);
+    }
+  }
+
+  wire::Holdings result;
+  if (!some.empty()) {
+    addRow(place, some, &result);
+  }
+  return result;
+}
+
+} // namespace {
+
+
+// `ofTotal` and `ofHeld` are what each became more, or less, by kind.
+void Brain::sendConversion(
+    uint32_t framework,
+    uint32_t role,
+    uint32_t agent,
+    const Amounts& ofTotal,
+    const Amounts& ofHeld)
+{
+  if (!following) {
+    return;
+  }
+
+  const Place where = place(framework, role, agent);
+
+  if (!ofTotal.empty()) {
+    wire::Event event;
+    wire::UpdateAllocation* update = event.mutable_update_allocation();
+    update->set_framework(where.framework);
+    update->set_role(where.role);
+    update->set_agent(where.agent);
+
+    for (const auto& entry : ofTotal) {
+      addAmounts(
+          {{entry.first, std::abs(entry.second)}},
+          entry.second < 0 ? update->mutable_consumed()
+                           : update->mutable_converted());
+    }
+    send(std::move(event));
+  }
+
+  if (framework == 0) {
+    return;
+  }
+
+  // More, or fewer, copies of a shared volume change what is held only.
+  Amounts copies = ofHeld;
+  for (const auto& entry : ofTotal) {
+    change(entry.first, -entry.second, &copies);
+  }
+
+  wire::Event more;
+  *more.mutable_hold() = row(where, copies, 1);
+  if (more.hold().framework_size() > 0) {
+    send(std::move(more));
+  }
+
+  wire::Event fewer;
+  *fewer.mutable_release()->mutable_released() = row(where, copies, -1);
+  if (fewer.release().released().framework_size() > 0) {
+    fewer.mutable_release()->add_refuse_ms(-1);
+    fewer.mutable_release()->add_allocated(false);
+    send(std::move(fewer));
+  }
+}
+
+} // namespace brain {
+} // namespace allocator {

@@ -1,0 +1,338 @@
+#include "brain/brain.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace allocator {
+namespace brain {
+namespace {
+
+constexpr int64_t BREAKER_WINDOW_MS = 10000;
+
+
+// What was given, by the kinds that were decided on.
+std::vector<int64_t> inColumns(
+    const Amounts& given,
+    const session::Decision& decision)
+{
+  std::vector<int64_t> result;
+  for (size_t column = 0; column < decision.kinds(); ++column) {
+    result.push_back(amountOf(given, decision.kind(column)));
+  }
+  return result;
+}
+
+} // namespace {
+
+
+void Brain::forgetSession()
+{
+  following = connected = false;
+  layout.stop();
+  backlog.clear();
+  pending.clear();
+  unjudged.clear();
+  judged = 0;
+  judgedGroup = judgedRow = 0;
+  sendingSoon = false;
+  cycleAsked = cycleWanted = cycleAll = false;
+  cycleAgents.clear();
+  watchMs = INT64_MAX;
+}
+
+
+std::string Brain::step(const Welcomed& event, int64_t nowMs)
+{
+  if (breakerOpen) {
+    return "No session is wanted";
+  }
+
+  forgetSession();
+  following = true;
+
+  // Kinds and roles that nobody names any more are left behind here.
+  state.kinds =
+      Kinds(event.kindsMax > 0 ? event.kindsMax : size_t(Kinds::MOST_DEFAULT));
+  layout.begin(&state, event.chunkBytesMax, ++marks);
+  sendLayout(nowMs);
+  return std::string();
+}
+
+
+std::string Brain::step(const Connected& event, int64_t)
+{
+  if (!following) {
+    return "There is no session";
+  }
+
+  connected = true;
+  failures = 0;
+  log(Level::INFO,
+      "Sidecar " + event.sidecarId + " (version " + event.sidecarVersion +
+          ") decides on offers from now on");
+  return std::string();
+}
+
+
+std::string Brain::step(const Ended& event, int64_t)
+{
+  forgetSession();
+
+  // Where nobody comes for hours, not every attempt is worth a line.
+  if (failures < 4 || (failures & (failures - 1)) == 0) {
+    const char* what = event.wasConnected
+        ? "The session with the sidecar ended: "
+        : "There is no session with a sidecar: ";
+    const char* meanwhile = state.options.fallback ? "offering by DRF meanwhile"
+                                                   : "without offers meanwhile";
+    log(Level::WARNING,
+        what + event.why + "; trying again in " +
+            std::to_string(event.retryInMs) + " ms, " + meanwhile);
+  }
+
+  ++failures;
+
+  // What it was asked last will not come.
+  if (event.wasConnected) {
+    triggerAll();
+  }
+
+  return std::string();
+}
+
+
+std::string Brain::step(const NotStarted& event, int64_t nowMs)
+{
+  forgetSession();
+  log(Level::ERROR,
+      "A session cannot be begun: " + event.why + "; trying again in " +
+          std::to_string(state.options.breakerPauseMs) + " ms");
+  breakerMs = nowMs + state.options.breakerPauseMs;
+  return std::string();
+}
+
+
+void Brain::askCycle(
+    bool all,
+    const std::vector<uint32_t>& agents,
+    int64_t clockMs)
+{
+  cycleWanted = true;
+  cycleAll = cycleAll || all;
+  cycleClockMs = clockMs;
+  cycleAgents.insert(agents.begin(), agents.end());
+  flushCycle();
+}
+
+
+void Brain::flushCycle()
+{
+  if (!cycleWanted || cycleAsked || !unjudged.empty()) {
+    return;
+  }
+
+  Message message;
+  message.kind = Message::Kind::CYCLE;
+  message.clockMs = cycleClockMs;
+
+  if (!cycleAll) {
+    message.agents.assign(cycleAgents.begin(), cycleAgents.end());
+  }
+
+  const bool anything = cycleAll || !message.agents.empty();
+  cycleWanted = cycleAll = false;
+  cycleAgents.clear();
+
+  if (anything) {
+    cycleAsked = true;
+    sendPending();
+    emit(std::move(message));
+  }
+}
+
+
+Verdict Brain::decide(
+    const session::Decision& decision,
+    uint64_t known,
+    int64_t nowMs,
+    Pair* pair) const
+{
+  pair->framework = decision.framework();
+  pair->role = state.roles.ofHandle(decision.role());
+  pair->agent = decision.agent();
+
+  Verdict verdict;
+
+  if (state.frameworkHandles.id(pair->framework) == nullptr) {
+    verdict.reason = wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK;
+  } else if (pair->role == 0) {
+    verdict.reason = wire::OUTCOME_REASON_BAD_ROLE;
+  } else if (state.agentHandles.id(pair->agent) == nullptr) {
+    verdict.reason = wire::OUTCOME_REASON_UNKNOWN_AGENT;
+  } else if (
+      state.frameworkHandles.mark(pair->framework) > known ||
+      state.agentHandles.mark(pair->agent) > known) {
+    verdict.reason = wire::OUTCOME_REASON_STALE;
+  }
+
+  if (verdict.reason != wire::OUTCOME_REASON_UNSPECIFIED) {
+    return verdict;
+  }
+
+  Amounts wanted;
+  wanted.reserve(decision.kinds());
+  for (size_t column = 0; column < decision.kinds(); ++column) {
+    const int64_t amount = decision.amount(column);
+    if (amount != 0) {
+      wanted.emplace_back(decision.kind(column), amount);
+    }
+  }
+
+  return judge(state, *pair, wanted, nowMs);
+}
+
+
+// Whether a sidecar that knows what it was sent cannot have decided this.
+bool Brain::isBad(
+    const session::Decision& decision,
+    uint64_t known,
+    wire::OutcomeReason reason) const
+{
+  switch (reason) {
+    case wire::OUTCOME_REASON_MALFORMED: return true;
+    case wire::OUTCOME_REASON_BAD_ROLE:
+      return state.roles.ofHandle(decision.role()) == 0;
+    case wire::OUTCOME_REASON_UNKNOWN_AGENT:
+      return !state.agentHandles.excused(decision.agent(), known);
+    case wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK:
+      return !state.frameworkHandles.excused(decision.framework(), known);
+    default: return false;
+  }
+}
+
+
+std::string Brain::step(Decided event, int64_t nowMs)
+{
+  if (!following) {
+    return "There is no session";
+  }
+
+  unjudged.push_back(std::move(event));
+
+  // A bracket of the master's calls lasts for microseconds; what comes
+  // within one is judged after it.
+  if (!state.paused && unjudged.size() == 1) {
+    judgeSome(nowMs);
+  }
+
+  return std::string();
+}
+
+
+// Of the first answer, of which some is left.
+session::Decision Brain::nextDecision()
+{
+  const auto& groups = unjudged.front().decisions.grants;
+
+  while (judgedRow >= groups.Get(judgedGroup).framework_size()) {
+    ++judgedGroup;
+    judgedRow = 0;
+  }
+
+  return session::Decision(groups.Get(judgedGroup), judgedRow++);
+}
+
+
+void Brain::judgeSome(int64_t nowMs)
+{
+  const session::Decisions& decisions = unjudged.front().decisions;
+  const size_t size = decisions.size();
+  const size_t end = std::min(size, judged + state.options.sliceDecisions);
+
+  session::Decisions numbers;
+  numbers.session = decisions.session;
+  numbers.first = decisions.first + judged;
+  std::unique_ptr<session::Outcomes> outcomes(new session::Outcomes(numbers));
+  uint64_t bad = 0;
+  Pair pair;
+
+  for (; judged < end; ++judged) {
+    const session::Decision decision = nextDecision();
+    Verdict verdict = decide(decision, decisions.mark, nowMs, &pair);
+
+    if (verdict.reason == wire::OUTCOME_REASON_OFFERED) {
+      outcomes->offered();
+    } else if (verdict.reason == wire::OUTCOME_REASON_PARTIAL) {
+      outcomes->partial(
+          decision, inColumns(toAmounts(verdict.given), decision));
+    } else {
+      outcomes->refused(verdict.reason);
+      bad += isBad(decision, decisions.mark, verdict.reason) ? 1 : 0;
+      continue;
+    }
+
+    state.books.hold(pair.agent, pair.framework, pair.role, verdict.given);
+    effects.offers.push_back(
+        Offer{pair.framework, pair.role, pair.agent, verdict.given});
+  }
+
+  if (outcomes->size() > 0) {
+    sendPending();
+    Message message;
+    message.kind = Message::Kind::OUTCOMES;
+    message.outcomes = std::move(outcomes);
+    emit(std::move(message));
+  }
+
+  if (judged == size) {
+    cycleAsked = cycleAsked && decisions.more;
+    unjudged.pop_front();
+    judged = 0;
+    judgedGroup = judgedRow = 0;
+  }
+
+  countBad(bad, nowMs);
+
+  if (following) {
+    flushCycle();
+  }
+}
+
+
+void Brain::countBad(uint64_t bad, int64_t nowMs)
+{
+  if (nowMs - badSinceMs > BREAKER_WINDOW_MS) {
+    badSinceMs = nowMs;
+    badDecisions = 0;
+  }
+
+  badDecisions += bad;
+
+  if (badDecisions <= state.options.badDecisionsMax || breakerOpen) {
+    return;
+  }
+
+  log(Level::ERROR,
+      "The sidecar made " + std::to_string(badDecisions) +
+          " bad decisions within " + std::to_string(nowMs - badSinceMs) +
+          " ms; doing without it for " +
+          std::to_string(state.options.breakerPauseMs) + " ms");
+
+  ++counted.breakerTrips;
+  breakerOpen = true;
+  breakerMs = nowMs + state.options.breakerPauseMs;
+  badDecisions = 0;
+
+  // Others of the same session must not be judged, either.
+  forgetSession();
+  Message message;
+  message.kind = Message::Kind::STOP;
+  emit(std::move(message));
+
+  // What it was asked last will not come.
+  triggerAll();
+}
+
+} // namespace brain {
+} // namespace allocator {

@@ -1,0 +1,66 @@
+#ifndef __ALLOCATOR_BRAIN_CLUSTER_HPP__
+#define __ALLOCATOR_BRAIN_CLUSTER_HPP__
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "brain/books.hpp"
+#include "brain/filters.hpp"
+#include "brain/kinds.hpp"
+#include "brain/names.hpp"
+#include "brain/pieces.hpp"
+#include "brain/state.hpp"
+#include "brain/sums.hpp"
+
+namespace allocator {
+namespace brain {
+
+// All that is known of the cluster.
+struct Cluster
+{
+  Cluster()
+    : sums(&roles), books(&agents, &pieces, &sums), filters(&agents, &pieces)
+  {
+  }
+
+  // Its parts refer to each other.
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  struct Quota
+  {
+    Quantities guarantees;
+    Quantities limits;
+  };
+
+  Options options;
+
+  Handles agentHandles;
+  Handles frameworkHandles;
+  Roles roles;
+  PieceTable pieces;
+  Kinds kinds;
+
+  Table<Agent> agents;
+  Table<Framework> frameworks;
+  std::map<std::string, Quota> quotas;
+  std::map<std::string, double> weights;
+  bool restricted = false;
+  std::set<std::string> whitelist; // Host names; where it is restricted.
+
+  Sums sums;
+  Books books;
+  Filters filters;
+
+  bool paused = false;     // Within a bracket of the master's calls.
+  bool recovering = false; // After a failover, until the agents are back.
+
+  bool held() const { return paused || recovering; }
+};
+
+} // namespace brain {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_BRAIN_CLUSTER_HPP__

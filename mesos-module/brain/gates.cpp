@@ -1,0 +1,188 @@
+#include "brain/gates.hpp"
+
+#include <algorithm>
+
+namespace allocator {
+namespace brain {
+namespace {
+
+bool isRemote(const Cluster& cluster, const Agent& agent)
+{
+  return !agent.region.empty() && !cluster.options.region.empty() &&
+      agent.region != cluster.options.region;
+}
+
+
+bool isAllowed(
+    const Cluster& cluster,
+    const Framework& framework,
+    uint32_t role,
+    const PieceTable::Row& piece)
+{
+  const Traits& traits = piece.traits;
+
+  return (piece.reserved == 0 ||
+          cluster.roles.isWithin(role, piece.reserved)) &&
+      (framework.shared || !traits.shared) &&
+      (framework.revocable || !traits.revocable) &&
+      (framework.refinement || traits.depth <= 1);
+}
+
+} // namespace {
+
+
+wire::OutcomeReason
+admitFramework(const Cluster& cluster, uint32_t number, uint32_t role)
+{
+  if (cluster.held()) {
+    return wire::OUTCOME_REASON_PAUSED;
+  }
+
+  const Framework* framework = cluster.frameworks.find(number);
+
+  if (framework == nullptr) {
+    return wire::OUTCOME_REASON_UNKNOWN_FRAMEWORK;
+  }
+
+  if (!framework->active) {
+    return wire::OUTCOME_REASON_INACTIVE_FRAMEWORK;
+  }
+
+  if (framework->roles.count(role) == 0) {
+    return wire::OUTCOME_REASON_BAD_ROLE;
+  }
+
+  return framework->suppressed.count(role) > 0 ? wire::OUTCOME_REASON_SUPPRESSED
+                                               : PASS;
+}
+
+
+wire::OutcomeReason admitAgent(const Cluster& cluster, uint32_t number)
+{
+  const Agent* agent = cluster.agents.find(number);
+
+  if (agent == nullptr) {
+    return wire::OUTCOME_REASON_UNKNOWN_AGENT;
+  }
+
+  const bool listed =
+      !cluster.restricted || cluster.whitelist.count(agent->hostname) > 0;
+
+  return agent->active && listed ? PASS : wire::OUTCOME_REASON_INACTIVE_AGENT;
+}
+
+
+wire::OutcomeReason admitPair(const Cluster& cluster, const Pair& pair)
+{
+  const Framework& framework = *cluster.frameworks.find(pair.framework);
+  const Agent& agent = *cluster.agents.find(pair.agent);
+
+  if (!framework.excluded.empty()) {
+    auto excluded = framework.excluded.find(pair.role);
+    if (excluded != framework.excluded.end() &&
+        pair.agent < excluded->second.size() && excluded->second[pair.agent]) {
+      return wire::OUTCOME_REASON_CONSTRAINT;
+    }
+  }
+
+  const bool gpus = cluster.options.filterGpus && !framework.gpus && agent.gpus;
+
+  const bool remote = !framework.regionAware && isRemote(cluster, agent);
+
+  // An agent of old would report tasks of such a framework without their
+  // role, which no master survives.
+  const bool roles = framework.multiRole && !agent.multiRole;
+
+  const bool nested =
+      !agent.hierarchicalRole && cluster.roles.nested(pair.role);
+
+  return gpus || remote || roles || nested ? wire::OUTCOME_REASON_CAPABILITY
+                                           : PASS;
+}
+
+
+Parts pool(const Cluster& cluster, const Pair& pair)
+{
+  const Framework& framework = *cluster.frameworks.find(pair.framework);
+  const Agent& agent = *cluster.agents.find(pair.agent);
+
+  Parts result;
+  result.reserve(agent.slots.size());
+
+  for (const Slot& slot : agent.slots) {
+    const PieceTable::Row& piece = cluster.pieces.row(slot.piece);
+    int64_t amount = cluster.books.free(slot);
+
+    if (amount <= 0 || !isAllowed(cluster, framework, pair.role, piece)) {
+      continue;
+    }
+
+    if (piece.traits.shared) {
+      amount = std::min(amount, piece.traits.unit);
+    }
+
+    result.push_back(Part{slot.piece, amount, slot.free});
+  }
+
+  return result;
+}
+
+
+Verdict judge(
+    const Cluster& cluster,
+    const Pair& pair,
+    const Amounts& wanted,
+    int64_t nowMs)
+{
+  wire::OutcomeReason reason =
+      admitFramework(cluster, pair.framework, pair.role);
+
+  if (reason == PASS) {
+    reason = admitAgent(cluster, pair.agent);
+  }
+
+  if (reason == PASS) {
+    reason = admitPair(cluster, pair);
+  }
+
+  if (reason != PASS) {
+    return refuse(reason);
+  }
+
+  int64_t asked = 0;
+  for (const auto& entry : wanted) {
+    if (entry.second < 0 || !cluster.kinds.known(entry.first)) {
+      return refuse(wire::OUTCOME_REASON_MALFORMED);
+    }
+    asked = std::max(asked, entry.second);
+  }
+
+  if (asked == 0) {
+    return refuse(wire::OUTCOME_REASON_MALFORMED);
+  }
+
+  Amounts left = wanted;
+  const Parts taken = take(cluster, pool(cluster, pair), &left);
+
+  if (taken.empty()) {
+    return refuse(wire::OUTCOME_REASON_NOTHING_AVAILABLE);
+  }
+
+  Verdict verdict = finish(cluster, pair, taken, nowMs);
+
+  if (verdict.reason == wire::OUTCOME_REASON_OFFERED) {
+    const bool missing = std::any_of(
+        left.begin(), left.end(), [](const Amounts::value_type& entry) {
+          return entry.second != 0;
+        });
+
+    if (missing || verdict.bounded) {
+      verdict.reason = wire::OUTCOME_REASON_PARTIAL;
+    }
+  }
+
+  return verdict;
+}
+
+} // namespace brain {
+} // namespace allocator {

@@ -1,0 +1,126 @@
+#ifndef __ALLOCATOR_BRAIN_NAMES_HPP__
+#define __ALLOCATOR_BRAIN_NAMES_HPP__
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/v1/session.pb.h"
+
+namespace allocator {
+namespace brain {
+
+namespace wire = ::allocator::v1;
+
+// Binds numbers from 1 to ids, the lowest free one first. They are the
+// handles of the protocol, too.
+//
+// Each number remembers a mark: that of the message which said what it is
+// bound to, or that it is bound no more. So a decision that was made for
+// an earlier bearer of the number is recognised.
+class Handles
+{
+public:
+  static constexpr uint32_t NONE = 0;
+
+  uint32_t bind(const std::string& id);
+
+  // `mark` is the one of the message that says so.
+  void release(uint32_t handle, uint64_t mark);
+
+  uint32_t find(const std::string& id) const;
+
+  // Null where the number, which may be any, is not bound.
+  const std::string* id(uint32_t handle) const;
+
+  void sent(uint32_t handle, uint64_t mark);
+
+  // 0 where the number is not bound.
+  uint64_t mark(uint32_t handle) const;
+
+  // Whether the number was bound as far as somebody knew who knew of
+  // everything up to `known`, and of nothing after.
+  bool excused(uint32_t handle, uint64_t known) const;
+
+  // One more than the largest number that was ever bound.
+  uint32_t end() const { return static_cast<uint32_t>(rows.size()) + 1; }
+
+private:
+  struct Row
+  {
+    std::string id;
+    bool bound = false;
+    uint64_t mark = 0;
+  };
+
+  using Free = std::
+      priority_queue<uint32_t, std::vector<uint32_t>, std::greater<uint32_t>>;
+
+  std::vector<Row> rows;
+  std::unordered_map<std::string, uint32_t> handles;
+  Free free;
+};
+
+
+// The tree of roles; number 0 is the root. Numbers are kept for ever, the
+// handles of the protocol for a session: it hears of a role when it first
+// needs to.
+class Roles
+{
+public:
+  Roles() : rows(1) {}
+
+  // Binds its ancestors, too.
+  uint32_t number(const std::string& path);
+
+  // 0 where it was never bound.
+  uint32_t find(const std::string& path) const;
+
+  const std::string& path(uint32_t role) const { return rows[role].path; }
+  uint32_t parent(uint32_t role) const { return rows[role].parent; }
+
+  // The ancestor below the root, which may be the role itself.
+  uint32_t top(uint32_t role) const { return rows[role].top; }
+
+  bool nested(uint32_t role) const { return rows[role].parent != 0; }
+
+  // Whether `role` is `ancestor` or below it.
+  bool isWithin(uint32_t role, uint32_t ancestor) const;
+
+  size_t size() const { return rows.size(); }
+
+  // Begins a session: nobody has heard of any role.
+  void forgetHandles();
+
+  // The role's handle in the session.
+  uint32_t handle(uint32_t role);
+
+  // The role that a handle, which may be any, is bound to; 0 for none.
+  uint32_t ofHandle(uint32_t handle) const;
+
+  // Roles with handles that are new since the last call; parents first.
+  std::vector<wire::Role> takeNew();
+
+private:
+  struct Row
+  {
+    std::string path;
+    uint32_t parent = 0;
+    uint32_t top = 0;
+    uint32_t handle = 0;
+  };
+
+  std::vector<Row> rows;
+  std::unordered_map<std::string, uint32_t> numbers;
+  std::vector<uint32_t> handles; // The role of each handle, from 1.
+  std::vector<wire::Role> fresh;
+};
+
+} // namespace brain {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_BRAIN_NAMES_HPP__

@@ -1,0 +1,249 @@
+#include "brain/pieces.hpp"
+
+#include <algorithm>
+
+namespace allocator {
+namespace brain {
+namespace {
+
+bool before(const Part& part, uint32_t piece)
+{
+  return part.piece < piece;
+}
+
+
+// Puts the amount of ranges and sets right.
+void count(Part* part)
+{
+  if (!part->spans.empty()) {
+    part->amount = amountOf(part->spans);
+  }
+}
+
+} // namespace {
+
+
+bool Traits::plain() const
+{
+  return depth == 0 && !revocable && !shared && unit == 0 &&
+      form == wire::DISK_FORM_UNSPECIFIED;
+}
+
+
+void normalize(Parts* parts)
+{
+  Parts result;
+  for (const Part& part : *parts) {
+    add(part, &result);
+  }
+  parts->swap(result);
+}
+
+
+void add(const Part& more, Parts* to)
+{
+  if (more.amount <= 0) {
+    return;
+  }
+
+  auto place = std::lower_bound(to->begin(), to->end(), more.piece, before);
+
+  if (place == to->end() || place->piece != more.piece) {
+    to->insert(place, more);
+    return;
+  }
+
+  if (more.spans.empty()) {
+    place->amount += more.amount;
+  } else {
+    place->spans = unite(place->spans, more.spans);
+    count(&*place);
+  }
+}
+
+
+void add(const Parts& more, Parts* to)
+{
+  if (to->empty()) {
+    *to = more;
+    return;
+  }
+
+  for (const Part& part : more) {
+    add(part, to);
+  }
+}
+
+
+void subtract(const Parts& what, Parts* from)
+{
+  for (const Part& part : what) {
+    auto place =
+        std::lower_bound(from->begin(), from->end(), part.piece, before);
+
+    if (place == from->end() || place->piece != part.piece) {
+      continue;
+    }
+
+    if (part.spans.empty()) {
+      place->amount -= std::min(place->amount, part.amount);
+    } else {
+      place->spans = subtract(place->spans, part.spans);
+      place->amount = amountOf(place->spans);
+    }
+
+    if (place->amount == 0) {
+      from->erase(place);
+    }
+  }
+}
+
+
+bool contains(const Parts& all, const Parts& some)
+{
+  return std::all_of(some.begin(), some.end(), [&](const Part& part) {
+    const Part* there = find(all, part.piece);
+    return there != nullptr && there->amount >= part.amount &&
+        (part.spans.empty() || contains(there->spans, part.spans));
+  });
+}
+
+
+Parts common(const Parts& one, const Parts& other)
+{
+  Parts result;
+
+  for (const Part& part : one) {
+    const Part* there = find(other, part.piece);
+    if (there == nullptr) {
+      continue;
+    }
+
+    Part both = part;
+    if (part.spans.empty()) {
+      both.amount = std::min(part.amount, there->amount);
+    } else {
+      both.spans = intersect(part.spans, there->spans);
+      both.amount = amountOf(both.spans);
+    }
+
+    if (both.amount > 0) {
+      result.push_back(both);
+    }
+  }
+
+  return result;
+}
+
+
+const Part* find(const Parts& parts, uint32_t piece)
+{
+  auto place = std::lower_bound(parts.begin(), parts.end(), piece, before);
+  return place == parts.end() || place->piece != piece ? nullptr : &*place;
+}
+
+
+int64_t amountOf(const Amounts& amounts, uint32_t number)
+{
+  for (const auto& entry : amounts) {
+    if (entry.first == number) {
+      return entry.second;
+    }
+  }
+
+  return 0;
+}
+
+
+void change(uint32_t number, int64_t delta, Amounts* amounts)
+{
+  auto place = std::lower_bound(
+      amounts->begin(),
+      amounts->end(),
+      number,
+      [](const Amounts::value_type& entry, uint32_t wanted) {
+        return entry.first < wanted;
+      });
+
+  if (place == amounts->end() || place->first != number) {
+    if (delta != 0) {
+      amounts->emplace(place, number, delta);
+    }
+    return;
+  }
+
+  place->second += delta;
+  if (place->second == 0) {
+    amounts->erase(place);
+  }
+}
+
+
+uint32_t Names::number(const std::string& name)
+{
+  const uint32_t next = static_cast<uint32_t>(names.size());
+  auto place = numbers.emplace(name, next);
+
+  if (place.second) {
+    names.push_back(name);
+  }
+
+  return place.first->second;
+}
+
+
+bool PieceTable::define(uint32_t piece, const Traits& traits, uint32_t reserved)
+{
+  if (defined(piece)) {
+    return false;
+  }
+
+  if (piece >= rows.size()) {
+    rows.resize(piece + 1);
+  }
+
+  Row& row = rows[piece];
+  row.traits = traits;
+  row.name = names.number(traits.name);
+  row.reserved = reserved;
+  row.uses = 0;
+  row.defined = true;
+  idle.push_back(piece);
+  return true;
+}
+
+
+bool PieceTable::defined(const Parts& parts) const
+{
+  return std::all_of(parts.begin(), parts.end(), [this](const Part& part) {
+    return defined(part.piece);
+  });
+}
+
+
+void PieceTable::disuse(uint32_t piece)
+{
+  if (--rows[piece].uses == 0) {
+    idle.push_back(piece);
+  }
+}
+
+
+std::vector<uint32_t> PieceTable::takeUnused()
+{
+  std::vector<uint32_t> result;
+
+  for (uint32_t piece : idle) {
+    Row& row = rows[piece];
+    if (row.defined && row.uses == 0) {
+      row = Row();
+      result.push_back(piece);
+    }
+  }
+
+  idle.clear();
+  return result;
+}
+
+} // namespace brain {
+} // namespace allocator {

@@ -1,0 +1,165 @@
+#ifndef __ALLOCATOR_BRAIN_PIECES_HPP__
+#define __ALLOCATOR_BRAIN_PIECES_HPP__
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "allocator/v1/session.pb.h"
+
+#include "brain/spans.hpp"
+
+namespace allocator {
+namespace brain {
+
+namespace wire = ::allocator::v1;
+
+// A *piece* is what is alike in objects of a resource that add up: all of
+// a Mesos `Resource` but its value and its role. To the brain it is an
+// opaque number, and the traits below; only the adapter knows the object.
+
+enum class Type
+{
+  SCALAR,
+  RANGES,
+  SET,
+};
+
+
+// What decisions depend on.
+struct Traits
+{
+  std::string name;
+  Type type = Type::SCALAR;
+
+  // The last role of its stack of reservations, and how many there are;
+  // empty and 0 for what is not reserved.
+  std::string reservedRole;
+  uint32_t depth = 0;
+
+  bool revocable = false;
+  bool shared = false; // Many may hold it at a time; a copy each.
+  wire::DiskForm form = wire::DISK_FORM_UNSPECIFIED;
+
+  // What cannot be divided is counted in whole objects of this amount, in
+  // thousandths; 0 where it can be divided.
+  int64_t unit = 0;
+
+  // Neither reserved, revocable, shared nor a special disk.
+  bool plain() const;
+
+  // What limits and guarantees of roles are about.
+  bool quotaCounts() const
+  {
+    return type == Type::SCALAR && depth == 0 && !revocable;
+  }
+};
+
+
+// An amount of a piece.
+struct Part
+{
+  uint32_t piece;
+  int64_t amount; // In thousandths; of ranges and sets the numbers count.
+  Spans spans;    // Which numbers; empty for scalars.
+
+  bool operator==(const Part& that) const
+  {
+    return piece == that.piece && amount == that.amount && spans == that.spans;
+  }
+};
+
+
+// Sorted by piece, each once, every amount above 0.
+using Parts = std::vector<Part>;
+
+// Sorts and adds up; parts without an amount are dropped.
+void normalize(Parts* parts);
+
+void add(const Part& more, Parts* to);
+void add(const Parts& more, Parts* to);
+
+// Takes away what is there of `what`.
+void subtract(const Parts& what, Parts* from);
+
+bool contains(const Parts& all, const Parts& some);
+
+// What both have.
+Parts common(const Parts& one, const Parts& other);
+
+// Null where there is nothing of the piece.
+const Part* find(const Parts& parts, uint32_t piece);
+
+
+// Amounts by some number, in thousandths: sorted, each number once.
+using Amounts = std::vector<std::pair<uint32_t, int64_t>>;
+
+int64_t amountOf(const Amounts& amounts, uint32_t number);
+
+// Numbers of which nothing is left are dropped.
+void change(uint32_t number, int64_t delta, Amounts* amounts);
+
+
+// Texts with numbers, from 0.
+class Names
+{
+public:
+  uint32_t number(const std::string& name);
+
+  const std::string& name(uint32_t number) const { return names[number]; }
+  size_t size() const { return names.size(); }
+
+private:
+  std::vector<std::string> names;
+  std::unordered_map<std::string, uint32_t> numbers;
+};
+
+
+// The pieces that the books name. The adapter chooses the numbers, and
+// may choose one again once the brain has forgotten it.
+class PieceTable
+{
+public:
+  struct Row
+  {
+    Traits traits;
+    uint32_t name = 0;     // Of the resource, in `names`.
+    uint32_t reserved = 0; // The role, as `Roles` numbers it; 0 for none.
+    uint32_t uses = 0;
+    bool defined = false;
+  };
+
+  // Gives false, and changes nothing, where the number is defined.
+  bool define(uint32_t piece, const Traits& traits, uint32_t reserved);
+
+  bool defined(uint32_t piece) const
+  {
+    return piece < rows.size() && rows[piece].defined;
+  }
+
+  bool defined(const Parts& parts) const;
+
+  // Of a piece that is defined.
+  const Row& row(uint32_t piece) const { return rows[piece]; }
+  const Traits& traits(uint32_t piece) const { return rows[piece].traits; }
+
+  void use(uint32_t piece) { ++rows[piece].uses; }
+  void disuse(uint32_t piece);
+
+  // Pieces that nobody uses any more; their numbers are free now.
+  std::vector<uint32_t> takeUnused();
+
+  Names names;
+
+private:
+  std::vector<Row> rows;
+  std::vector<uint32_t> idle; // Defined or disused since the last call.
+};
+
+} // namespace brain {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_BRAIN_PIECES_HPP__

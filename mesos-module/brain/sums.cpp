@@ -1,0 +1,184 @@
+#include "brain/sums.hpp"
+
+#include <algorithm>
+
+namespace allocator {
+namespace brain {
+namespace {
+
+const Amounts NOTHING;
+
+
+const Amounts& get(const std::vector<Amounts>& sums, uint32_t role)
+{
+  return role < sums.size() ? sums[role] : NOTHING;
+}
+
+
+Amounts& place(uint32_t role, std::vector<Amounts>* sums)
+{
+  if (role >= sums->size()) {
+    sums->resize(role + 1);
+  }
+  return (*sums)[role];
+}
+
+} // namespace {
+
+
+void Sums::changeTotal(const PieceTable::Row& piece, int64_t delta)
+{
+  if (piece.traits.type != Type::SCALAR || delta == 0) {
+    return;
+  }
+
+  change(piece.name, delta, &total_);
+
+  if (piece.traits.quotaCounts()) {
+    change(piece.name, delta, &free_);
+  } else if (piece.reserved != 0) {
+    consume(roles->top(piece.reserved), piece.name, delta);
+  }
+}
+
+
+void Sums::changeHeld(
+    uint32_t framework,
+    uint32_t role,
+    const PieceTable::Row& piece,
+    int64_t delta)
+{
+  if (piece.traits.type != Type::SCALAR || delta == 0) {
+    return;
+  }
+
+  const uint64_t key = clientKey(framework, role);
+  Amounts& client = byClient[key];
+  change(piece.name, delta, &client);
+  if (client.empty()) {
+    byClient.erase(key);
+  }
+
+  for (uint32_t each = role; each != 0; each = roles->parent(each)) {
+    change(piece.name, delta, &place(each, &byRole));
+  }
+
+  if (piece.traits.quotaCounts()) {
+    change(piece.name, -delta, &free_);
+    consume(roles->top(role), piece.name, delta);
+  }
+}
+
+
+void Sums::consume(uint32_t top, uint32_t name, int64_t delta)
+{
+  Amounts& consumed = place(top, &byTop);
+  const int64_t missedBefore = missing(top, name);
+  change(name, delta, &consumed);
+  change(name, missing(top, name) - missedBefore, &required);
+}
+
+
+void Sums::need(const Amounts& guarantee, uint32_t top, int64_t sign)
+{
+  for (const auto& entry : guarantee) {
+    change(entry.first, sign * missing(top, entry.first), &required);
+  }
+}
+
+
+void Sums::setQuota(
+    uint32_t role,
+    const Amounts& guarantee,
+    const Amounts& limit)
+{
+  auto found = quotas.find(role);
+  if (found != quotas.end()) {
+    need(found->second.guarantee, role, -1);
+    quotas.erase(found);
+  }
+
+  if (!guarantee.empty() || !limit.empty()) {
+    quotas[role] = Quota{guarantee, limit};
+    need(guarantee, role, 1);
+  }
+}
+
+
+int64_t Sums::missing(uint32_t role, uint32_t name) const
+{
+  const uint32_t top = roles->top(role);
+  auto found = quotas.find(top);
+  if (found == quotas.end()) {
+    return 0;
+  }
+
+  return std::max<int64_t>(
+      0,
+      amountOf(found->second.guarantee, name) - amountOf(consumed(top), name));
+}
+
+
+bool Sums::isMissing(uint32_t role) const
+{
+  auto found = quotas.find(roles->top(role));
+  return found != quotas.end() &&
+      std::any_of(
+             found->second.guarantee.begin(),
+             found->second.guarantee.end(),
+             [&](const Amounts::value_type& entry) {
+               return missing(role, entry.first) > 0;
+             });
+}
+
+
+int64_t Sums::limitLeft(uint32_t role, uint32_t name) const
+{
+  const uint32_t top = roles->top(role);
+  auto found = quotas.find(top);
+
+  if (found != quotas.end()) {
+    for (const auto& entry : found->second.limit) {
+      if (entry.first == name) {
+        return std::max<int64_t>(
+            0, entry.second - amountOf(consumed(top), name));
+      }
+    }
+  }
+
+  return INT64_MAX;
+}
+
+
+int64_t Sums::headroomLeft(uint32_t role, uint32_t name) const
+{
+  const int64_t needed = amountOf(required, name);
+  if (needed <= 0) {
+    return INT64_MAX;
+  }
+
+  const int64_t surplus = amountOf(free_, name) - needed;
+  return missing(role, name) + std::max<int64_t>(0, surplus);
+}
+
+
+const Amounts& Sums::ofRole(uint32_t role) const
+{
+  return get(byRole, role);
+}
+
+
+const Amounts& Sums::ofClient(uint32_t framework, uint32_t role) const
+{
+  auto found = byClient.find(clientKey(framework, role));
+  return found == byClient.end() ? NOTHING : found->second;
+}
+
+
+const Amounts& Sums::consumed(uint32_t top) const
+{
+  return get(byTop, top);
+}
+
+} // namespace brain {
+} // namespace allocator {

@@ -1,0 +1,25 @@
+#ifndef __ALLOCATOR_BRAIN_TEXT_HPP__
+#define __ALLOCATOR_BRAIN_TEXT_HPP__
+
+#include <cstddef>
+#include <string>
+
+namespace allocator {
+namespace brain {
+
+// No text is longer, in bytes; sidecars read a good deal more.
+constexpr size_t TEXT_BYTES_MAX = 4096;
+
+
+// A text as the protocol takes it: UTF-8, and not too long. Frameworks
+// and agents name themselves as they like, and Mesos lets them, but a
+// message with such a text would end each session with the sidecar.
+//
+// What is no UTF-8 becomes U+FFFD. A text that was changed ends in a
+// number made of the original, so that different ones stay different.
+std::string toText(const std::string& text, size_t bytesMax = TEXT_BYTES_MAX);
+
+} // namespace brain {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_BRAIN_TEXT_HPP__

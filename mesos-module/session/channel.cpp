@@ -1,0 +1,178 @@
+#include "session/channel.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+namespace allocator {
+namespace session {
+namespace {
+
+bool isUnix(const std::string& target)
+{
+  return target.compare(0, 5, "unix:") == 0;
+}
+
+
+std::string checkTarget(const std::string& target)
+{
+  const std::string forms =
+      " is no target; give host:port, [IPv6]:port or unix:/path";
+
+  if (isUnix(target)) {
+    const bool absolute = target.size() > 6 && target[5] == '/';
+    return absolute ? std::string() : "'" + target + "'" + forms;
+  }
+
+  const size_t colon = target.rfind(':');
+
+  if (colon == std::string::npos || colon == 0) {
+    return "'" + target + "'" + forms;
+  }
+
+  const std::string host = target.substr(0, colon);
+  const std::string port = target.substr(colon + 1);
+
+  const bool bracketed = host.front() == '[' && host.back() == ']';
+  const bool digits = !port.empty() && port.size() <= 5 &&
+      std::all_of(port.begin(), port.end(), [](char c) {
+        return c >= '0' && c <= '9';
+      });
+
+  if (!digits || (host.find(':') != std::string::npos && !bracketed)) {
+    return "'" + target + "'" + forms;
+  }
+
+  const int number = std::stoi(port);
+
+  if (number < 1 || number > 65535) {
+    return "'" + target + "' has port " + port + "; give one from 1 to 65535";
+  }
+
+  return std::string();
+}
+
+
+#ifdef ALLOCATOR_SESSION_TLS
+bool readFile(const std::string& path, std::string* text, std::string* error)
+{
+  if (path.empty()) {
+    return true;
+  }
+
+  std::ifstream file(path);
+  std::ostringstream content;
+  content << file.rdbuf();
+
+  if (!file || content.str().empty()) {
+    *error = "the file for TLS '" + path + "' cannot be read, or is empty";
+    return false;
+  }
+
+  *text = content.str();
+  return true;
+}
+#endif // ALLOCATOR_SESSION_TLS
+
+
+std::shared_ptr<grpc::ChannelCredentials> makeCredentials(
+    const ChannelOptions& options,
+    std::string* error)
+{
+  const bool paired = options.tlsCert.empty() == options.tlsKey.empty();
+
+  if (!paired) {
+    *error = "a certificate and its key for TLS are given both, or neither";
+    return nullptr;
+  }
+
+  if (options.tlsCa.empty()) {
+    if (!options.tlsCert.empty() || !options.tlsName.empty()) {
+      *error = "TLS needs the file of the authorities that sign the sidecar's"
+               " certificate";
+      return nullptr;
+    }
+
+    return grpc::InsecureChannelCredentials();
+  }
+
+#ifdef ALLOCATOR_SESSION_TLS
+  if (isUnix(options.target)) {
+    *error = "TLS is not for Unix sockets; their permissions guard them";
+    return nullptr;
+  }
+
+  grpc::SslCredentialsOptions ssl;
+
+  if (!readFile(options.tlsCa, &ssl.pem_root_certs, error) ||
+      !readFile(options.tlsCert, &ssl.pem_cert_chain, error) ||
+      !readFile(options.tlsKey, &ssl.pem_private_key, error)) {
+    return nullptr;
+  }
+
+  return grpc::SslCredentials(ssl);
+#else
+  *error = "this module was built with a gRPC that has no TLS; use a Unix"
+           " socket or a loopback address";
+  return nullptr;
+#endif // ALLOCATOR_SESSION_TLS
+}
+
+
+int milliseconds(Duration duration)
+{
+  return static_cast<int>(
+      std::min<int64_t>(std::max<int64_t>(duration.count(), 1), INT_MAX));
+}
+
+} // namespace {
+
+
+Channels::Channels(const ChannelOptions& _options, std::string* error)
+  : options(_options)
+{
+  *error = checkTarget(options.target);
+
+  if (error->empty()) {
+    credentials = makeCredentials(options, error);
+  }
+}
+
+
+std::shared_ptr<grpc::Channel> Channels::create()
+{
+  const int interval = milliseconds(options.keepaliveInterval);
+
+  grpc::ChannelArguments arguments;
+
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, interval);
+  arguments.SetInt(
+      GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(options.keepaliveTimeout));
+
+  // Pings go on while nothing else does.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(
+      GRPC_ARG_HTTP2_MIN_SENT_PING_INTERVAL_WITHOUT_DATA_MS, interval);
+
+  arguments.SetMaxReceiveMessageSize(
+      static_cast<int>(std::min<size_t>(options.receiveBytesMax, INT_MAX)));
+  arguments.SetMaxSendMessageSize(-1);
+
+  // A proxy of the environment is not for a sidecar. (An old gRPC knows
+  // no such argument; there the environment's `no_proxy` must say so.)
+  arguments.SetInt("grpc.enable_http_proxy", 0);
+
+  // Channels whose arguments are equal share a connection and its delays.
+  arguments.SetInt("allocator.channel", ++made);
+
+  if (!options.tlsName.empty()) {
+    arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, options.tlsName);
+  }
+
+  return grpc::CreateCustomChannel(options.target, credentials, arguments);
+}
+
+} // namespace session {
+} // namespace allocator {

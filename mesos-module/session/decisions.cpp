@@ -1,0 +1,260 @@
+#include "session/decisions.hpp"
+
+#include <algorithm>
+
+namespace allocator {
+namespace session {
+namespace {
+
+// What is wrong with a field, or nothing.
+using Wrong = std::string;
+
+
+Wrong sameLength(int length, int wanted, const char* field)
+{
+  if (length == wanted) {
+    return Wrong();
+  }
+
+  return std::string(field) + ": has " + std::to_string(length) +
+      " entries but framework has " + std::to_string(wanted) +
+      "; columns are equally long";
+}
+
+
+template <typename Column>
+Wrong inRange(
+    const Column& column,
+    int64_t least,
+    int64_t most,
+    const char* field)
+{
+  for (int i = 0; i < column.size(); ++i) {
+    const int64_t value = column.Get(i);
+
+    if (value < least || value > most) {
+      return std::string(field) + "[" + std::to_string(i) + "]: is " +
+          std::to_string(value) + "; it must be from " + std::to_string(least) +
+          " to " + std::to_string(most);
+    }
+  }
+
+  return Wrong();
+}
+
+
+Wrong atMost(size_t count, size_t max, const char* field)
+{
+  if (count <= max) {
+    return Wrong();
+  }
+
+  return std::string(field) + ": has " + std::to_string(count) +
+      " entries; at most " + std::to_string(max) + " are taken";
+}
+
+
+// Checks the lengths before anything is read by row and column.
+Wrong checkShape(const wire::Holdings& group, const DecisionLimits& limits)
+{
+  const int rows = group.framework_size();
+  const int kinds = group.kind_size();
+
+  if (rows == 0) {
+    return "framework: has no entries; leave out a group without decisions";
+  }
+
+  Wrong wrong = atMost(kinds, limits.kindsMax, "kind");
+
+  if (wrong.empty()) {
+    wrong = sameLength(group.role_size(), rows, "role");
+  }
+
+  if (wrong.empty()) {
+    wrong = sameLength(group.agent_size(), rows, "agent");
+  }
+
+  const int64_t cells = static_cast<int64_t>(rows) * kinds;
+
+  if (wrong.empty() && group.amount_size() != cells) {
+    wrong = "amount: has " + std::to_string(group.amount_size()) +
+        " entries; it must have " + std::to_string(rows) + " rows of " +
+        std::to_string(kinds) + " kinds, " + std::to_string(cells) + " in all";
+  }
+
+  return wrong;
+}
+
+
+Wrong checkDistinct(const wire::Holdings& group)
+{
+  std::vector<uint32_t> kinds(group.kind().begin(), group.kind().end());
+  std::sort(kinds.begin(), kinds.end());
+
+  const auto twice = std::adjacent_find(kinds.begin(), kinds.end());
+
+  if (twice == kinds.end()) {
+    return Wrong();
+  }
+
+  return "kind: holds " + std::to_string(*twice) +
+      " more than once; give each only once";
+}
+
+
+Wrong checkGroup(const wire::Holdings& group, const DecisionLimits& limits)
+{
+  constexpr int64_t HANDLE_MAX = UINT32_MAX;
+
+  Wrong wrong = checkShape(group, limits);
+
+  if (wrong.empty()) {
+    wrong = checkDistinct(group);
+  }
+
+  if (wrong.empty()) {
+    wrong = inRange(group.framework(), 1, HANDLE_MAX, "framework");
+  }
+
+  if (wrong.empty()) {
+    wrong = inRange(group.role(), 1, HANDLE_MAX, "role");
+  }
+
+  if (wrong.empty()) {
+    wrong = inRange(group.agent(), 1, HANDLE_MAX, "agent");
+  }
+
+  if (wrong.empty()) {
+    wrong = inRange(group.amount(), 0, AMOUNT_MAX, "amount");
+  }
+
+  return wrong;
+}
+
+} // namespace {
+
+
+size_t Decisions::size() const
+{
+  size_t rows = 0;
+
+  for (const wire::Holdings& group : grants) {
+    rows += group.framework_size();
+  }
+
+  return rows;
+}
+
+
+std::string checkGrants(
+    const Decisions::Groups& grants,
+    const DecisionLimits& limits)
+{
+  size_t rows = 0;
+
+  for (int i = 0; i < grants.size(); ++i) {
+    const Wrong wrong = checkGroup(grants.Get(i), limits);
+
+    if (!wrong.empty()) {
+      return "grants[" + std::to_string(i) + "]." + wrong;
+    }
+
+    rows += grants.Get(i).framework_size();
+  }
+
+  return atMost(rows, limits.decisionsMax, "grants");
+}
+
+
+Outcomes::Outcomes(const Decisions& decisions)
+  : session(decisions.session), first(decisions.first)
+{
+}
+
+
+size_t Outcomes::size() const
+{
+  size_t rows = 0;
+
+  for (const wire::Outcomes& message : messages) {
+    rows += message.reason_size();
+  }
+
+  return rows;
+}
+
+
+void Outcomes::begin()
+{
+  const uint64_t next = first + size();
+  messages.emplace_back();
+  messages.back().set_first_decision(next);
+}
+
+
+void Outcomes::add(wire::OutcomeReason reason)
+{
+  if (messages.empty() || messages.back().reason_size() >= ROWS_MAX) {
+    begin();
+  }
+
+  messages.back().add_reason(reason);
+}
+
+
+void Outcomes::offered()
+{
+  add(wire::OUTCOME_REASON_OFFERED);
+}
+
+
+void Outcomes::partial(
+    const Decision& decision,
+    const std::vector<int64_t>& amounts)
+{
+  if (amounts.size() != decision.kinds()) {
+    refused(wire::OUTCOME_REASON_MALFORMED);
+    return;
+  }
+
+  const auto sameKinds = [&decision](const wire::Outcomes& message) {
+    bool same = message.kind_size() == int(decision.kinds());
+
+    for (int i = 0; same && i < message.kind_size(); ++i) {
+      same = message.kind(i) == decision.kind(i);
+    }
+
+    return same;
+  };
+
+  // Kinds are sent only along with amounts, for the sidecar refuses kinds
+  // that it does not know.
+  if (!messages.empty() && messages.back().kind_size() > 0) {
+    const wire::Outcomes& last = messages.back();
+    const size_t cells = last.amount_size() + amounts.size();
+
+    if (!sameKinds(last) || cells > CELLS_MAX) {
+      begin();
+    }
+  }
+
+  add(wire::OUTCOME_REASON_PARTIAL);
+  wire::Outcomes& message = messages.back();
+
+  for (size_t i = 0; message.kind_size() < int(amounts.size()); ++i) {
+    message.add_kind(decision.kind(i));
+  }
+
+  for (int64_t amount : amounts) {
+    message.add_amount(amount);
+  }
+}
+
+
+void Outcomes::refused(wire::OutcomeReason reason)
+{
+  add(reason);
+}
+
+} // namespace session {
+} // namespace allocator {

@@ -1,0 +1,35 @@
+#ifndef __ALLOCATOR_SESSION_ROUND_TRIPS_HPP__
+#define __ALLOCATOR_SESSION_ROUND_TRIPS_HPP__
+
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+namespace allocator {
+namespace session {
+
+// Percentiles of the latest round trips.
+class RoundTrips
+{
+public:
+  using Time = std::chrono::microseconds;
+
+  explicit RoundTrips(size_t window = 1024);
+
+  void add(Time time);
+
+  // The smallest time that `share` of the latest ones (0 to 1) do not
+  // exceed; 0 where there are none.
+  Time percentile(double share) const;
+
+private:
+  const size_t window;
+
+  std::vector<Time> times;
+  size_t next = 0;
+};
+
+} // namespace session {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_SESSION_ROUND_TRIPS_HPP__

@@ -1,0 +1,441 @@
+#include "session/transport.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <grpc/grpc.h>
+
+#include "session/queue.hpp"
+#include "session/stream.hpp"
+
+namespace allocator {
+namespace session {
+namespace {
+
+// Whoever uses gRPC last ends its threads, which may take seconds; so
+// nobody is the last one.
+void keepGrpc()
+{
+  static const bool kept = (grpc_init(), true);
+  (void)kept;
+}
+
+} // namespace {
+
+
+// What the owner's executor and the two threads have in common.
+struct Transport::Shared
+{
+  explicit Shared(const TransportOptions& options)
+    : outgoing(options.queueMessagesMax, options.queueBytesMax),
+      incoming(options.incomingMax, SIZE_MAX)
+  {
+  }
+
+  // Wakes the thread that works; needs the lock.
+  void touch()
+  {
+    touched = true;
+    changed.notify_one();
+  }
+
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  bool touched = false;
+
+  // For the thread that works.
+  uint64_t streams = 0; // So many were opened; the last one counts.
+  bool open = false;    // Whether the last one is to go on.
+  bool orderly = false; // How it is to end otherwise.
+  bool stopping = false;
+  TimePoint alarm = TimePoint::max();
+  BoundedQueue<wire::SessionRequest> outgoing;
+  std::vector<Completion> completions;
+
+  // For the owner.
+  BoundedQueue<wire::SessionResponse> incoming;
+  bool lost = false;
+  std::string lostReason;
+  bool lostGarbage = false;
+  bool rung = false;
+  bool posted = false; // A delivery is on its way.
+
+  // Touched on the owner's executor only.
+  Link::Listener* listener = nullptr;
+};
+
+
+Transport::Transport(
+    const TransportOptions& _options,
+    const Executor& _executor,
+    std::string* error)
+  : options(_options),
+    executor(_executor),
+    shared(std::make_shared<Shared>(_options)),
+    channels(_options.channel, error)
+{
+  if (error->empty()) {
+    keepGrpc();
+    pumper = std::thread(&Transport::pump, this);
+    worker = std::thread(&Transport::run, this);
+  }
+}
+
+
+Transport::~Transport()
+{
+  {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+    shared->stopping = true;
+    shared->open = false;
+    shared->touch();
+  }
+
+  if (worker.joinable()) {
+    worker.join();
+    pumper.join();
+  }
+}
+
+
+void Transport::listen(Listener* listener)
+{
+  shared->listener = listener;
+}
+
+
+void Transport::open()
+{
+  std::lock_guard<std::mutex> lock(shared->mutex);
+  ++shared->streams;
+  shared->open = true;
+  shared->outgoing.clear();
+  shared->incoming.clear();
+  shared->lost = false;
+  shared->touch();
+}
+
+
+bool Transport::send(wire::SessionRequest&& request, size_t bytes)
+{
+  std::lock_guard<std::mutex> lock(shared->mutex);
+
+  if (!shared->open || !shared->outgoing.push(std::move(request), bytes)) {
+    return false;
+  }
+
+  shared->touch();
+  return true;
+}
+
+
+void Transport::sendSnapshot(wire::SessionRequest&& request)
+{
+  std::lock_guard<std::mutex> lock(shared->mutex);
+
+  if (shared->open) {
+    shared->outgoing.force(std::move(request));
+    shared->touch();
+  }
+}
+
+
+void Transport::close(bool orderly)
+{
+  std::lock_guard<std::mutex> lock(shared->mutex);
+  shared->open = false;
+  shared->orderly = orderly;
+  shared->outgoing.clear();
+  shared->incoming.clear();
+  shared->lost = false;
+  shared->touch();
+}
+
+
+void Transport::wakeAt(TimePoint time)
+{
+  std::lock_guard<std::mutex> lock(shared->mutex);
+  shared->alarm = time;
+  shared->touch();
+}
+
+
+Link::Depth Transport::depth() const
+{
+  std::lock_guard<std::mutex> lock(shared->mutex);
+  return Depth{shared->outgoing.size(), shared->outgoing.cost()};
+}
+
+
+// Runs on the owner's executor, maybe after the transport is gone.
+void Transport::deliver(const std::shared_ptr<Shared>& shared)
+{
+  std::vector<wire::SessionResponse> messages;
+  uint64_t stream;
+  bool rung;
+
+  {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+    wire::SessionResponse message;
+
+    while (shared->incoming.pop(&message)) {
+      messages.push_back(std::move(message));
+    }
+
+    stream = shared->streams;
+    rung = shared->rung;
+    shared->rung = shared->posted = false;
+    shared->touch(); // There is room to read into.
+  }
+
+  // The listener may close the stream, open another, or cease to listen.
+  const auto current = [&]() {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+    return shared->listener != nullptr && shared->open &&
+        shared->streams == stream;
+  };
+
+  for (wire::SessionResponse& message : messages) {
+    if (!current()) {
+      break;
+    }
+
+    shared->listener->received(std::move(message));
+  }
+
+  std::string reason;
+  bool garbage = false;
+  bool lost = false;
+
+  if (current()) {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+
+    // What came in the meantime goes first.
+    lost = shared->lost && shared->incoming.empty();
+
+    if (lost) {
+      shared->lost = shared->open = false;
+      reason.swap(shared->lostReason);
+      garbage = shared->lostGarbage;
+    }
+  }
+
+  if (lost) {
+    shared->listener->lost(reason, garbage);
+  }
+
+  if (rung && shared->listener != nullptr) {
+    shared->listener->woken();
+  }
+}
+
+
+void Transport::pump()
+{
+  void* tag;
+  bool ok;
+
+  while (completions.Next(&tag, &ok)) {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+    shared->completions.push_back(Completion{tag, ok});
+    shared->touch();
+  }
+}
+
+
+void Transport::run()
+{
+  do {
+    std::unique_lock<std::mutex> lock(shared->mutex);
+    const TimePoint deadline = nextDeadline();
+    const auto touched = [this]() { return shared->touched; };
+
+    // Some libraries overflow when they are to wait for ever.
+    if (deadline == TimePoint::max()) {
+      shared->changed.wait(lock, touched);
+    } else {
+      shared->changed.wait_until(lock, deadline, touched);
+    }
+
+    shared->touched = false;
+  } while (step(Clock::now()));
+
+  completions.Shutdown();
+}
+
+
+// Whether there is more to do, now or later.
+bool Transport::step(TimePoint now)
+{
+  std::vector<Completion> completed;
+
+  {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+    completed.swap(shared->completions);
+  }
+
+  for (const Completion& completion : completed) {
+    complete(completion, now);
+  }
+
+  follow(now);
+
+  for (const std::unique_ptr<Stream>& stream : streams) {
+    stream->expire(now);
+    advance(stream.get());
+  }
+
+  streams.remove_if([this](const std::unique_ptr<Stream>& stream) {
+    if (stream->finished()) {
+      report(stream.get());
+    }
+
+    return stream->finished();
+  });
+
+  {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+
+    if (shared->alarm <= now) {
+      shared->alarm = TimePoint::max();
+      shared->rung = true;
+    }
+
+    if (shared->stopping && streams.empty()) {
+      return false;
+    }
+  }
+
+  post();
+  return true;
+}
+
+
+void Transport::complete(const Completion& completion, TimePoint now)
+{
+  const Stream::Tag* tag = static_cast<Stream::Tag*>(completion.tag);
+  Stream* stream = tag->stream;
+  wire::SessionResponse response;
+
+  if (!stream->complete(tag->operation, completion.ok, now, &response)) {
+    return;
+  }
+
+  std::lock_guard<std::mutex> lock(shared->mutex);
+
+  if (shared->open && shared->streams == stream->number) {
+    // There is room: only this thread adds, and it looked before reading.
+    shared->incoming.push(std::move(response), 0);
+  }
+}
+
+
+// Begins and ends streams as the owner said.
+void Transport::follow(TimePoint now)
+{
+  uint64_t wanted;
+  uint64_t last;
+  bool orderly;
+
+  {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+    wanted = shared->open ? shared->streams : 0;
+    last = shared->streams;
+    orderly = shared->orderly;
+  }
+
+  for (const std::unique_ptr<Stream>& stream : streams) {
+    if (stream->number == wanted) {
+      return;
+    }
+
+    if (orderly && stream->number == last) {
+      stream->leave(now + options.grace);
+    } else {
+      stream->cut();
+    }
+  }
+
+  if (wanted > begun) {
+    begun = wanted;
+    streams.emplace_back(new Stream(wanted, channels.create(), &completions));
+  }
+}
+
+
+// Begins what the stream can do next.
+void Transport::advance(Stream* stream)
+{
+  wire::SessionRequest request;
+  bool hasRequest = false;
+  bool hasRoom = true;
+
+  {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+
+    if (shared->open && shared->streams == stream->number) {
+      hasRoom = !shared->incoming.full();
+      hasRequest = stream->canWrite() && shared->outgoing.pop(&request);
+    }
+  }
+
+  if (hasRequest) {
+    stream->write(request);
+  }
+
+  // What is left of an earlier stream is read and dropped.
+  if (hasRoom && stream->canRead()) {
+    stream->read();
+  }
+}
+
+
+void Transport::report(Stream* stream)
+{
+  std::lock_guard<std::mutex> lock(shared->mutex);
+
+  if (shared->open && shared->streams == stream->number) {
+    shared->lost = true;
+    shared->lostReason = stream->reason();
+    shared->lostGarbage = stream->garbage();
+  }
+}
+
+
+// Needs the lock.
+TimePoint Transport::nextDeadline() const
+{
+  TimePoint deadline = shared->alarm;
+
+  for (const std::unique_ptr<Stream>& stream : streams) {
+    deadline = std::min(deadline, stream->deadline());
+  }
+
+  return deadline;
+}
+
+
+void Transport::post()
+{
+  {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+
+    const bool news = !shared->incoming.empty() || shared->lost || shared->rung;
+
+    if (!news || shared->posted) {
+      return;
+    }
+
+    shared->posted = true;
+  }
+
+  const std::shared_ptr<Shared> copy = shared;
+  executor([copy]() { deliver(copy); });
+}
+
+} // namespace session {
+} // namespace allocator {

@@ -1,0 +1,258 @@
+#include "slow_model.hpp"
+
+#include <algorithm>
+
+namespace allocator {
+namespace brain {
+
+Traits traitsOf(uint32_t piece)
+{
+  Traits traits;
+  const char* const names[] = {
+      "cpus", "mem", "ports", "cpus", "disk", "disk", "cpus"};
+  traits.name = names[piece];
+  traits.type = piece == PORTS ? Type::RANGES : Type::SCALAR;
+  traits.revocable = piece == REVOCABLE;
+
+  if (piece == CPUS_ENG || piece == VOLUME || piece == SHARED) {
+    traits.reservedRole = "eng";
+    traits.depth = 1;
+  }
+
+  if (piece == VOLUME || piece == SHARED) {
+    traits.form = wire::DISK_FORM_VOLUME;
+    traits.unit = piece == VOLUME ? 64000 : 32000;
+    traits.shared = piece == SHARED;
+  }
+
+  return traits;
+}
+
+
+void Heap::add(const Heap& more)
+{
+  for (const auto& entry : more.amounts) {
+    amounts[entry.first] += entry.second;
+  }
+  ports.insert(more.ports.begin(), more.ports.end());
+}
+
+
+void Heap::take(const Heap& some)
+{
+  for (const auto& entry : some.amounts) {
+    auto found = amounts.find(entry.first);
+    if (found != amounts.end()) {
+      found->second -= std::min(found->second, entry.second);
+      if (found->second == 0) {
+        amounts.erase(found);
+      }
+    }
+  }
+
+  for (uint64_t port : some.ports) {
+    ports.erase(port);
+  }
+}
+
+
+bool Heap::contains(const Heap& some) const
+{
+  for (const auto& entry : some.amounts) {
+    auto found = amounts.find(entry.first);
+    if (found == amounts.end() || found->second < entry.second) {
+      return false;
+    }
+  }
+
+  return std::includes(
+      ports.begin(), ports.end(), some.ports.begin(), some.ports.end());
+}
+
+
+Heap Heap::common(const Heap& other) const
+{
+  Heap rest = *this;
+  rest.take(other);
+  Heap result = *this;
+  result.take(rest);
+  return result;
+}
+
+
+bool Heap::operator==(const Heap& that) const
+{
+  return amounts == that.amounts && ports == that.ports;
+}
+
+
+Heap Heap::of(const Parts& parts)
+{
+  Heap result;
+  for (const Part& part : parts) {
+    if (part.piece != PORTS) {
+      result.amounts[part.piece] = part.amount;
+    }
+    for (const Span& span : part.spans) {
+      for (uint64_t port = span.begin; port <= span.end; ++port) {
+        result.ports.insert(port);
+      }
+    }
+  }
+  return result;
+}
+
+
+Parts Heap::toParts() const
+{
+  Parts parts;
+  for (const auto& entry : amounts) {
+    parts.push_back(Part{entry.first, entry.second, Spans()});
+  }
+
+  Part some{PORTS, 0, Spans()};
+  for (uint64_t port : ports) {
+    some.spans.push_back(Span{port, port});
+  }
+  normalize(&some.spans);
+  some.amount = brain::amountOf(some.spans);
+  parts.push_back(some);
+  normalize(&parts);
+  return parts;
+}
+
+
+Heap SlowModel::Agent::free() const
+{
+  Heap result = total;
+  for (const auto& entry : held) {
+    Heap taken = entry.second;
+    taken.amounts.erase(SHARED);
+    result.take(taken);
+  }
+  return result;
+}
+
+
+int64_t SlowModel::cpusConsumed(const std::string& role) const
+{
+  int64_t result = 0;
+
+  for (const auto& agent : agents) {
+    auto reserved = agent.second.total.amounts.find(CPUS_ENG);
+    if (role == "eng" && reserved != agent.second.total.amounts.end()) {
+      result += reserved->second;
+    }
+
+    for (const auto& held : agent.second.held) {
+      const std::string top =
+          held.first.second.substr(0, held.first.second.find('/'));
+      auto cpus = held.second.amounts.find(CPUS);
+      result +=
+          top == role && cpus != held.second.amounts.end() ? cpus->second : 0;
+    }
+  }
+
+  return result;
+}
+
+
+std::string
+SlowModel::offer(const std::string& id, const Client& client, const Heap& given)
+{
+  auto agent = agents.find(id);
+  auto framework = frameworks.find(client.first);
+
+  if (paused) {
+    return "an offer within a bracket";
+  }
+  if (agent == agents.end() || !agent->second.active) {
+    return "an offer of an agent that is not there";
+  }
+  if (framework == frameworks.end() || !framework->second.active ||
+      framework->second.roles.count(client.second) == 0 ||
+      framework->second.suppressed.count(client.second) > 0) {
+    return "an offer to somebody who wants none";
+  }
+  if (given.empty() || !agent->second.free().contains(given)) {
+    return "an offer of what is not free";
+  }
+
+  const std::string top = client.second.substr(0, client.second.find('/'));
+  for (uint32_t reserved : {CPUS_ENG, VOLUME, SHARED}) {
+    if (given.amounts.count(reserved) > 0 && top != "eng") {
+      return "an offer of what is reserved to others";
+    }
+  }
+
+  for (uint32_t whole : {VOLUME, SHARED}) {
+    auto amount = given.amounts.find(whole);
+    if (amount != given.amounts.end() &&
+        amount->second % traitsOf(whole).unit != 0) {
+      return "an offer of a part of a volume";
+    }
+  }
+
+  agent->second.held[client].add(given);
+
+  auto limit = cpusLimits.find(top);
+  if (limit != cpusLimits.end() && given.amounts.count(CPUS) > 0 &&
+      cpusConsumed(top) > limit->second) {
+    return "an offer beyond the limit of " + top;
+  }
+
+  return std::string();
+}
+
+
+std::string SlowModel::compare(const Brain& brain) const
+{
+  const Cluster& cluster = brain.cluster();
+
+  if (cluster.agents.size() != agents.size() ||
+      cluster.frameworks.size() != frameworks.size()) {
+    return "other agents or frameworks are there";
+  }
+
+  for (const auto& entry : agents) {
+    const brain::Agent* agent =
+        cluster.agents.find(cluster.agentHandles.find(entry.first));
+    if (agent == nullptr) {
+      return entry.first + " is missing";
+    }
+
+    std::map<Client, Heap> held;
+    for (const Holding& holding : agent->held) {
+      held[{
+          *cluster.frameworkHandles.id(holding.framework),
+          cluster.roles.path(holding.role)}] = Heap::of(holding.parts);
+    }
+
+    if (!(Heap::of(Books::total(*agent)) == entry.second.total)) {
+      return "the total of " + entry.first;
+    }
+    if (!(Heap::of(cluster.books.free(*agent)) == entry.second.free())) {
+      return "what is free of " + entry.first;
+    }
+    if (!(held == entry.second.held)) {
+      return "what is held of " + entry.first;
+    }
+  }
+
+  for (const char* role : {"eng", "ops"}) {
+    const uint32_t number = cluster.roles.find(role);
+    int64_t consumed = 0;
+    for (const auto& each : cluster.sums.consumed(number)) {
+      consumed +=
+          cluster.pieces.names.name(each.first) == "cpus" ? each.second : 0;
+    }
+    if (number != 0 && consumed != cpusConsumed(role)) {
+      return std::string("what is consumed by ") + role;
+    }
+  }
+
+  return brain.check();
+}
+
+} // namespace brain {
+} // namespace allocator {

@@ -1,0 +1,91 @@
+#ifndef __ALLOCATOR_TESTS_BRAIN_SLOW_MODEL_HPP__
+#define __ALLOCATOR_TESTS_BRAIN_SLOW_MODEL_HPP__
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "brain/brain.hpp"
+
+namespace allocator {
+namespace brain {
+
+// The pieces of the random test.
+enum Piece : uint32_t
+{
+  CPUS,
+  MEM,
+  PORTS,
+  CPUS_ENG,  // Reserved to eng.
+  VOLUME,    // Reserved to eng, in one piece of 64.
+  SHARED,    // Reserved to eng, in one piece of 32, for many.
+  REVOCABLE, // Cpus that may be taken back.
+  PIECES,
+};
+
+Traits traitsOf(uint32_t piece);
+
+
+// Amounts as plainly as can be: a number for each piece, and each port.
+struct Heap
+{
+  std::map<uint32_t, int64_t> amounts;
+  std::set<uint64_t> ports;
+
+  void add(const Heap& more);
+  void take(const Heap& some); // What is there of it.
+  bool contains(const Heap& some) const;
+  Heap common(const Heap& other) const;
+  bool empty() const { return amounts.empty() && ports.empty(); }
+  bool operator==(const Heap& that) const;
+
+  static Heap of(const Parts& parts);
+  Parts toParts() const;
+};
+
+
+// The books as plainly as can be: nothing is kept but who has what.
+struct SlowModel
+{
+  using Client = std::pair<std::string, std::string>; // Framework, role.
+
+  struct Agent
+  {
+    Heap total;
+    bool active = true;
+    std::map<Client, Heap> held;
+
+    // What nobody holds; shared volumes are always free.
+    Heap free() const;
+  };
+
+  struct Framework
+  {
+    bool active;
+    std::set<std::string> roles;
+    std::set<std::string> suppressed;
+  };
+
+  std::map<std::string, Agent> agents;
+  std::map<std::string, Framework> frameworks;
+  std::map<std::string, int64_t> cpusLimits; // By role.
+  bool paused = false;
+
+  // What the role consumes of cpus, all agents together.
+  int64_t cpusConsumed(const std::string& role) const;
+
+  // Says what is wrong with an offer, and books it; empty where nothing is.
+  std::string
+  offer(const std::string& agent, const Client& client, const Heap& given);
+
+  // Says where the brain's books are others.
+  std::string compare(const Brain& brain) const;
+};
+
+} // namespace brain {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_TESTS_BRAIN_SLOW_MODEL_HPP__

@@ -1,0 +1,61 @@
+// Loads a module as a master does: into a process with libmesos, and with all
+// of its symbols at once. So what that Mesos lacks is told when the module is
+// built, and not by a master that does not start.
+//
+//     module_load LIBMESOS MODULE NAME VERSION
+#include <dlfcn.h>
+
+#include <cstring>
+#include <iostream>
+
+#include <mesos/module.hpp>
+
+namespace {
+
+int fail(const char* what, const char* path)
+{
+  const char* why = dlerror();
+  std::cerr << what << " " << path << ": " << (why == nullptr ? "" : why)
+            << std::endl;
+  return 1;
+}
+
+} // namespace {
+
+
+int main(int argc, char** argv)
+{
+  if (argc != 5) {
+    std::cerr << "module_load LIBMESOS MODULE NAME VERSION" << std::endl;
+    return 2;
+  }
+
+  // A master is linked with libmesos, so whatever is loaded later sees it.
+  if (dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    return fail("cannot load", argv[1]);
+  }
+
+  void* library = dlopen(argv[2], RTLD_NOW);
+
+  if (library == nullptr) {
+    return fail("this Mesos cannot load", argv[2]);
+  }
+
+  const auto* module =
+      static_cast<const mesos::modules::ModuleBase*>(dlsym(library, argv[3]));
+
+  if (module == nullptr) {
+    return fail("no module in", argv[2]);
+  }
+
+  if (std::strcmp(module->kind, "Allocator") != 0 ||
+      std::strcmp(module->moduleApiVersion, MESOS_MODULE_API_VERSION) != 0 ||
+      std::strcmp(module->mesosVersion, argv[4]) != 0) {
+    std::cerr << argv[3] << " is of kind " << module->kind << " for Mesos "
+              << module->mesosVersion << ", not an Allocator for " << argv[4]
+              << std::endl;
+    return 1;
+  }
+
+  return 0;
+}

@@ -1,0 +1,60 @@
+"""The module's brain in this process, through its C interface: lines in, lines out."""
+
+import ctypes
+import os
+from pathlib import Path
+
+LIBRARY = "MESOS_ALLOCATOR_BRAIN"
+"""Environment variable with the path of the library; `.ci/module` builds it."""
+
+
+def library_path() -> Path | None:
+    """Where the library is; None where there is none."""
+    given = os.environ.get(LIBRARY)
+    return Path(given) if given and Path(given).exists() else None
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))
+    library.allocator_brain_new.restype = ctypes.c_void_p
+    library.allocator_brain_delete.argtypes = [ctypes.c_void_p]
+    library.allocator_brain_run.restype = ctypes.c_void_p
+    library.allocator_brain_run.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_size_t),
+    ]
+    return library
+
+
+class Brain:
+    """One brain; its messages are given as bytes in hexadecimal."""
+
+    def __init__(self, path: Path) -> None:
+        """Begin a master's life."""
+        self._library = _load(path)
+        self._brain = self._library.allocator_brain_new()
+        assert self._brain, "no memory"
+        self.run("bytes")
+
+    def run(self, lines: str) -> list[str]:
+        """Run lines of a script; gives what the brain did.
+
+        Raises
+        ------
+        AssertionError
+            Where a line is no command: the simulation is wrong, not the brain.
+        """
+        text, size = lines.encode(), ctypes.c_size_t()
+        said = self._library.allocator_brain_run(self._brain, text, len(text), ctypes.byref(size))
+        assert said, "no memory"
+        answer = ctypes.string_at(said, size.value).decode().splitlines()
+        wrong = [each for each in answer if each.startswith("error:")]
+        assert not wrong, f"{lines!r}: {wrong}"
+        return answer
+
+    def close(self) -> None:
+        """Forget everything: the master is dead."""
+        self._library.allocator_brain_delete(self._brain)
+        self._brain = None

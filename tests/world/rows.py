@@ -1,0 +1,28 @@
+"""Rows of amounts as events carry them: what is held, what became of decisions, what comes back."""
+
+import numpy as np
+
+from allocator.core import Decisions, Holdings, Outcomes, Release
+
+
+def holdings(*rows: tuple[int, ...], kinds: tuple[int, ...] = (0, 1)) -> Holdings:
+    """Make rows of (framework, role, agent, thousandths of each kind)."""
+    table = np.array(rows, np.int64).reshape(-1, 3 + len(kinds))
+    columns = np.array(kinds, np.int64)
+    return Holdings(table[:, 0], table[:, 1], table[:, 2], columns, table[:, 3:])
+
+
+def holdings_of(made: Decisions) -> Holdings:
+    """Take all that was decided."""
+    return Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
+
+
+def settled(made: Decisions, *, offered: bool = True) -> Outcomes:
+    """Say that every decision became an offer as it was meant; or that none did."""
+    return Outcomes.all_or_nothing(made.first_decision, np.full(len(made), offered))
+
+
+def given_back(rows: Holdings, refuse_ms: int = -1, *, used: bool = False) -> Release:
+    """Give rows back, refused for a time (-1: not refused), or when what used them has ended."""
+    count = len(rows.framework)
+    return Release(rows, np.full(count, refuse_ms), np.full(count, used))
