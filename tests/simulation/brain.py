@@ -29,14 +29,15 @@ def _load(path: Path) -> ctypes.CDLL:
 
 
 class Brain:
-    """One brain; its messages are given as bytes in hexadecimal."""
+    """One brain; its messages are given as bytes in hexadecimal, or in words."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, in_bytes: bool = True) -> None:
         """Begin a master's life."""
         self._library = _load(path)
         self._brain = self._library.allocator_brain_new()
         assert self._brain, "no memory"
-        self.run("bytes")
+        if in_bytes:
+            self.run("bytes")
 
     def run(self, lines: str) -> list[str]:
         """Run lines of a script; gives what the brain did.
