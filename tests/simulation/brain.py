@@ -29,15 +29,14 @@ def _load(path: Path) -> ctypes.CDLL:
 
 
 class Brain:
-    """One brain; its messages are given as bytes in hexadecimal, or in words."""
+    """One brain; its messages are given as bytes in hexadecimal."""
 
-    def __init__(self, path: Path, *, in_bytes: bool = True) -> None:
+    def __init__(self, path: Path) -> None:
         """Begin a master's life."""
         self._library = _load(path)
         self._brain = self._library.allocator_brain_new()
         assert self._brain, "no memory"
-        if in_bytes:
-            self.run("bytes")
+        self.run("bytes")
 
     def run(self, lines: str) -> list[str]:
         """Run lines of a script; gives what the brain did.
