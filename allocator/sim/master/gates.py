@@ -79,8 +79,7 @@ def judge(
     reason = reason or _who(ledger, decision) or _where(ledger, decision)
     if reason is not None:
         return Verdict(reason)
-    # What of it is still free, and may be given to this framework? Never more than was decided,
-    # except the rest kinds, which come whole.
+    # What of it is still free, and may be given to this framework? Never more than was decided.
     wanted = _wanted(ledger, decision)
     if wanted is None:
         return Verdict(Reason.MALFORMED)
