@@ -186,8 +186,7 @@ PieceText::parseItem(const std::string& item, const Define& define, Parts* to)
     traits.depth = static_cast<uint32_t>(roles.size());
   }
 
-  if (!disk.empty() &&
-      !parseForm(disk, &traits, &whole)) {
+  if (!disk.empty() && !parseForm(disk, &traits, &whole)) {
     return "a disk is a volume, mount, block, raw or path";
   }
 
