@@ -147,7 +147,8 @@ PieceText::parse(const std::string& text, const Define& define, Parts* to)
   for (const std::string& item : split(text, ';')) {
     const std::string wrong = parseItem(item, define, to);
     if (!wrong.empty()) {
-      return "'" + item + "': " + wrong;
+      std::string result = "'";
+      return result.append(item).append("': ").append(wrong);
     }
   }
 
@@ -200,7 +201,7 @@ PieceText::parseItem(const std::string& item, const Define& define, Parts* to)
   if (!value.empty() && (value[0] == '[' || value[0] == '{')) {
     traits.type = value[0] == '[' ? Type::RANGES : Type::SET;
     key += value[0];
-    const std::string wrong = parseSpans(value, &part);
+    std::string wrong = parseSpans(value, &part);
     if (!wrong.empty()) {
       return wrong;
     }
@@ -292,7 +293,7 @@ std::string PieceText::toText(const Parts& parts) const
     const Part& part = *entry.second;
     const std::string& key = entry.first;
     result += result.empty() ? "" : ";";
-    result += key.substr(0, key.find_first_of("=", key.find(']') + 1));
+    result += key.substr(0, key.find_first_of('=', key.find(']') + 1));
 
     if (part.spans.empty()) {
       result += ":" + toDecimal(part.amount);

@@ -125,7 +125,7 @@ Unavailability Script::unavailability(const std::string& text)
   const std::vector<std::string> times = split(text, '+');
   Unavailability result;
   result.scheduled = !times.empty();
-  if (times.size() > 0) {
+  if (!times.empty()) {
     result.startMs = std::strtoll(times[0].c_str(), nullptr, 10);
   }
   if (times.size() > 1) {
