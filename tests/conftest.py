@@ -53,3 +53,13 @@ def tool() -> Callable[[str], str]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def brain_library() -> Path:
+    """The module's brain as a library."""
+    found = os.environ.get("MESOS_ALLOCATOR_BRAIN", "")
+    if not Path(found).is_file():
+        fail_or_skip = pytest.fail if os.environ.get("CI") else pytest.skip
+        fail_or_skip("`make module` builds the brain, and MESOS_ALLOCATOR_BRAIN names it")
+    return Path(found)

@@ -65,11 +65,30 @@ def status(sidecar: Sidecar) -> "Message":
 def shares(
     sidecar: Sidecar,
     role: Annotated[str, typer.Option(help="Only this role and those below it.")] = "",
+    fair: Annotated[
+        bool,
+        typer.Option(
+            "--fair",
+            help="Also what the policy would give if the whole cluster were given out anew; costs"
+            " about as much as one allocation.",
+        ),
+    ] = False,
+    newcomer: Annotated[
+        str, typer.Option(help="Also what a new framework in this role would be given.")
+    ] = "",
+    newcomer_demand: Annotated[
+        str, typer.Option(help="What one task of it needs, as in 'cpus:2;mem:2048'; none: unknown.")
+    ] = "",
 ) -> "Message":
     """Show who holds what."""
     from allocator.v1 import admin_pb2
 
-    request = admin_pb2.GetSharesRequest(role=role)
+    request = admin_pb2.GetSharesRequest(
+        role=role,
+        fair=fair,
+        newcomer_role=newcomer,
+        newcomer_demand=_quantities(newcomer_demand),
+    )
     return sidecar.stub.GetShares(request, timeout=sidecar.timeout_s)
 
 

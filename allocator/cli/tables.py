@@ -11,6 +11,8 @@ from rich.text import Text
 WIDTH_PIPED = 240
 """Columns where no terminal says how many there are: nothing is cut off."""
 
+_FAIR = [">fair", ">off by"]
+
 
 def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else WIDTH_PIPED, highlight=False)
@@ -96,13 +98,14 @@ def _loops(data: dict[str, Any]) -> str:
 
 def shares(data: dict[str, Any]) -> None:
     """Print shares, the largest first."""
-    head = ["role", ">weight", ">share", ">weighted", "dominant", "held", ">offered"]
-    _print(head, (_share(each) for each in data["roles"]), "no roles")
+    fair = data["fair"]
+    head = ["role", ">weight", ">share", *_FAIR * fair, ">weighted", "dominant", "held", ">offered"]
+    _print(head, (_share(each, fair) for each in data["roles"]), "no roles")
     _console().print()
     rows = (
         (
             each["framework_name"] or each["framework_id"],
-            *_share(each),
+            *_share(each, fair),
             "" if each["score"] is None else f"{each['score']:.4f}",
             _quantities(each["demand"]),
             each["demand_source"],
@@ -119,13 +122,19 @@ def shares(data: dict[str, Any]) -> None:
     envy = data["envy_max"]
     envy_text = "too much to compare" if envy is None else f"{envy:.3g} tasks"
     _console().print(f"\nJain index {data['jain_index']:.3f}, largest envy: {envy_text}")
+    if fair:
+        text = "root mean square of all differences from the fair share"
+        _console().print(f"{text}: {data['fairness_error_rms']:.4f}")
+    if data["newcomer_share"] is not None:
+        _console().print(f"a newcomer would be given {data['newcomer_share']:.4f}")
 
 
-def _share(share: dict[str, Any]) -> tuple[object, ...]:
+def _share(share: dict[str, Any], fair: bool) -> tuple[object, ...]:
     return (
         share["role"],
         f"{share['weight']:g}",
         f"{share['share']:.4f}",
+        *((f"{share['fair_share']:.4f}", f"{share['fairness_error']:+.4f}") if fair else ()),
         f"{share['weighted_share']:.4f}",
         share["dominant_resource"],
         _quantities(share["held"]),

@@ -5,8 +5,10 @@ cycle. `DESIGN.md` tells the rest.
 """
 
 from allocator.core.allocator import Allocator
+from allocator.core.checkpoint import Detached
 from allocator.core.constraints import Clause, parse_constraint
 from allocator.core.cycle import CycleReport
+from allocator.core.dealing_anew import Newcomer
 from allocator.core.decisions import Decisions
 from allocator.core.demand import CONSTRAINT_LABEL, DEMAND_LABEL, Settings
 from allocator.core.events import (
@@ -91,6 +93,7 @@ __all__ = [
     "CycleReport",
     "Decisions",
     "Define",
+    "Detached",
     "Event",
     "EventError",
     "Exclude",
@@ -105,6 +108,7 @@ __all__ = [
     "InverseOffer",
     "Kind",
     "Limits",
+    "Newcomer",
     "Options",
     "Outcomes",
     "Policy",

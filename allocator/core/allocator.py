@@ -13,6 +13,8 @@ from allocator.core import cycle as cycles
 from allocator.core import events
 from allocator.core.apply import apply
 from allocator.core.apply.settings import set_policy
+from allocator.core.checkpoint import Detached, restore, shred
+from allocator.core.dealing_anew import Newcomer, add_newcomer, forget_holdings
 from allocator.core.decisions import Decisions
 from allocator.core.demand import Settings
 from allocator.core.demand_probing import note_hunger
@@ -193,6 +195,37 @@ class Allocator:
         """
         self.state.memory = before.state.memory
         self.state.memory.begin_session()
+
+    def copied(self) -> Detached:
+        """Copy all that is known, for another allocator to be asked what would be."""
+        return Detached(self.kept())
+
+    def deal_anew(self, copied: Detached, newcomer: Newcomer | None = None) -> int:
+        """Take over another allocator's copy, and give the whole cluster out anew, once.
+
+        For questions alone, see `allocator.core.dealing_anew`.
+
+        Parameters
+        ----------
+        copied : Detached
+        newcomer : Newcomer
+            Who takes part, too.
+
+        Returns
+        -------
+        int
+            The newcomer's handle; 0 where there is none.
+
+        Raises
+        ------
+        EventError
+            Where there is no room for the newcomer.
+        """
+        self.resume(restore(shred(copied.value), self.kept()))
+        forget_holdings(self.state)
+        handle = add_newcomer(self.state, newcomer) if newcomer else 0
+        self.allocate(self.state.now_ms)
+        return handle
 
     def look(self) -> Snapshot | None:
         """Take the snapshot that a cycle would begin with; None where nobody is to be served.

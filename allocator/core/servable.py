@@ -59,20 +59,20 @@ def _gather(
 ) -> None:
     """Add up by column what a client may have on an agent, into (2, R).
 
-    The second row is what is revocable, for no task mixes that with the rest; where no task is
-    looked for, what is shared, too.
+    The second row is what is revocable, for no task mixes that with the others; where no task is
+    looked for, what is shared and what is of the rest kinds, too.
     """
     for r in range(free.shape[1]):
         amount[0, r] = free[agent, r]
         amount[1, r] = 0
-    # Add the special resources that the client may have. What is shared makes no task.
+    # Add the special resources that the client may have. What is shared or rest makes no task.
     for e in range(specials.start[agent], specials.start[agent + 1]):
         special = specials.row[e]
         if _bit(specials.reach, special, client):
             tier, r = specials.tier[special], specials.column[special]
-            if tier == _REVOCABLE or (tier == _SHARED and not task):
+            if tier == _REVOCABLE or (tier >= _SHARED and not task):
                 amount[1, r] += specials.free[e]
-            elif tier != _SHARED:
+            elif tier < _SHARED:
                 amount[0, r] += specials.free[e]
 
 

@@ -10,16 +10,17 @@ import grpc
 import numpy as np
 
 from allocator import __version__
-from allocator.core import EventError, Floats, SetPolicy
+from allocator.core import Detached, EventError, Floats, Newcomer, SetPolicy
 from allocator.policies import POLICIES, SELECTIONS
-from allocator.server import dump, report
+from allocator.server import dump, fair_shares, report
 from allocator.server.compilation import COMPILED, PARTS, Progress
 from allocator.server.config.checks import suggestion
 from allocator.server.core_loop import CoreLoop
+from allocator.server.fair_shares import root_mean_square
 from allocator.server.shares import write_clients, write_roles
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
-from allocator.wire import OperatorEvent, WireError
+from allocator.wire import OperatorEvent, WireError, proto_types
 from allocator.wire.operator_settings import (
     read_constraint,
     read_demand,
@@ -54,22 +55,51 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     ) -> pb.GetSharesResponse:
         """Say who holds what."""
 
-        def read() -> tuple[report.Report, Floats]:
+        def read() -> tuple[report.Report, Floats, Detached | None]:
             allocator = self._loop.allocator
             self._loop.look()
             rows = np.flatnonzero(allocator.state.clients.framework)
-            return report.read(allocator), allocator.scores()[rows]
+            score = allocator.scores()[rows]
+            # All of the same moment, so that its clients are the same.
+            copied = allocator.copied() if request.fair or request.newcomer_role else None
+            return report.read(allocator), score, copied
 
-        state, score = self._ask(context, read)
-        if request.role and request.role not in state.roles.path:
-            near = suggestion(request.role, state.roles.path)
-            _refuse(context, f"role = {request.role!r}: there is no such role{near}")
+        state, score, copied = self._ask(context, read)
+        for field in ("role", "newcomer_role"):
+            path = getattr(request, field)
+            if path and path not in state.roles.path:
+                near = suggestion(path, state.roles.path)
+                _refuse(context, f"{field} = {path!r}: there is no such role{near}")
+        fair, newcomer = None, float("nan")
+        if copied is not None and request.fair:
+            fair = fair_shares.deal(self._loop, state.policy, copied)
+        if copied is not None and request.newcomer_role:
+            newcomer = self._newcomer(request, context, state, copied)
+        error = float("nan") if fair is None else root_mean_square(state.share - fair.share)
         return pb.GetSharesResponse(
-            clients=write_clients(state, score, request.role),
-            roles=write_roles(state, request.role),
+            clients=write_clients(state, score, request.role, fair),
+            roles=write_roles(state, request.role, fair),
             jain_index=state.jain_frameworks,
             envy_max=state.envy_max,
+            fairness_error_rms=error,
+            fair=request.fair,
+            newcomer_share=newcomer,
         )
+
+    def _newcomer(
+        self,
+        request: pb.GetSharesRequest,
+        context: grpc.ServicerContext,
+        state: report.Report,
+        copied: Detached,
+    ) -> float:
+        """Work out what a framework that there is not would be given."""
+        try:
+            demand = proto_types.read_quantities(request.newcomer_demand)
+            newcomer = Newcomer(state.roles.path.index(request.newcomer_role), demand)
+            return fair_shares.newcomers_share(self._loop, state.policy, copied, newcomer)
+        except (WireError, EventError) as error:
+            _refuse(context, f"newcomer_demand: {error}")
 
     def GetPolicy(
         self, request: pb.GetPolicyRequest, context: grpc.ServicerContext

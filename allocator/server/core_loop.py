@@ -236,6 +236,11 @@ class CoreLoop:
             around_cycle=self.cycle_times.observing,
         )
 
+    def new_twin(self, policy: PolicySpec) -> Allocator:
+        """Make an allocator for a copy of the books, which decides as this one; any thread may."""
+        settings = Settings(policy=policy)
+        return Allocator(self._build_policy, settings, self._limits, fallback=self._fallback)
+
     def _new_journal(self, config: Config, welcome: pb.Welcome) -> Journal:
         def begin(file: int, records_before: int) -> Head:
             start = start_record(

@@ -8,7 +8,9 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import types_pb2
 
 
-def write_clients(state: Report, score: Floats, role: str) -> list[pb.Share]:
+def write_clients(
+    state: Report, score: Floats, role: str, fair: Report | None = None
+) -> list[pb.Share]:
     """Write the clients of a role and its descendants, the largest share first.
 
     Parameters
@@ -18,7 +20,10 @@ def write_clients(state: Report, score: Floats, role: str) -> list[pb.Share]:
         Of each client of the report.
     role : str
         Empty: all.
+    fair : Report
+        What would be if everything were given out anew, with the same clients.
     """
+    fair_share = np.full(len(state.share), np.nan) if fair is None else fair.share
     clients = state.clients
     wanted = _below(state, role)[clients.role]
     rows = np.flatnonzero(wanted)
@@ -47,14 +52,17 @@ def write_clients(state: Report, score: Floats, role: str) -> list[pb.Share]:
                 offered_share=float(state.offered_share[row]),
                 offer_age_s=float(clients.offer_age_s[row]),
                 waited_cycles=int(clients.waited[row]),
+                fair_share=float(fair_share[row]),
+                fairness_error=float(state.share[row] - fair_share[row]),
             )
         )
     return found
 
 
-def write_roles(state: Report, role: str) -> list[pb.Share]:
+def write_roles(state: Report, role: str, fair: Report | None = None) -> list[pb.Share]:
     """Write a role and its descendants by path; an empty one: all."""
     roles = state.roles
+    fair_share = np.full(len(roles.path), np.nan) if fair is None else fair.role_share
     rows = np.flatnonzero(_below(state, role) & (roles.depth > 0)).tolist()
     dominant = state.dominant_resource(state.role_held)
     return [
@@ -69,6 +77,8 @@ def write_roles(state: Report, role: str) -> list[pb.Share]:
             held=_quantities(state, state.role_held[row]),
             filters=int(state.role_filters[row]),
             offered_share=float(state.role_offered_share[row]),
+            fair_share=float(fair_share[row]),
+            fairness_error=float(state.role_share[row] - fair_share[row]),
         )
         for row in sorted(rows, key=roles.path.__getitem__)
     ]

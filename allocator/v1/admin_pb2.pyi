@@ -169,16 +169,32 @@ class GetSharesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ROLE_FIELD_NUMBER: _builtins.int
+    FAIR_FIELD_NUMBER: _builtins.int
+    NEWCOMER_ROLE_FIELD_NUMBER: _builtins.int
+    NEWCOMER_DEMAND_FIELD_NUMBER: _builtins.int
     role: _builtins.str
     """Only clients of this role and its descendants; empty: all."""
+    fair: _builtins.bool
+    """Work out fair shares, too: that costs about as much as an allocation of the whole cluster, on
+    a copy of the books.
+    """
+    newcomer_role: _builtins.str
+    """Also what a new framework in this role would be given, beside all the others; empty: not asked."""
+    @_builtins.property
+    def newcomer_demand(self) -> _types_pb2.Quantities:
+        """What one of its tasks would need; empty: unknown."""
+
     def __init__(
         self,
         *,
         role: _builtins.str = ...,
+        fair: _builtins.bool = ...,
+        newcomer_role: _builtins.str = ...,
+        newcomer_demand: _types_pb2.Quantities | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["newcomer_demand", b"newcomer_demand"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fair", b"fair", "newcomer_demand", b"newcomer_demand", "newcomer_role", b"newcomer_role", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -208,6 +224,8 @@ class Share(_message.Message):
     OFFERED_SHARE_FIELD_NUMBER: _builtins.int
     OFFER_AGE_S_FIELD_NUMBER: _builtins.int
     WAITED_CYCLES_FIELD_NUMBER: _builtins.int
+    FAIR_SHARE_FIELD_NUMBER: _builtins.int
+    FAIRNESS_ERROR_FIELD_NUMBER: _builtins.int
     role: _builtins.str
     framework_id: _builtins.str
     framework_name: _builtins.str
@@ -232,6 +250,12 @@ class Share(_message.Message):
     """
     waited_cycles: _builtins.int
     """Full cycles in a row that could have served it, and did not. Of clients only."""
+    fair_share: _builtins.float
+    """What the policy would give if the whole cluster were given out anew: dominant share, 0 to 1.
+    NaN where it was not asked for.
+    """
+    fairness_error: _builtins.float
+    """By how much `share` is more than that; less than 0: it has less. NaN likewise."""
     @_builtins.property
     def held(self) -> _types_pb2.Quantities: ...
     @_builtins.property
@@ -259,10 +283,12 @@ class Share(_message.Message):
         offered_share: _builtins.float = ...,
         offer_age_s: _builtins.float = ...,
         waited_cycles: _builtins.int = ...,
+        fair_share: _builtins.float = ...,
+        fairness_error: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "held", b"held"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "agents", b"agents", "demand", b"demand", "demand_source", b"demand_source", "dominant_resource", b"dominant_resource", "filters", b"filters", "framework_id", b"framework_id", "framework_name", b"framework_name", "held", b"held", "offer_age_s", b"offer_age_s", "offered_share", b"offered_share", "role", b"role", "score", b"score", "share", b"share", "suppressed", b"suppressed", "waited_cycles", b"waited_cycles", "weight", b"weight", "weighted_share", b"weighted_share"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "agents", b"agents", "demand", b"demand", "demand_source", b"demand_source", "dominant_resource", b"dominant_resource", "fair_share", b"fair_share", "fairness_error", b"fairness_error", "filters", b"filters", "framework_id", b"framework_id", "framework_name", b"framework_name", "held", b"held", "offer_age_s", b"offer_age_s", "offered_share", b"offered_share", "role", b"role", "score", b"score", "share", b"share", "suppressed", b"suppressed", "waited_cycles", b"waited_cycles", "weight", b"weight", "weighted_share", b"weighted_share"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -276,8 +302,17 @@ class GetSharesResponse(_message.Message):
     ROLES_FIELD_NUMBER: _builtins.int
     JAIN_INDEX_FIELD_NUMBER: _builtins.int
     ENVY_MAX_FIELD_NUMBER: _builtins.int
+    FAIRNESS_ERROR_RMS_FIELD_NUMBER: _builtins.int
+    FAIR_FIELD_NUMBER: _builtins.int
+    NEWCOMER_SHARE_FIELD_NUMBER: _builtins.int
     jain_index: _builtins.float
     envy_max: _builtins.float
+    fairness_error_rms: _builtins.float
+    """Root of the mean square of all clients' fairness errors; NaN where it was not asked for."""
+    fair: _builtins.bool
+    """Whether fair shares are told."""
+    newcomer_share: _builtins.float
+    """Fair share of the new framework that was asked for; NaN where none was."""
     @_builtins.property
     def clients(self) -> _containers.RepeatedCompositeFieldContainer[Global___Share]: ...
     @_builtins.property
@@ -289,10 +324,13 @@ class GetSharesResponse(_message.Message):
         roles: _abc.Iterable[Global___Share] | None = ...,
         jain_index: _builtins.float = ...,
         envy_max: _builtins.float = ...,
+        fairness_error_rms: _builtins.float = ...,
+        fair: _builtins.bool = ...,
+        newcomer_share: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clients", b"clients", "envy_max", b"envy_max", "jain_index", b"jain_index", "roles", b"roles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clients", b"clients", "envy_max", b"envy_max", "fair", b"fair", "fairness_error_rms", b"fairness_error_rms", "jain_index", b"jain_index", "newcomer_share", b"newcomer_share", "roles", b"roles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

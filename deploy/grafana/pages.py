@@ -402,7 +402,7 @@ ROLE = Page(
             ),
             Panel(
                 "What one task needs",
-                "CPUs of the demand vector, where it is known: told, or learnt from acceptances.",
+                "CPUs of the demand vector, where known: told, learnt, or remembered of others.",
                 (
                     Query(
                         _m("framework_demand", role="$role", resource="cpus"), "{{framework_name}}"

@@ -42,9 +42,13 @@ bool takeBracket(
 }
 
 
-bool parseForm(const std::string& name, Traits* traits, bool* whole)
+// A block or raw disk with an id is one object; without, it is space.
+bool parseForm(const std::string& text, Traits* traits, bool* whole)
 {
-  *whole = name == "volume" || name == "mount" || name == "block";
+  const std::string name = text.substr(0, text.find(':'));
+  const bool hasId = name.size() < text.size();
+  *whole = name == "volume" || name == "mount" ||
+      ((name == "block" || name == "raw") && hasId);
 
   if (name == "volume") {
     traits->form = wire::DISK_FORM_VOLUME;
@@ -182,8 +186,7 @@ PieceText::parseItem(const std::string& item, const Define& define, Parts* to)
     traits.depth = static_cast<uint32_t>(roles.size());
   }
 
-  if (!disk.empty() &&
-      !parseForm(disk.substr(0, disk.find(':')), &traits, &whole)) {
+  if (!disk.empty() && !parseForm(disk, &traits, &whole)) {
     return "a disk is a volume, mount, block, raw or path";
   }
 

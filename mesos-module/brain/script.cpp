@@ -172,7 +172,17 @@ wire::Agent Script::agentInfo(const Line& line)
     info.mutable_domain()->set_region(line.text("region"));
   }
 
-  if (line.number("old", 0) == 0) {
+  if (line.has("capabilities")) {
+    for (const std::string& each : line.names("capabilities")) {
+      wire::AgentCapability capability;
+      if (wire::AgentCapability_Parse(
+              "AGENT_CAPABILITY_" + each, &capability)) {
+        info.add_capabilities(capability);
+      } else {
+        wrong = "'" + each + "' is no capability of agents";
+      }
+    }
+  } else if (line.number("old", 0) == 0) {
     info.add_capabilities(wire::AGENT_CAPABILITY_MULTI_ROLE);
     info.add_capabilities(wire::AGENT_CAPABILITY_HIERARCHICAL_ROLE);
   }

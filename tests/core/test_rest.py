@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import (
+    DEMAND_LABEL,
     ActivateFramework,
     AddAgent,
     AgentInfo,
@@ -208,3 +209,12 @@ def test_refusals_have_a_bound(monkeypatch):
     refusals.drop_client(1)
     refusals.add(9, 1, 0, 5, 100)
     assert sorted(refusals.clients(1, 0, 5)) == [2, 9]
+
+
+def test_whose_task_only_the_rest_would_hold_does_not_wait():
+    """Nobody knows what the rest consists of, so no task is made of it."""
+    session = session_with((4, 9), frameworks=0, policy=PolicySpec("drf", mode="characterised"))
+    session.framework(1, labels={DEMAND_LABEL: "disk:5"})
+    for cycle in range(1, 5):
+        asked(session, 1000 * cycle)
+    assert session.state.clients.waited[session.state.clients.row(1, 1)] == 0

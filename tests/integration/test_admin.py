@@ -101,6 +101,13 @@ def test_shares_tell_who_holds_what(session):
     }
     assert answer["jain_index"] == 1
     assert session.ask("shares", "--role", "ops")["clients"][0]["held"] == {"cpus": 8, "mem": 16384}
+    assert answer["clients"][0]["fair_share"] is None
+    fair = session.ask("shares", "--fair")
+    assert all(0 <= each["fair_share"] <= 1 for each in fair["clients"] + fair["roles"])
+    assert "off by" in session.command("shares", "--fair").stdout
+    told = session.command("shares", "--newcomer", "ops", "--newcomer-demand", "cpus:1").stdout
+    assert "a newcomer would be given" in told
+    assert "newcomer" not in session.command("shares").stdout
     table = session.command("shares").stdout
     assert "kafka" in table
     assert "Jain index 1.000" in table

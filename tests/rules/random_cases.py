@@ -48,6 +48,7 @@ AGENT_WORDS = (
     "old=HIERARCHICAL_ROLE",
 )
 
+ELEMENTS = st.sampled_from([1000, 3000])
 AMOUNTS = st.sampled_from([1000, 2000, 500, 3000, 7000])
 
 
@@ -74,7 +75,7 @@ def cases(draw: Any) -> Case:
         can = draw(st.lists(st.sampled_from(CAN), unique=True))
         state += [["framework-is", name, f"can={each}"] for each in can]
         if draw(few()):
-            least = draw(quantities()) or ["none"]
+            least = draw(quantities()) if draw(st.booleans()) else ["none"]
             state.append(["framework-minimum", name, draw(st.sampled_from(roles)), *least])
     state += draw(quotas())
     pairs = [(name, role) for name, roles in frameworks.items() for role in roles]
@@ -104,13 +105,14 @@ def few() -> Any:
 def some_objects(draw: Any) -> list[str]:
     """Objects of an agent, each once."""
     forms = draw(st.lists(st.sampled_from(OBJECTS), min_size=1, max_size=5, unique=True))
-    return [form.format(format_amount(draw(AMOUNTS))) for form in forms]
+    amounts = [draw(ELEMENTS if "ranges" in form else AMOUNTS) for form in forms]
+    return [form.format(format_amount(amount)) for form, amount in zip(forms, amounts, strict=True)]
 
 
 @st.composite
 def quantities(draw: Any) -> list[str]:
     """Amounts by name."""
-    names = draw(st.lists(st.sampled_from(NAMES), max_size=2, unique=True))
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=2, unique=True))
     return [f"{name}:{format_amount(draw(AMOUNTS))}" for name in names]
 
 
@@ -139,7 +141,7 @@ def quotas(draw: Any) -> list[list[str]]:
 def part_of(draw: Any, word: str) -> str:
     """An object or a part of it; more than there is where an agent may have shrunk."""
     resource, amount = object_of(word)
-    if resource.indivisible or resource.shared:
+    if resource.indivisible or resource.shared or not resource.scalar:
         return word
     taken = draw(st.sampled_from([amount, 500, amount + 1000]))
     return word.replace(f":{format_amount(amount)}", f":{format_amount(taken)}", 1)

@@ -1,14 +1,17 @@
-"""The core and the emulated master's gates against each other, over random states.
+"""The core, the emulated master's gates and the module's brain against each other, at random.
 
 What differs is printed, shrunk, as a case that can be put into a file here.
 """
 
-from hypothesis import given
+from pathlib import Path
+
+from hypothesis import assume, given
 
 from allocator.core import Reason
 from tests.rules import small_core
 from tests.rules.cases import Case, Wish, words_of
 from tests.rules.random_cases import by_quota, cases, is_coarse
+from tests.rules.small_brain import SmallBrain, is_of_a_master
 from tests.rules.small_master import SmallMaster
 
 
@@ -34,3 +37,13 @@ def test_what_passes_the_gates_the_core_decides(case: Case):
         offered = small_core.offered(case)
         case.verdict = SmallMaster(case).verdict()
         assert by_quota(case, offered) == by_quota(case, case.offered), told(case, offered)
+
+
+@given(case=cases())
+def test_the_gates_of_the_module_and_of_the_emulated_master_say_the_same(
+    case: Case, brain_library: Path
+):
+    assume(is_of_a_master(case))
+    case.verdict = SmallMaster(case).verdict()
+    said = SmallBrain(case, brain_library).verdict()
+    assert said == case.verdict, f"\n{case.text()}the brain: {' '.join(said)}"

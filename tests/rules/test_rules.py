@@ -11,6 +11,7 @@ import pytest
 
 from tests.rules import small_core
 from tests.rules.cases import Case, amounts_of, read_cases, write_cases
+from tests.rules.small_brain import SmallBrain, is_of_a_master
 from tests.rules.small_master import SmallMaster
 
 HERE = Path(__file__).parent
@@ -45,6 +46,14 @@ def test_a_file_is_written_as_it_is_read(path: Path):
 @pytest.mark.parametrize("case", [case for _, case in CASES], ids=NAMES)
 def test_the_gates_say_so(case: Case):
     reason, *amounts = SmallMaster(case).verdict()
+    assert (reason, amounts_of(amounts)) == (case.verdict[0], case.offered)
+
+
+@pytest.mark.parametrize("case", [case for _, case in CASES], ids=NAMES)
+def test_the_modules_brain_says_so(case: Case, brain_library: Path):
+    if not is_of_a_master(case):
+        pytest.skip("Mesos refuses quotas below the top, so no module sees one")
+    reason, *amounts = SmallBrain(case, brain_library).verdict()
     assert (reason, amounts_of(amounts)) == (case.verdict[0], case.offered)
 
 

@@ -1,6 +1,7 @@
 """The operators' service on a real channel, over a real core."""
 
 import json
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -25,11 +26,15 @@ from allocator.core import (
     Options,
     Revive,
     SetConstraint,
+    SetDemand,
+    SetPaused,
     SetQuota,
     SetWeights,
     Suppress,
     Transition,
+    UpdateAgent,
 )
+from allocator.core.checkpoint import shred
 from allocator.server import dump
 from allocator.server.admin import AdminServicer
 from allocator.server.config import Config
@@ -37,6 +42,7 @@ from allocator.server.core_loop import CoreLoop
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from allocator.v1.types_pb2 import Quantities
+from allocator.wire.checkpoint import mark
 
 GIB = 1024 * 1000  # thousandths of a MiB
 
@@ -58,6 +64,9 @@ CLUSTER = (
     ),
 )
 """NSDI 2011, sec. 4.1, but B has one task only: shares of 2/3 (memory) and 1/3 (CPU)."""
+
+NESTED = UpdateAgent(1, capabilities=frozenset({"HIERARCHICAL_ROLE"}))
+"""The agent may serve roles below others."""
 
 
 @pytest.fixture
@@ -271,6 +280,54 @@ def test_a_rule_that_is_not_there_cannot_be_removed(stub):
         (stub.SetConstraint, pb.SetConstraintRequest(remove=True)),
     ):
         assert "there is no rule for role '' and framework ''" in refusal(call, request)
+
+
+def test_fair_shares_are_what_the_policy_would_give_if_all_began_anew(loop, stub):
+    """NSDI 2011, sec. 4.1: A's tasks need <1, 4>, B's <3, 1>; three and two of them are fair."""
+    one, other = {"cpus": 1000, "mem": 4 * GIB}, {"cpus": 3000, "mem": 1 * GIB}
+    tell(loop, *CLUSTER, NESTED, SetWeights({"eng": 1.0}))
+    tell(loop, SetDemand("", "spark", one), SetDemand("", "kafka", other))
+    policy = pb.Policy(name="drf", mode="characterised", selection="listed")
+    stub.SetPolicy(pb.SetPolicyRequest(policy=policy))
+    plain = stub.GetShares(pb.GetSharesRequest())
+    before = loop.call(lambda: mark(shred(loop.allocator.copied().value))).result(60)
+    answer = stub.GetShares(pb.GetSharesRequest(fair=True))
+    found = {each.framework_id: each for each in answer.clients}
+    assert [found[name].fair_share for name in ("id-1", "id-2")] == pytest.approx([2 / 3, 2 / 3])
+    # A holds as much as is fair; B has one task where two are fair.
+    errors = [found[name].fairness_error for name in ("id-1", "id-2")]
+    assert errors == pytest.approx([0, -1 / 3])
+    assert answer.fairness_error_rms == pytest.approx((1 / 9 / 2) ** 0.5)
+    roles = {each.role: each for each in answer.roles}
+    assert roles["eng"].fair_share == roles["eng/ads"].fair_share == pytest.approx(2 / 3)
+    # Nothing was given to anybody by asking.
+    after = loop.call(lambda: mark(shred(loop.allocator.copied().value))).result(60)
+    assert after == before
+    assert math.isnan(plain.clients[0].fair_share)
+    assert math.isnan(plain.fairness_error_rms)
+
+
+def test_a_newcomer_gets_its_part_of_what_all_begin_anew_with(loop, stub):
+    """Beside B, whose tasks need <3, 1>, A would get the same as in the paper."""
+    tell(loop, *CLUSTER, Suppress(1), SetDemand("", "kafka", {"cpus": 3000, "mem": 1 * GIB}))
+    policy = pb.Policy(name="drf", mode="characterised", selection="listed", flat=True)
+    stub.SetPolicy(pb.SetPolicyRequest(policy=policy))
+    demand = Quantities(name=["cpus", "mem"], amount=[1000, 4 * GIB])
+    asked = pb.GetSharesRequest(newcomer_role="ops", newcomer_demand=demand)
+    answer = stub.GetShares(asked)
+    assert answer.newcomer_share == pytest.approx(2 / 3)
+    assert len(answer.clients) == 2
+    assert not answer.fair
+    assert math.isnan(stub.GetShares(pb.GetSharesRequest(fair=True)).newcomer_share)
+    refused = refusal(stub.GetShares, pb.GetSharesRequest(newcomer_role="opps"))
+    assert refused == "newcomer_role = 'opps': there is no such role; did you mean 'ops'?"
+
+
+def test_whoever_wants_no_offers_and_what_is_paused_is_no_matter_of_fairness(loop, stub):
+    tell(loop, *CLUSTER, NESTED, Suppress(2), SetPaused(paused=True))
+    answer = stub.GetShares(pb.GetSharesRequest(fair=True))
+    found = {each.framework_id: each.fair_share for each in answer.clients}
+    assert found == {"id-1": 1.0, "id-2": 0.0}
 
 
 def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):

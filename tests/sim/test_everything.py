@@ -57,6 +57,15 @@ def test_what_crosses_an_event_may_be_refused_and_nothing_else_is(mode):
     assert not record.rejected.keys() & {Reason.MALFORMED}
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_books_agree_with_what_the_masters_fallback_offered(mode):
+    """It is told as of any use; then it is accepted, declined, rescinded, like any offer."""
+    scenario, record = run(FIRST, mode=mode, silent=True, duration_ms=40_000, event_ms=100)
+    assert scenario.happened["silence"] > 5
+    assert record.fallbacks > 3
+    assert not record.defects
+
+
 def test_books_agree_after_sessions_that_are_cut():
     _, record = run(FIRST, mode="characterised", cut_every_ms=3_000)
     assert record.resyncs == 6

@@ -1,11 +1,9 @@
 """The simulation finds nothing, repeats itself, and would find something if it were there."""
 
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.simulation.brain import LIBRARY, library_path
 from tests.simulation.run import play
 from tests.simulation.simulation import Faults, Simulation
 
@@ -15,32 +13,23 @@ FOUND: tuple[int, ...] = ()
 ACTS = 4000
 
 
-@pytest.fixture
-def library() -> Path:
-    found = library_path()
-    if found is None:
-        fail_or_skip = pytest.fail if os.environ.get("CI") else pytest.skip
-        fail_or_skip(f"{LIBRARY} names no library; `make module` builds the brain")
-    return found
-
-
 @pytest.mark.parametrize("seed", [*SEEDS, *FOUND])
-def test_no_fault_breaks_the_books(seed: int, library: Path) -> None:
-    _, wrong, events, faults, _ = play(seed, ACTS, library)
+def test_no_fault_breaks_the_books(seed: int, brain_library: Path) -> None:
+    _, wrong, events, faults, _ = play(seed, ACTS, brain_library)
     assert not wrong, wrong
     assert events > 2 * ACTS
     assert faults > ACTS / 1000
 
 
-def test_a_seed_repeats_exactly(library: Path) -> None:
-    assert play(1, 1000, library)[4] == play(1, 1000, library)[4]
-    assert play(1, 1000, library)[4] != play(2, 1000, library)[4]
+def test_a_seed_repeats_exactly(brain_library: Path) -> None:
+    assert play(1, 1000, brain_library)[4] == play(1, 1000, brain_library)[4]
+    assert play(1, 1000, brain_library)[4] != play(2, 1000, brain_library)[4]
 
 
-def test_a_lost_event_is_found(library: Path) -> None:
+def test_a_lost_event_is_found(brain_library: Path) -> None:
     quiet = Faults.none()
     quiet.event_lost = 0.02
-    simulation = Simulation(3, library, quiet)
+    simulation = Simulation(3, brain_library, quiet)
     # Where an agent was lost, the link does not know it when a cycle names it.
     with pytest.raises((AssertionError, KeyError)):
         simulation.run(5000)

@@ -139,6 +139,10 @@ class Base:
         """Whether the framework is registered with this master."""
         return self._handle.get(framework) in self.ledger.frameworks
 
+    def fall_back(self, agent: int, clients: Sequence[tuple[int, int]]) -> None:
+        """The sidecar is silent for a moment, and the master itself offers an agent."""
+        self._cycles.fall_back(agent, clients)
+
     def rescind(self, agents: Iterable[int], refuse_ms: int = -1) -> None:
         """Take back every offer of these agents."""
         there = set(agents)

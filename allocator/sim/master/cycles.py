@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from allocator.core import Decisions
+from allocator.core import Decisions, Hold
 from allocator.sim.event_heap import EventHeap, Priority
 from allocator.sim.frameworks.base import Offer
 from allocator.sim.master.gates import Decision, judge
@@ -129,6 +129,30 @@ class Cycles:
         self.look([offer for made in offers.values() for offer in made])
         for handle, made in offers.items():
             self._offer(self.members[handle], made)
+
+    def fall_back(self, agent: int, clients: Sequence[tuple[int, int]]) -> None:
+        """Offer an agent to the first client that may have it, without asking the sidecar.
+
+        So the module does while the sidecar is silent. It tells it afterwards, as of any use.
+
+        Parameters
+        ----------
+        agent : int
+        clients : sequence of (int, int)
+            Frameworks and their roles, in the order in which they are tried.
+        """
+        free = self.ledger.kinds.by_kind(self.ledger.available(agent))
+        for framework, role in clients:
+            wish = Decision(framework, role, agent, tuple(range(len(free))), free)
+            following = self.session.sequence + 1
+            verdict = judge(self.ledger, wish, following, self.event_heap.now_ms)
+            if any(verdict.amount):
+                self.ledger.offer(framework, (role, agent), verdict.amount)
+                row = (framework, role, agent, verdict.amount)
+                self.outbox.add(Hold(self.outbox.holdings([row])))
+                self.record.fallbacks += 1
+                self._offer(self.members[framework], [Offer(*row)])
+                return
 
     def _offer(self, member: RegisteredFramework, offers: list[Offer]) -> None:
         member.offers.update(dict.fromkeys(offers))

@@ -6,6 +6,11 @@ tasks, frameworks that come, go, drop out and fail over, agents that come, go an
 calls, another master after this one. Time is simulated: a cycle for all agents each allocation
 interval, one more where Mesos has an event trigger it, and the next action as soon as the decisions
 are there.
+
+It is the module's double: snapshots with filters, gates and outcomes in the same order, rows that
+wait, a pause that is sent only while the master recovers, and a fallback whose offers are sent as
+holdings. That decides only where it is told to (`fall_back`), and simply: while no sidecar is
+there, simulated time stands still.
 """
 
 from allocator.sim.master.failover import Failover

@@ -79,8 +79,7 @@ def judge(
     reason = reason or _who(ledger, decision) or _where(ledger, decision)
     if reason is not None:
         return Verdict(reason)
-    # What of it is still free, and may be given to this framework? Never more than was decided,
-    # except the rest kinds, which come whole.
+    # What of it is still free, and may be given to this framework? Never more than was decided.
     wanted = _wanted(ledger, decision)
     if wanted is None:
         return Verdict(Reason.MALFORMED)
@@ -111,8 +110,8 @@ def offerable(ledger: Ledger, decision: Decision, amount: Amount) -> bool:
     """Whether the amount reaches one of the framework's minima, or of the master's."""
     own = ledger.frameworks[decision.framework].minimum.get(decision.role)
     minimum = ledger.minimum if own is None else own
-    if not minimum:
-        return any(amount)
+    if not minimum or not any(amount):
+        return any(amount)  # nothing is never enough, whatever the minimum
     there = ledger.by_name(amount)
     return any(all(there[name] >= some for name, some in least.items()) for least in minimum)
 

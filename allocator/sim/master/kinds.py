@@ -122,8 +122,8 @@ class KindTable:
     def chop(self, free: Sequence[int], wanted: Sequence[int]) -> Amount:
         """Take amounts by kind from a row of objects that may be given.
 
-        Whole objects first, then parts of those that can be divided. Of a rest kind all that may
-        be given is, whole, however much was wanted: only here is known what it is.
+        Whole objects first, then parts of those that can be divided; what is of a rest kind is
+        given in whole objects.
         """
         left = list(wanted)
         taken = [0] * len(free)
@@ -133,12 +133,10 @@ class KindTable:
             kind = self._of_row.get(row, -1) if amount else -1
             if not 0 <= kind < len(wanted) or not wanted[kind]:
                 continue
-            if self.kinds[kind].rest:
-                taken[row] = amount
-            elif amount <= left[kind]:
+            if amount <= left[kind]:
                 taken[row] = amount
                 left[kind] -= amount
-            else:
+            elif not self.kinds[kind].rest:
                 larger.append((row, kind))
         for row, kind in larger:
             taken[row] = take(self._table[row], free[row], left[kind])

@@ -9,6 +9,8 @@ from allocator.sim.random_cluster.context import Context
 class AgentStrikes:
     """Agents are lost, drained, resized, oversubscribed, extended, replaced.
 
+    And offered by the master's fallback, while the sidecar is silent.
+
     Parameters
     ----------
     context : Context
@@ -64,6 +66,17 @@ class AgentStrikes:
         self._master.activate_agent(agent, active=False)
         spec = replace(self._context.population.agent(self._context.hosts), hostname=row.hostname)
         self._if_still_there(agent, lambda: self._master.reregister_agent(agent, spec))
+
+    def silence(self) -> None:
+        """The sidecar says nothing for a moment; the master's fallback offers an agent."""
+        agent = self._context.agent()
+        if agent:
+            frameworks = self._master.ledger.frameworks
+            clients = [
+                (one, role) for one in sorted(frameworks) for role in sorted(frameworks[one].roles)
+            ]
+            order = self._context.chance.permutation(len(clients))
+            self._master.fall_back(agent, [clients[place] for place in order.tolist()])
 
     def _if_still_there(self, agent: int, action: Callable[[], object]) -> None:
         agent_id = self._master.ledger.agents[agent].agent_id

@@ -36,6 +36,8 @@ class Everything:
         In the middle another master is elected.
     event_ms : int
         From one thing that happens to the next, on average.
+    silent : bool
+        Whether the sidecar is silent now and then, so that the master's fallback offers agents.
     happened : Counter of str
         What happened, by name, and how often.
     inspector : Inspector
@@ -48,6 +50,7 @@ class Everything:
     event_ms: int = 250
     kinds: tuple[str, ...] = PLAIN
     options: Options = OPTIONS
+    silent: bool = False
     happened: Counter[str] = field(default_factory=Counter)
     inspector: Inspector = field(init=False)
 
@@ -82,7 +85,7 @@ class _Driver:
             name: getattr(source, name)
             for source in sources
             for name in vars(type(source))
-            if not name.startswith("_")
+            if not name.startswith("_") and (scenario.silent or name != "silence")
         }
 
     def begin(self) -> None:

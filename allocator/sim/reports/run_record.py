@@ -24,6 +24,8 @@ class Record:
         Of those between whose cycle and whose arrival nothing happened: there is no excuse.
     waits_ms : list of int
         From a framework's subscription to its first offer.
+    fallbacks : int
+        Offers that the master made without the sidecar.
     """
 
     time_ms: list[int] = field(default_factory=list)
@@ -40,6 +42,7 @@ class Record:
     tasks: int = 0
     operations: int = 0
     resyncs: int = 0
+    fallbacks: int = 0
 
     def note_use(self, now_ms: int, used: Sequence[int], total: Sequence[int]) -> None:
         """Write down what is used from now on, if it is something else than before."""
