@@ -102,7 +102,9 @@ void AllocatorProcess::recover(
     event.expectedAgents = expectedAgentCount;
     for (const auto& entry : quotas) {
       event.quotas.push_back(toQuota(entry.first, entry.second));
-      builtin->setQuota(entry.first, entry.second);
+      if (builtin != nullptr) {
+        builtin->setQuota(entry.first, entry.second);
+      }
     }
     return step(event);
   });

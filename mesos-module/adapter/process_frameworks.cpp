@@ -27,7 +27,9 @@ void AllocatorProcess::addFramework(
     const string wrong = step(event);
     if (wrong.empty()) {
       Framework& framework = frameworks[frameworkId];
-      builtin->subscribe(framework.roles, event.roles);
+      if (builtin != nullptr) {
+        builtin->subscribe(framework.roles, event.roles);
+      }
       framework.roles = event.roles;
       framework.constraints = std::move(settings.offerConstraintsFilter);
       updateExclusions(frameworkId);
@@ -50,7 +52,9 @@ void AllocatorProcess::updateFramework(
     const string wrong = step(event);
     if (wrong.empty()) {
       Framework& framework = frameworks[frameworkId];
-      builtin->subscribe(framework.roles, event.roles);
+      if (builtin != nullptr) {
+        builtin->subscribe(framework.roles, event.roles);
+      }
       framework.roles = event.roles;
       framework.constraints = std::move(settings.offerConstraintsFilter);
       updateExclusions(frameworkId);
@@ -65,7 +69,9 @@ void AllocatorProcess::removeFramework(const FrameworkID& frameworkId)
   guard([&]() {
     auto found = frameworks.find(frameworkId);
     if (found != frameworks.end()) {
-      builtin->subscribe(found->second.roles, {});
+      if (builtin != nullptr) {
+        builtin->subscribe(found->second.roles, {});
+      }
       frameworks.erase(found);
     }
     return step(brain::RemoveFramework{frameworkId.value()});
@@ -120,7 +126,9 @@ void AllocatorProcess::updateQuota(
     const mesos::Quota& quota)
 {
   guard([&]() {
-    builtin->setQuota(role, quota);
+    if (builtin != nullptr) {
+      builtin->setQuota(role, quota);
+    }
     return step(toQuota(role, quota));
   });
 }

@@ -30,5 +30,6 @@ def test_a_lost_event_is_found(brain_library: Path) -> None:
     quiet = Faults.none()
     quiet.event_lost = 0.02
     simulation = Simulation(3, brain_library, quiet)
-    with pytest.raises(AssertionError):
+    # Where an agent was lost, the link does not know it when a cycle names it.
+    with pytest.raises((AssertionError, KeyError)):
         simulation.run(5000)
