@@ -208,7 +208,7 @@ def test_cmake_takes_the_prefix(trees, tmp_path, tool, ssl):
     assert f"Mesos 1.11.0 of {tmp_path}/root, TLS {'ON' if ssl else 'OFF'}" in done.stdout
     commands = json.loads((tmp_path / "module/compile_commands.json").read_text("utf-8"))
     (line,) = {
-        each["command"] for each in commands if each["file"].endswith("/process_session.cpp")
+        each["command"] for each in commands if each["file"].endswith("/process_effects.cpp")
     }
     assert ("-DUSE_SSL_SOCKET=1" in line) == ssl
 
