@@ -28,6 +28,8 @@ def probed(state: State) -> Bools:
 
 def _starving(state: State) -> Bools:
     clients = state.clients
+    if not clients.hungry.any():  # as mostly
+        return np.zeros(len(clients.hungry), np.bool_)
     patience = state.settings.learn_patience_cycles << np.minimum(clients.probes, _DOUBLINGS_MAX)
     return clients.hungry >= np.maximum(patience, 1)
 
