@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from allocator.server import loop_cache
+from tests.simulation.brain import LIBRARY, library_path
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -58,8 +59,8 @@ def tool() -> Callable[[str], str]:
 @pytest.fixture(scope="session")
 def brain_library() -> Path:
     """The module's brain as a library."""
-    found = os.environ.get("MESOS_ALLOCATOR_BRAIN", "")
-    if not Path(found).is_file():
+    found = library_path()
+    if found is None:
         fail_or_skip = pytest.fail if os.environ.get("CI") else pytest.skip
-        fail_or_skip("`make module` builds the brain, and MESOS_ALLOCATOR_BRAIN names it")
-    return Path(found)
+        fail_or_skip(f"`make module` builds the brain, and {LIBRARY} names it")
+    return found

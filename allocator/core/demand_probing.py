@@ -48,10 +48,10 @@ def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: 
         Whether the cycle was about all agents; another one says nothing of who was left out.
     """
     clients = state.clients
+    if not clients.guessed.any():  # as mostly, where demands are told
+        return
     row = snapshot.tree.client
     guessed = clients.guessed[row]
-    if not guessed.any():
-        return
     row, served_before = row[guessed], served_before[guessed]
     fed = row[clients.served[row] > served_before]
     # Whoever starved was offered all that is free this time. The next time it waits twice as long.

@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core.task_counts import tasks_held
-from allocator.core.tree_sums import add_up, add_up_amounts
+from allocator.core.task_counts import has_demand, tasks_held
+from allocator.core.tree_sums import add_up_amounts
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -318,25 +318,15 @@ class Snapshot:
         """What is free on each agent, whoever may have it, (A, R)."""
         return self.free + self.specials.by_column(self.free.shape[1])
 
+    @property
+    def has_demand(self) -> Bools:
+        """Of which clients the demand is known, however they are served, (C,)."""
+        return has_demand(self.demand)
+
     @cached_property
     def tasks(self) -> Floats:
         """Whole and part tasks that each client holds, (C,); 0 where the demand is unknown."""
         return tasks_held(self.held, self.demand, self.characterised)
-
-    def sum_over_tree(self, values: Floats) -> Floats:
-        """Add up values of clients at every node of the tree.
-
-        Parameters
-        ----------
-        values : (C, K) float64
-
-        Returns
-        -------
-        (N, K) float64
-            At a leaf the client's own row, at an inner node the sum over all clients below it,
-            served in this cycle or not.
-        """
-        return add_up(self.tree.parent, self.tree.client, self.parent_of_client, values)
 
     def held_over_tree(self, gain: Floats, count: Floats) -> Floats:
         """Add up what clients hold at every node of the tree, and beside it a count.
@@ -350,7 +340,8 @@ class Snapshot:
         Returns
         -------
         (N, R + 1) float64
-            As `sum_over_tree`, the count in the last column.
+            At a leaf what is its client's, at an inner node the sum over all clients below it,
+            served in this cycle or not. The count is the last column.
         """
         tree = self.tree
         at = self.parent_of_client

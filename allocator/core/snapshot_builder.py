@@ -10,12 +10,13 @@ from allocator.core.array_structures import read_only, some
 from allocator.core.competition_tree import Shape, shape
 from allocator.core.demand_probing import probed
 from allocator.core.filters.coverage import Offerable
-from allocator.core.memo import Steady, fixed, remember
+from allocator.core.memo import Steady, fixed
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
 from allocator.core.servable import servable
 from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials
 from allocator.core.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.state import State
+from allocator.core.task_counts import has_demand
 
 _PARTS = tuple(each.name for each in fields(Snapshot))
 FULL_MODE = "characterised"
@@ -275,15 +276,10 @@ def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
     return np.flatnonzero(enough)
 
 
-@remember()
-def _has_some(demand: Ints) -> Bools:
-    return fixed(some(demand))
-
-
 def _characterised(state: State, demand: Ints) -> Bools:
     """Which clients are served in whole tasks."""
     clients, settings = state.clients, state.settings
     if settings.policy.mode != FULL_MODE:
         return np.zeros(len(clients.framework), np.bool_)
-    known, wrong = _has_some(demand), probed(state)
+    known, wrong = has_demand(demand), probed(state)
     return known & ~wrong if wrong.any() else known

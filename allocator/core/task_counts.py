@@ -1,9 +1,16 @@
-"""How many tasks clients hold."""
+"""Which demands are known, and how many tasks clients hold."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from allocator.core.compiled import loop, loop_view
+from allocator.core.memo import fixed, remember
+
+
+@remember()
+def has_demand(demand: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Of which clients the demand (C, R) is known, (C,): one of nothing is none."""
+    return fixed(np.asarray((demand > 0).any(axis=1)))
 
 
 @loop

@@ -5,9 +5,18 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core.compiled import loop, loop_view
+from allocator.core.compiled import loop, loop_view, part
 
 _Number = TypeVar("_Number", np.int64, np.float64)
+
+
+@part()
+def _carry_upwards(parent: NDArray[np.int64], first: int, sums: NDArray[_Number]) -> None:
+    """Add each inner node to its parent; `first` is the lowest of them."""
+    # Children come before parents, so a node's own sum is complete when it is added.
+    for node in range(first, len(parent) - 1):
+        for k in range(sums.shape[1]):
+            sums[parent[node], k] += sums[node, k]
 
 
 @loop
@@ -23,11 +32,7 @@ def _add_up(
     for row in range(len(at)):
         for k in range(columns):
             result[at[row], k] += values[row, k]
-    # Children come before parents, so a node's own sum is complete when it is added to its
-    # parent.
-    for node in range(leaves, len(parent) - 1):
-        for k in range(columns):
-            result[parent[node], k] += result[node, k]
+    _carry_upwards(parent, leaves, result)
     # A leaf has what is its client's.
     for leaf in range(leaves):
         for k in range(columns):
@@ -51,9 +56,7 @@ def _add_up_amounts(
         for k in range(columns):
             result[at[row], k] += amount[row, k] * gain[row]
         result[at[row], columns] += count[row]
-    for node in range(leaves, len(parent) - 1):
-        for k in range(columns + 1):
-            result[parent[node], k] += result[node, k]
+    _carry_upwards(parent, leaves, result)
     for leaf in range(leaves):
         row = client[leaf]
         for k in range(columns):

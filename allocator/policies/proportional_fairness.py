@@ -52,13 +52,8 @@ def prices(snapshot: Snapshot) -> Floats:
     tree, demand = snapshot.tree, snapshot.demand
     # Mostly every demand is known; then what is held does not count, and the prices of the last
     # cycle are good for this one.
-    held = None if _has_some(demand)[tree.client].all() else snapshot.held
+    held = None if snapshot.has_demand[tree.client].all() else snapshot.held
     return _prices(demand, held, snapshot.counted, snapshot.total, tree.client, _weights(tree))
-
-
-@remember()
-def _has_some(demand: Ints) -> Bools:
-    return fixed(np.asarray((demand > 0).any(axis=1)))
 
 
 @remember()

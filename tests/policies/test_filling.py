@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from allocator.core import compiled
 from allocator.core.policy import PolicySpec
-from allocator.core.snapshot import Snapshot
+from allocator.core.snapshot import Snapshot, Specials, Tier
 from allocator.policies import POLICIES, SELECTIONS, build
 from allocator.policies.filling import Filling, scoring
 from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
@@ -106,6 +106,37 @@ def test_of_the_few_that_are_kept_one_may_have_become_as_bad_as_one_that_is_not(
         grants = rows(joint.allocate(cluster, 0))
         assert [grant[:2] for grant in grants[:3]] == [(1, 3), (1, 1), (0, 2)]
         assert grants == oracles.fill(cluster, "rps-dsf", "joint")
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("name", ["drf", "ps-dsf", "rps-dsf"])
+def test_who_refused_one_kind_is_offered_another_once_the_first_is_gone(name, selection):
+    """Client 0 refused a task of the reserved kind; client 1, in unknown tasks, takes that kind.
+
+    Only then client 0 would get its task from the other kind, which it did not refuse.
+    """
+    cluster = static_snapshot(
+        capacity=[[1]], demand=[[1], [0]], characterised=np.array([True, False])
+    )
+    kinds = Specials(
+        start=np.array([0, 0, 2]),
+        row=np.array([0, 1]),
+        free=np.array([1000, 1000]),
+        kind=np.array([1, 2]),
+        column=np.array([0, 0]),
+        tier=np.array([Tier.OPEN, Tier.RESERVED]),
+        bounded=np.array([True, False]),
+        whole=np.array([False, False]),
+        reach=np.array([[1], [3]], np.uint64),
+    )
+    cluster = replace(cluster, free=np.zeros_like(cluster.free), specials=kinds)
+    cluster = with_refusals(cluster, [0], [1], [[0, 0, 1]])
+    grants = rows(policy(name, "", selection).allocate(cluster, 0))
+    assert [(grant.client, grant.special) for grant in grants] == [
+        (1, ((1, 1000),)),
+        (0, ((0, 1000),)),
+    ]
+    assert grants == oracles.fill(cluster, name, selection)
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

@@ -1,6 +1,7 @@
 """The state of a case in the books of the module's brain, and its gates' verdict on the wish."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 from allocator.core import Kind, format_amount
@@ -50,7 +51,8 @@ class SmallBrain:
 
     def verdict(self) -> list[str]:
         """What the gates say of the wish, as a case writes it."""
-        decision, known = SmallMaster(self._case).decision, SmallMaster(self._case).ledger.kinds
+        master = SmallMaster(self._case)
+        decision, known = master.decision, master.ledger.kinds
         batch, group = pb.DecisionBatch(sequence=1, cycle=1, first_decision=1), types_pb.Holdings()
         framework, role, agent = self._case.wish[:3]
         group.framework.append(self._frameworks.get(framework, NOBODY))
@@ -84,9 +86,6 @@ class SmallBrain:
         lines = defaultdict(list)
         for word, *rest in self._case.state:
             lines[word].append(rest)
-        if "operator-limit" in lines or "outstanding-max" in lines:
-            for word in ("operator-limit", "outstanding-max"):
-                lines.pop(word, None)  # no master knows of these
         minimum = self._any_of(lines["minimum"])
         region = f" region={lines['region'][0][0]}" if lines["region"] else ""
         gpus = " filter-gpus=0" if "gpus-for-everybody" in lines else ""
@@ -130,10 +129,10 @@ class SmallBrain:
                 self._mark = int(mark)
         return said
 
-    def _learn(self, kinds: object, roles: object) -> None:
-        for kind in kinds:  # type: ignore[attr-defined]
+    def _learn(self, kinds: Iterable[types_pb.Kind], roles: Iterable[types_pb.Role]) -> None:
+        for kind in kinds:
             self._kinds[read_kind(kind)] = kind.kind
-        for role in roles:  # type: ignore[attr-defined]
+        for role in roles:
             self._roles[role.path] = role.role
 
     @staticmethod

@@ -106,10 +106,8 @@ class Link:
         self.agents.update((each.agent_id, each.agent) for each in chunk.agents)
         if chunk.last:
             chunk.sequence, chunk.clock_ms = 1, self.clock_ms
-        self._say(pb.SessionRequest(snapshot=chunk))
+        self._say(session.chunk(chunk))
         if chunk.last:
-            session.sequence = session.answered = 1
-            session.state = ModuleState.STREAMING
             self._mark = mark
             self._flush(cycle=False)  # the answer to it says that the snapshot is applied
 
@@ -128,7 +126,8 @@ class Link:
         """Send what became of decisions."""
         if self._streaming():
             assert self._session is not None
-            self._session.unsettled -= len(outcomes.reason)
+            first = self._session.settle(len(outcomes.reason))
+            assert first == outcomes.first_decision
             self._events.append(pb.Event(outcomes=outcomes))
 
     def cycle(self, agents: list[str]) -> None:

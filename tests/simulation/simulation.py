@@ -46,7 +46,7 @@ class Faults:
     master_dies: float = 0.002
     clock_jumps: float = 0.003
     policy: float = 0.002
-    event_lost: float = 0.0
+    release_lost: float = 0.0
 
     @staticmethod
     def none() -> "Faults":
@@ -184,8 +184,10 @@ class Simulation:
             self.link.snapshot(pb.SnapshotChunk.FromString(bytes.fromhex(data)), int(mark))
         elif verb == "send":
             mark, _, data = rest.partition(": ")
-            if not self._chance.random() < self.faults.event_lost:
-                self.link.event(pb.Event.FromString(bytes.fromhex(data)), int(mark))
+            event = pb.Event.FromString(bytes.fromhex(data))
+            lost = event.HasField("release") and self._chance.random() < self.faults.release_lost
+            if not lost:
+                self.link.event(event, int(mark))
         elif verb == "outcomes:":
             self.link.outcomes(pb.Outcomes.FromString(bytes.fromhex(rest)))
         elif effect.startswith("ask for a cycle"):

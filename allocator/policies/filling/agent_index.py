@@ -2,7 +2,8 @@
 
 Agents are looked at by *slot*, their rank among the cycle's candidates, so that the lowest slot is
 the lowest row. Whoever cannot be served on an agent never can be again within a cycle, for what is
-free only shrinks: so what was found out is remembered in bits.
+free only shrinks: so what was found out is remembered in bits. There is one exception, see
+`look_again`.
 """
 
 from typing import NamedTuple
@@ -24,6 +25,8 @@ class AgentIndex(NamedTuple):
         Group g holds ``member[start[g]:start[g + 1]]``; no groups: all agents are scored at once.
     member : (J,) int64
         Slots, ascending in a group.
+    position : (J,) int64
+        Where each slot stands in `member`; empty without groups.
     skip : (J + 1,) int64
         A position in `member` at or before the next one that is not empty.
     cursor : (P, G) int32
@@ -64,6 +67,7 @@ class AgentIndex(NamedTuple):
 
     start: Ints
     member: Ints
+    position: Ints
     skip: Ints
     cursor: np.ndarray
     value: Floats
@@ -95,6 +99,9 @@ def begin(scene: Scene, held: Ints, effort: Effort, best_fit: bool) -> AgentInde
     start, member = _groups(standing, agents, rule, effort.groups)
     groups = len(start) - 1
     columns = standing.denominator.shape[1]
+    position = np.empty(len(member), np.int64)
+    for at in range(len(member)):
+        position[member[at]] = at
     cursor = np.empty((count, groups), np.int32)
     for place in range(count):
         for group in range(groups):
@@ -103,6 +110,7 @@ def begin(scene: Scene, held: Ints, effort: Effort, best_fit: bool) -> AgentInde
     field = AgentIndex(
         start,
         member,
+        position,
         np.arange(slots + 1),
         cursor,
         np.empty(slots),
@@ -239,6 +247,23 @@ def note_grant(scene: Scene, field: AgentIndex, leaf: int, slot: int, more: bool
     # With less free on it, the agent has to be looked at again.
     field.empty[slot] = not more
     _look_at(scene.places, scene.standing, scene.agents, field, slot)
+
+
+@compiled
+def look_again(field: AgentIndex, place: int, slot: int) -> None:
+    """Forget that an agent can serve nobody below a place.
+
+    A filter may cover a task in one kind of resource and not in another. Once the first kind is
+    gone, the task would be offered in the second.
+    """
+    field.unable[place, slot >> 6] &= ~(np.uint64(1) << np.uint64(slot & 63))
+    # The search in the agent's group goes back to it. The best few have to be found anew.
+    for group in range(len(field.start) - 1):
+        at = field.position[slot]
+        if field.start[group] <= at < field.start[group + 1]:
+            field.cursor[place, group] = min(field.cursor[place, group], at)
+    if len(field.few_count):
+        field.few_count[place] = -1
 
 
 @hot

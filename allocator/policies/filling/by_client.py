@@ -134,6 +134,34 @@ def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> in
     return place
 
 
+@compiled
+def _readmit(scene: Scene, field: AgentIndex, findings: Findings, slot: int) -> None:
+    """After a grant let those take part again whose filters may not cover what is left.
+
+    Quotas that shrink by grants on other agents may change an offer, too. That is not looked for:
+    who is passed over for that is offered it in the next cycle.
+    """
+    places, standing, agents = scene.places, scene.standing, scene.agents
+    agent = agents.row[slot]
+    # Of plain resources alone, a filter that covered a task covers it for the rest of the cycle.
+    if field.empty[slot] or agents.start[agent] == agents.start[agent + 1]:
+        return
+    row = 0 if scene.rule.shared else agent
+    refusal = agents.head[agent]
+    while refusal >= 0:
+        place = places.of_client[agents.client[refusal]]
+        while place >= 0 and field.alive[place]:
+            agent_index.look_again(field, place, slot)
+            # Its score on this agent bounds the smallest from below, with the score it stood on.
+            here = scoring.score(places, standing, place, standing.denominator, row)
+            standing.score[place] = min(standing.score[place], here)
+            standing.out[place] = False
+            findings.found[place] = -1
+            tournament.replay(places, standing, place)
+            place = places.parent[place]
+        refusal = agents.next[refusal]
+
+
 @hot
 def _serve(
     scene: Scene, field: AgentIndex, findings: Findings, log: Log, leaf: int, slot: int
@@ -151,6 +179,7 @@ def _serve(
         findings.grown[place] = now
         tournament.replay(scene.places, scene.standing, place)
         place = scene.places.parent[place]
+    _readmit(scene, field, findings, slot)
     if scene.rule.stage == OVERDUE:
         # Who waited too long gets one grant before the others, and no more in this stage.
         field.alive[leaf] = False

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from allocator.core.memo import constant, fixed, remember
-from allocator.core.snapshot import Bools, Floats, Ints, Snapshot
+from allocator.core.snapshot import Bools, Floats, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +235,9 @@ def cluster_total(snapshot: Snapshot) -> Floats:
 
 def characterised(snapshot: Snapshot) -> Bools:
     """Say which clients (C,) are served in whole tasks: a demand of nothing is no demand."""
-    return _with_demand(snapshot.characterised, snapshot.demand)
+    return _both(snapshot.characterised, snapshot.has_demand)
 
 
 @remember()
-def _with_demand(wanted: Bools, demand: Ints) -> Bools:
-    return fixed(wanted & (demand > 0).any(axis=1))
+def _both(one: Bools, other: Bools) -> Bools:
+    return fixed(one & other)

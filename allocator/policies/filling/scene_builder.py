@@ -355,12 +355,7 @@ def read_only(array: np.ndarray, dtype: type) -> np.ndarray:
 
     It is copied only where its type or layout is another.
     """
-    flags = array.flags
-    if array.dtype == dtype and flags.c_contiguous and flags.aligned and not flags.writeable:
-        return array
-    view: np.ndarray = np.ascontiguousarray(array, dtype).view()
-    view.flags.writeable = False
-    return view
+    return loop_view(np.asarray(array, dtype))
 
 
 def own(array: np.ndarray, dtype: type) -> np.ndarray:

@@ -91,11 +91,16 @@ class ModuleSession:
         self, events: Iterable[Event], *, sequence: int, clock_ms: int, paused: bool = False
     ) -> Iterator[pb.SessionRequest]:
         """Send the whole state; see `pack_snapshot`."""
-        self._expect(ModuleState.WELCOME)
         for chunk in pack_snapshot(events, sequence=sequence, clock_ms=clock_ms, paused=paused):
-            yield pb.SessionRequest(snapshot=chunk)
-        self.sequence = self.answered = sequence
-        self.state = ModuleState.STREAMING
+            yield self.chunk(chunk)
+
+    def chunk(self, chunk: pb.SnapshotChunk) -> pb.SessionRequest:
+        """Send a part of the state that is laid out already."""
+        self._expect(ModuleState.WELCOME)
+        if chunk.last:
+            self.sequence = self.answered = chunk.sequence
+            self.state = ModuleState.STREAMING
+        return pb.SessionRequest(snapshot=chunk)
 
     def batch(
         self,
@@ -136,11 +141,15 @@ class ModuleSession:
         amount : (P, K) int64, thousandths
             What was offered, one row for each PARTIAL.
         """
-        if len(reason) > self.unsettled:
-            raise ValueError(f"{len(reason)} outcomes for {self.unsettled} open decisions")
+        return Outcomes(self.settle(len(reason)), reason, kind, amount)
+
+    def settle(self, count: int) -> int:
+        """Take the outcomes of the oldest decisions as said; gives the number of the first."""
+        if count > self.unsettled:
+            raise ValueError(f"{count} outcomes for {self.unsettled} open decisions")
         first = self._next_decision - self.unsettled
-        self.unsettled -= len(reason)
-        return Outcomes(first, reason, kind, amount)
+        self.unsettled -= count
+        return first
 
     def receive(self, data: bytes | pb.SessionResponse) -> pb.Welcome | Decisions:
         """Take what the sidecar says; of an answer in parts (`more`), one.

@@ -65,7 +65,7 @@ def pack_snapshot(
     Parameters
     ----------
     events : iterable
-        `Define` (without forgotten roles), `SetWeights`, `SetQuota`, `AddFramework`, `AddAgent`,
+        `Define`, `SetWeights`, `SetQuota`, `AddFramework`, `AddAgent`,
         `Hold`, `Refuse`, `Exclude`, `SetWhitelist`; in this order they make the fewest chunks.
     sequence : int
         Number of the state: the first batch has the next one.
