@@ -1,4 +1,4 @@
-"""Commands for a running sidecar: status, shares, policy, demand, constraint, dump."""
+"""Commands for a running sidecar: status, shares, explain, policy, demand, constraint, dump."""
 
 import sys
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from allocator.cli import explain
 from allocator.cli.connection import Sidecar, remote
 from allocator.cli.exits import Exit, fail
 
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
     remote(app, "status", _show("status"))(status)
     remote(app, "shares", _show("shares"))(shares)
     remote(app, "dump", None)(dump)
+    explain.register(_group(app, "explain", "Why a framework, a role or an agent gets nothing."))
     policy = _group(app, "policy", "The policy that decides.")
     remote(policy, "show", _show("policy"))(policy_show)
     remote(policy, "set", _show("policy"))(policy_set)

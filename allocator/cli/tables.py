@@ -1,43 +1,13 @@
 """Responses for people: tables on the terminal."""
 
-import sys
-from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-WIDTH_PIPED = 240
-"""Columns where no terminal says how many there are: nothing is cut off."""
+from allocator.cli.printing import clean as _text
+from allocator.cli.printing import console as _console
+from allocator.cli.printing import print_table as _print
+from allocator.cli.printing import quantities as _quantities
 
 _FAIR = [">fair", ">off by"]
-
-
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else WIDTH_PIPED, highlight=False)
-
-
-def _text(value: object) -> Text:
-    """A value as text: no markup, and no control character of a framework's name gets through."""
-    shown = (each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(value))
-    return Text("".join(shown))
-
-
-def _print(columns: Iterable[str], rows: Iterable[Iterable[object]], empty: str) -> None:
-    """Print a table; columns that begin with ``>`` are numbers."""
-    columns = list(columns)
-    table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
-    for column in columns:
-        justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
-        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold")
-    for row in rows:
-        table.add_row(*map(_text, row))
-    _console().print(table if table.row_count else Text(empty, style="italic"))
-
-
-def _quantities(amounts: dict[str, float]) -> str:
-    return ";".join(f"{name}:{amount:g}" for name, amount in amounts.items())
 
 
 def _percent(part: float, whole: float) -> str:

@@ -71,8 +71,10 @@ from allocator.core.snapshot import (
     Tree,
     Words,
 )
-from allocator.core.snapshot_builder import frozen
+from allocator.core.snapshot_builder import frozen, reaches
+from allocator.core.special_resources import out_of_reach
 from allocator.core.state import Limits, State
+from allocator.core.trail import CycleRecord, Names, OfferEvent, Trail, lasting
 from allocator.core.warm import GiveAll, warm
 
 __all__ = [
@@ -90,6 +92,7 @@ __all__ = [
     "Allocator",
     "Bools",
     "Clause",
+    "CycleRecord",
     "CycleReport",
     "Decisions",
     "Define",
@@ -108,7 +111,9 @@ __all__ = [
     "InverseOffer",
     "Kind",
     "Limits",
+    "Names",
     "Newcomer",
+    "OfferEvent",
     "Options",
     "Outcomes",
     "Policy",
@@ -134,6 +139,7 @@ __all__ = [
     "Snapshot",
     "State",
     "Suppress",
+    "Trail",
     "Transition",
     "Tree",
     "UpdateAgent",
@@ -143,8 +149,11 @@ __all__ = [
     "format_amount",
     "format_quantities",
     "frozen",
+    "lasting",
+    "out_of_reach",
     "parse_amount",
     "parse_constraint",
     "parse_quantities",
+    "reaches",
     "warm",
 ]
