@@ -11,7 +11,7 @@ from allocator.cli.exits import Exit, fail
 from allocator.server import loop_cache
 
 if TYPE_CHECKING:
-    from allocator.server.config import Config, Flag
+    from allocator.server.config import Flag, Loaded
 
 ConfigFile = Annotated[
     Path | None,
@@ -78,21 +78,21 @@ def check_config(
         return
     loaded = _load(file, assignments, {})
     if as_json:
-        typer.echo(json.dumps(loaded.model_dump(mode="json"), indent=2))
+        typer.echo(json.dumps(loaded.config.model_dump(mode="json"), indent=2))
     else:
         typer.echo(f"{file or 'configuration'}: ok")
 
 
 def _load(
     path: Path | None, assignments: list[str] | None, short: dict[str, tuple[str, str | None]]
-) -> "Config":
+) -> "Loaded":
     """Read the configuration, or end with every problem of it."""
-    from allocator.server.config import ConfigError, Flag, load
+    from allocator.server.config import ConfigError, Flag, load_all
 
     flags = [_assignment(text) for text in assignments or ()]
     flags += [Flag(flag, key, text) for flag, (key, text) in short.items() if text is not None]
     try:
-        return load(path, os.environ, flags)
+        return load_all(path, os.environ, flags)
     except ConfigError as error:
         fail(Exit.CONFIG, *map(str, error.problems))
 

@@ -6,11 +6,12 @@ cycle. `DESIGN.md` tells the rest.
 
 from allocator.core.allocator import Allocator
 from allocator.core.checkpoint import Detached
-from allocator.core.constraints import Clause, parse_constraint
+from allocator.core.constraints import Clause, attributes_of, parse_constraint
 from allocator.core.cycle import CycleReport
 from allocator.core.dealing_anew import Newcomer
 from allocator.core.decisions import Decisions
-from allocator.core.demand import CONSTRAINT_LABEL, DEMAND_LABEL, Settings
+from allocator.core.demand import CONSTRAINT_LABEL, DEMAND_LABEL, Settings, matches, own_demand
+from allocator.core.demand_memory import DemandMemory, Remembered
 from allocator.core.events import (
     ActivateAgent,
     ActivateFramework,
@@ -36,6 +37,7 @@ from allocator.core.events import (
     Revive,
     SetConstraint,
     SetDemand,
+    SetLimit,
     SetPaused,
     SetPolicy,
     SetQuota,
@@ -96,6 +98,7 @@ __all__ = [
     "CycleReport",
     "Decisions",
     "Define",
+    "DemandMemory",
     "Detached",
     "Event",
     "EventError",
@@ -122,6 +125,7 @@ __all__ = [
     "Reason",
     "Refuse",
     "Release",
+    "Remembered",
     "RemoveAgent",
     "RemoveFramework",
     "Request",
@@ -129,6 +133,7 @@ __all__ = [
     "ScoringPolicy",
     "SetConstraint",
     "SetDemand",
+    "SetLimit",
     "SetPaused",
     "SetPolicy",
     "SetQuota",
@@ -146,11 +151,14 @@ __all__ = [
     "UpdateAllocation",
     "UpdateFramework",
     "Words",
+    "attributes_of",
     "format_amount",
     "format_quantities",
     "frozen",
     "lasting",
+    "matches",
     "out_of_reach",
+    "own_demand",
     "parse_amount",
     "parse_constraint",
     "parse_quantities",

@@ -12,7 +12,7 @@ import numpy as np
 from allocator.core import cycle as cycles
 from allocator.core import events
 from allocator.core.apply import apply
-from allocator.core.apply.settings import set_policy
+from allocator.core.apply.settings import replace_settings, set_policy
 from allocator.core.checkpoint import Detached, restore, shred
 from allocator.core.dealing_anew import Newcomer, add_newcomer, forget_holdings
 from allocator.core.decisions import Decisions
@@ -103,6 +103,16 @@ class Allocator:
         apply(self.state, event)
         if self.trail is not None:
             self.trail.note(self.state.now_ms, event)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Take over all that operators set, at once; the settings themselves are copied.
+
+        Raises
+        ------
+        EventError
+            Where one of them is not possible; then nothing has changed.
+        """
+        self._policy = replace_settings(self.state, settings, self._build)
 
     def advance(self, now_ms: int) -> None:
         """Tell the time of the events that follow, and of the next cycle.

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -18,11 +17,20 @@ from uuid import uuid4
 import structlog
 
 from allocator import __version__
-from allocator.core import Allocator, Policy, PolicySpec, SetPolicy, Settings, Trail
+from allocator.core import (
+    Allocator,
+    DemandMemory,
+    Policy,
+    PolicySpec,
+    SetPolicy,
+    Settings,
+    Trail,
+)
 from allocator.core.checkpoint import Detached
 from allocator.server.config import Config
 from allocator.server.journal import Head, Journal
 from allocator.server.latency_histogram import Durations
+from allocator.server.session_info import SessionInfo
 from allocator.server.session_stream import SessionStream
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
@@ -60,27 +68,13 @@ GRACE_S = 5.0
 _log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
-class SessionInfo:
-    """Who has the allocator, and how far it is."""
-
-    number: int
-    peer: str
-    master_id: str
-    instance_id: str
-    instance_started_us: int
-    mesos_version: str
-    module_version: str
-    sequence: int
-    clock_ms: int
-
-
 class CoreLoop:
     """The core's thread, and the queue before it.
 
     Attributes
     ----------
     sidecar_id : str
+    limits : Limits
     started_s : float
         When the process began, on the monotonic clock.
     cycle_times : Durations
@@ -95,6 +89,8 @@ class CoreLoop:
         try_policy: Callable[[PolicySpec, float], None] = lambda _spec, _within_s: None,
         before_policy: Callable[[PolicySpec], None] = lambda _spec: None,
         sidecar_id: str | None = None,
+        settings: Settings | None = None,
+        memory: DemandMemory | None = None,
     ) -> None:
         """Set up the core; nothing runs yet.
 
@@ -112,6 +108,10 @@ class CoreLoop:
             Called on the core's thread before a policy is made that an operator sets.
         sidecar_id : str
             Random by default.
+        settings : Settings
+            What counts at the start; by default what the configuration says.
+        memory : DemandMemory
+            What an earlier process learnt.
         """
         self.sidecar_id = sidecar_id or uuid4().hex
         self.started_s = time.monotonic()
@@ -120,15 +120,17 @@ class CoreLoop:
         self._fallback = fallback
         self.try_policy = try_policy
         self._before_policy = before_policy
-        self._limits = config.limits.core()
+        self.limits = config.limits.core()
         welcome = pb.Welcome(
             protocol_version=PROTOCOL_VERSION,
             sidecar_version=__version__,
             sidecar_id=self.sidecar_id,
             message_bytes_max=config.limits.message_bytes_max,
-            kinds_max=self._limits.kinds,
+            kinds_max=self.limits.kinds,
         )
-        self._sidecar = Sidecar(self._new_allocator, config.settings(), welcome)
+        self._sidecar = Sidecar(self._new_allocator, settings or config.settings(), welcome)
+        if memory is not None:
+            self._sidecar.learn(memory)
         self._ports: dict[int, SessionStream] = {}
         self._mended_told: dict[int, int] = {}
         self._policy_error = ""
@@ -200,7 +202,7 @@ class CoreLoop:
 
     def operate(self, event: OperatorEvent) -> Future[None]:
         """Take over what an operator sets; the future raises an `EventError` where it cannot."""
-        return self.call(partial(self._operate, event))
+        return self.call(partial(self.operate_now, event))
 
     def open(self, port: SessionStream) -> None:
         """Begin a session."""
@@ -231,7 +233,7 @@ class CoreLoop:
         return Allocator(
             self._build_policy,
             settings,
-            self._limits,
+            self.limits,
             fallback=self._fallback,
             around_cycle=self.cycle_times.observing,
             trail=Trail(),
@@ -240,13 +242,13 @@ class CoreLoop:
     def new_twin(self, policy: PolicySpec) -> Allocator:
         """Make an allocator for a copy of the books, which decides as this one; any thread may."""
         settings = Settings(policy=policy)
-        return Allocator(self._build_policy, settings, self._limits, fallback=self._fallback)
+        return Allocator(self._build_policy, settings, self.limits, fallback=self._fallback)
 
     def _new_journal(self, config: Config, welcome: pb.Welcome) -> Journal:
         def begin(file: int, records_before: int) -> Head:
             start = start_record(
                 self._sidecar.allocator.settings,
-                self._limits,
+                self.limits,
                 welcome,
                 sessions_before=self._sidecar.sessions_begun,
                 file=file,
@@ -363,10 +365,19 @@ class CoreLoop:
                 _log.warning("a value was mended", session=number, field=field, message=text)
             self._mended_told[number] = len(session.mended)
 
-    def _operate(self, event: OperatorEvent) -> None:
+    def operate_now(self, event: OperatorEvent) -> None:
+        """Take over what an operator sets; on the core's thread.
+
+        Raises
+        ------
+        EventError
+            Where it is not possible; then nothing has changed.
+        """
         self._record(operator_record, event)
         if isinstance(event, SetPolicy):
             self._before_policy(event.spec)
+        elif isinstance(event, Settings) and event.policy != self.allocator.settings.policy:
+            self._before_policy(event.policy)
         self._sidecar.operate(event)
 
     def _drain(self) -> None:

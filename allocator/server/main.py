@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from types import FrameType
 
@@ -15,17 +15,22 @@ import structlog
 from grpc_reflection.v1alpha import reflection
 
 from allocator import policies
-from allocator.server import logs, loop_cache
+from allocator.server import keeper, logs, loop_cache
 from allocator.server.admin import AdminServicer
+from allocator.server.audit import Audit
+from allocator.server.changes import Changes
 from allocator.server.compilation import Compilation
-from allocator.server.config import Config
+from allocator.server.config import Config, Loaded
 from allocator.server.core_loop import GRACE_S, SESSIONS_MAX, CoreLoop
 from allocator.server.guarded_policy import GuardedRegistry
 from allocator.server.health import Health
-from allocator.server.listeners import ListenError, claim_addresses, listen
+from allocator.server.listeners import UNIX, ListenError, claim_addresses, listen
 from allocator.server.metrics import start_http
+from allocator.server.operators import Operators, settings_in_force
 from allocator.server.service import SERVICE, SessionServicer
+from allocator.server.state_files import StateError
 from allocator.v1 import admin_pb2, admin_pb2_grpc
+from allocator.wire.kept import Learnt, copy_learnt
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -63,27 +68,39 @@ class Server:
     http_port : int
     """
 
-    def __init__(self, config: Config, compilation: Compilation) -> None:
+    def __init__(self, loaded: Loaded, compilation: Compilation) -> None:
         """Build everything and listen; nobody is served before `start`.
 
         Raises
         ------
         ListenError, OSError
-            Where an address cannot be listened on.
+            Where an address cannot be listened on, or the journal not be written.
+        StateError
+            Where the state directory cannot be used.
         """
+        config = loaded.config
         claim_addresses(config)
         registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
+        kept = keeper.begin(config)
         self.loop = CoreLoop(
             config,
             build_policy=registry.build,
             fallback=policies.fallback(),
             try_policy=registry.try_out,
             before_policy=registry.renew,
+            settings=settings_in_force(config.settings(), kept.overlay, config.limits.core()),
+            memory=kept.memory,
         )
+        self._keeper = self._new_keeper(config, kept)
+        self.operators = Operators(self.loop, loaded, kept.overlay, self._keeper)
+        self.audit = Audit()
         self._health = Health((SERVICE, ADMIN_SERVICE))
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
+            if self._keeper:
+                self._keeper.start()
+                undo.callback(self._keeper.close)
             self._http = undo.enter_context(closing(start_http(config, self.loop, compilation)))
             self._grpc = self._build(config, compilation)
             undo.callback(self._grpc.stop, None)
@@ -107,12 +124,23 @@ class Server:
         )
         sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
         server.add_generic_rpc_handlers((sessions.handler(),))
-        servicer = AdminServicer(self.loop, lambda: compilation.progress)
+        paths = (target.removeprefix(UNIX) for target in config.listen.targets)
+        changes = Changes(self.loop, self.operators, self.audit, tuple(paths))
+        servicer = AdminServicer(self.loop, lambda: compilation.progress, changes)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(servicer, server)
         self._health.add_to(server)
         names = (SERVICE, ADMIN_SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
         return server
+
+    def _new_keeper(self, config: Config, kept: keeper.Beginning) -> keeper.Keeper | None:
+        if kept.directory is None:
+            return None
+
+        def learnt() -> Future[Learnt]:
+            return self.loop.call(lambda: copy_learnt(self.loop.allocator.state.memory))
+
+        return keeper.Keeper(kept.directory, learnt, config.state.save_s)
 
     def stop(self) -> None:
         """Tell everybody, give them time, then end."""
@@ -121,26 +149,30 @@ class Server:
         self.loop.drain().result()
         self._grpc.stop(GRACE_S).wait()
         self._http.close()
+        if self._keeper:
+            self._keeper.close()
         self.loop.stop()
 
 
-def run(config: Config, note: str = "") -> int:
+def run(loaded: Loaded, note: str = "") -> int:
     """Serve until SIGTERM or SIGINT; gives the exit code.
 
     Parameters
     ----------
-    config : Config
+    loaded : Loaded
+        The configuration.
     note : str
         Something that the operator should know, for the log.
     """
     begun_s = time.monotonic()
+    config = loaded.config
     logs.configure(config.log.level, config.log.format)
     if note:
         _log.warning(note)
     with _signals() as told_to_end, closing_children(Compilation()) as compilation:
         try:
-            server = Server(config, compilation)
-        except (ListenError, OSError) as error:
+            server = Server(loaded, compilation)
+        except (ListenError, OSError, StateError) as error:
             _log.error("cannot start", error=str(error))
             return EXIT_FAILURE
         server.start()

@@ -10,8 +10,14 @@ from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.checkpoint import Mark, mark, read_checkpoint, read_mark
 from allocator.wire.counters import Counts
-from allocator.wire.journal import JournalError, answered_record, read_closed, read_start
-from allocator.wire.operator_settings import read_constraint, read_demand, read_policy
+from allocator.wire.journal import (
+    JournalError,
+    answered_record,
+    read_closed,
+    read_settings,
+    read_start,
+)
+from allocator.wire.operator_settings import read_constraint, read_demand, read_limit, read_policy
 from allocator.wire.sidecar import Answer, Sidecar
 
 
@@ -313,7 +319,7 @@ def _tell(sidecar: Sidecar, record: journal_pb2.JournalRecord, policy_error: str
             return sidecar.close(record.session, read_closed(record.closed))
         case "looked":
             sidecar.allocator.look()
-        case "policy" | "demand" | "constraint":
+        case "policy" | "demand" | "constraint" | "limit" | "settings":
             _operate(sidecar, record)
     return []
 
@@ -328,5 +334,9 @@ def _operate(sidecar: Sidecar, record: journal_pb2.JournalRecord) -> None:
                 sidecar.operate(read_demand(record.demand))
             case "constraint":
                 sidecar.operate(read_constraint(record.constraint))
+            case "limit":
+                sidecar.operate(read_limit(record.limit))
+            case "settings":
+                sidecar.operate(read_settings(record.settings))
     except EventError:
         return

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from allocator.core.constraints import attributes_of
 from allocator.core.eligibility import AgentTraits
 from allocator.core.events import (
     ActivateAgent,
@@ -165,12 +166,7 @@ def _traits(state: State, agent: int) -> AgentTraits:
     # Without a region of its own, neither side is remote.
     home = state.options.region
     return AgentTraits(
-        attributes={
-            "hostname": info.hostname,
-            "region": info.region,
-            "zone": info.zone,
-            **info.attributes,
-        },
+        attributes=attributes_of(info),
         gpus=gpus,
         remote=bool(home and info.region and info.region != home),
         many_roles="MULTI_ROLE" in info.capabilities,
