@@ -1,4 +1,4 @@
-"""Commands for a running sidecar: status, shares, explain, policy, demand, constraint, dump."""
+"""Commands for a running sidecar: what it does, why, and what operators set."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocator.cli import explain
+from allocator.cli import explain, top
 from allocator.cli.connection import Sidecar, remote
 from allocator.cli.exits import Exit, fail
 
@@ -25,6 +25,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     remote(app, "status", _show("status"))(status)
     remote(app, "shares", _show("shares"))(shares)
+    top.register(app)
     remote(app, "dump", None)(dump)
     explain.register(_group(app, "explain", "Why a framework, a role or an agent gets nothing."))
     policy = _group(app, "policy", "The policy that decides.")
