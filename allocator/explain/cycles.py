@@ -19,6 +19,8 @@ from allocator.policies.filling import Criterion, Filling
 from allocator.policies.filling.loop_arrays import Scene
 from allocator.policies.filling.scoring import score
 
+SMALLER_FIRST = "the smaller score comes first"
+
 CYCLES = 10
 """So many cycles are told of."""
 
@@ -214,7 +216,7 @@ def _why(judge: Judge, client: int, winner: int, scores: tuple[float, float]) ->
     if np.isnan(mine) or np.isnan(its):
         return "the policy chose it"
     if its < mine:
-        return "the smaller score comes first"
+        return SMALLER_FIRST
     if its == mine:
         return "their scores are equal: whoever was served less often comes first, then the older"
     return "its score is larger, but when its turn came others beside it had been served"
