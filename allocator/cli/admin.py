@@ -1,4 +1,4 @@
-"""Commands for a running sidecar: status, shares, explain, dump; setting is elsewhere."""
+"""Commands for a running sidecar: what it does, why, and what operators set."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocator.cli import explain
+from allocator.cli import explain, top
 from allocator.cli.connection import Sidecar, remote
 from allocator.cli.exits import Exit, fail
 
@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     remote(app, "status", show("status"))(status)
     remote(app, "shares", show("shares"))(shares)
+    top.register(app)
     remote(app, "dump", None)(dump)
     group = typer.Typer(no_args_is_help=True)
     app.add_typer(group, name="explain", help="Why a framework, a role or an agent gets nothing.")

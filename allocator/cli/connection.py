@@ -120,6 +120,7 @@ class Sidecar:
 
     stub: "AdminServiceStub"
     timeout_s: float
+    as_json: bool = False
 
 
 def remote(
@@ -161,7 +162,7 @@ def _call(
 
     with connection.open() as channel:
         try:
-            sidecar = Sidecar(AdminServiceStub(channel), connection.timeout)
+            sidecar = Sidecar(AdminServiceStub(channel), connection.timeout, connection.json)
             return function(sidecar, **arguments)
         except grpc.RpcError as error:
             connection.explain(error)
