@@ -367,7 +367,7 @@ class CoreLoop:
         self._record(operator_record, event)
         if isinstance(event, SetPolicy):
             self._before_policy(event.spec)
-        elif isinstance(event, Settings) and event.policy != self.allocator.settings.policy:
+        elif isinstance(event, Settings):
             self._before_policy(event.policy)
         self._sidecar.operate(event)
 

@@ -5,7 +5,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from types import FrameType
@@ -27,6 +27,7 @@ from allocator.server.health import Health
 from allocator.server.listeners import UNIX, ListenError, claim_addresses, listen
 from allocator.server.metrics import start_http
 from allocator.server.operators import Operators, settings_in_force
+from allocator.server.reloading import read_again
 from allocator.server.service import SERVICE, SessionServicer
 from allocator.server.state_files import StateError
 from allocator.v1 import admin_pb2, admin_pb2_grpc
@@ -154,11 +155,13 @@ class Server:
         self.loop.stop()
 
 
-def run(loaded: Loaded, note: str = "") -> int:
+def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     """Serve until SIGTERM or SIGINT; gives the exit code.
 
     Parameters
     ----------
+    load : callable
+        Reads the configuration again, where SIGHUP asks for that.
     loaded : Loaded
         The configuration.
     note : str
@@ -169,7 +172,7 @@ def run(loaded: Loaded, note: str = "") -> int:
     logs.configure(config.log.level, config.log.format)
     if note:
         _log.warning(note)
-    with _signals() as told_to_end, closing_children(Compilation()) as compilation:
+    with _signals() as told, closing_children(Compilation()) as compilation:
         try:
             server = Server(loaded, compilation)
         except (ListenError, OSError, StateError) as error:
@@ -186,10 +189,12 @@ def run(loaded: Loaded, note: str = "") -> int:
         )
         _notify(b"READY=1")
         compilation.start()
-        while compilation.state == "compiling" and not told_to_end.is_set():
-            compilation.look(server.loop.call)
-            told_to_end.wait(0.1)
-        told_to_end.wait()
+        while not told.to_end:
+            compiling = compilation.state == "compiling"
+            if compiling:
+                compilation.look(server.loop.call)
+            if told.wait(0.1 if compiling else None):
+                read_again(load, server.operators)
         compilation.stop()
         _log.info("shutting down")
         _notify(b"STOPPING=1")
@@ -210,19 +215,46 @@ def closing_children(compilation: Compilation) -> Iterator[Compilation]:
         compilation.stop()
 
 
-@contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """Give an event that SIGTERM and SIGINT set; a second SIGINT ends the process at once."""
-    told_to_end = threading.Event()
+class Told:
+    """What signals told the process.
 
-    def tell(number: int, _frame: FrameType | None) -> None:
-        told_to_end.set()
+    Attributes
+    ----------
+    to_end : bool
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing told."""
+        self.to_end = False
+        self._to_reload = False
+        self._any = threading.Event()
+
+    def tell(self, number: int, _frame: FrameType | None) -> None:
+        """Take a signal; a second SIGINT ends the process at once."""
+        if number == signal.SIGHUP:
+            self._to_reload = True
+        else:
+            self.to_end = True
         if number == signal.SIGINT:
             signal.signal(number, signal.SIG_DFL)
+        self._any.set()
 
-    before = {number: signal.signal(number, tell) for number in (signal.SIGTERM, signal.SIGINT)}
+    def wait(self, timeout_s: float | None) -> bool:
+        """Wait for a signal; says whether the configuration is to be read again."""
+        self._any.wait(timeout_s)
+        self._any.clear()
+        reload, self._to_reload = self._to_reload, False
+        return reload and not self.to_end
+
+
+@contextmanager
+def _signals() -> Iterator[Told]:
+    """Take signals while the context lasts."""
+    told = Told()
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, told.tell) for number in numbers}
     try:
-        yield told_to_end
+        yield told
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
