@@ -1,4 +1,4 @@
-"""Commands for a running sidecar: status, shares, dump; those that set something are elsewhere."""
+"""Commands for a running sidecar: status, shares, dump, explain; see `rules` for the others."""
 
 import sys
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from allocator.cli import explain
 from allocator.cli.connection import Sidecar, remote
 from allocator.cli.exits import Exit, fail
 
@@ -20,6 +21,10 @@ def register(app: typer.Typer) -> None:
     remote(app, "status", show("status"))(status)
     remote(app, "shares", show("shares"))(shares)
     remote(app, "dump", None)(dump)
+    what = "Why a framework, a role or an agent gets nothing."
+    explaining = typer.Typer(no_args_is_help=True)
+    app.add_typer(explaining, name="explain", help=what)
+    explain.register(explaining)
 
 
 def show(name: str) -> Any:  # noqa: ANN401

@@ -73,8 +73,10 @@ from allocator.core.snapshot import (
     Tree,
     Words,
 )
-from allocator.core.snapshot_builder import frozen
+from allocator.core.snapshot_builder import frozen, reaches
+from allocator.core.special_resources import out_of_reach
 from allocator.core.state import Limits, State
+from allocator.core.trail import CycleRecord, Names, OfferEvent, Trail, lasting
 from allocator.core.warm import GiveAll, warm
 
 __all__ = [
@@ -92,6 +94,7 @@ __all__ = [
     "Allocator",
     "Bools",
     "Clause",
+    "CycleRecord",
     "CycleReport",
     "Decisions",
     "Define",
@@ -111,7 +114,9 @@ __all__ = [
     "InverseOffer",
     "Kind",
     "Limits",
+    "Names",
     "Newcomer",
+    "OfferEvent",
     "Options",
     "Outcomes",
     "Policy",
@@ -139,6 +144,7 @@ __all__ = [
     "Snapshot",
     "State",
     "Suppress",
+    "Trail",
     "Transition",
     "Tree",
     "UpdateAgent",
@@ -149,10 +155,13 @@ __all__ = [
     "format_amount",
     "format_quantities",
     "frozen",
+    "lasting",
     "matches",
+    "out_of_reach",
     "own_demand",
     "parse_amount",
     "parse_constraint",
     "parse_quantities",
+    "reaches",
     "warm",
 ]

@@ -25,6 +25,7 @@ from allocator.core.servable import servable
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
 from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.core.state import Limits, State
+from allocator.core.trail import Trail
 
 
 class Allocator:
@@ -37,6 +38,7 @@ class Allocator:
     last_cycle : CycleReport
     cycle : int
         Cycles run so far.
+    trail : Trail or None
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Allocator:
         *,
         fallback: Policy | None = None,
         around_cycle: Callable[[], AbstractContextManager[object]] = nullcontext,
+        trail: Trail | None = None,
     ) -> None:
         """Begin a session.
 
@@ -62,6 +65,8 @@ class Allocator:
             such a cycle grants nothing.
         around_cycle : callable
             Gives a context in which a cycle is run, for hosts that look at the clock.
+        trail : Trail
+            Keeps the last cycles and events about offers. None: nothing is kept.
 
         Raises
         ------
@@ -71,6 +76,7 @@ class Allocator:
         self.state = State(settings, limits or Limits())
         self.last_cycle = cycles.CycleReport()
         self.cycle = 0
+        self.trail = trail
         self._build = build_policy
         self._policy = build_policy(settings.policy)
         self._fallback = fallback
@@ -95,6 +101,8 @@ class Allocator:
             self._policy = set_policy(self.state, event, self._build)
             return
         apply(self.state, event)
+        if self.trail is not None:
+            self.trail.note(self.state.now_ms, event)
 
     def reconfigure(self, settings: Settings) -> None:
         """Take over all that operators set, at once; the settings themselves are copied.
@@ -158,7 +166,19 @@ class Allocator:
         # Who was offered nothing in a full cycle, though some agent could have served it, has
         # waited one cycle more. A cycle over some agents says nothing about that.
         served = state.clients.served[snapshot.tree.client]
+        seen = self.trail.seen(snapshot) if self.trail is not None else (None, False)
         decisions = cycles.commit(state, snapshot, grants, self.cycle)
+        if self.trail is not None:
+            self.trail.keep(
+                state,
+                snapshot,
+                seen,
+                grants,
+                decisions,
+                error,
+                whole=agents is None,
+                bound_paths=tuple(self._snapshots.quota_tree(state).path),
+            )
         if agents is None:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
             state.clients.waited[rest[servable(snapshot, rest)]] += 1

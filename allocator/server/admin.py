@@ -11,7 +11,7 @@ import numpy as np
 from allocator import __version__
 from allocator.core import Detached, EventError, Floats, Newcomer, SetLimit, SetPolicy
 from allocator.policies import POLICIES, SELECTIONS
-from allocator.server import dump, fair_shares, forecast, report
+from allocator.server import dump, explaining, fair_shares, forecast, report
 from allocator.server.answering import refuse as _refuse
 from allocator.server.answering import wait as _wait
 from allocator.server.audit import Audit
@@ -24,7 +24,7 @@ from allocator.server.fair_shares import root_mean_square
 from allocator.server.operators import Operators
 from allocator.server.shares import write_clients, write_roles
 from allocator.v1 import admin_pb2 as pb
-from allocator.v1 import admin_pb2_grpc, settings_pb2
+from allocator.v1 import admin_pb2_grpc, explain_pb2, settings_pb2
 from allocator.wire import WireError, proto_types
 from allocator.wire.kept import rules
 from allocator.wire.operator_settings import (
@@ -125,6 +125,17 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
             return fair_shares.newcomers_share(self._loop, state.policy, copied, newcomer)
         except (WireError, EventError) as error:
             _refuse(context, f"newcomer_demand: {error}")
+
+    def Explain(
+        self, request: explain_pb2.ExplainRequest, context: grpc.ServicerContext
+    ) -> explain_pb2.ExplainResponse:
+        """Say why somebody gets nothing."""
+        try:
+            kind, name = explaining.asked_for(request)
+            picture = self._ask(context, lambda: explaining.take(self._loop, kind, name))
+        except (ValueError, LookupError) as error:
+            _refuse(context, str(error))
+        return explaining.answer(picture, kind, name, request.cycles)
 
     def GetPolicy(
         self, request: pb.GetPolicyRequest, context: grpc.ServicerContext

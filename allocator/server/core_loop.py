@@ -17,7 +17,7 @@ from uuid import uuid4
 import structlog
 
 from allocator import __version__
-from allocator.core import Allocator, DemandMemory, Policy, PolicySpec, SetPolicy, Settings
+from allocator.core import Allocator, DemandMemory, Policy, PolicySpec, SetPolicy, Settings, Trail
 from allocator.core.checkpoint import Detached
 from allocator.server.config import Config
 from allocator.server.journal import Head, Journal
@@ -228,6 +228,7 @@ class CoreLoop:
             self.limits,
             fallback=self._fallback,
             around_cycle=self.cycle_times.observing,
+            trail=Trail(),
         )
 
     def new_twin(self, policy: PolicySpec) -> Allocator:

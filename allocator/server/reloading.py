@@ -1,7 +1,7 @@
 """The configuration, read again while the sidecar runs.
 
-All of it is checked first. Then what can change while the sidecar runs counts, at once and together;
-of the rest it is said that it waits for a restart. What operators set stays over the configuration.
+All of it is checked first. Then what can change while the sidecar runs counts, at once and
+together; of the rest it is said that it waits for a restart. What operators set stays over it.
 """
 
 from collections.abc import Callable

@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from allocator.v1 import admin_pb2 as allocator_dot_v1_dot_admin__pb2
+from allocator.v1 import explain_pb2 as allocator_dot_v1_dot_explain__pb2
 from allocator.v1 import settings_pb2 as allocator_dot_v1_dot_settings__pb2
 
 GRPC_GENERATED_VERSION = '1.81.1'
@@ -44,6 +45,11 @@ class AdminServiceStub:
                 '/allocator.v1.AdminService/GetShares',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.GetSharesRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.GetSharesResponse.FromString,
+                _registered_method=True)
+        self.Explain = channel.unary_unary(
+                '/allocator.v1.AdminService/Explain',
+                request_serializer=allocator_dot_v1_dot_explain__pb2.ExplainRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_explain__pb2.ExplainResponse.FromString,
                 _registered_method=True)
         self.GetPolicy = channel.unary_unary(
                 '/allocator.v1.AdminService/GetPolicy',
@@ -113,6 +119,13 @@ class AdminServiceServicer:
 
     def GetShares(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Explain(self, request, context):
+        """Why a framework, the frameworks of a role, or those that want an agent get nothing.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -199,6 +212,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.GetShares,
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.GetSharesRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.GetSharesResponse.SerializeToString,
+            ),
+            'Explain': grpc.unary_unary_rpc_method_handler(
+                    servicer.Explain,
+                    request_deserializer=allocator_dot_v1_dot_explain__pb2.ExplainRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_explain__pb2.ExplainResponse.SerializeToString,
             ),
             'GetPolicy': grpc.unary_unary_rpc_method_handler(
                     servicer.GetPolicy,
@@ -310,6 +328,33 @@ class AdminService:
             '/allocator.v1.AdminService/GetShares',
             allocator_dot_v1_dot_admin__pb2.GetSharesRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.GetSharesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Explain(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/Explain',
+            allocator_dot_v1_dot_explain__pb2.ExplainRequest.SerializeToString,
+            allocator_dot_v1_dot_explain__pb2.ExplainResponse.FromString,
             options,
             channel_credentials,
             insecure,

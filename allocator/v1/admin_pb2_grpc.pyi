@@ -4,6 +4,7 @@ isort:skip_file
 What operators ask of a running sidecar, and tell it."""
 
 from allocator.v1 import admin_pb2 as _admin_pb2
+from allocator.v1 import explain_pb2 as _explain_pb2
 from allocator.v1 import settings_pb2 as _settings_pb2
 from collections import abc as _abc
 from grpc import aio as _aio
@@ -34,6 +35,8 @@ class AdminServiceStub:
     def __new__(cls, channel: _aio.Channel) -> AdminServiceAsyncStub: ...
     GetStatus: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetStatusRequest, _admin_pb2.GetStatusResponse]
     GetShares: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetSharesRequest, _admin_pb2.GetSharesResponse]
+    Explain: _grpc.UnaryUnaryMultiCallable[_explain_pb2.ExplainRequest, _explain_pb2.ExplainResponse]
+    """Why a framework, the frameworks of a role, or those that want an agent get nothing."""
     GetPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetPolicyRequest, _admin_pb2.GetPolicyResponse]
     SetPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetPolicyRequest, _admin_pb2.SetPolicyResponse]
     """The next cycle uses the new policy; no outstanding offer is touched."""
@@ -55,6 +58,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetStatus: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetStatusRequest, _admin_pb2.GetStatusResponse]  # type: ignore[assignment]
     GetShares: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetSharesRequest, _admin_pb2.GetSharesResponse]  # type: ignore[assignment]
+    Explain: _aio.UnaryUnaryMultiCallable[_explain_pb2.ExplainRequest, _explain_pb2.ExplainResponse]  # type: ignore[assignment]
+    """Why a framework, the frameworks of a role, or those that want an agent get nothing."""
     GetPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetPolicyRequest, _admin_pb2.GetPolicyResponse]  # type: ignore[assignment]
     SetPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetPolicyRequest, _admin_pb2.SetPolicyResponse]  # type: ignore[assignment]
     """The next cycle uses the new policy; no outstanding offer is touched."""
@@ -85,6 +90,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.GetSharesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.GetSharesResponse, _abc.Awaitable[_admin_pb2.GetSharesResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def Explain(
+        self,
+        request: _explain_pb2.ExplainRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_explain_pb2.ExplainResponse, _abc.Awaitable[_explain_pb2.ExplainResponse]]:
+        """Why a framework, the frameworks of a role, or those that want an agent get nothing."""
 
     @_abc_1.abstractmethod
     def GetPolicy(

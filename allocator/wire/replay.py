@@ -111,6 +111,7 @@ class Replay:
         fallback: Policy | None = None,
         *,
         check: bool = True,
+        make: Callable[..., Allocator] = Allocator,
     ) -> None:
         """Begin with nothing.
 
@@ -122,8 +123,11 @@ class Replay:
             What decided where a policy could not.
         check : bool
             Whether to compare with what the journal says of answers and states.
+        make : callable
+            Makes allocators, as the class does.
         """
         self.found = Found()
+        self._make = make
         self._build_policy = build_policy
         self._fallback = fallback
         self._check = check
@@ -223,7 +227,7 @@ class Replay:
         settings, limits = read_start(start)
 
         def new_allocator(kept: Settings) -> Allocator:
-            return Allocator(self._build_policy, kept, limits, fallback=self._fallback)
+            return self._make(self._build_policy, kept, limits, fallback=self._fallback)
 
         try:
             sidecar = Sidecar(new_allocator, settings, start.welcome)

@@ -35,7 +35,7 @@ class Agent:
         self.address = f"127.0.0.1:{free_port()}"
         self.child: Child | None = None
         self.flags = {
-            "master": world.address,
+            "master": world.master_url,
             "ip": "127.0.0.1",
             "advertise_ip": "127.0.0.1",
             "port": self.address.partition(":")[2],
@@ -112,6 +112,7 @@ class World:
         # Short, for a Unix socket's path has about 100 characters.
         self.directory = Path(tempfile.mkdtemp(prefix="cluster-"))
         self.address = f"127.0.0.1:{free_port()}"
+        self.master_url = self.address
         self.operator = Operator(self.address)
         self.sidecar = Sidecar(self.directory)
         self.agents: list[Agent] = []
@@ -159,7 +160,12 @@ class World:
 
     def start_master(self) -> None:
         """Start the master, and wait until it is elected."""
-        flags = dict(self._flags)
+        self.master = self.start_process(self._flags, "master.log")
+        until(self._elected, START_S, "the master is elected")
+
+    def start_process(self, flags: Mapping[str, str], log: str) -> Child:
+        """Start the process of a master."""
+        flags = dict(flags)
         if not self.built_in:
             manifest = self.directory / "modules.json"
             pairs = [{"key": key, "value": value} for key, value in self._parameters.items()]
@@ -169,8 +175,7 @@ class World:
             flags |= {"modules": f"file://{manifest}", "allocator": MODULE_NAME}
         command: list[object] = [self.mesos.master]
         command += [f"--{key}={value}" for key, value in flags.items()]
-        self.master = Child(command, self.directory / "master.log", WORKERS)
-        until(self._elected, START_S, "the master is elected")
+        return Child(command, self.directory / log, WORKERS)
 
     def _elected(self) -> bool:
         assert self.master is not None

@@ -44,6 +44,7 @@ def add_agent(state: State, event: AddAgent) -> None:
     capacity = state.space.vector(event.capacity, "capacity")
     state.reserve(agents=agent + 1)
     state.agents.bind(agent, event.info, active=event.active)
+    state.agents.changed_ms[agent] = state.now_ms
     state.set_capacity(agent, capacity)
     state.agents.unavailable_from_ms[agent] = event.unavailable_from_ms
     state.agents.unavailable_for_ms[agent] = event.unavailable_for_ms
@@ -103,6 +104,8 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
 def activate_agent(state: State, event: ActivateAgent) -> None:
     """Let an agent be offered, or not."""
     check_agent(state, event.agent)
+    if state.agents.active[event.agent] != event.active:
+        state.agents.changed_ms[event.agent] = state.now_ms
     state.agents.active[event.agent] = event.active
 
 

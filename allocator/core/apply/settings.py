@@ -33,6 +33,8 @@ def set_options(state: State, event: Options) -> None:
 
 def set_paused(state: State, event: SetPaused) -> None:
     """Hold decisions back, or not."""
+    if state.paused != event.paused:
+        state.paused_ms = state.now_ms
     state.paused = event.paused
 
 

@@ -1,7 +1,7 @@
-"""The terminal: what tables are printed with."""
+"""Tables and texts on a terminal."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from rich.console import Console
@@ -13,28 +13,34 @@ WIDTH_PIPED = 240
 
 
 def console() -> Console:
-    """Give where tables are printed."""
+    """A console as wide as the terminal; wide enough for anything where there is none."""
     return Console(width=None if sys.stdout.isatty() else WIDTH_PIPED, highlight=False)
 
 
-def as_text(value: object) -> Text:
+def clean(value: object) -> Text:
     """A value as text: no markup, and no control character of a framework's name gets through."""
     shown = (each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(value))
     return Text("".join(shown))
 
 
-def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]], empty: str) -> None:
-    """Print a table; columns that begin with ``>`` are numbers."""
+def table_of(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
+    """Make a table; columns that begin with ``>`` are numbers."""
     columns = list(columns)
     table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
     for column in columns:
         justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
         table.add_column(column.removeprefix(">"), justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*map(as_text, row))
+        table.add_row(*map(clean, row))
+    return table
+
+
+def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]], empty: str) -> None:
+    """Print a table, or what stands for an empty one."""
+    table = table_of(columns, rows)
     console().print(table if table.row_count else Text(empty, style="italic"))
 
 
-def in_words(amounts: dict[str, float]) -> str:
-    """Write amounts by name, in Mesos's form."""
+def quantities(amounts: Mapping[str, float]) -> str:
+    """Amounts by name, as Mesos writes them."""
     return ";".join(f"{name}:{amount:g}" for name, amount in amounts.items())
