@@ -22,10 +22,12 @@ from allocator.server.changes import Changes
 from allocator.server.compilation import Compilation
 from allocator.server.config import Config, Loaded
 from allocator.server.core_loop import GRACE_S, SESSIONS_MAX, CoreLoop
+from allocator.server.disk import is_full, reason
 from allocator.server.guarded_policy import GuardedRegistry
 from allocator.server.health import Health
 from allocator.server.listeners import UNIX, ListenError, claim_addresses, listen
 from allocator.server.metrics import start_http
+from allocator.server.operation_families import OperationCollector
 from allocator.server.operators import Operators, settings_in_force
 from allocator.server.reloading import read_again
 from allocator.server.service import SERVICE, SessionServicer
@@ -92,6 +94,7 @@ class Server:
             settings=settings_in_force(config.settings(), kept.overlay, config.limits.core()),
             memory=kept.memory,
         )
+        self._check_journal(config)
         self._keeper = self._new_keeper(config, kept)
         self.operators = Operators(self.loop, loaded, kept.overlay, self._keeper)
         self.audit = Audit()
@@ -99,10 +102,13 @@ class Server:
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
+            more = OperationCollector(self.loop, self.operators, self.audit)
             if self._keeper:
                 self._keeper.start()
                 undo.callback(self._keeper.close)
-            self._http = undo.enter_context(closing(start_http(config, self.loop, compilation)))
+            self._http = undo.enter_context(
+                closing(start_http(config, self.loop, compilation, [more]))
+            )
             self._grpc = self._build(config, compilation)
             undo.callback(self._grpc.stop, None)
             self.targets = listen(self._grpc, config.listen)
@@ -133,6 +139,15 @@ class Server:
         names = (SERVICE, ADMIN_SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
         return server
+
+    def _check_journal(self, config: Config) -> None:
+        """End where the journal cannot be written; a full disk passes, so it is waited for."""
+        journal = self.loop.journal
+        if journal is None or journal.on or is_full(journal.failure):
+            return
+        why = reason(journal.failure) if journal.failure else "it could not be begun"
+        mend = "set journal.path to a file that can be, or leave it empty for no journal"
+        raise OSError(f"journal {config.journal.path} cannot be written ({why}); {mend}")
 
     def _new_keeper(self, config: Config, kept: keeper.Beginning) -> keeper.Keeper | None:
         if kept.directory is None:

@@ -5,6 +5,7 @@ The settings in force are those of the configuration with what operators set ove
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
@@ -52,6 +53,8 @@ class Operators:
         What it says to the core.
     overlay : Overlay
         What operators set over it. All of them are for the core's thread alone.
+    reloads : Counter
+        How often the configuration was read again: ``done``, ``refused``.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Operators:
         self.loaded = loaded
         self.base = loaded.config.settings()
         self.overlay = overlay or Overlay()
+        self.reloads: Counter[str] = Counter()
         self._loop = loop
         self._keeper = keeper
 
@@ -87,6 +91,11 @@ class Operators:
     def problem(self) -> str:
         """Why it cannot be kept; empty where it can."""
         return self._keeper.problem if self._keeper else ""
+
+    @property
+    def state_errors(self) -> int:
+        """Times that it could not be kept."""
+        return self._keeper.errors if self._keeper else 0
 
     # Any thread.
 

@@ -83,6 +83,7 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
     except TimeoutError:
         problems = ["the core is busy; send SIGHUP again"]
     else:
+        operators.reloads["done"] += 1
         _log.info(
             "configuration read again",
             changed={key: {"old": old, "new": new} for key, (old, new) in found.live.items()},
@@ -90,6 +91,7 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
             operators_keep=operators.kept_over(found.live),
         )
         return True
+    operators.reloads["refused"] += 1
     # Users' policies were read with it; those from before count.
     POLICIES.clear()
     POLICIES.update(known)

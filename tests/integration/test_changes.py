@@ -1,7 +1,9 @@
 """Changes by operators and of the configuration: tried, told, logged, taken over whole or not."""
 
+import getpass
 import json
 import signal
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -121,17 +123,17 @@ def test_every_change_leaves_a_line_of_who_and_what(session):
         ("refused", "", "cpus:0"),
         ("dry_run", "cpus:2", ""),
     ]
-    import getpass
-
     assert all(f"user {getpass.getuser()}" in each["who"] for each in deadline_lines)
     assert all("at 127.0.0.1:" in each["who"] for each in deadline_lines)
-    import urllib.request
-
     with urllib.request.urlopen(f"http://{process.http}/metrics", timeout=30) as answer:
         found = samples(answer.read().decode())
-    name = "mesos_allocator_admin_changes_total"
-    done = {labels: number for (each, labels), number in found.items() if each == name}
-    assert done
+    refused = found["admin_changes_total", (("result", "refused"), ("setting", "demand"))]
+    assert refused >= 1
+    assert found["rules", (("kind", "demand"),)] == 1
+    assert found["operator_settings", (("kind", "demand"),)] == 1
+    assert found["state_kept", ()] == 0
+    assert found["last_batch_timestamp_seconds", ()] > 1.7e9
+    assert found["core_queue_depth", ()] >= 0
     assert not [line for line in process.raw if not line.startswith("{")]
 
 
