@@ -1,4 +1,4 @@
-"""Commands for a running sidecar: status, shares, dump, explain; see `rules` for the others."""
+"""Commands for a running sidecar: status, shares, explain, dump; setting is elsewhere."""
 
 import sys
 from pathlib import Path
@@ -21,10 +21,9 @@ def register(app: typer.Typer) -> None:
     remote(app, "status", show("status"))(status)
     remote(app, "shares", show("shares"))(shares)
     remote(app, "dump", None)(dump)
-    what = "Why a framework, a role or an agent gets nothing."
-    explaining = typer.Typer(no_args_is_help=True)
-    app.add_typer(explaining, name="explain", help=what)
-    explain.register(explaining)
+    group = typer.Typer(no_args_is_help=True)
+    app.add_typer(group, name="explain", help="Why a framework, a role or an agent gets nothing.")
+    explain.register(group)
 
 
 def show(name: str) -> Any:  # noqa: ANN401

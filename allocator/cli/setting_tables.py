@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from allocator.cli.printing import clean, console, print_table, quantities
+from allocator.cli.terminal import as_text, console, in_words, print_table
 
 
 def policy_in_words(policy: dict[str, Any]) -> str:
@@ -18,10 +18,10 @@ def policy_in_words(policy: dict[str, Any]) -> str:
 
 def policy(data: dict[str, Any]) -> None:
     """Print the policy in force, and what a change of it did."""
-    console().print(clean(policy_in_words(data["policy"])))
+    console().print(as_text(policy_in_words(data["policy"])))
     if data.get("policies"):
-        console().print(clean(f"policies:   {', '.join(data['policies'])}"))
-        console().print(clean(f"selections: {', '.join(data['selections'])}"))
+        console().print(as_text(f"policies:   {', '.join(data['policies'])}"))
+        console().print(as_text(f"selections: {', '.join(data['selections'])}"))
     if data.get("change", {}).get("dry_run"):
         _forecasts(data)
     _tell(data)
@@ -47,7 +47,7 @@ def _forecasts(data: dict[str, Any]) -> None:
     print_table(head, rows, "no framework would fare otherwise")
     same = data["unaffected"]
     text = "share: held now. next offer: of the next cycle, share and agents. in the end: share if"
-    console().print(clean(f"{text} all were given out anew. {same} frameworks fare the same."))
+    console().print(as_text(f"{text} all were given out anew. {same} frameworks fare the same."))
 
 
 def demands(data: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ def demands(data: dict[str, Any]) -> None:
     rows = (
         (
             *_patterns(rule),
-            quantities(rule["demand"]) or "unknown",
+            in_words(rule["demand"]) or "unknown",
             "overrides" if rule["override"] else "",
         )
         for rule in data["demands"]
@@ -73,7 +73,7 @@ def constraints(data: dict[str, Any]) -> None:
 
 def limits(data: dict[str, Any]) -> None:
     """Print the limits on roles."""
-    rows = ((rule["role"], quantities(rule["limit"])) for rule in data["limits"])
+    rows = ((rule["role"], in_words(rule["limit"])) for rule in data["limits"])
     print_table(["role", "at most"], rows, "no limits")
     _tell(data)
 
@@ -129,11 +129,11 @@ def _tell(data: dict[str, Any]) -> None:
         return
     kind = next((name for name in ("demand", "constraint", "limit") if f"{name}s" in data), "")
     if kind and change["match"]["frameworks_total"] + change["match"]["agents_total"]:
-        console().print(clean(f"the rule is about {_match(kind, change['match'])}"))
+        console().print(as_text(f"the rule is about {_match(kind, change['match'])}"))
     for warning in change["warnings"]:
-        console().print(clean(f"warning: {warning}"))
+        console().print(as_text(f"warning: {warning}"))
     if change["dry_run"]:
         console().print("dry run: nothing was changed")
     elif change["lasts_not"]:
         text = f"note: this ends with the sidecar's process: {change['lasts_not']}"
-        console().print(clean(text))
+        console().print(as_text(text))

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from allocator.cli.printing import clean, console, print_table, quantities
 from allocator.cli.setting_tables import policy_in_words, print_settings
+from allocator.cli.terminal import as_text, console, in_words, print_table
 
 _FAIR = [">fair", ">off by"]
 
@@ -55,7 +55,7 @@ def _settings_in_force(data: dict[str, Any]) -> None:
         where = data["state_directory"]
         kept = f"kept in {where}" if where else "ends with the process: no state directory"
         problem = f"; NOT KEPT: {data['state_problem']}" if data["state_problem"] else ""
-        console().print(clean(f"what operators set: {kept}{problem}"))
+        console().print(as_text(f"what operators set: {kept}{problem}"))
 
 
 def _cycle_time(data: dict[str, Any]) -> str:
@@ -81,7 +81,7 @@ def shares(data: dict[str, Any]) -> None:
             each["framework_name"] or each["framework_id"],
             *_share(each, fair),
             "" if each["score"] is None else f"{each['score']:.4f}",
-            quantities(each["demand"]),
+            in_words(each["demand"]),
             each["demand_source"],
             each["agents"],
             each["filters"],
@@ -111,7 +111,7 @@ def _share(share: dict[str, Any], fair: bool) -> tuple[object, ...]:
         *((f"{share['fair_share']:.4f}", f"{share['fairness_error']:+.4f}") if fair else ()),
         f"{share['weighted_share']:.4f}",
         share["dominant_resource"],
-        quantities(share["held"]),
+        in_words(share["held"]),
         f"{share['offered_share']:.4f}",
     )
 

@@ -106,7 +106,9 @@ def readable_file(text: str) -> str:
 def no_directory(text: str) -> str:
     """Check a file that is written: files are renamed to make room for it, directories must not."""
     if text and Path(text).is_dir():
-        raise ValueError(f"is a directory; name a file in it, as in {str(Path(text) / 'journal')!r}")
+        raise ValueError(
+            f"is a directory; name a file in it, as in {str(Path(text) / 'journal')!r}"
+        )
     return text
 
 
