@@ -22,7 +22,32 @@ def policy(data: dict[str, Any]) -> None:
     if data.get("policies"):
         console().print(as_text(f"policies:   {', '.join(data['policies'])}"))
         console().print(as_text(f"selections: {', '.join(data['selections'])}"))
+    if data.get("change", {}).get("dry_run"):
+        _forecasts(data)
     _tell(data)
+
+
+def _forecasts(data: dict[str, Any]) -> None:
+    """Print how clients would fare under another policy."""
+    rows = (
+        (
+            each["framework_name"] or each["framework_id"],
+            each["role"],
+            f"{each['share']:.4f}",
+            f"{each['offered_now']:.4f} of {each['agents_now']}",
+            f"{each['offered_then']:.4f} of {each['agents_then']}",
+            f"{each['fair_now']:.4f}",
+            f"{each['fair_then']:.4f}",
+            f"{each['fair_then'] - each['fair_now']:+.4f}",
+        )
+        for each in data["forecasts"]
+    )
+    head = ["framework", "role", ">share", ">next offer", ">then", ">in the end", ">then", ">"]
+    console().print()
+    print_table(head, rows, "no framework would fare otherwise")
+    same = data["unaffected"]
+    text = "share: held now. next offer: of the next cycle, share and agents. in the end: share if"
+    console().print(as_text(f"{text} all were given out anew. {same} frameworks fare the same."))
 
 
 def demands(data: dict[str, Any]) -> None:

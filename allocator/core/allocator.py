@@ -230,7 +230,31 @@ class Allocator:
         """Copy all that is known, for another allocator to be asked what would be."""
         return Detached(self.kept())
 
-    def deal_anew(self, copied: Detached, newcomer: Newcomer | None = None) -> int:
+    def suppose(self, copied: Detached, policy: PolicySpec | None = None) -> None:
+        """Take over another allocator's copy, which stays as it is, to be asked what would be.
+
+        Parameters
+        ----------
+        copied : Detached
+        policy : PolicySpec
+            Decides instead of the one in the copy.
+
+        Raises
+        ------
+        EventError
+            Where there is no such policy.
+        """
+        # Copied once more: what is restored shares its arrays with what it is restored from.
+        self.resume(restore(shred(Detached(copied.value).value), self.kept()))
+        if policy is not None:
+            self.step(events.SetPolicy(policy))
+
+    def deal_anew(
+        self,
+        copied: Detached,
+        newcomer: Newcomer | None = None,
+        policy: PolicySpec | None = None,
+    ) -> int:
         """Take over another allocator's copy, and give the whole cluster out anew, once.
 
         For questions alone, see `allocator.core.dealing_anew`.
@@ -240,6 +264,8 @@ class Allocator:
         copied : Detached
         newcomer : Newcomer
             Who takes part, too.
+        policy : PolicySpec
+            As for `suppose`.
 
         Returns
         -------
@@ -251,7 +277,7 @@ class Allocator:
         EventError
             Where there is no room for the newcomer.
         """
-        self.resume(restore(shred(copied.value), self.kept()))
+        self.suppose(copied, policy)
         forget_holdings(self.state)
         handle = add_newcomer(self.state, newcomer) if newcomer else 0
         self.allocate(self.state.now_ms)

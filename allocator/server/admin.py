@@ -11,7 +11,7 @@ import numpy as np
 from allocator import __version__
 from allocator.core import Detached, EventError, Floats, Newcomer, SetLimit, SetPolicy
 from allocator.policies import POLICIES, SELECTIONS
-from allocator.server import dump, explaining, fair_shares, report
+from allocator.server import dump, explaining, fair_shares, forecast, report
 from allocator.server.answering import refuse as _refuse
 from allocator.server.answering import wait as _wait
 from allocator.server.audit import Audit
@@ -150,7 +150,15 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         """Decide by another policy from the next cycle on."""
         change = SetPolicy(read_policy(request.policy))
         told = self._changes.change(context, change, dry_run=request.dry_run)
-        return pb.SetPolicyResponse(policy=self._ask(context, self._policy), change=told)
+        response = pb.SetPolicyResponse(policy=self._ask(context, self._policy), change=told)
+        if request.dry_run:
+            copied = self._ask(context, self._copied)
+            found, unaffected = forecast.compare(
+                self._loop, copied, read_policy(response.policy), change.spec
+            )
+            response.forecasts.extend(found)
+            response.unaffected = unaffected
+        return response
 
     def ListDemands(
         self, request: pb.ListDemandsRequest, context: grpc.ServicerContext
@@ -232,6 +240,9 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
 
     def _policy(self) -> settings_pb2.Policy:
         return write_policy(self._loop.allocator.settings.policy)
+
+    def _copied(self) -> Detached:
+        return self._loop.allocator.copied()
 
     def _demands(self) -> list[settings_pb2.Demand]:
         rules = self._loop.allocator.settings.demands.values()

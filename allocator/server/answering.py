@@ -1,5 +1,6 @@
-"""How the operators' service waits for the core, and refuses."""
+"""How the operators' service waits for the core, and refuses; how the core answers."""
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import NoReturn, TypeVar, cast
 
@@ -29,3 +30,13 @@ def wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
 def refuse(context: grpc.ServicerContext, message: str) -> NoReturn:
     """Say that a request is wrong."""
     context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
+
+
+def fulfil(future: "Future[_T]", work: Callable[[], _T]) -> None:
+    """Do some work for whoever waits for it."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(work())
+    except Exception as error:  # noqa: BLE001 - whoever asked is told.
+        future.set_exception(error)

@@ -77,9 +77,11 @@ class Changes:
         who = str(caller_of(context, self._sockets))
         changes = self._ask(context, lambda: dict(self.operators.overlay.changes))
         try:
-            effect = wait(context, self.operators.reset(kinds, who))
-        except EventError as error:
+            effect = self.operators.reset(kinds, left_s(context))
+        except ValueError as error:
             refuse(context, str(error))
+        except TimeoutError:
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the core is busy; ask again")
         for key, kept in changes.items():
             if key[0] in kinds:
                 self._audit.note(
@@ -94,7 +96,7 @@ class Changes:
 
         def read() -> tuple[Cluster, list[tuple[pb.Setting, OperatorChange | None]]]:
             mine, settings = self.operators, self._loop.allocator.settings
-            found = rows(mine.config, mine.origins, mine.overlay, settings)
+            found = rows(mine.loaded, mine.overlay, settings)
             more = ((row, None) for row in taken_back(mine.overlay))
             return copy_cluster(self._loop.allocator), [*found, *more]
 

@@ -17,16 +17,9 @@ from uuid import uuid4
 import structlog
 
 from allocator import __version__
-from allocator.core import (
-    Allocator,
-    DemandMemory,
-    Policy,
-    PolicySpec,
-    SetPolicy,
-    Settings,
-    Trail,
-)
+from allocator.core import Allocator, DemandMemory, Policy, PolicySpec, SetPolicy, Settings, Trail
 from allocator.core.checkpoint import Detached
+from allocator.server.answering import fulfil
 from allocator.server.config import Config
 from allocator.server.journal import Head, Journal
 from allocator.server.latency_histogram import Durations
@@ -78,6 +71,9 @@ class CoreLoop:
     started_s : float
         When the process began, on the monotonic clock.
     cycle_times : Durations
+    journal : Journal or None
+    last_batch_s : float
+        When the latest batch of a master came, since 1970; 0: none came.
     """
 
     def __init__(
@@ -116,6 +112,7 @@ class CoreLoop:
         self.sidecar_id = sidecar_id or uuid4().hex
         self.started_s = time.monotonic()
         self.cycle_times = Durations()
+        self.last_batch_s = 0.0
         self._build_policy = build_policy
         self._fallback = fallback
         self.try_policy = try_policy
@@ -137,7 +134,7 @@ class CoreLoop:
         self._draining = False
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
-        self._journal = self._new_journal(config, welcome) if config.journal.path else None
+        self.journal = self._new_journal(config, welcome) if config.journal.path else None
 
     # The core's thread only: read these inside `call`.
 
@@ -178,7 +175,12 @@ class CoreLoop:
     @property
     def journal_errors(self) -> int:
         """Times that the journal could not be written."""
-        return self._journal.errors if self._journal else 0
+        return self.journal.errors if self.journal else 0
+
+    @property
+    def queue_depth(self) -> int:
+        """Commands that wait for the core's thread; any thread may ask."""
+        return self._queue.qsize()
 
     # Any thread.
 
@@ -190,14 +192,14 @@ class CoreLoop:
         """Do what is queued, then end."""
         self._queue.put(None)
         self._thread.join()
-        if self._journal:
-            self._journal.close()
+        if self.journal:
+            self.journal.close()
 
     def call(self, work: Callable[[], _T]) -> Future[_T]:
         """Do some work between two messages; its result or exception comes with the future."""
         # The caller may wait for the future, on its own thread.
         future: Future[_T] = Future()
-        self._queue.put(partial(_fulfil, future, work))
+        self._queue.put(partial(fulfil, future, work))
         return future
 
     def operate(self, event: OperatorEvent) -> Future[None]:
@@ -262,12 +264,12 @@ class CoreLoop:
         return Journal(Path(section.path), section.bytes_max, begin, files=section.files)
 
     def _record(self, make: Callable[..., journal_pb2.JournalRecord], *what: object) -> None:
-        if self._journal:
-            self._journal.write(make(*what))
+        if self.journal:
+            self.journal.write(make(*what))
 
     def _record_answers(self, answers: list[Answer], policy_error: str = "") -> None:
-        if self._journal and self._journal.on and answers:
-            self._journal.write(answered_record(answers, policy_error))
+        if self.journal and self.journal.on and answers:
+            self.journal.write(answered_record(answers, policy_error))
 
     def look(self) -> None:
         """Note that somebody is about to ask for scores; on the core's thread."""
@@ -305,10 +307,12 @@ class CoreLoop:
                 # Written down, done, answered; then the answers are written down, for a replay to
                 # compare.
                 self._record(request_record, port.number, data)
-                failed = self._sidecar.counts.policy_errors
+                failed, batches = self._sidecar.counts.policy_errors, self._sidecar.counts.batches
                 answers = self._sidecar.receive(port.number, data)
                 self._deliver(answers)
                 counts = self._sidecar.counts
+                if counts.batches > batches:
+                    self.last_batch_s = time.time()
                 failed_now = counts.policy_errors > failed
                 self._record_answers(answers, counts.policy_error if failed_now else "")
                 self._tell_of_policy()
@@ -376,7 +380,7 @@ class CoreLoop:
         self._record(operator_record, event)
         if isinstance(event, SetPolicy):
             self._before_policy(event.spec)
-        elif isinstance(event, Settings) and event.policy != self.allocator.settings.policy:
+        elif isinstance(event, Settings):
             self._before_policy(event.policy)
         self._sidecar.operate(event)
 
@@ -388,12 +392,3 @@ class CoreLoop:
 
 def _shutdown() -> WireError:
     return WireError(pb.ERROR_CODE_SHUTDOWN, "", "the sidecar shuts down; call again later")
-
-
-def _fulfil(future: Future[_T], work: Callable[[], _T]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        future.set_result(work())
-    except Exception as error:  # noqa: BLE001 - whoever asked is told.
-        future.set_exception(error)

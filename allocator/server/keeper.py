@@ -15,7 +15,8 @@ from google.protobuf.message import Message
 from allocator.core import DemandMemory
 from allocator.server.config import Config
 from allocator.server.config.keeping import NOWHERE
-from allocator.server.state_files import StateDirectory, StateError, reason
+from allocator.server.disk import reason
+from allocator.server.state_files import StateDirectory, StateError
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import WireError
 from allocator.wire.kept import Learnt, Overlay, read_learnt, read_overlay, write_learnt

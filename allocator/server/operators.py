@@ -5,7 +5,8 @@ The settings in force are those of the configuration with what operators set ove
 """
 
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
@@ -19,6 +20,9 @@ from allocator.server.core_loop import CoreLoop
 from allocator.server.keeper import Keeper
 from allocator.wire.kept import Kept, Key, Overlay, key_of, rules, write_overlay
 from allocator.wire.operator_settings import OperatorChange
+
+ANSWER_S = 60.0
+"""How long another configuration may take to be taken over."""
 
 _log = structlog.get_logger()
 
@@ -43,13 +47,14 @@ class Operators:
 
     Attributes
     ----------
-    config : Config
-    origins : Origins
-        Where its values come from.
+    loaded : Loaded
+        The configuration.
     base : Settings
         What it says to the core.
     overlay : Overlay
         What operators set over it. All of them are for the core's thread alone.
+    reloads : Counter
+        How often the configuration was read again: ``done``, ``refused``.
     """
 
     def __init__(
@@ -70,9 +75,10 @@ class Operators:
         keeper : Keeper
             None: nothing outlives the process.
         """
-        self.config, self.origins = loaded
-        self.base = self.config.settings()
+        self.loaded = loaded
+        self.base = loaded.config.settings()
         self.overlay = overlay or Overlay()
+        self.reloads: Counter[str] = Counter()
         self._loop = loop
         self._keeper = keeper
 
@@ -86,19 +92,63 @@ class Operators:
         """Why it cannot be kept; empty where it can."""
         return self._keeper.problem if self._keeper else ""
 
+    @property
+    def state_errors(self) -> int:
+        """Times that it could not be kept."""
+        return self._keeper.errors if self._keeper else 0
+
     # Any thread.
 
     def set(self, change: OperatorChange, by: str) -> Future[Effect]:
         """Put a change in force; the future raises an `EventError` where that is not possible."""
         return self._loop.call(partial(self._set, change, by))
 
-    def reset(self, kinds: Iterable[str], by: str) -> Future[Effect]:
-        """Take back what operators set, of these kinds: the configuration counts again."""
-        return self._loop.call(partial(self._reset, frozenset(kinds)))
+    def reset(self, kinds: Iterable[str], within_s: float) -> Effect:
+        """Take back what operators set, of these kinds: the configuration counts again.
 
-    def replace_config(self, loaded: Loaded) -> Future[Effect]:
-        """Put another configuration in force; what operators set stays over it."""
-        return self._loop.call(partial(self._replace_config, loaded))
+        Raises
+        ------
+        EventError, ValueError
+            Where the configuration is not possible; then nothing has changed.
+        TimeoutError
+            Where the core is busy.
+        """
+        return self._replace(lambda: self.loaded, frozenset(kinds), within_s)
+
+    def replace_config(self, loaded: Loaded, within_s: float = ANSWER_S) -> Effect:
+        """Put another configuration in force; what operators set stays over it.
+
+        Raises
+        ------
+        EventError, ValueError, TimeoutError
+            As for `reset`.
+        """
+        return self._replace(lambda: loaded, frozenset(), within_s)
+
+    def kept_over(self, keys: Iterable[str]) -> list[str]:
+        """Which keys of the configuration do not count because an operator set them."""
+        changes = list(self.overlay.changes)
+        kinds = {key[0] for key in changes}
+        return [key for key in keys if key.partition(".")[0] in kinds]
+
+    def _replace(
+        self, loaded: Callable[[], Loaded], kinds: frozenset[str], within_s: float
+    ) -> Effect:
+        def after() -> tuple[Loaded, Overlay, Settings]:
+            new, overlay = loaded(), self.overlay.without(kinds)
+            settings = settings_in_force(new.config.settings(), overlay, self._loop.limits)
+            return new, overlay, settings
+
+        def replace() -> Effect:
+            # Worked out anew: an operator may have changed something in between.
+            new, overlay, settings = after()
+            self._loop.operate_now(settings)
+            self.loaded, self.base, self.overlay = new, new.config.settings(), overlay
+            return Effect(self._keep(), None)
+
+        # A user's policy is tried out here, so that the core does not wait for it.
+        self._loop.try_policy(self._loop.call(after).result(within_s)[2].policy, within_s)
+        return self._loop.call(replace).result(within_s)
 
     def try_out(self, settings: Settings, change: OperatorChange) -> None:
         """Find out whether a change of settings is possible; nothing is changed.
@@ -123,20 +173,6 @@ class Operators:
         self._loop.operate_now(change)
         self.overlay.note(Kept(change, by, int(time.time() * 1000)), rules(self.base))
         return Effect(self._keep(), before)
-
-    def _reset(self, kinds: frozenset[str]) -> Effect:
-        return self._replace(self.base, self.overlay.without(kinds))
-
-    def _replace_config(self, loaded: Loaded) -> Effect:
-        effect = self._replace(loaded.config.settings(), self.overlay.without(()))
-        self.config, self.origins = loaded
-        return effect
-
-    def _replace(self, base: Settings, overlay: Overlay) -> Effect:
-        settings = settings_in_force(base, overlay, self._loop.limits)
-        self._loop.operate_now(settings)
-        self.base, self.overlay = base, overlay
-        return Effect(self._keep(), None)
 
     def _keep(self) -> int:
         return self._keeper.settings_changed(write_overlay(self.overlay)) if self._keeper else 0

@@ -11,7 +11,7 @@ from allocator.core import (
     Settings,
     format_quantities,
 )
-from allocator.server.config import Config
+from allocator.server.config import Config, Loaded
 from allocator.server.config.problems import Key as ConfigKey
 from allocator.server.config.problems import Origins
 from allocator.server.config.schema import is_rules, model_of, toml_value
@@ -59,20 +59,20 @@ def policy_in_words(spec: PolicySpec) -> str:
 
 
 def rows(
-    config: Config, origins: Origins, overlay: Overlay, settings: Settings
+    loaded: Loaded, overlay: Overlay, settings: Settings
 ) -> Iterator[tuple[pb.Setting, OperatorChange | None]]:
     """Give every setting in force, rules with what sets them.
 
     Parameters
     ----------
-    config : Config
-    origins : Origins
-        Where its values come from.
+    loaded : Loaded
+        The configuration.
     overlay : Overlay
         What operators set.
     settings : Settings
-        What is in force: those of `config` with `overlay` over them.
+        What is in force: those of the configuration with `overlay` over them.
     """
+    config, origins = loaded
     yield from ((row, None) for row in _options(config, origins, overlay, settings))
     places = _places_of_rules(config, origins)
     for key, rule in rules(settings).items():

@@ -5,7 +5,6 @@ the disk, and takes the place of that in one step. So after a crash, or a loss o
 the old file or the new one.
 """
 
-import errno
 import fcntl
 import json
 import os
@@ -14,24 +13,13 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-VERSION = 1
+from allocator.server.disk import reason
 
-_REASONS = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EROFS: "the file system is read-only",
-}
+VERSION = 1
 
 
 class StateError(RuntimeError):
     """A directory or a file that cannot be used: which, why, and the mend."""
-
-
-def reason(error: Exception) -> str:
-    """Say why something could not be written."""
-    if isinstance(error, OSError):
-        return _REASONS.get(error.errno or 0) or error.strerror or str(error)
-    return str(error)
 
 
 class StateDirectory:

@@ -149,6 +149,7 @@ def test_a_file_that_is_no_toml_is_reported_and_not_more(tmp_path, text, found):
             "c.toml:4: constraint[0].all: does not go with role or framework_name",
         ),
         ("[[constraint]]\nall = true\nagents = 'zone<3'", "'zone<3' is no clause"),
+        ("[journal]\npath = '/tmp'", "is a directory; name a file in it, as in '/tmp/journal'"),
         ("[state]\ndirectory = 'here'", "must be an absolute path"),
         ("[journal]\nbytes_max = 1.5", "journal.bytes_max = 1.5: must be a whole number"),
         ("[http]\nhost = 2026-01-01", 'http.host = "2026-01-01": must be text in quotes'),

@@ -11,6 +11,7 @@ from allocator.core import Limits, PolicySpec, SetConstraint, SetDemand, Setting
 from allocator.server.config.base import Count, Section
 from allocator.server.config.checks import (
     constraint_expression,
+    no_directory,
     non_empty,
     non_empty_quantities,
     plugin_file,
@@ -198,7 +199,9 @@ class LimitsSection(Section):
 class JournalSection(Section):
     """A record of everything the core was told, for replay."""
 
-    path: str = Field("", description="File to write; empty: no journal.")
+    path: Annotated[str, AfterValidator(no_directory)] = Field(
+        "", description="File to write; empty: no journal."
+    )
     bytes_max: Annotated[int, Field(ge=MIB, le=2**50)] = Field(
         GIB,
         description=(
