@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from allocator.core.constraints import attributes_of
 from allocator.core.eligibility import AgentTraits
 from allocator.core.events import (
     ActivateAgent,
@@ -43,6 +44,7 @@ def add_agent(state: State, event: AddAgent) -> None:
     capacity = state.space.vector(event.capacity, "capacity")
     state.reserve(agents=agent + 1)
     state.agents.bind(agent, event.info, active=event.active)
+    state.agents.changed_ms[agent] = state.now_ms
     state.set_capacity(agent, capacity)
     state.agents.unavailable_from_ms[agent] = event.unavailable_from_ms
     state.agents.unavailable_for_ms[agent] = event.unavailable_for_ms
@@ -102,6 +104,8 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
 def activate_agent(state: State, event: ActivateAgent) -> None:
     """Let an agent be offered, or not."""
     check_agent(state, event.agent)
+    if state.agents.active[event.agent] != event.active:
+        state.agents.changed_ms[event.agent] = state.now_ms
     state.agents.active[event.agent] = event.active
 
 
@@ -162,12 +166,7 @@ def _traits(state: State, agent: int) -> AgentTraits:
     # Without a region of its own, neither side is remote.
     home = state.options.region
     return AgentTraits(
-        attributes={
-            "hostname": info.hostname,
-            "region": info.region,
-            "zone": info.zone,
-            **info.attributes,
-        },
+        attributes=attributes_of(info),
         gpus=gpus,
         remote=bool(home and info.region and info.region != home),
         many_roles="MULTI_ROLE" in info.capabilities,

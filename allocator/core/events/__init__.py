@@ -43,7 +43,7 @@ from allocator.core.events.holdings import (
     Transition,
     UpdateAllocation,
 )
-from allocator.core.events.operator import SetConstraint, SetDemand, SetPolicy
+from allocator.core.events.operator import SetConstraint, SetDemand, SetLimit, SetPolicy
 
 Event = (
     Options
@@ -75,6 +75,7 @@ Event = (
     | SetPolicy
     | SetDemand
     | SetConstraint
+    | SetLimit
 )
 
 __all__ = [
@@ -103,6 +104,7 @@ __all__ = [
     "Revive",
     "SetConstraint",
     "SetDemand",
+    "SetLimit",
     "SetPaused",
     "SetPolicy",
     "SetQuota",
