@@ -136,6 +136,11 @@ private:
   void log(Level level, const std::string& text);
   std::string misfit(const std::string& text);
 
+  // brain_roles.cpp: names of roles that nobody needs any more.
+  std::vector<bool> rolesInUse() const;
+  void giveUpRoles();
+  void boundRoles();
+
   // brain_session.cpp.
 
   // Adds agents, unless they become so many that it is all of them.
@@ -229,6 +234,7 @@ private:
   bool candidatesAll = false;
   bool triggered = false;
 
+  size_t rolesKept = 0; // When they were given up last.
   size_t expectedAgents = 0;
 
   // When something is due; INT64_MAX for never.
