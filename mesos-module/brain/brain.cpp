@@ -344,6 +344,8 @@ Counts Brain::counts() const
 {
   Counts result = counted;
   result.breakerOpen = breakerOpen;
+  result.following = following;
+  result.connected = connected;
   result.agents = state.agents.size();
   result.frameworks = state.frameworks.size();
   result.filters = state.filters.size();

@@ -26,6 +26,8 @@ struct Counts
   uint64_t misfits = 0; // Facts that did not fit the books.
   uint64_t breakerTrips = 0;
   bool breakerOpen = false;
+  bool following = false; // A sidecar has a snapshot, or is getting one.
+  bool connected = false; // It decides.
   size_t agents = 0;
   size_t frameworks = 0;
   size_t filters = 0;
