@@ -82,6 +82,10 @@ cpp: $(STAMP)
 coverage-module: cpp ## lines of the brain (C++) that its tests run
 	.ci/module-coverage
 
+.PHONY: simulate
+simulate: warm cpp ## brain, session and core together under a seeded scheduler: ARGS='--seeds 0-99'
+	python -m tests.simulation.run $(ARGS)
+
 .PHONY: doctest
 doctest: warm ## the examples in docstrings
 	pytest --doctest-modules allocator --ignore allocator/v1 $(ARGS)

@@ -59,7 +59,7 @@ class Connection:
             return grpc.insecure_channel(self.target, options)
         self._check_tls()
         credentials = grpc.ssl_channel_credentials(
-            _read(self.tls_ca), _read(self.tls_key), _read(self.tls_cert)
+            self._read(self.tls_ca), self._read(self.tls_key), self._read(self.tls_cert)
         )
         return grpc.secure_channel(self.target, credentials, options)
 
@@ -69,15 +69,27 @@ class Connection:
 
         if self.target.startswith("unix:"):
             text = "a Unix socket needs no TLS, and sidecars speak none on theirs"
-            fail(Exit.USAGE, f"{self.target}: {text}; leave --tls-ca, --tls-cert and --tls-key out")
+            self._misused(f"{self.target}: {text}; leave --tls-ca, --tls-cert and --tls-key out")
         files = {"cert": self.tls_cert, "key": self.tls_key, "ca": self.tls_ca}
         for path in files.values():
-            _read(path)
+            self._read(path)
         problem = find_problem(*(str(path or "") for path in files.values()))
         if problem:
             path = files[problem.part]
             where = f"--tls-{problem.part}" + (f" {path}" if path else "")
-            fail(Exit.USAGE, f"{where}: {problem.message}".replace("tls_", "--tls-"))
+            self._misused(f"{where}: {problem.message}".replace("tls_", "--tls-"))
+
+    def _read(self, path: Path | None) -> bytes | None:
+        try:
+            return path.read_bytes() if path else None
+        except OSError as error:
+            self._misused(f"{error.filename}: {error.strerror}")
+
+    def _misused(self, text: str) -> NoReturn:
+        self._end(Exit.USAGE, text)
+
+    def _end(self, code: Exit, text: str) -> NoReturn:
+        fail(code, text, as_json=self.json)
 
     def explain(self, error: "grpc.RpcError") -> NoReturn:
         """Say what went wrong, and end."""
@@ -86,27 +98,20 @@ class Connection:
         assert isinstance(error, grpc.Call)
         code, details = error.code(), error.details() or ""
         if code == grpc.StatusCode.UNAVAILABLE:
-            fail(
+            self._end(
                 Exit.UNREACHABLE,
                 f"no sidecar answers at {self.target}; is it running? --target or"
                 f" MESOS_ALLOCATOR_TARGET names another ({details})",
             )
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            fail(
+            self._end(
                 Exit.UNREACHABLE,
                 f"the sidecar at {self.target} did not answer within {self.timeout:g} s",
             )
         refused = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION)
         if code in refused:
-            fail(Exit.REFUSED, details)
-        fail(Exit.FAILURE, f"{code.name}: {details}")
-
-
-def _read(path: Path | None) -> bytes | None:
-    try:
-        return path.read_bytes() if path else None
-    except OSError as error:
-        fail(Exit.USAGE, f"{error.filename}: {error.strerror}")
+            self._end(Exit.REFUSED, details)
+        self._end(Exit.FAILURE, f"{code.name}: {details}")
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,7 @@ class Sidecar:
 
     stub: "AdminServiceStub"
     timeout_s: float
+    as_json: bool = False
 
 
 def remote(
@@ -156,7 +162,7 @@ def _call(
 
     with connection.open() as channel:
         try:
-            sidecar = Sidecar(AdminServiceStub(channel), connection.timeout)
+            sidecar = Sidecar(AdminServiceStub(channel), connection.timeout, connection.json)
             return function(sidecar, **arguments)
         except grpc.RpcError as error:
             connection.explain(error)

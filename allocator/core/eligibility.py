@@ -6,7 +6,7 @@ through its *rule*, which few clients do not share: so they are evaluated once f
 agent, and painted with the rule's mask of clients.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -70,6 +70,12 @@ class _RuleClass:
     clients: set[int] = field(default_factory=set)
     mask: Words = field(default_factory=lambda: np.zeros(0, np.uint64))
     bars: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+
+def _column(words: Words, client: int) -> Bools:
+    """One client's bits."""
+    word = words[:, client // _BITS] >> np.uint64(client % _BITS)
+    return (word & np.uint64(1)).astype(np.bool_)
 
 
 class Eligibility:
@@ -163,6 +169,23 @@ class Eligibility:
         """Which pairs (N,) are excluded."""
         words = self.excluded[agent, client // _BITS]
         return ((words >> (client % _BITS).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
+
+    @property
+    def traits(self) -> Sequence[AgentTraits | None]:
+        """What agents are like, by handle."""
+        return self._traits
+
+    def rule_of(self, client: int) -> Rule:
+        """What a client requires of agents."""
+        return self._rule.get(client, Rule())
+
+    def excluded_of(self, client: int) -> Bools:
+        """Where a client may not be served, by handle of the agent, (A,)."""
+        return _column(self.excluded, client)
+
+    def told_of(self, client: int) -> Bools:
+        """Where that is so because the host said it, (A,)."""
+        return _column(self._told, client)
 
     def _leave(self, client: int) -> None:
         """Take a client out of its rule; a rule that nobody has is forgotten."""

@@ -46,6 +46,8 @@ class State:
     ----------
     now_ms : int
         The host's clock, as it was told last.
+    paused_ms : int
+        When decisions were held back last, or let go on.
     memory : DemandMemory
         What frameworks were seen to need, in earlier sessions too.
     """
@@ -60,6 +62,7 @@ class State:
         self.options = Options()
         self.now_ms = 0
         self.paused = False
+        self.paused_ms = 0
         self.whitelist: frozenset[str] | None = None
         self.quotas: dict[str, SetQuota] = {}
         self.quota_version = 0

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import structlog
 
-from allocator import core, policies
+from allocator import core, explain, policies
 from allocator.core.compiled import compiled_here, interpret, supersede
 from allocator.server import loop_cache
 
@@ -62,6 +62,7 @@ def load(part: str = "") -> None:
     # Each call runs the loops once, which compiles them or takes them from the cache.
     if part in ("", "core"):
         core.warm(lambda _spec: core.GiveAll())
+        explain.warm()
     if part in ("", "agent-first"):
         policies.warm("random")
     if part in ("", "client-first"):

@@ -42,6 +42,7 @@ _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
         events.SetPaused: settings.set_paused,
         events.SetDemand: settings.set_demand,
         events.SetConstraint: settings.set_constraint,
+        events.SetLimit: settings.set_limit,
     }
 )
 

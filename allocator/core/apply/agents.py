@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from allocator.core.constraints import attributes_of
 from allocator.core.eligibility import AgentTraits
 from allocator.core.events import (
     ActivateAgent,
@@ -46,6 +47,7 @@ def add_agents(state: State, event: AddAgents) -> None:
     table.bind(event.agent, event.info, active=event.active)
     capacity = np.zeros((len(handles), len(state.space)), np.int64)
     capacity[:, event.kind] = event.capacity
+    table.changed_ms[event.agent] = state.now_ms
     state.set_capacity(event.agent, capacity)
     table.unavailable_from_ms[event.agent] = event.unavailable_from_ms
     table.unavailable_for_ms[event.agent] = event.unavailable_for_ms
@@ -119,6 +121,8 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
 def activate_agent(state: State, event: ActivateAgent) -> None:
     """Let an agent be offered, or not."""
     check_agent(state, event.agent)
+    if state.agents.active[event.agent] != event.active:
+        state.agents.changed_ms[event.agent] = state.now_ms
     state.agents.active[event.agent] = event.active
 
 
@@ -179,12 +183,7 @@ def _traits(state: State, agent: int) -> AgentTraits:
     # Without a region of its own, neither side is remote.
     home = state.options.region
     return AgentTraits(
-        attributes={
-            "hostname": info.hostname,
-            "region": info.region,
-            "zone": info.zone,
-            **info.attributes,
-        },
+        attributes=attributes_of(info),
         gpus=gpus,
         remote=bool(home and info.region and info.region != home),
         many_roles="MULTI_ROLE" in info.capabilities,

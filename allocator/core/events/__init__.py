@@ -44,7 +44,7 @@ from allocator.core.events.holdings import (
     Transition,
     UpdateAllocation,
 )
-from allocator.core.events.operator import SetConstraint, SetDemand, SetPolicy
+from allocator.core.events.operator import SetConstraint, SetDemand, SetLimit, SetPolicy
 
 Event = (
     Options
@@ -77,6 +77,7 @@ Event = (
     | SetPolicy
     | SetDemand
     | SetConstraint
+    | SetLimit
 )
 
 __all__ = [
@@ -106,6 +107,7 @@ __all__ = [
     "Revive",
     "SetConstraint",
     "SetDemand",
+    "SetLimit",
     "SetPaused",
     "SetPolicy",
     "SetQuota",
