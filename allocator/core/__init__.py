@@ -74,7 +74,7 @@ from allocator.core.snapshot import (
 from allocator.core.snapshot_builder import frozen, reaches
 from allocator.core.special_resources import out_of_reach
 from allocator.core.state import Limits, State
-from allocator.core.trail import CycleRecord, Names, OfferEvent, Trail, lasting
+from allocator.core.trail import CycleRecord, Names, OfferEvent, Seen, Trail, see
 from allocator.core.warm import GiveAll, warm
 
 __all__ = [
@@ -127,6 +127,7 @@ __all__ = [
     "Request",
     "Revive",
     "ScoringPolicy",
+    "Seen",
     "SetConstraint",
     "SetDemand",
     "SetPaused",
@@ -149,11 +150,11 @@ __all__ = [
     "format_amount",
     "format_quantities",
     "frozen",
-    "lasting",
     "out_of_reach",
     "parse_amount",
     "parse_constraint",
     "parse_quantities",
     "reaches",
+    "see",
     "warm",
 ]
