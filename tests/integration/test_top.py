@@ -24,7 +24,7 @@ WITHIN_S = 90.0
 @pytest.fixture(scope="module")
 def target() -> Iterator[str]:
     """A sidecar that serves a master, after a cycle in which everything was offered."""
-    with SidecarProcess("log.level=warning") as process, process.channel() as channel:
+    with SidecarProcess() as process, process.channel() as channel:
         module = GrpcModule(channel).begin(STATE)
         module.batch(cycle=True)
         yield process.targets[0]
