@@ -78,6 +78,10 @@ test: warm tools $(if $(ARGS),,cpp) ## every test
 cpp: $(STAMP)
 	.ci/module
 
+.PHONY: simulate
+simulate: warm cpp ## brain, session and core together under a seeded scheduler: ARGS='--seeds 0-99'
+	python -m tests.simulation.run $(ARGS)
+
 .PHONY: doctest
 doctest: warm ## the examples in docstrings
 	pytest --doctest-modules allocator --ignore allocator/v1 $(ARGS)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from allocator.cli.printing import clean, console, print_table, quantities
+from allocator.cli.terminal import as_text, console, in_words, print_table
 
 IN_FULL = 3
 """Of so many frameworks of a role everything is printed; of the others what matters most."""
@@ -43,7 +43,7 @@ def show(data: dict[str, Any]) -> None:
 
 
 def _line(text: str) -> None:
-    console().print(clean(text))
+    console().print(as_text(text))
 
 
 def _name(client: dict[str, Any]) -> str:
@@ -54,7 +54,7 @@ def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
     console().print()
     if not alone:
         _line(f"{_name(client)} in {client['role']}: {client['verdict']}")
-    demand = quantities(client["demand"]) or "unknown"
+    demand = in_words(client["demand"]) or "unknown"
     source = f" ({client['demand_source']})" if client["demand_source"] else ""
     last = _ago(client["offered_ms"], now_ms) or "never in this session"
     facts = [
@@ -65,7 +65,7 @@ def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
         ("agents", f"{client['agents']}, {client['open_agents']} open to it"),
     ]
     if client["largest_free_agent"]:
-        free = quantities(client["largest_free"]) or "nothing"
+        free = in_words(client["largest_free"]) or "nothing"
         facts.append(("nearest fit", f"{free} free on {client['largest_free_agent']}"))
     print_table(["", ""], facts, "")
     _blockers(client["blockers"], now_ms)
@@ -104,7 +104,7 @@ def _offers(offers: list[dict[str, Any]], now_ms: int) -> None:
         (
             _ago(each["at_ms"], now_ms),
             each["agent"],
-            quantities(each["amounts"]),
+            in_words(each["amounts"]),
             each["outcome"] or "not known yet",
             _then(each),
         )
@@ -136,7 +136,7 @@ def _cycles(cycles: list[dict[str, Any]], now_ms: int) -> None:
 
 def _given(cycle: dict[str, Any]) -> Iterator[str]:
     for each in cycle["given"]:
-        yield f"{each['framework']} was given {quantities(each['amounts'])} of {each['agent']}"
+        yield f"{each['framework']} was given {in_words(each['amounts'])} of {each['agent']}"
 
 
 def _lost(cycle: dict[str, Any]) -> Iterator[str]:
@@ -162,8 +162,8 @@ def _lost(cycle: dict[str, Any]) -> Iterator[str]:
 
 
 def _agent(data: dict[str, Any]) -> None:
-    free = quantities(data["free"]) or "nothing"
-    facts = [("has", quantities(data["capacity"])), ("free", free)]
+    free = in_words(data["free"]) or "nothing"
+    facts = [("has", in_words(data["capacity"])), ("free", free)]
     print_table(["", ""], facts, "")
     if data["holders"]:
         console().print()
@@ -171,8 +171,8 @@ def _agent(data: dict[str, Any]) -> None:
             (
                 each["framework"],
                 each["role"],
-                quantities(each["held"]),
-                quantities(each["offered"]),
+                in_words(each["held"]),
+                in_words(each["offered"]),
                 f"{100 * each['share']:.1f} %",
             )
             for each in data["holders"]
@@ -188,9 +188,9 @@ def _quotas(quotas: list[dict[str, Any]]) -> None:
     rows = (
         (
             each["role"],
-            quantities(each["guarantee"]),
-            quantities(each["limit"]),
-            quantities(each["consumed"]),
+            in_words(each["guarantee"]),
+            in_words(each["limit"]),
+            in_words(each["consumed"]),
         )
         for each in quotas
     )

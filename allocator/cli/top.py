@@ -54,7 +54,7 @@ def _look(sidecar: Sidecar, role: str) -> tuple["Message", "Message"]:
 
 def _show(data: dict[str, Any]) -> None:
     """Print one table of all frameworks."""
-    from allocator.cli.printing import print_table
+    from allocator.cli.terminal import print_table
 
     print_table(COLUMNS, rows(data), "no frameworks")
 
@@ -101,14 +101,14 @@ def _view(
 ) -> "Group":
     from rich.console import Group
 
-    from allocator.cli.printing import clean, table_of
+    from allocator.cli.terminal import as_text, table_of
 
     found = list(rows(shares))
     room = max(1, height - HEAD_LINES)
     more = f"and {len(found) - room} more" if len(found) > room else ""
     table = table_of(COLUMNS, found[:room])
     return Group(
-        *(clean(line) for line in _head(shares, status, rate, problem)), table, clean(more)
+        *(as_text(line) for line in _head(shares, status, rate, problem)), table, as_text(more)
     )
 
 
@@ -150,7 +150,7 @@ COLUMNS = [
 
 def rows(shares: dict[str, Any]) -> Iterator[tuple[object, ...]]:
     """One row a framework in a role, whoever waits longest first, then whoever has least."""
-    from allocator.cli.printing import quantities
+    from allocator.cli.terminal import in_words
 
     clients = sorted(
         shares["clients"],
@@ -166,7 +166,7 @@ def rows(shares: dict[str, Any]) -> Iterator[tuple[object, ...]]:
             f"{each['offered_share']:.4f}" if each["offered_share"] else "",
             f"{each['offer_age_s']:.0f} s" if each["offer_age_s"] else "",
             each["filters"] or "",
-            quantities(each["demand"]) or "unknown",
+            in_words(each["demand"]) or "unknown",
             state if each["active"] else "inactive",
         )
 

@@ -6,15 +6,17 @@ cycle. `DESIGN.md` tells the rest.
 
 from allocator.core.allocator import Allocator
 from allocator.core.checkpoint import Detached
-from allocator.core.constraints import Clause, parse_constraint
+from allocator.core.constraints import Clause, attributes_of, parse_constraint
 from allocator.core.cycle import CycleReport
 from allocator.core.dealing_anew import Newcomer
 from allocator.core.decisions import Decisions
-from allocator.core.demand import CONSTRAINT_LABEL, DEMAND_LABEL, Settings
+from allocator.core.demand import CONSTRAINT_LABEL, DEMAND_LABEL, Settings, matches, own_demand
+from allocator.core.demand_memory import DemandMemory, Remembered
 from allocator.core.events import (
     ActivateAgent,
     ActivateFramework,
     AddAgent,
+    AddAgents,
     AddFramework,
     AgentInfo,
     Define,
@@ -36,6 +38,7 @@ from allocator.core.events import (
     Revive,
     SetConstraint,
     SetDemand,
+    SetLimit,
     SetPaused,
     SetPolicy,
     SetQuota,
@@ -86,6 +89,7 @@ __all__ = [
     "ActivateAgent",
     "ActivateFramework",
     "AddAgent",
+    "AddAgents",
     "AddFramework",
     "AgentClasses",
     "AgentInfo",
@@ -96,6 +100,7 @@ __all__ = [
     "CycleReport",
     "Decisions",
     "Define",
+    "DemandMemory",
     "Detached",
     "Event",
     "EventError",
@@ -122,6 +127,7 @@ __all__ = [
     "Reason",
     "Refuse",
     "Release",
+    "Remembered",
     "RemoveAgent",
     "RemoveFramework",
     "Request",
@@ -130,6 +136,7 @@ __all__ = [
     "Seen",
     "SetConstraint",
     "SetDemand",
+    "SetLimit",
     "SetPaused",
     "SetPolicy",
     "SetQuota",
@@ -147,10 +154,13 @@ __all__ = [
     "UpdateAllocation",
     "UpdateFramework",
     "Words",
+    "attributes_of",
     "format_amount",
     "format_quantities",
     "frozen",
+    "matches",
     "out_of_reach",
+    "own_demand",
     "parse_amount",
     "parse_constraint",
     "parse_quantities",

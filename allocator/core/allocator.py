@@ -12,7 +12,7 @@ import numpy as np
 from allocator.core import cycle as cycles
 from allocator.core import events
 from allocator.core.apply import apply
-from allocator.core.apply.settings import set_policy
+from allocator.core.apply.settings import replace_settings, set_policy
 from allocator.core.checkpoint import Detached, restore, shred
 from allocator.core.dealing_anew import Newcomer, add_newcomer, forget_holdings
 from allocator.core.decisions import Decisions
@@ -103,6 +103,16 @@ class Allocator:
         apply(self.state, event)
         if self.trail is not None:
             self.trail.note(self.state.now_ms, event)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Take over all that operators set, at once; the settings themselves are copied.
+
+        Raises
+        ------
+        EventError
+            Where one of them is not possible; then nothing has changed.
+        """
+        self._policy = replace_settings(self.state, settings, self._build)
 
     def advance(self, now_ms: int) -> None:
         """Tell the time of the events that follow, and of the next cycle.
@@ -215,7 +225,31 @@ class Allocator:
         """Copy all that is known, for another allocator to be asked what would be."""
         return Detached(self.kept())
 
-    def deal_anew(self, copied: Detached, newcomer: Newcomer | None = None) -> int:
+    def suppose(self, copied: Detached, policy: PolicySpec | None = None) -> None:
+        """Take over another allocator's copy, which stays as it is, to be asked what would be.
+
+        Parameters
+        ----------
+        copied : Detached
+        policy : PolicySpec
+            Decides instead of the one in the copy.
+
+        Raises
+        ------
+        EventError
+            Where there is no such policy.
+        """
+        # Copied once more: what is restored shares its arrays with what it is restored from.
+        self.resume(restore(shred(Detached(copied.value).value), self.kept()))
+        if policy is not None:
+            self.step(events.SetPolicy(policy))
+
+    def deal_anew(
+        self,
+        copied: Detached,
+        newcomer: Newcomer | None = None,
+        policy: PolicySpec | None = None,
+    ) -> int:
         """Take over another allocator's copy, and give the whole cluster out anew, once.
 
         For questions alone, see `allocator.core.dealing_anew`.
@@ -225,6 +259,8 @@ class Allocator:
         copied : Detached
         newcomer : Newcomer
             Who takes part, too.
+        policy : PolicySpec
+            As for `suppose`.
 
         Returns
         -------
@@ -236,7 +272,7 @@ class Allocator:
         EventError
             Where there is no room for the newcomer.
         """
-        self.resume(restore(shred(copied.value), self.kept()))
+        self.suppose(copied, policy)
         forget_holdings(self.state)
         handle = add_newcomer(self.state, newcomer) if newcomer else 0
         self.allocate(self.state.now_ms)

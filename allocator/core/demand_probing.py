@@ -21,6 +21,8 @@ def probed(state: State) -> Bools:
     """
     found, books = _starving(state), state.ledger.books
     declining = np.flatnonzero(state.clients.declines >= state.settings.probe_after)
+    if not len(declining):
+        return found
     idle = ~some(books.client_held[declining] != books.client_offered[declining])
     found[declining[idle]] = True
     return found

@@ -77,7 +77,7 @@ class SnapshotBuilder:
             capacity=capacity if rows is None else capacity[rows],
             free=free,
             specials=specials,
-            total=steady("total", state.total_by_column()),
+            total=self._total(state),
             agents=agents,
             handle=handle,
             minimum=minimum,
@@ -136,6 +136,11 @@ class SnapshotBuilder:
         space = state.space
         key = (state.agents.version, len(space), len(space.names), len(state.agents.bound))
         return self._keep("capacity", key, lambda: space.by_column(state.agents.capacity))
+
+    def _total(self, state: State) -> Ints:
+        """What the whole cluster has, by column."""
+        key = (state.agents.version, state.space.version, len(state.space), len(state.space.names))
+        return self._keep("total", key, lambda: fixed(state.total_by_column()))
 
     def _agent_classes(self, state: State, capacity: Ints) -> AgentClasses:
         def make() -> AgentClasses:

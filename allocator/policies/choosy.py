@@ -12,6 +12,8 @@ References
 import numpy as np
 
 from allocator.core import Snapshot
+from allocator.core.memo import constant, fixed, remember
+from allocator.core.snapshot import Bools, Floats
 from allocator.policies.filling import (
     Criterion,
     CriterionFunction,
@@ -53,29 +55,36 @@ def choosy(unit: str = "agents") -> CriterionFunction:
 
 def _agents(snapshot: Snapshot) -> Criterion:
     """Count agents."""
-    nothing = np.zeros(len(snapshot.held))
+    clients = len(snapshot.held)
     return mixed(
         snapshot,
-        amount_gain=nothing,
+        amount_gain=constant(0.0, clients),
         denominator=np.full((1, len(snapshot.total)), np.inf),
         count=snapshot.agents_held.astype(np.float64),
         count_denominator=1.0,
-        agent_gain=np.ones_like(nothing),
+        agent_gain=constant(1.0, clients),
     )
 
 
 def _tasks(snapshot: Snapshot) -> Criterion:
     """Count tasks, and agents where the size of a task is unknown."""
     known = characterised(snapshot)
+    in_tasks, in_agents = _counted_in(known)
     return mixed(
         snapshot,
-        amount_gain=np.zeros(len(known)),
+        amount_gain=constant(0.0, len(known)),
         denominator=np.full((1, len(snapshot.total)), np.inf),
         count=np.where(known, snapshot.tasks, snapshot.agents_held),
         count_denominator=1.0,
-        task_gain=known.astype(np.float64),
-        agent_gain=(~known).astype(np.float64),
+        task_gain=in_tasks,
+        agent_gain=in_agents,
     )
+
+
+@remember()
+def _counted_in(known: Bools) -> tuple[Floats, Floats]:
+    """Say what a grant counts, in tasks and in agents, (C,) each."""
+    return fixed(known.astype(np.float64)), fixed((~known).astype(np.float64))
 
 
 def _dominant_share(snapshot: Snapshot) -> Criterion:

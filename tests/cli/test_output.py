@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from allocator.cli import tables
+from allocator.cli import setting_tables, tables
 from allocator.cli.views import plain
 from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import settings_pb2 as spb
 from allocator.v1.types_pb2 import Quantities
 
 
@@ -91,11 +92,11 @@ def test_a_framework_cannot_command_the_terminal(capsys, name):
 
 
 def test_rules_are_tables(capsys):
-    demand = pb.Demand(framework_name="spark*", demand=Quantities(name=["cpus"], amount=[500]))
-    tables.demands(plain(pb.ListDemandsResponse(demands=[demand, pb.Demand(role="x")])))
+    demand = spb.Demand(framework_name="spark*", demand=Quantities(name=["cpus"], amount=[500]))
+    setting_tables.demands(plain(pb.ListDemandsResponse(demands=[demand, spb.Demand(role="x")])))
     assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
         ["*", "spark*", "cpus:0.5"],
         ["x", "*", "unknown"],
     ]
-    tables.constraints(plain(pb.ListConstraintsResponse()))
+    setting_tables.constraints(plain(pb.ListConstraintsResponse()))
     assert capsys.readouterr().out == "no rules\n"

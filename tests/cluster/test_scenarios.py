@@ -2,12 +2,18 @@
 
 import pytest
 
-from tests.cluster import scenarios_agents, scenarios_frameworks, scenarios_operator
+from tests.cluster import (
+    scenarios_agents,
+    scenarios_frameworks,
+    scenarios_operator,
+    scenarios_places,
+)
 from tests.cluster.mesos import Mesos
 from tests.cluster.scenario import ALLOCATORS, SCENARIOS, Outcome, observe
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-FILES = {each.__name__ for each in (scenarios_agents, scenarios_frameworks, scenarios_operator)}
+ROOMS = (scenarios_agents, scenarios_frameworks, scenarios_operator, scenarios_places)
+FILES = {each.__name__ for each in ROOMS}
 NAMES = [name for name, each in SCENARIOS.items() if each.function.__module__ in FILES]
 _usual: dict[str, Outcome] = {}
 

@@ -1,5 +1,7 @@
 """Each thing that can keep agents from a framework is named, counted and told how to mend."""
 
+from typing import Any
+
 import pytest
 
 from allocator.core import PolicySpec, SetConstraint, Trail
@@ -250,4 +252,5 @@ def test_the_loop_is_compiled_for_one_type_whoever_asks():
     ask(a, "f")
     ask(a, "host-1", "agent")
     warm()
-    assert len(serving._look_at_all.dispatcher.signatures) == 1
+    loop: Any = serving._look_at_all
+    assert len(loop.dispatcher.signatures) == 1

@@ -53,6 +53,15 @@ def test_with_tls_only_operators_with_a_certificate_are_heard(pems):
         assert status(target, *authority, *ours).returncode == 0
         assert status(target, *authority).returncode == 3
         assert status(target).returncode == 3
+        change = ["limit", "set", "eng", "cpus:1", "--target", target]
+        done = subprocess.run(
+            [sys.executable, "-m", "allocator", *change, *authority, *ours], timeout=120, check=True
+        )
+        assert done.returncode == 0
+        (line,) = [each for each in process.log if each.get("logger") == "mesos_allocator.audit"]
+        assert "certificate operator" in line["who"]
+        # What failed above is not told in gRPC's own form.
+        assert not [each for each in process.raw if not each.startswith("{")]
 
 
 def test_a_unix_socket_can_be_the_target(tmp_path):

@@ -103,6 +103,15 @@ def readable_file(text: str) -> str:
     return text
 
 
+def no_directory(text: str) -> str:
+    """Check a file that is written: files are renamed to make room for it, directories must not."""
+    if text and Path(text).is_dir():
+        raise ValueError(
+            f"is a directory; name a file in it, as in {str(Path(text) / 'journal')!r}"
+        )
+    return text
+
+
 def plugin_file(text: str) -> str:
     """Load the policies of a file, so that they can be named."""
     from allocator.server.plugins import load_file

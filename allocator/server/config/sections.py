@@ -11,6 +11,7 @@ from allocator.core import Limits, PolicySpec, SetConstraint, SetDemand, Setting
 from allocator.server.config.base import Count, Section
 from allocator.server.config.checks import (
     constraint_expression,
+    no_directory,
     non_empty,
     non_empty_quantities,
     plugin_file,
@@ -22,6 +23,7 @@ from allocator.server.config.checks import (
     spec_that_builds,
     target,
 )
+from allocator.server.config.keeping import StateSection
 from allocator.server.config.learning import LearnSection
 from allocator.server.tls import find_problem
 
@@ -197,7 +199,9 @@ class LimitsSection(Section):
 class JournalSection(Section):
     """A record of everything the core was told, for replay."""
 
-    path: str = Field("", description="File to write; empty: no journal.")
+    path: Annotated[str, AfterValidator(no_directory)] = Field(
+        "", description="File to write; empty: no journal."
+    )
     bytes_max: Annotated[int, Field(ge=MIB, le=2**50)] = Field(
         GIB,
         description=(
@@ -269,25 +273,54 @@ class LimitRule(Section):
     )
 
 
-class DemandRule(Section):
+class FrameworksRule(Section):
+    """Which frameworks a rule is for."""
+
+    role: str = Field(
+        "",
+        description='Shell pattern of roles, such as "eng/*"; empty: all.',
+        examples=["eng/*"],
+    )
+    framework_name: str = Field("", description="Shell pattern of framework names; empty: all.")
+    all: bool = Field(
+        False, description="true: for every framework. Needed where both patterns are empty."
+    )
+
+    @model_validator(mode="after")
+    def check_patterns(self) -> "FrameworksRule":
+        """A rule for everybody is meant to be one."""
+        named = bool(self.role or self.framework_name)
+        if named and self.all:
+            refuse_at("all", "does not go with role or framework_name; leave it out, or them")
+        if not named and not self.all:
+            text = "the rule would be for every framework; give role or framework_name, or all ="
+            refuse_at("all", f"{text} true")
+        return self
+
+
+class DemandRule(FrameworksRule):
     """The demand vector (one task's needs) of the frameworks that both patterns match."""
 
-    role: str = Field("", description='Shell pattern of roles, such as "eng/*"; empty: all.')
-    framework_name: str = Field("", description="Shell pattern of framework names; empty: all.")
     resources: Annotated[str, AfterValidator(non_empty_quantities)] = Field(
         description="What one task needs.", examples=["cpus:2;mem:2048"]
+    )
+    override: bool = Field(
+        False,
+        description=(
+            "true: counts before what the framework states itself (REQUEST call, label). false:"
+            " after it."
+        ),
     )
 
     def event(self) -> SetDemand:
         """The rule as the core takes it."""
-        return SetDemand(self.role, self.framework_name, parse_quantities(self.resources))
+        amounts = parse_quantities(self.resources)
+        return SetDemand(self.role, self.framework_name, amounts, self.override)
 
 
-class ConstraintRule(Section):
+class ConstraintRule(FrameworksRule):
     """Which agents the frameworks that both patterns match may use."""
 
-    role: str = Field("", description='Shell pattern of roles, such as "eng/*"; empty: all.')
-    framework_name: str = Field("", description="Shell pattern of framework names; empty: all.")
     agents: Annotated[str, AfterValidator(constraint_expression)] = Field(
         description=(
             "Clauses about agents' attributes, joined by ;, all of which must hold. hostname,"
@@ -332,6 +365,7 @@ class Config(Section):
     policy: PolicySection = Field(default_factory=PolicySection)
     limits: LimitsSection = Field(default_factory=LimitsSection)
     journal: JournalSection = Field(default_factory=JournalSection)
+    state: StateSection = Field(default_factory=StateSection)
     log: LogSection = Field(default_factory=LogSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     learn: LearnSection = Field(default_factory=LearnSection)

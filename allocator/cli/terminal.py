@@ -1,7 +1,7 @@
-"""Tables and texts on a terminal."""
+"""The terminal: what tables are printed with."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal
 
 from rich.console import Console
@@ -13,11 +13,11 @@ WIDTH_PIPED = 240
 
 
 def console() -> Console:
-    """A console as wide as the terminal; wide enough for anything where there is none."""
+    """Give where tables are printed."""
     return Console(width=None if sys.stdout.isatty() else WIDTH_PIPED, highlight=False)
 
 
-def clean(value: object) -> Text:
+def as_text(value: object) -> Text:
     """A value as text: no markup, and no control character of a framework's name gets through."""
     shown = (each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(value))
     return Text("".join(shown))
@@ -31,7 +31,7 @@ def table_of(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
         justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
         table.add_column(column.removeprefix(">"), justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*map(clean, row))
+        table.add_row(*map(as_text, row))
     return table
 
 
@@ -41,6 +41,6 @@ def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]], empty:
     console().print(table if table.row_count else Text(empty, style="italic"))
 
 
-def quantities(amounts: Mapping[str, float]) -> str:
-    """Amounts by name, as Mesos writes them."""
+def in_words(amounts: dict[str, float]) -> str:
+    """Write amounts by name, in Mesos's form."""
     return ";".join(f"{name}:{amount:g}" for name, amount in amounts.items())
