@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, get_type_hints
 
 import typer
 
@@ -122,13 +122,21 @@ class Sidecar:
     timeout_s: float
 
 
+Arguments: TypeAlias = dict[str, Any]
+"""What was given to a command, by name."""
+
+
 def remote(
-    app: typer.Typer, name: str, show: Callable[[dict[str, Any]], None] | None
+    app: typer.Typer,
+    name: str,
+    show: Callable[..., None] | None,
+    arrange: Callable[[dict[str, Any], Arguments], dict[str, Any]] | None = None,
 ) -> Callable[[Callable[..., "Message | None"]], None]:
     """Register a command that calls a sidecar.
 
     The function takes a `Sidecar` and options of its own and returns the response; `show` prints
-    it for people. The command has the function's options, and those of `Connection`.
+    it for people. The command has the function's options, and those of `Connection`. What is shown,
+    as JSON too, is what `arrange` makes of the response by the options, which `show` gets as well.
     """
 
     def register(function: Callable[..., "Message | None"]) -> None:
@@ -141,10 +149,13 @@ def remote(
             from allocator.cli.views import plain
 
             data = plain(response)
+            options = {} if arrange is None else arguments
+            if arrange is not None:
+                data = arrange(data, options)
             if connection.json:
                 typer.echo(json.dumps(data, indent=2))
             else:
-                show(data)
+                show(data, **options)
 
         _take_signature(command, function)
         app.command(name)(command)
