@@ -58,7 +58,7 @@ def test_with_tls_only_operators_with_a_certificate_are_heard(pems):
             [sys.executable, "-m", "allocator", *change, *authority, *ours], timeout=120, check=True
         )
         assert done.returncode == 0
-        (line,) = [each for each in process.log if each.get("logger") == "mesos_allocator.audit"]
+        line = process.await_said("setting", logger="mesos_allocator.audit")
         assert "certificate operator" in line["who"]
         # What failed above is not told in gRPC's own form.
         assert not [each for each in process.raw if not each.startswith("{")]
