@@ -46,9 +46,27 @@ class Connection:
         Path | None,
         typer.Option(envvar="MESOS_ALLOCATOR_TLS_KEY", help="PEM file of our private key."),
     ] = None
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="MESOS_ALLOCATOR_TOKEN_FILE", help="File with a token that has rights."
+        ),
+    ] = None
 
     def open(self) -> "grpc.Channel":
         """Make a channel; nothing is sent yet."""
+        token = self._read(self.token_file)
+        if token is None:
+            return self._open()
+        import grpc
+
+        from allocator.cli.bearer import Bearer
+
+        return grpc.intercept_channel(
+            self._open(), Bearer(token.decode("utf-8", "replace").strip())
+        )
+
+    def _open(self) -> "grpc.Channel":
         import grpc
 
         options = [
@@ -108,7 +126,11 @@ class Connection:
                 Exit.UNREACHABLE,
                 f"the sidecar at {self.target} did not answer within {self.timeout:g} s",
             )
-        refused = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION)
+        refused = (
+            grpc.StatusCode.INVALID_ARGUMENT,
+            grpc.StatusCode.FAILED_PRECONDITION,
+            grpc.StatusCode.PERMISSION_DENIED,
+        )
         if code in refused:
             self._end(Exit.REFUSED, details)
         self._end(Exit.FAILURE, f"{code.name}: {details}")
