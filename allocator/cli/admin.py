@@ -1,4 +1,4 @@
-"""Commands for a running sidecar: status, shares, explain, dump; setting is elsewhere."""
+"""Commands for a running sidecar: what it does, why, and what operators set."""
 
 import sys
 from enum import StrEnum
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocator.cli import explain
+from allocator.cli import explain, top
 from allocator.cli.connection import Arguments, Sidecar, remote
 from allocator.cli.exits import Exit, fail
 
@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
     remote(app, "status", show("status"))(status)
     # The width is for people only; which frameworks, and in which order, is for JSON as well.
     remote(app, "shares", _show_shares, _arrange_shares)(shares)
+    top.register(app)
     remote(app, "dump", None)(dump)
     group = typer.Typer(no_args_is_help=True)
     app.add_typer(group, name="explain", help="Why a framework, a role or an agent gets nothing.")

@@ -142,6 +142,7 @@ class Sidecar:
 
     stub: "AdminServiceStub"
     timeout_s: float
+    as_json: bool = False
 
 
 Arguments: TypeAlias = dict[str, Any]
@@ -194,7 +195,7 @@ def _call(
 
     with connection.open() as channel:
         try:
-            sidecar = Sidecar(AdminServiceStub(channel), connection.timeout)
+            sidecar = Sidecar(AdminServiceStub(channel), connection.timeout, connection.json)
             return function(sidecar, **arguments)
         except grpc.RpcError as error:
             connection.explain(error)

@@ -5,6 +5,11 @@ from typing import Any
 
 from allocator.cli.terminal import as_text, console, in_words, print_table
 
+IN_FULL = 3
+"""Of so many frameworks of a role everything is printed; of the others what matters most."""
+
+_SMALLER_FIRST = "the smaller score comes first"
+
 _MINUTE_S = 120
 _HOUR_S = 7200
 
@@ -23,8 +28,13 @@ def show(data: dict[str, Any]) -> None:
             for each in data["tallies"]
         )
         print_table([">frameworks", "reason", "cause", "such as"], rows, "")
-    for client in data["clients"]:
-        _client(client, data["now_ms"], alone=len(data["clients"]) == 1)
+    clients = data["clients"]
+    for client in clients[:IN_FULL]:
+        _client(client, data["now_ms"], alone=len(clients) == 1)
+    if clients[IN_FULL:]:
+        console().print()
+    for client in clients[IN_FULL:]:
+        _line(f"{_name(client)} in {client['role']}: {client['verdict']}")
     if data["left_out"]:
         _line(f"and {data['left_out']} more, which wait less long")
     _quotas(data["quotas"])
@@ -36,11 +46,14 @@ def _line(text: str) -> None:
     console().print(as_text(text))
 
 
+def _name(client: dict[str, Any]) -> str:
+    return str(client["framework_name"] or client["framework_id"])
+
+
 def _client(client: dict[str, Any], now_ms: int, *, alone: bool) -> None:
     console().print()
-    name = client["framework_name"] or client["framework_id"]
     if not alone:
-        _line(f"{name} in {client['role']}: {client['verdict']}")
+        _line(f"{_name(client)} in {client['role']}: {client['verdict']}")
     demand = in_words(client["demand"]) or "unknown"
     source = f" ({client['demand_source']})" if client["demand_source"] else ""
     last = _ago(client["offered_ms"], now_ms) or "never in this session"
@@ -110,23 +123,20 @@ def _cycles(cycles: list[dict[str, Any]], now_ms: int) -> None:
     if not cycles:
         return
     console().print()
-    rows = (
-        (
-            each["number"],
-            _ago(each["at_ms"], now_ms),
-            f"{each['decisions']} of {each['candidates']} agents"
-            + (" (all were looked at)" if each["whole"] else ""),
-            "; ".join(_given(each["given"])),
-            "; ".join(_lost(each)),
-        )
-        for each in cycles
-    )
-    print_table([">cycle", "when", "offers made", "given", "not given, because"], rows, "")
+    rows = []
+    for each in cycles:
+        about = "all" if each["whole"] else "some"
+        head = each["number"], _ago(each["at_ms"], now_ms), about, each["candidates"]
+        told = [*_given(each), *_lost(each)] or [""]
+        # What there is to say of a cycle stands line by line below its number.
+        rows.append((*head, each["decisions"], told[0]))
+        rows.extend(("", "", "", "", "", line) for line in told[1:])
+    print_table([">cycle", "when", "agents", ">free", ">offers", "what came of it"], rows, "")
 
 
-def _given(given: list[dict[str, Any]]) -> Iterator[str]:
-    for each in given:
-        yield f"{in_words(each['amounts'])} of {each['agent']} to {each['framework']}"
+def _given(cycle: dict[str, Any]) -> Iterator[str]:
+    for each in cycle["given"]:
+        yield f"{each['framework']} was given {in_words(each['amounts'])} of {each['agent']}"
 
 
 def _lost(cycle: dict[str, Any]) -> Iterator[str]:
@@ -135,17 +145,20 @@ def _lost(cycle: dict[str, Any]) -> Iterator[str]:
         yield f"the fallback decided: {cycle['policy_error']}"
     for loss in cycle["losses"]:
         winner, loser = loss["winner"], loss["loser"]
-        agents = f"{loss['agents']} agents ({', '.join(loss['examples'])})"
+        agents = ", ".join(loss["examples"])
+        if loss["agents"] > len(loss["examples"]):
+            agents = f"{loss['agents']} agents, such as {agents},"
         stood = ""
         if winner["score"] is not None and loser["score"] is not None:
             stood = (
-                f": {winner['name']} scored {winner['score']:.4g},"
-                f" {loser['name']} {loser['score']:.4g}"
+                f": {winner['name']} at {winner['score']:.4g} before"
+                f" {loser['name']} at {loser['score']:.4g}"
             )
-        yield f"{agents} went to {loss['winner_framework']}{stood}; {loss['why']}"
+        why = "" if stood and loss["why"] == _SMALLER_FIRST else f"; {loss['why']}"
+        yield f"{agents} went to {loss['winner_framework']}{stood}{why}"
     if not cycle["losses"] and not cycle["given"]:
         for reason, count in cycle["blocked"].items():
-            yield f"{count} barred by {reason}"
+            yield f"{count} agents barred: {reason}"
 
 
 def _agent(data: dict[str, Any]) -> None:

@@ -112,12 +112,12 @@ class Eligibility:
             self._told[agent] = 0
         self._traits[agent] = traits
         # Begin with what the host said, then paint each rule that bars the agent over it.
-        row = self._told[agent].copy()
+        self.excluded[agent] = self._told[agent]
         for rule, entry in self._classes.items():
-            entry.bars[agent] = traits is not None and not rule.allows(traits)
-            if entry.bars[agent]:
-                row |= entry.mask
-        self.excluded[agent] = row
+            bars = traits is not None and not rule.allows(traits)
+            entry.bars[agent] = bars
+            if bars:
+                self.excluded[agent] |= entry.mask
 
     def set_rule(self, client: int, rule: Rule | None) -> None:
         """Give a client its rule; None: it is gone, with the exclusions of it."""

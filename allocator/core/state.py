@@ -154,8 +154,8 @@ class State:
         """What is offered to each client and not in use, by name, (C, R)."""
         return self.space.by_column(self.ledger.books.client_offered)
 
-    def set_capacity(self, agent: int, capacity: Ints) -> None:
-        """Replace an agent's capacity (K,)."""
+    def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:
+        """Replace an agent's capacity (K,), or that of several, (N, K)."""
         self.agents.set_capacity(agent, capacity)
         self.ledger.books.touched[agent] = True
 

@@ -1,6 +1,6 @@
 """Agents, frameworks and clients by row."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -57,18 +57,19 @@ class AgentTable:
         """Whether the handle names an agent."""
         return 0 < agent < len(self.bound) and bool(self.bound[agent])
 
-    def bind(self, agent: int, info: AgentInfo, *, active: bool) -> None:
-        """Put an agent into its row, with no capacity yet."""
-        self.info[agent] = info
+    def bind(self, agent: Ints, info: Sequence[AgentInfo], *, active: Bools) -> None:
+        """Put agents (N,) into their rows, with no capacity yet."""
+        for row, its_info in zip(agent.tolist(), info, strict=True):
+            self.info[row] = its_info
         self.bound[agent] = True
         self.active[agent] = active
         self.unavailable_from_ms[agent] = -1
         self.unavailable_for_ms[agent] = 0
 
-    def set_capacity(self, agent: int, capacity: Ints) -> None:
-        """Replace an agent's capacity (K,)."""
+    def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:
+        """Replace an agent's capacity (K,), or that of several, (N, K)."""
         self.capacity[agent] = 0
-        self.capacity[agent, : len(capacity)] = capacity
+        self.capacity[agent, : capacity.shape[-1]] = capacity
         self.version += 1
 
     def unbind(self, agent: int) -> None:
@@ -112,6 +113,8 @@ class FrameworkTable:
 
     def reserve(self, frameworks: int) -> None:
         """Make room for so many rows."""
+        if frameworks <= len(self.bound):
+            return
         self.bound = grow(self.bound, frameworks)
         self.active = grow(self.active, frameworks)
         self.changed_ms = grow(self.changed_ms, frameworks)
@@ -202,6 +205,8 @@ class ClientTable:
 
     def reserve(self, clients: int, columns: int = 0) -> None:
         """Make room for so many rows, and columns of demands."""
+        if clients <= len(self.framework) and columns <= self.demand.shape[1]:
+            return  # Called for each client; all columns are equally long.
         self.framework = grow(self.framework, clients)
         self.role = grow(self.role, clients)
         self.subscribed = grow(self.subscribed, clients)

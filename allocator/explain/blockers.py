@@ -161,7 +161,7 @@ def _of_refusals(work: _Work, where: Bools) -> None:
         work.mark("filter", "the framework refused what could be offered", where, _REVIVE)
         return
     expires = subject.filter_expires_ms[here]
-    first = (int(expires.min()) - now_ms) / 1000
+    first = max(int(expires.min()) - now_ms, 0) / 1000
     cause = f"the framework refused what could be offered; the first refusal ends in {first:.1f} s"
     work.mark("filter", cause, where, _REVIVE, until_ms=int(expires.max()))
 

@@ -19,6 +19,8 @@ from allocator.policies.filling import Criterion, Filling
 from allocator.policies.filling.loop_arrays import Scene
 from allocator.policies.filling.scoring import score
 
+SMALLER_FIRST = "the smaller score comes first"
+
 CYCLES = 10
 """So many cycles are told of."""
 
@@ -152,14 +154,27 @@ def _losses(
     for winner, agent in zip(record.grants.client, record.grants.agent, strict=True):
         first.setdefault(int(agent), int(winner))
     at: dict[int, list[int]] = {}
+    left: list[int] = []
     for agent in agents.tolist():
-        at.setdefault(first.get(agent, -1), []).append(agent)
-    losses = [
-        _loss(picture, record, judge, client, winner, where)
-        for winner, where in at.items()
-        if winner >= 0
-    ]
+        if agent in first:
+            at.setdefault(first[agent], []).append(agent)
+        else:
+            left.append(agent)
+    losses = [_loss(picture, record, judge, client, winner, where) for winner, where in at.items()]
+    # Nobody got these: so what quotas leave was given away on others.
+    if left and len(record.grants):
+        winner = _consumer(record, judge, client)
+        why = "what limits or guarantees leave was given to it on another agent before"
+        losses.append(_loss(picture, record, judge, client, winner, left, why))
     return tuple(sorted(losses, key=lambda loss: -loss.agents))
+
+
+def _consumer(record: CycleRecord, judge: Judge, client: int) -> int:
+    """Who was granted something last of those under a bound of the client; else of all."""
+    mine = set(judge.bounds_of(client))
+    granted = record.grants.client.tolist()
+    beside = [each for each in granted if mine & set(judge.bounds_of(each))]
+    return int((beside or granted)[-1])
 
 
 def _loss(
@@ -169,13 +184,14 @@ def _loss(
     client: int,
     winner: int,
     agents: Sequence[int],
+    why: str = "",
 ) -> Loss:
     names, snapshot = record.names, judge.snapshot
     mine, its = rivals(record, judge, client, winner)
     if winner == client:
         # It was granted less than the minimum of an offer, which is dropped.
         why = "what it would have been given is less than the minimum of an offer"
-    else:
+    elif not why:
         why = _why(judge, client, winner, (mine.score, its.score))
     handles = [int(snapshot.handle[agent]) for agent in agents[:3]]
     return Loss(
@@ -200,7 +216,7 @@ def _why(judge: Judge, client: int, winner: int, scores: tuple[float, float]) ->
     if np.isnan(mine) or np.isnan(its):
         return "the policy chose it"
     if its < mine:
-        return "the smaller score comes first"
+        return SMALLER_FIRST
     if its == mine:
         return "their scores are equal: whoever was served less often comes first, then the older"
     return "its score is larger, but when its turn came others beside it had been served"

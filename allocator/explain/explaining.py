@@ -124,8 +124,9 @@ def _outranked(history: list[CycleAccount]) -> list[Blocker]:
         its, mine = loss.winner, loss.loser
         stood = ""
         if not np.isnan(its.score):
-            stood = f", {its.name} at {its.score:.4g} before {mine.name} at {mine.score:.4g}"
-        cause = f"{winner} in {loss.winner_role} came first in the last cycles{stood}: {loss.why}"
+            stood = f": {its.name} at {its.score:.4g}, {mine.name} at {mine.score:.4g}"
+        why = "" if loss.why == cycles.SMALLER_FIRST else f"; {loss.why}"
+        cause = f"{winner} in {loss.winner_role} came first in the last cycles{stood}{why}"
         found.append(
             Blocker(
                 reason="outranked",
@@ -146,6 +147,10 @@ def _verdict(picture: Picture, client: int, ranked: list[Blocker], is_open: int)
     last_ms = int(picture.clients.offered_ms[client])
     if not count:
         return "there are no agents"
+    outranked = [each for each in ranked if each.reason == "outranked"]
+    if is_open and outranked and picture.clients.waited[client]:
+        waited = f"passed over in {picture.clients.waited[client]} cycles"
+        return f"{is_open} of {count} agents are open to it, {waited}: {outranked[0].cause}"
     if is_open:
         return f"nothing keeps it from {is_open} of {count} agents: the next cycle decides"
     age_s = (picture.now_ms - last_ms) / 1000

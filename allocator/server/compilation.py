@@ -5,6 +5,7 @@ interpreted: slowly, with the same decisions. When the children are done, the lo
 take over between two commands of the core; a cycle that is under way begins anew.
 """
 
+import gc
 import signal
 import subprocess
 import sys
@@ -173,6 +174,9 @@ class Compilation:
         # A cycle that is under way is given up; then, between two commands, the switch is made.
         supersede()
         operate(lambda: interpret(False)).result()
+        # What was loaded stays for good: hundreds of thousands of objects. Every collection of
+        # garbage that looked at them would stop the core for a tenth of a second.
+        gc.freeze()
         self.state = "compiled"
         took_s = round(time.monotonic() - self._begun_s, 1)
         _log.info("the compiled loops have taken over", took_s=took_s)

@@ -5,8 +5,11 @@ allows, then the second smallest, and so on. What users can have at once is a po
 of users together at most the machines that some of them can use. So instead of one linear program
 a round and one a user, as Algorithm 1 of [1]_, the optimum comes from the decomposition of [2]_
 and [3]_: one maximum flow asks whether all can stand at the level at which the machines are used
-up; if not, the cut names the users that must stand lower, and the two parts are solved by
-themselves. All of it is integer arithmetic; the shares are exact fractions until the end.
+up; if not, the smallest cut names the users that must stand lower, and the two parts are solved
+by themselves, each beginning with its part of the flow.
+
+The cuts are the certificate: users of a cut can use no machines but those of its own and of lower
+cuts, and use up its own. So none of them can have more unless somebody gets less who has no more.
 
 The linear program's first constraint, printed as a sum in Algorithm 1, is meant for each pair:
 ``x[i, j] <= C[i, j]``.
@@ -21,49 +24,89 @@ References
    Feasible Region." European Journal of Operational Research 54(2), 1991.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
-from ortools.graph.python import max_flow
 
 from allocator.solvers import NotOptimal
-from allocator.solvers.constraint_graph import (
-    Bools,
-    Floats,
-    Graph,
-    Ints,
-    coalesce,
-    whole_weights,
-)
-
-TOLERANCE = 1e-9
-"""The largest residual of an answer that is returned."""
-
-_FLOW_MAX = 2**62
+from allocator.solvers.class_flow import Edges
+from allocator.solvers.constraint_graph import Bools, Floats, Graph, Ints, coalesce
+from allocator.solvers.max_min_certificate import TOLERANCE, certificate
+from allocator.solvers.max_min_cuts import Cut, Decomposition, at_level
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
+class ClassSolution:
+    """The optimum for classes of users and groups of machines.
+
+    Attributes
+    ----------
+    graph : Graph
+    edges : Edges
+        Of the graph.
+    flow : (E,) float64
+        Machines by edge.
+    machines : (C,) float64
+        Of each user of the class.
+    cuts : tuple of Cut
+        From the lowest level to the highest; each class and group is in one of them, classes that
+        can use no machine left out.
+    residual : float
+        As `certificate` finds it.
+    """
+
+    graph: Graph
+    edges: Edges
+    flow: Floats
+    machines: Floats
+    cuts: tuple[Cut, ...]
+    residual: float
+
+    @cached_property
+    def given(self) -> Floats:
+        """Machines of each group that each class gets, (C, G)."""
+        return self.edges.matrix(self.flow)
+
+
+@dataclass(frozen=True)
 class Solution:
     """The optimum and its certificate.
 
     Attributes
     ----------
+    classes : ClassSolution
+        With the cuts.
     machines : (U,) float64
         Machines of each user.
     given : (U, T) float64
-        Machines of each type that each user gets.
+        Machines of each type that each user gets; worked out when it is asked for.
+        `constraint_graph.by_machine` makes machines of it.
     residual : float
-        Largest violation of the conditions that `residual` checks.
+        Largest violation of the conditions that `certificate` checks.
     """
 
-    machines: Floats
-    given: Floats
-    residual: float
+    classes: ClassSolution
+
+    @cached_property
+    def machines(self) -> Floats:
+        """Machines of each user."""
+        return self.classes.machines[self.classes.graph.class_of_user]
+
+    @cached_property
+    def given(self) -> Floats:
+        """Machines of each type that each user gets."""
+        return self.classes.graph.spread(self.classes.given, self.machines)
+
+    @property
+    def residual(self) -> float:
+        """Largest violation of the certificate's conditions."""
+        return self.classes.residual
 
 
 def solve(
-    eligible: Bools, count: Ints, weight: Floats | None = None, limit: Ints | None = None
+    eligible: Bools, count: Ints, weight: Floats | None = None, limit: Floats | Ints | None = None
 ) -> Solution:
     """Find the constrained max-min fair shares of divisible machines.
 
@@ -74,8 +117,7 @@ def solve(
     count : (T,) int64, >= 0
         Machines of each type.
     weight : (U,) float64, > 0, optional
-        Taken in thousandths of the smallest weight.
-    limit : (U,) int64, >= 0, optional
+    limit : (U,) float64, >= 0, optional
         How many machines each user can use at most.
 
     Returns
@@ -85,14 +127,15 @@ def solve(
     Raises
     ------
     ValueError
-        On a weight that is not positive, a negative count or limit, or numbers so large that the
-        flows exceed 64 bits.
+        On a weight that is not positive and finite, a negative count or limit, or arrays that do
+        not fit together.
     NotOptimal
         Where the residual exceeds `TOLERANCE`.
 
     Notes
     -----
-    At most two maximum flows for each distinct share, over classes and groups.
+    At most two maximum flows for each distinct level, over classes and groups. Sets of users whose
+    levels differ by less than 1e-13 of all machines may be told as one.
 
     Examples
     --------
@@ -101,160 +144,35 @@ def solve(
     >>> solve(np.array([[1, 1, 0], [0, 1, 1]], bool), np.array([2, 1, 7])).machines.tolist()
     [3.0, 7.0]
     """
-    graph = coalesce(eligible, count, weight, limit)
-    exact, by_class = _decompose(graph)
-    machines = np.array([float(share) for share in exact])[graph.class_of_user]
-    given = graph.spread(by_class, machines)
-    found = residual(given, eligible, count, weight, limit)
-    if not found <= TOLERANCE:
+    return Solution(solve_classes(coalesce(eligible, count, weight, limit)))
+
+
+def solve_classes(
+    graph: Graph, flow: Floats | None = None, cuts: Iterable[Cut] = ()
+) -> ClassSolution:
+    """Find the shares of classes.
+
+    Parameters
+    ----------
+    graph : Graph
+    flow : (E,) float64, optional
+    cuts : iterable of Cut
+        A good beginning: the optimum of a graph that differs little, in rows and edges of this
+        one; the groups of the cuts are not looked at.
+
+    Raises
+    ------
+    NotOptimal
+        Where the residual exceeds `TOLERANCE`.
+    """
+    work = Decomposition(graph)
+    found = work.anew() if flow is None else work.mended(flow, tuple(cuts))
+    machines = np.zeros(len(graph.size))
+    for cut in found:
+        machines[cut.classes] = at_level(graph, cut.classes, cut.level)
+    given = work.flow / work.unit
+    residual = certificate(graph, work.edges, given, machines, found)
+    if not residual <= TOLERANCE:
         problem = "constrained max-min fairness"
-        raise NotOptimal(problem, found, TOLERANCE)
-    return Solution(machines, given, found)
-
-
-def residual(
-    given: Floats,
-    eligible: Bools,
-    count: Ints,
-    weight: Floats | None = None,
-    limit: Ints | None = None,
-) -> float:
-    """How far machines given are from being max-min fair.
-
-    They are when no machine is given twice, or to somebody who cannot use it, and when no user
-    below its limit could use a machine that is idle or in the hands of somebody with a larger
-    weighted share.
-
-    Parameters
-    ----------
-    given : (U, T) float64
-        Machines of each type that each user gets.
-    eligible, count, weight, limit
-        As in `solve`.
-
-    Returns
-    -------
-    float
-        Machines, the largest violation, divided by the number of machines.
-    """
-    if not len(given) or not count.sum():
-        return 0.0
-    machines = given.sum(axis=1)
-    steps = np.ones(len(given)) if weight is None else whole_weights(weight)
-    most = np.full(len(given), np.inf) if limit is None else limit
-    # Amounts below this count as nothing.
-    small = TOLERANCE * count.sum()
-    idle = count - given.sum(axis=0)
-    level = machines / steps
-    # For each type the highest level of anybody who holds some of it; infinite where some is
-    # idle.
-    holder = np.where(given > small, level[:, None], 0.0).max(axis=0)
-    holder[idle > small] = np.inf
-    # A user below its limit must not be able to use a type that is held by somebody higher.
-    envied = np.where(eligible & (count > 0), holder, 0.0).max(axis=1)
-    short = np.where(machines < most - small, (envied - level) * steps, 0.0)
-    # The plain conditions: nothing negative, nothing to whom it is no use, nothing twice, no
-    # limit exceeded.
-    wrong = [-given.min(), np.where(eligible, 0.0, given).max(), -idle.min()]
-    wrong += [(machines - most).max(), min(short.max(), float(count.sum())), 0.0]
-    return float(max(wrong) / count.sum())
-
-
-def decompose(graph: Graph) -> list[Fraction]:
-    """Machines of each user of each class at the divisible optimum, exactly, C fractions."""
-    return _decompose(graph)[0]
-
-
-def _decompose(graph: Graph) -> tuple[list[Fraction], Floats]:
-    """Machines of each user of each class, and of each group for the class, (C, G)."""
-    exact = [Fraction(0)] * len(graph.size)
-    given = np.zeros(graph.eligible.shape)
-    # Parts of the graph that are still to be solved, each a set of classes and a set of groups.
-    parts = [(np.arange(len(graph.size)), np.arange(len(graph.count)))]
-    while parts:
-        rows, columns = parts.pop()
-        if not len(rows) or not len(columns):
-            continue
-        among = graph.eligible[np.ix_(rows, columns)]
-        machines = int(graph.count[columns[among.any(axis=0)]].sum())
-        # Can all classes stand at the level at which the machines of this part are used up?
-        level = _level(graph, rows, machines)
-        claim = [_claim(graph, int(row), level) for row in rows]
-        taken, low = flow(among, graph.count[columns], claim, level.denominator)
-        if low.any():
-            # No: some claim more than there is for them. They stand lower, on all machines that
-            # they can use; the other classes share what is left. Both parts are solved by
-            # themselves.
-            theirs = among[low].any(axis=0)
-            parts += [(rows[low], columns[theirs]), (rows[~low], columns[~theirs])]
-            continue
-        # Yes: this is the optimum for these classes.
-        given[np.ix_(rows, columns)] = taken / level.denominator
-        for row, machines in zip(rows, claim, strict=True):
-            exact[row] = Fraction(machines, int(graph.size[row]) * level.denominator)
-    return exact, given
-
-
-def _level(graph: Graph, rows: Ints, machines: int) -> Fraction:
-    """The level at which so many machines are used up, if the graph does not matter."""
-    # The level at which each class reaches its limit, the lowest first.
-    full = sorted((Fraction(int(graph.limit[row]), int(graph.weight[row])), row) for row in rows)
-    weight = sum(int(graph.size[row] * graph.weight[row]) for row in rows)
-    left = machines
-    for highest, row in full:
-        # All classes that are left stop before the next one is full: they share what is left.
-        if highest * weight > left:
-            return Fraction(left, weight)
-        # This class is full below the level wanted: it takes its limit, and the others go on.
-        left -= int(graph.size[row] * graph.limit[row])
-        weight -= int(graph.size[row] * graph.weight[row])
-    return Fraction(full[-1][0])
-
-
-def _claim(graph: Graph, row: int, level: Fraction) -> int:
-    """What a class takes at a level, in machines times the level's denominator."""
-    most = int(graph.limit[row]) * level.denominator
-    return int(graph.size[row]) * min(level.numerator * int(graph.weight[row]), most)
-
-
-def flow(among: Bools, count: Ints, claim: list[int], unit: int) -> tuple[Ints, Bools]:
-    """Give the classes what they claim, as far as it goes.
-
-    Parameters
-    ----------
-    among : (C, G) bool
-    count : (G,) int64
-    claim : C integers, machines times the unit
-    unit : int
-
-    Returns
-    -------
-    taken : (C, G) int64, machines times the unit
-    low : (C,) bool
-        Classes that together claim more than there is for them; none where all is given.
-    """
-    classes, groups = among.shape
-    supply = [int(machines) * unit for machines in count]
-    if sum(supply) >= _FLOW_MAX or sum(claim) >= _FLOW_MAX:
-        raise ValueError("weights times machines exceed 62 bits; choose rounder weights")
-    # The network: source to classes (claims), classes to the groups that they can use, groups to
-    # the sink (machines).
-    rows, columns = np.nonzero(among)
-    source, sink = classes + groups, classes + groups + 1
-    network = max_flow.SimpleMaxFlow()
-    tails = np.concatenate([np.full(classes, source), rows, classes + np.arange(groups)])
-    heads = np.concatenate([np.arange(classes), classes + columns, np.full(groups, sink)])
-    claims = np.array(claim, np.int64)
-    capacity = np.concatenate([claims, claims[rows], np.array(supply, np.int64)])
-    arcs = network.add_arcs_with_capacity(tails.astype(np.int32), heads.astype(np.int32), capacity)
-    status = network.solve(source, sink)
-    if status != network.OPTIMAL:
-        raise NotOptimal(f"maximum flow ({status})", np.inf, 0.0)
-    taken = np.zeros(among.shape, np.int64)
-    taken[rows, columns] = network.flows(arcs[classes : classes + len(rows)])
-    low = np.zeros(classes, np.bool_)
-    # Not all is given: the classes on the source's side of the smallest cut claim too much.
-    if network.optimal_flow() < sum(claim):
-        side = np.asarray(network.get_source_side_min_cut())
-        low[side[side < classes]] = True
-    return taken, low
+        raise NotOptimal(problem, residual, TOLERANCE)
+    return ClassSolution(graph, work.edges, given, machines, tuple(found), residual)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.api import CallFailedError, Operator
+from tests.cluster.api import Operator
 from tests.cluster.framework import Framework
 from tests.cluster.mesos import Mesos, NotFoundError
 from tests.cluster.processes import Child, free_port, until
-from tests.cluster.world import START_S, World
+from tests.cluster.world import START_S, World, leads
 
 JAR = Path("/usr/share/java/zookeeper.jar")
 """Where Debian's package `zookeeper` has it; its manifest names all else that is needed."""
@@ -98,17 +98,13 @@ class Quorum(World):
             "registry": "replicated_log",
             "quorum": str(self.MASTERS // 2 + 1),
         }
-        self._masters[address] = self.start_process(flags, f"master-{number}.log")
+        # With few threads a master would wait for its connections to ZooKeeper for ever.
+        self._masters[address] = self.start_process(
+            flags, f"master-{number}.log", few_threads=False
+        )
 
     def _leaders(self) -> list[str]:
-        found = []
-        for address in self._masters.keys() - self.stopped:
-            try:
-                if Operator(address).metrics().get("master/elected"):
-                    found.append(address)
-            except (OSError, CallFailedError):
-                continue
-        return found
+        return [each for each in self._masters.keys() - self.stopped if leads(Operator(each))]
 
     def wait_for_leader(self) -> float:
         """Wait until a master leads; gives how long that took, in seconds."""

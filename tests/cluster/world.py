@@ -25,6 +25,15 @@ PARAMETERS = {"fallback_after_ms": "500", "answer_deadline_ms": "3000"}
 WORKERS = {"LIBPROCESS_NUM_WORKER_THREADS": "3"}
 
 
+def leads(operator: Operator) -> bool:
+    """Whether a master is elected, and has read its registry."""
+    try:
+        elected = bool(operator.metrics().get("master/elected"))
+    except (OSError, CallFailedError):
+        return False
+    return elected and operator.try_call("GET_AGENTS") == 200
+
+
 class Agent:
     """One agent; started again it is the same one, for its work directory stays."""
 
@@ -163,7 +172,9 @@ class World:
         self.master = self.start_process(self._flags, "master.log")
         until(self._elected, START_S, "the master is elected")
 
-    def start_process(self, flags: Mapping[str, str], log: str) -> Child:
+    def start_process(
+        self, flags: Mapping[str, str], log: str, *, few_threads: bool = True
+    ) -> Child:
         """Start the process of a master."""
         flags = dict(flags)
         if not self.built_in:
@@ -175,15 +186,12 @@ class World:
             flags |= {"modules": f"file://{manifest}", "allocator": MODULE_NAME}
         command: list[object] = [self.mesos.master]
         command += [f"--{key}={value}" for key, value in flags.items()]
-        return Child(command, self.directory / log, WORKERS)
+        return Child(command, self.directory / log, WORKERS if few_threads else {})
 
     def _elected(self) -> bool:
         assert self.master is not None
         assert self.master.alive, f"the master ended:\n{self.master.said()[-3000:]}"
-        try:
-            return bool(self.operator.metrics().get("master/elected"))
-        except (OSError, CallFailedError):
-            return False
+        return leads(self.operator)
 
     def add_agent(self, name: str, **flags: str) -> Agent:
         """Start an agent with more flags of Mesos."""

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linprog
 
-from allocator.solvers import constraint_graph, independent, max_min, max_min_whole
+from allocator.solvers import (
+    constraint_graph,
+    independent,
+    max_min,
+    max_min_certificate,
+    max_min_cuts,
+    max_min_whole,
+)
 
 COUNTS = st.integers(0, 3)
 
@@ -26,9 +33,21 @@ def graphs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
     return eligible, count, weight, limit
 
 
+@st.composite
+def wide_graphs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """The same, with weights over nine orders of magnitude and limits that are no whole numbers."""
+    users, types = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    eligible = draw(arrays(np.bool_, (users, types)))
+    count = draw(arrays(np.int64, types, elements=st.integers(0, 3) | st.integers(0, 10**6)))
+    power = draw(arrays(np.int64, users, elements=st.integers(-5, 4)))
+    weight = draw(arrays(np.float64, users, elements=st.floats(1, 9.99))) * 10.0**power
+    limit = draw(st.none() | arrays(np.float64, users, elements=st.floats(0, 1000)))
+    return eligible, count, weight, limit
+
+
 def best_of_all(
     eligible: np.ndarray, count: np.ndarray, weight: Sequence[float], limit: np.ndarray | None
-) -> list[Fraction]:
+) -> list[float]:
     """The largest ascending vector of weighted shares among all assignments of machines."""
     vectors = {(0,) * len(eligible)}
     for kind in np.repeat(np.arange(len(count)), count):
@@ -38,13 +57,12 @@ def best_of_all(
             for user in np.flatnonzero(eligible[:, kind])
             if limit is None or vector[user] < limit[user]
         }
-    return max(
-        sorted(Fraction(x) / Fraction(w) for x, w in zip(vector, weight, strict=True))
-        for vector in vectors
-    )
+    return max(sorted(x / w for x, w in zip(vector, weight, strict=True)) for vector in vectors)
 
 
-def linear_programs(eligible: np.ndarray, count: np.ndarray) -> np.ndarray:
+def linear_programs(
+    eligible: np.ndarray, count: np.ndarray, weight: np.ndarray, limit: np.ndarray | None
+) -> np.ndarray:
     """Algorithm 1 of the paper, with the first constraint as it is meant: x[i, j] <= C[i, j]."""
     users, types = eligible.shape
     columns = users * types + 1  # x[i, j] row by row, then the level
@@ -54,15 +72,17 @@ def linear_programs(eligible: np.ndarray, count: np.ndarray) -> np.ndarray:
         user[i, i * types : (i + 1) * types] = -1.0
         machine[:, i * types : (i + 1) * types] = np.eye(types)
     bounds = [(0, c if e else 0) for row in eligible for e, c in zip(row, count, strict=True)]
+    most = np.full(users, count.sum() + 1.0) if limit is None else limit.astype(float)
+    within = -user
 
     def highest(fixed: dict[int, float], active: Sequence[int]) -> float:
         rows = user.copy()
-        rows[list(active), -1] = 1.0
+        rows[list(active), -1] = weight[list(active)]
         right = [-fixed.get(i, 0.0) for i in range(users)]
         result = linprog(
             np.eye(columns)[-1] * -1.0,
-            A_ub=np.vstack([machine, rows]),
-            b_ub=np.concatenate([count, right]),
+            A_ub=np.vstack([machine, rows, within]),
+            b_ub=np.concatenate([count, right, most]),
             bounds=[*bounds, (0, None)],
         )
         assert result.status == 0
@@ -71,24 +91,68 @@ def linear_programs(eligible: np.ndarray, count: np.ndarray) -> np.ndarray:
     share: dict[int, float] = {}
     while active := [i for i in range(users) if i not in share]:
         level = highest(share, active)
-        floor = {**share, **dict.fromkeys(active, level)}
+        floor = {**share, **{i: level * float(weight[i]) for i in active}}
         stuck = [
             i
             for i in active
             if highest({k: v for k, v in floor.items() if k != i}, [i]) <= level + 1e-7
         ]
-        share |= dict.fromkeys(stuck, level)
+        share |= {i: floor[i] for i in stuck}
     return np.array([share[i] for i in range(users)])
+
+
+def exact_shares(
+    eligible: np.ndarray, count: np.ndarray, weight: np.ndarray, limit: np.ndarray | None
+) -> list[Fraction]:
+    """The optimum from all sets of users, in rational numbers.
+
+    Fujishige: the set whose members can have least by weight stands lowest; the others share what
+    they can have beside it.
+    """
+    users = range(len(eligible))
+    most = [
+        Fraction(float(each)) for each in (np.full(len(users), 2.0**60) if limit is None else limit)
+    ]
+
+    def members(which: int) -> list[int]:
+        return [u for u in users if which >> u & 1]
+
+    def machines(which: int) -> int:
+        return int(count[eligible[members(which)].any(axis=0)].sum())
+
+    usable = [machines(which) for which in range(1 << len(users))]
+    # What a set can have: some of its members are held back by machines, the others by limits.
+    rank = [
+        min(
+            usable[part] + sum((most[u] for u in members(which & ~part)), Fraction(0))
+            for part in range(which + 1)
+            if part & which == part
+        )
+        for which in range(1 << len(users))
+    ]
+    share, done = [Fraction(0)] * len(users), 0
+    while rest := ((1 << len(users)) - 1) & ~done:
+        by_set = {
+            which: (rank[done | which] - rank[done])
+            / sum(Fraction(float(weight[u])) for u in members(which))
+            for which in range(1, rest + 1)
+            if which & rest == which
+        }
+        level = min(by_set.values())
+        lowest = 0
+        for which, height in by_set.items():
+            lowest |= which if height == level else 0
+        for u in members(lowest):
+            share[u] = level * Fraction(float(weight[u]))
+        done |= lowest
+    return share
 
 
 @given(graphs())
 def test_whole_machines_are_as_good_as_the_best_assignment(graph) -> None:
     eligible, count, weight, limit = graph
     solution = max_min_whole.solve(eligible, count, weight, limit)
-    shares = sorted(
-        Fraction(int(x)) / Fraction(w)
-        for x, w in zip(solution.machines, weight.tolist(), strict=True)
-    )
+    shares = sorted(x / w for x, w in zip(solution.machines.tolist(), weight, strict=True))
     assert shares == best_of_all(eligible, count, weight.tolist(), limit)
     assert (solution.given.sum(axis=1) == solution.machines).all()
     assert (solution.given.sum(axis=0) <= count).all()
@@ -98,19 +162,75 @@ def test_whole_machines_are_as_good_as_the_best_assignment(graph) -> None:
 @settings(max_examples=30)
 @given(graphs())
 def test_divisible_machines_are_shared_as_algorithm_1_shares_them(graph) -> None:
-    eligible, count, _, _ = graph
-    np.testing.assert_allclose(
-        max_min.solve(eligible, count).machines, linear_programs(eligible, count), atol=1e-6
-    )
+    np.testing.assert_allclose(max_min.solve(*graph).machines, linear_programs(*graph), atol=1e-6)
 
 
-@given(graphs())
-def test_the_certificate_holds_with_weights_and_limits(graph) -> None:
+@given(wide_graphs())
+def test_weights_and_limits_of_any_size_give_the_exact_optimum(graph) -> None:
+    machines = max_min.solve(*graph).machines
+    exact = [float(share) for share in exact_shares(*graph)]
+    np.testing.assert_allclose(machines, exact, rtol=1e-11, atol=1e-12 * graph[1].sum())
+
+
+@given(wide_graphs())
+def test_whole_machines_follow_weights_of_any_size(graph) -> None:
     eligible, count, weight, limit = graph
-    solution = max_min.solve(eligible, count, weight, limit)
-    assert solution.residual <= max_min.TOLERANCE
+    solution = max_min_whole.solve(*graph)
+    given_ = solution.given
+    assert max_min_whole.improvement(given_, eligible, count, weight, limit) is None
+    assert (given_.sum(axis=1) == solution.machines).all()
+    assert limit is None or (solution.machines <= limit).all()
+
+
+@given(graphs() | wide_graphs())
+def test_cuts_and_the_absence_of_envy_prove_the_same(graph) -> None:
+    weight, limit = graph[2:]
+    solution = max_min.solve(*graph)
+    assert solution.residual <= max_min_certificate.TOLERANCE
+    assert max_min_certificate.envy(solution.given, *graph) <= 1e-9 * weight.max() / weight.min()
     assert (solution.machines <= (np.inf if limit is None else limit)).all()
     np.testing.assert_allclose(solution.given.sum(axis=1), solution.machines, atol=1e-9)
+    # A cut's users can use nothing that is in a higher one.
+    classes = solution.classes
+    for low, cut in enumerate(classes.cuts):
+        for higher in classes.cuts[low + 1 :]:
+            assert higher.level > cut.level
+            assert not classes.graph.eligible[np.ix_(cut.classes, higher.groups)].any()
+
+
+@given(graphs() | wide_graphs(), st.data())
+def test_the_certificate_notices_what_was_tampered_with(graph, data: st.DataObject) -> None:
+    classes = max_min.solve(*graph).classes
+
+    def violation(flow: np.ndarray, cuts: tuple[max_min_cuts.Cut, ...] = classes.cuts) -> float:
+        return max_min_certificate.certificate(
+            classes.graph, classes.edges, flow, classes.machines, cuts
+        )
+
+    assert violation(classes.flow) == classes.residual
+    some = np.flatnonzero(classes.flow > 1e-3)
+    if len(some):
+        here = np.arange(len(classes.flow)) == data.draw(st.sampled_from(some.tolist()))
+        assert violation(np.where(here, classes.flow / 2, classes.flow)) > 1e-9
+        assert violation(np.where(here, np.nan, classes.flow)) == np.inf
+    if len(classes.cuts) > 1:
+        assert violation(classes.flow, classes.cuts[::-1]) == np.inf
+        assert violation(classes.flow, classes.cuts[1:]) > 1e-9
+
+
+@given(graphs() | wide_graphs())
+def test_each_machine_is_cut_up_for_its_users(graph) -> None:
+    whole = max_min_whole.solve(*graph).given
+    for given_ in (max_min.solve(*graph).given, whole.astype(np.float64)):
+        pieces = constraint_graph.by_machine(given_)
+        back = np.zeros(given_.shape)
+        np.add.at(back, (pieces.user, pieces.kind), pieces.part)
+        np.testing.assert_allclose(back, given_, atol=1e-8)
+        used = np.zeros((len(graph[1]), graph[1].max(initial=0) + 1))
+        np.add.at(used, (pieces.kind, pieces.machine), pieces.part)
+        assert (used <= 1 + 1e-8).all()
+        assert (pieces.machine < graph[1][pieces.kind]).all()
+    assert (constraint_graph.by_machine(whole).part == 1).all()
 
 
 @given(graphs())
@@ -125,13 +245,13 @@ def test_the_certificate_refuses_what_is_not_fair() -> None:
     fair = max_min.solve(eligible, count)
     np.testing.assert_allclose(fair.machines, [1.5, 1.5])
     unfair = np.array([[1.0, 1.0], [0.0, 1.0]])  # user 1 holds 2 machines, one of them user 2's
-    assert max_min.residual(unfair, eligible, count) == pytest.approx(1 / 3)
+    assert max_min_certificate.envy(unfair, eligible, count) == pytest.approx(1 / 3)
     idle = np.array([[1.0, 0.0], [0.0, 1.0]])
-    assert max_min.residual(idle, eligible, count) > 0.1
+    assert max_min_certificate.envy(idle, eligible, count) > 0.1
     twice = np.array([[1.0, 1.5], [0.0, 1.5]])
-    assert max_min.residual(twice, eligible, count) == pytest.approx(1 / 3)
+    assert max_min_certificate.envy(twice, eligible, count) == pytest.approx(1 / 3)
     stranger = np.array([[0.5, 1.0], [0.5, 1.0]])
-    assert max_min.residual(stranger, eligible, count) > 0.1
+    assert max_min_certificate.envy(stranger, eligible, count) > 0.1
 
 
 def test_the_certificate_of_whole_machines_follows_chains() -> None:
@@ -171,15 +291,22 @@ def test_the_result_does_not_depend_on_the_order_of_machines(eligible, count) ->
     )
 
 
-def test_weights_are_kept_to_a_thousandth_of_the_smallest() -> None:
-    assert constraint_graph.whole_weights(np.array([0.1, 0.2, 0.25])).tolist() == [2, 4, 5]
-    assert constraint_graph.whole_weights(np.array([3.0, 1.0])).tolist() == [3, 1]
-    with pytest.raises(ValueError, match="weights must be positive"):
-        constraint_graph.whole_weights(np.array([1.0, 0.0]))
+def test_bad_input_is_named() -> None:
+    one, two = np.ones((1, 1), bool), np.ones((2, 1), bool)
+    with pytest.raises(ValueError, match="weights must be positive and finite, one is 0"):
+        max_min.solve(two, np.array([1]), np.array([1.0, 0.0]))
+    with pytest.raises(ValueError, match="weights must be positive and finite, one is nan"):
+        max_min.solve(one, np.array([1]), np.array([np.nan]))
     with pytest.raises(ValueError, match="must not be negative"):
-        max_min.solve(np.ones((1, 1), bool), np.array([-1]))
-    with pytest.raises(ValueError, match="62 bits"):
-        max_min.solve(np.ones((2, 1), bool), np.array([2**50]), np.array([1.0, 1234.567]))
+        max_min.solve(one, np.array([-1]))
+    with pytest.raises(ValueError, match="must not be negative"):
+        max_min_whole.solve(one, np.array([1]), limit=np.array([-1]))
+    with pytest.raises(ValueError, match="do not fit a graph of"):
+        max_min.solve(one, np.array([1, 2]))
+    with pytest.raises(ValueError, match="1 users have"):
+        max_min.solve(one, np.array([1]), np.ones(2))
+    with pytest.raises(ValueError, match="more than 4503599627370496 machines"):
+        max_min.solve(one, np.array([2**53]))
 
 
 def test_nobody_and_nothing_are_no_error() -> None:

@@ -11,6 +11,7 @@ A framework may hold resources before it is added: `Hold` then makes an empty, i
 from allocator.core.events.agents import (
     ActivateAgent,
     AddAgent,
+    AddAgents,
     AgentInfo,
     RemoveAgent,
     SetUnavailability,
@@ -49,6 +50,7 @@ Event = (
     Options
     | Define
     | AddAgent
+    | AddAgents
     | UpdateAgent
     | RemoveAgent
     | ActivateAgent
@@ -82,6 +84,7 @@ __all__ = [
     "ActivateAgent",
     "ActivateFramework",
     "AddAgent",
+    "AddAgents",
     "AddFramework",
     "AgentInfo",
     "Amounts",

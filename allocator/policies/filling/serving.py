@@ -10,7 +10,7 @@ import numpy as np
 
 from allocator.core import by_reference
 from allocator.core.by_reference import keep, lend
-from allocator.core.compiled import Superseded, entry, interpret
+from allocator.core.compiled import Superseded, entry, interpret, loop_view
 from allocator.core.snapshot import Bools, Ints
 from allocator.policies.filling import cycle_stages, loop_arrays, offers, scoring
 from allocator.policies.filling.compiled import compiled, fingerprint
@@ -61,7 +61,7 @@ def can_serve(scene: Scene, place: Ints, agent: Ints) -> Bools:
     -------
     (n,) bool
     """
-    place, agent = np.ascontiguousarray(place), np.ascontiguousarray(agent)
+    place, agent = loop_view(place), loop_view(agent)
     try:
         return _look_at_all(scene, place, agent)[0]
     except Superseded:

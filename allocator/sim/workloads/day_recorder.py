@@ -14,6 +14,7 @@ import numpy as np
 from allocator.core import (
     DEMAND_LABEL,
     AddAgent,
+    AddAgents,
     AddFramework,
     Allocator,
     Event,
@@ -223,6 +224,9 @@ class DayRecorder:
         day = self.day
         if isinstance(event, AddAgent | UpdateAgent):
             self._note_agent(state, event.agent)
+        elif isinstance(event, AddAgents):
+            for agent in event.agent.tolist():
+                self._note_agent(state, agent)
         elif isinstance(event, RemoveAgent) and names[0] in day.agents:
             day.agents[names[0]].left_ms = self._now_ms
         elif isinstance(event, AddFramework | UpdateFramework):
@@ -321,6 +325,8 @@ def _agents_of(event: Event) -> list[int]:
 
 def _ids(state: State, event: Event) -> tuple[str, str]:
     """Ids of the agent and of the framework that an event is about; empty: of none."""
+    if isinstance(event, AddAgents):
+        return "", ""
     agent, framework = getattr(event, "agent", 0), getattr(event, "framework", 0)
     return agent_id(state, agent), framework_id(state, framework)
 

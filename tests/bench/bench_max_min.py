@@ -1,0 +1,105 @@
+"""What constrained max-min fairness costs, over the sizes of Choosy's Figure 15.
+
+``python -m tests.bench.bench_max_min [--users 100 1000 5000] [--seeds 3]`` prints a table. All
+times are processor time of one thread, in ms, with certificates; a change (median, and largest) is
+one user that joins or leaves; the baseline is a bisection of each level over the
+maximum flows of OR-Tools on the coalesced graph, in the same run, and its shares are compared.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+from ortools.graph.python import max_flow
+
+from allocator.sim.papers.choosy_times import constraint_graph
+from allocator.solvers import max_min, max_min_whole
+from allocator.solvers.constraint_graph import Graph, coalesce
+from allocator.solvers.max_min_online import OnlineMaxMin
+
+UNIT = 2**20
+CHANGES = 10
+
+
+def clock_ms(call: Callable[..., object], *arguments: object) -> float:
+    begun = time.process_time()
+    call(*arguments)
+    return 1000 * (time.process_time() - begun)
+
+
+def flow(graph: Graph, claim: np.ndarray) -> tuple[bool, np.ndarray]:
+    """Whether claims can be met, and which classes stand on the source's side of the cut."""
+    classes, groups = graph.eligible.shape
+    rows, columns = np.nonzero(graph.eligible)
+    network = max_flow.SimpleMaxFlow()
+    tails = [np.full(classes, classes + groups), rows, classes + np.arange(groups)]
+    heads = [np.arange(classes), classes + columns, np.full(groups, classes + groups + 1)]
+    room = np.concatenate([claim, claim[rows], graph.count * UNIT])
+    ends = (np.concatenate(each).astype(np.int32) for each in (tails, heads))
+    network.add_arcs_with_capacity(*ends, room)
+    network.solve(classes + groups, classes + groups + 1)
+    side = np.asarray(network.get_source_side_min_cut())
+    low = np.zeros(classes, bool)
+    low[side[side < classes]] = True
+    return network.optimal_flow() >= claim.sum(), low
+
+
+def bisection(eligible: np.ndarray, count: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Machines of each user: bisect the level of all that rise, stop those in the cut, go on."""
+    graph = coalesce(eligible, count, weight)
+    level = np.zeros(len(graph.size))
+    rising = graph.eligible.any(axis=1)
+    while rising.any():
+        low, high = level[~rising].max(initial=0.0), graph.count.sum() / graph.weight.min()
+        stopped = rising.copy()
+        while high - low > 1e-9 * high:
+            middle = (low + high) / 2
+            height = np.where(rising, middle, level)
+            possible, cut = flow(graph, (height * graph.weight * graph.size * UNIT).astype(int))
+            if possible:
+                low = middle
+            else:
+                high, stopped = middle, cut & rising
+        level[stopped], rising = low, rising & ~stopped
+    return (level * graph.weight)[graph.class_of_user]
+
+
+def measure(users: int, machines: int, types: int, weighted: bool, seed: int) -> list[float]:
+    rng = np.random.default_rng(seed)
+    eligible, count = constraint_graph(users + CHANGES, machines, types, rng)
+    weight = rng.uniform(0.5, 3, users + CHANGES) if weighted else np.ones(users + CHANGES)
+    args = eligible[:users], count, weight[:users]
+    cold = clock_ms(max_min.solve, *args)
+    whole = clock_ms(max_min_whole.solve, *args)
+    online, changes = OnlineMaxMin(*args), []
+    for new in range(users, users + CHANGES):
+        changes.append(clock_ms(online.join, eligible[new], float(weight[new])))
+        changes.append(clock_ms(online.leave, int(rng.choice(online.users))))
+    found: list[np.ndarray] = []
+    baseline = clock_ms(lambda: found.append(bisection(*args)))
+    assert np.allclose(found[0], max_min.solve(*args).machines, rtol=1e-3, atol=1e-3)
+    return [cold, float(np.median(changes)), max(changes), whole, baseline]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--users", type=int, nargs="+", default=[100, 1000, 5000])
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
+    measure(20, 100, 5, weighted=True, seed=0)  # compiles the loops
+    print("| users | machines | types | weights | cold | change | largest | whole | bisection |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for users in options.users:
+        for machines in (1000, 10_000, 100_000):
+            for types in (10, 100):
+                for weighted in (False, True):
+                    size = users, machines, types, weighted
+                    ran = [measure(*size, seed) for seed in range(options.seeds)]
+                    cells = " | ".join(f"{each:.1f}" for each in np.mean(ran, axis=0))
+                    kind = "random" if weighted else "equal"
+                    print(f"| {users} | {machines} | {types} | {kind} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
