@@ -8,9 +8,11 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field, model_validator
 
 from allocator.core import Limits, PolicySpec, SetConstraint, SetDemand, Settings, parse_quantities
+from allocator.server.config.access import AccessSection
 from allocator.server.config.base import Count, Section
 from allocator.server.config.checks import (
     constraint_expression,
+    is_local,
     no_directory,
     non_empty,
     non_empty_quantities,
@@ -60,6 +62,13 @@ class ListenSection(Section):
             "PEM file of the authorities that sign clients' certificates; empty: clients need none."
         ),
     )
+    allow_plaintext: bool = Field(
+        False,
+        description=(
+            "true: TCP targets beyond loopback may be without TLS. Whoever can send packets to one"
+            " may then command the sidecar."
+        ),
+    )
     unix_mode: int = Field(
         0o660,
         ge=0,
@@ -70,7 +79,11 @@ class ListenSection(Section):
 
     @model_validator(mode="after")
     def check_tls(self) -> "ListenSection":
-        """The files are what they are named as, and belong together."""
+        """The files are what they are named as, and belong together; no open port by mistake."""
+        beyond = [each for each in self.targets if not is_local(each)]
+        if beyond and not self.tls_cert and not self.allow_plaintext:
+            text = "reaches beyond this machine without TLS; give tls_cert and tls_key, or set"
+            refuse_at("targets", f"{beyond[0]} {text} listen.allow_plaintext = true")
         if self.tls_client_ca and not (self.tls_cert or self.tls_key):
             refuse_at("tls_client_ca", "needs tls_cert and tls_key; give them, or leave it empty")
         problem = find_problem(self.tls_cert, self.tls_key, self.tls_client_ca)
@@ -361,6 +374,7 @@ class Config(Section):
     """Everything that can be set about a sidecar."""
 
     listen: ListenSection = Field(default_factory=ListenSection)
+    access: AccessSection = Field(default_factory=AccessSection)
     http: HttpSection = Field(default_factory=HttpSection)
     policy: PolicySection = Field(default_factory=PolicySection)
     limits: LimitsSection = Field(default_factory=LimitsSection)
@@ -379,6 +393,15 @@ class Config(Section):
     constraint: Annotated[
         tuple[ConstraintRule, ...], Field(strict=False), AfterValidator(distinct_patterns)
     ] = ()
+
+    @model_validator(mode="after")
+    def check_access(self) -> "Config":
+        """Certificates can only be named where clients must have one."""
+        for right in ("session", "admin_read", "admin_write"):
+            if getattr(self.access, right) and not self.listen.tls_client_ca:
+                text = "names certificates, but listen.tls_client_ca asks clients for none; give it"
+                refuse_at(f"access.{right}", text)
+        return self
 
     def settings(self) -> Settings:
         """What the core starts with."""
