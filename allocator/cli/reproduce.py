@@ -55,6 +55,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "choosy-fig-15": Experiment(
         "allocator.sim.papers.choosy_times:figure_15", _BOTH, "time of the offline optimum"
     ),
+    "quincy-solver": Experiment(
+        "allocator.sim.papers.quincy:solver_times", _BOTH, "time of Quincy's minimum-cost flow"
+    ),
     "drf-example": Experiment(
         "allocator.sim.papers.drf:example", (), "9 CPUs and 18 GB under DRF, asset fairness, CEEI"
     ),

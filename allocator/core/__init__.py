@@ -77,7 +77,7 @@ from allocator.core.snapshot import (
 from allocator.core.snapshot_builder import frozen, reaches
 from allocator.core.special_resources import out_of_reach
 from allocator.core.state import Limits, State
-from allocator.core.trail import CycleRecord, Names, OfferEvent, Trail, lasting
+from allocator.core.trail import CycleRecord, Names, OfferEvent, Seen, Trail, see
 from allocator.core.warm import GiveAll, warm
 
 __all__ = [
@@ -133,6 +133,7 @@ __all__ = [
     "Request",
     "Revive",
     "ScoringPolicy",
+    "Seen",
     "SetConstraint",
     "SetDemand",
     "SetLimit",
@@ -157,7 +158,6 @@ __all__ = [
     "format_amount",
     "format_quantities",
     "frozen",
-    "lasting",
     "matches",
     "out_of_reach",
     "own_demand",
@@ -165,5 +165,6 @@ __all__ = [
     "parse_constraint",
     "parse_quantities",
     "reaches",
+    "see",
     "warm",
 ]

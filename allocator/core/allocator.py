@@ -25,7 +25,7 @@ from allocator.core.servable import servable
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
 from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.core.state import Limits, State
-from allocator.core.trail import Trail
+from allocator.core.trail import SNAPSHOT_BYTES_MAX, Trail, see
 
 
 class Allocator:
@@ -166,18 +166,13 @@ class Allocator:
         # Who was offered nothing in a full cycle, though some agent could have served it, has
         # waited one cycle more. A cycle over some agents says nothing about that.
         served = state.clients.served[snapshot.tree.client]
-        seen = self.trail.seen(snapshot) if self.trail is not None else (None, False)
+        seen = None if self.trail is None else see(snapshot, nbytes_max=SNAPSHOT_BYTES_MAX)
         decisions = cycles.commit(state, snapshot, grants, self.cycle)
         if self.trail is not None:
+            paths = tuple(self._snapshots.quota_tree(state).path)
+            whole = agents is None
             self.trail.keep(
-                state,
-                snapshot,
-                seen,
-                grants,
-                decisions,
-                error,
-                whole=agents is None,
-                bound_paths=tuple(self._snapshots.quota_tree(state).path),
+                state, snapshot, seen, grants, decisions, error, whole=whole, bound_paths=paths
             )
         if agents is None:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]

@@ -6,7 +6,9 @@ decision depends on it, and no checkpoint holds it.
 """
 
 from collections import deque
+from copy import copy
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from allocator.core.events import (
 )
 from allocator.core.filters.excerpt import excerpt
 from allocator.core.policy import PolicySpec
-from allocator.core.snapshot import Grants, Ints, Snapshot
+from allocator.core.snapshot import Filters, Grants, Ints, Snapshot, Words
 from allocator.core.state import State
 
 CYCLES_MAX = 256
@@ -44,6 +46,10 @@ _AGENTS_NAMED = 256
 
 _FILTERS_MAX = 512
 
+_NO_ROWS = np.empty(0, np.int32)
+
+_OFFER_EVENTS = (Outcomes, Release, Transition)
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -65,9 +71,9 @@ class Names:
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CycleRecord:
-    """A cycle that was run.
+    """A cycle that was run; the trail takes its snapshot away when it is not among the latest.
 
     Attributes
     ----------
@@ -83,10 +89,8 @@ class CycleRecord:
     names : Names
     agents : tuple of AgentInfo or None
         The first candidate agents.
-    snapshot : Snapshot or None
+    seen : Seen or None
         What the policy saw, as it was before the cycle; None where it is not kept.
-    filters_kept : bool
-        Whether the snapshot's lists of filters are complete; its bits always are.
     bound_paths : tuple of str
         Roles that the first of the snapshot's bounds are for.
     grants : Grants
@@ -97,7 +101,7 @@ class CycleRecord:
     policy_error : str
         Why the fallback decided; empty where the policy did.
     nbytes : int
-        What is kept of it because of this record.
+        What is kept of the decisions because of this record.
     """
 
     stamp: int
@@ -107,8 +111,7 @@ class CycleRecord:
     candidates: int
     names: Names
     agents: tuple[AgentInfo | None, ...]
-    snapshot: Snapshot | None
-    filters_kept: bool
+    seen: "Seen | None"
     bound_paths: tuple[str, ...]
     grants: Grants
     decisions: Decisions
@@ -116,9 +119,46 @@ class CycleRecord:
     policy_error: str
     nbytes: int
 
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """What the policy saw."""
+        return self.seen.snapshot() if self.seen else None
 
-@dataclass(frozen=True, slots=True)
-class OfferEvent:
+
+class Seen(NamedTuple):
+    """What a policy sees, with copies of what the books go on to change.
+
+    Attributes
+    ----------
+    taken : Snapshot
+        As it was taken, changed since.
+    agents_held, excluded, filters
+        Its parts that change, as they were. The lists of filters may be left out; the bits of what
+        they cover never are.
+    filters_kept : bool
+        Whether the lists are complete.
+    nbytes : int
+        What is kept because of this, about.
+    """
+
+    taken: Snapshot
+    agents_held: Ints
+    excluded: Words
+    filters: Filters
+    filters_kept: bool
+    nbytes: int
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot as it was."""
+        return replace(
+            self.taken,
+            agents_held=self.agents_held,
+            excluded=self.excluded,
+            filters=self.filters,
+        )
+
+
+class OfferEvent(NamedTuple):
     """Something that became of offers.
 
     Attributes
@@ -156,7 +196,7 @@ class Trail:
 
     def note(self, now_ms: int, event: Event) -> None:
         """Keep an event that says what became of offers."""
-        if not isinstance(event, Outcomes | Release | Transition):
+        if not isinstance(event, _OFFER_EVENTS):  # as most
             return
         nbytes = _size_of(event)
         self._stamp += 1
@@ -165,23 +205,11 @@ class Trail:
         while len(self.events) > EVENTS_MAX or self._event_bytes > EVENT_BYTES_MAX:
             self._event_bytes -= self.events.popleft().nbytes
 
-    def seen(self, snapshot: Snapshot) -> tuple[Snapshot | None, bool]:
-        """Take what the policy sees, before the cycle changes the books.
-
-        Returns
-        -------
-        (snapshot or None, bool)
-            None where it is too large to be kept; whether its lists of filters are complete.
-        """
-        if _size_seen(snapshot) > SNAPSHOT_BYTES_MAX:
-            return None, False
-        return lasting(snapshot, _FILTERS_MAX)
-
     def keep(
         self,
         state: State,
         snapshot: Snapshot,
-        seen: tuple[Snapshot | None, bool],
+        seen: Seen | None,
         grants: Grants,
         decisions: Decisions,
         policy_error: str,
@@ -189,21 +217,23 @@ class Trail:
         whole: bool,
         bound_paths: tuple[str, ...],
     ) -> None:
-        """Keep a cycle that was decided; `seen` is what `seen` gave before."""
-        named = snapshot.handle[snapshot.agents[:_AGENTS_NAMED]].tolist()
-        size = _size_seen(snapshot) if seen[0] is not None else 0
-        size += sum(group.amount.nbytes for group in decisions.groups) + grants.amount.nbytes
+        """Keep a cycle that was decided; `seen` was taken before the cycle changed the books."""
         self._stamp += 1
+        candidates, info = snapshot.agents, state.agents.info
+        size = grants.amount.nbytes
+        for group in decisions.groups:
+            size += group.amount.nbytes
         record = CycleRecord(
             stamp=self._stamp,
             number=decisions.cycle,
             at_ms=state.now_ms,
             whole=whole,
-            candidates=len(snapshot.agents),
+            candidates=len(candidates),
             names=self.names(state),
-            agents=tuple(state.agents.info[handle] for handle in named),
-            snapshot=seen[0],
-            filters_kept=seen[1],
+            agents=tuple(
+                [info[handle] for handle in snapshot.handle[candidates[:_AGENTS_NAMED]].tolist()]
+            ),
+            seen=seen,
             bound_paths=bound_paths,
             grants=grants,
             decisions=decisions,
@@ -212,11 +242,17 @@ class Trail:
             nbytes=size,
         )
         self.cycles.append(record)
-        self._bytes += size
+        self._bytes += _size_of_record(record)
         if len(self.cycles) > SNAPSHOTS_MAX:
-            self._forget_snapshot(len(self.cycles) - SNAPSHOTS_MAX - 1)
+            old = self.cycles[-SNAPSHOTS_MAX - 1]
+            self._bytes -= _size_of_record(old) - old.nbytes
+            old.seen = None
         while len(self.cycles) > CYCLES_MAX or self._bytes > BYTES_MAX:
-            self._bytes -= self.cycles.popleft().nbytes
+            self._bytes -= _size_of_record(self.cycles.popleft())
+
+    def latest(self) -> tuple[CycleRecord, ...]:
+        """The cycles as they are kept now, the oldest first, for another thread."""
+        return tuple(map(copy, self.cycles))
 
     def names(self, state: State) -> Names:
         """Whom the rows of clients mean now."""
@@ -231,16 +267,10 @@ class Trail:
             self._names = version, names
         return self._names[1]
 
-    def _forget_snapshot(self, index: int) -> None:
-        """Keep only the decisions of a cycle."""
-        record = self.cycles[index]
-        if record.snapshot is not None:
-            size = record.nbytes - _size_seen(record.snapshot)
-            self._bytes -= record.nbytes - size
-            self.cycles[index] = replace(record, snapshot=None, nbytes=size)
 
-
-def lasting(snapshot: Snapshot, filters_max: int) -> tuple[Snapshot, bool]:
+def see(
+    snapshot: Snapshot, filters_max: int = _FILTERS_MAX, nbytes_max: int = 2**62
+) -> Seen | None:
     """Copy of a snapshot what the books go on to change.
 
     Parameters
@@ -248,54 +278,55 @@ def lasting(snapshot: Snapshot, filters_max: int) -> tuple[Snapshot, bool]:
     snapshot : Snapshot
         As it was taken.
     filters_max : int
-        So many filters are copied at most; the bits of what they cover always are.
-
-    Returns
-    -------
-    (Snapshot, bool)
-        Whether its lists of filters are complete.
+        So many filters are copied at most.
+    nbytes_max : int
+        None is given for a snapshot that is larger.
     """
+    nbytes = _size_of_snapshot(snapshot)
+    if nbytes > nbytes_max:
+        return None
     filters = snapshot.filters
-    kept = excerpt(filters, snapshot.agents, filters_max)
+    # Mostly there are none on the few agents that a cycle is about.
+    nobody = bool((filters.head[snapshot.agents] < 0).all())
+    kept = None if nobody else excerpt(filters, snapshot.agents, filters_max)
+    largest, covered = filters.largest.copy(), filters.covered.copy()
     if kept is None:
-        nothing = np.empty(0, np.int32)
-        kept = filters._replace(
-            head=np.full_like(filters.head, -1),
-            next=nothing,
-            client=nothing,
-            amount=np.empty((0, filters.amount.shape[1]), np.int64),
+        head = np.full(len(filters.head), -1, np.int32)
+        lists = Filters(
+            head, _NO_ROWS, _NO_ROWS, np.empty((0, filters.amount.shape[1]), np.int64), *filters[4:]
         )
-        complete = False
     else:
-        complete = True
-    copied = replace(
+        lists = kept
+    return Seen(
         snapshot,
-        agents_held=snapshot.agents_held.copy(),
-        excluded=snapshot.excluded.copy(),
-        filters=kept._replace(largest=filters.largest.copy(), covered=filters.covered.copy()),
+        snapshot.agents_held.copy(),
+        snapshot.excluded.copy(),
+        lists._replace(largest=largest, covered=covered),
+        nobody or kept is not None,
+        nbytes,
     )
-    return copied, complete
 
 
-def _size_seen(snapshot: Snapshot) -> int:
+def _size_of_snapshot(snapshot: Snapshot) -> int:
     """Bytes of a snapshot that nothing else keeps, about."""
-    filters = snapshot.filters
-    arrays = (
-        snapshot.free,
-        snapshot.capacity,
-        snapshot.held,
-        snapshot.agents_held,
-        snapshot.excluded,
-        snapshot.holder,
-        snapshot.handle,
-        snapshot.bounds.left,
-        snapshot.bounds.owed,
-        snapshot.bounds.of_client,
-        snapshot.tree.served,
-        filters.largest,
-        filters.covered,
+    filters, bounds = snapshot.filters, snapshot.bounds
+    return (
+        2 * snapshot.free.nbytes
+        + snapshot.held.nbytes
+        + snapshot.agents_held.nbytes
+        + snapshot.excluded.nbytes
+        + snapshot.holder.nbytes
+        + bounds.left.nbytes
+        + bounds.owed.nbytes
+        + bounds.of_client.nbytes
+        + snapshot.tree.served.nbytes
+        + filters.largest.nbytes
+        + filters.covered.nbytes
     )
-    return sum(array.nbytes for array in arrays)
+
+
+def _size_of_record(record: CycleRecord) -> int:
+    return record.nbytes + (record.seen.nbytes if record.seen else 0)
 
 
 def _size_of(event: Outcomes | Release | Transition) -> int:

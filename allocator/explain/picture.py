@@ -24,11 +24,15 @@ from allocator.core import (
     SetConstraint,
     Snapshot,
     State,
-    lasting,
+    see,
 )
 
 CLIENTS_MAX = 200
 """So many clients are explained one by one; of a role with more, those that wait longest."""
+
+CLIENTS_MIN = 10
+PAIRS_MAX = 2_000_000
+"""Of a large cluster fewer are, so that they have no more agents between them than this."""
 
 FILTERS_MAX = 1000
 """So many refusals of a client are looked at."""
@@ -257,12 +261,14 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
         agent = _agent(state, name)
         rows = []
     waited = state.clients.waited
-    chosen = sorted(rows, key=lambda row: (-int(waited[row]), row))[:CLIENTS_MAX]
+    most = min(CLIENTS_MAX, max(CLIENTS_MIN, PAIRS_MAX // max(1, len(state.agents))))
+    chosen = sorted(rows, key=lambda row: (-int(waited[row]), row))[:most]
     taken = allocator.look()
     snapshot = None
     if taken is not None:
         cells = max(1, taken.filters.amount.shape[1])
-        snapshot = lasting(taken, FILTER_CELLS_MAX // cells)[0]
+        seen = see(taken, FILTER_CELLS_MAX // cells)
+        snapshot = None if seen is None else seen.snapshot()
     trail = allocator.trail
     quotas = allocator.quota_use()
     return Picture(
@@ -288,7 +294,7 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
         subjects=tuple(_subject(state, row) for row in chosen),
         agent=agent,
         holdings=_holdings(state, agent) if agent else (),
-        cycles=tuple(trail.cycles) if trail else (),
+        cycles=trail.latest() if trail else (),
         events=tuple(trail.events) if trail else (),
         left_out=len(rows) - len(chosen),
     )
