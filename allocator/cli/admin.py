@@ -1,12 +1,14 @@
-"""Commands for a running sidecar: status, shares, policy, demand, constraint, dump."""
+"""Commands for a running sidecar: what it does, why, and what operators set."""
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocator.cli.connection import Sidecar, remote
+from allocator.cli import explain, top
+from allocator.cli.connection import Arguments, Sidecar, remote
 from allocator.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
@@ -14,45 +16,50 @@ if TYPE_CHECKING:
 
     from allocator.v1 import types_pb2
 
-RolePattern = Annotated[str, typer.Option("--role", help="Shell pattern of roles; empty: all.")]
-NamePattern = Annotated[
-    str, typer.Option("--framework-name", help="Shell pattern of framework names; empty: all.")
-]
+
+class Sort(StrEnum):
+    """In which order frameworks are shown."""
+
+    WAITING = "waiting"
+    SHARE = "share"
+    NAME = "name"
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    remote(app, "status", _show("status"))(status)
-    remote(app, "shares", _show("shares"))(shares)
+    remote(app, "status", show("status"))(status)
+    # The width is for people only; which frameworks, and in which order, is for JSON as well.
+    remote(app, "shares", _show_shares, _arrange_shares)(shares)
+    top.register(app)
     remote(app, "dump", None)(dump)
-    policy = _group(app, "policy", "The policy that decides.")
-    remote(policy, "show", _show("policy"))(policy_show)
-    remote(policy, "set", _show("policy"))(policy_set)
-    demand = _group(app, "demand", "Rules that say what one task of a framework needs.")
-    remote(demand, "list", _show("demands"))(demand_list)
-    remote(demand, "set", _show("demands"))(demand_set)
-    remote(demand, "remove", _show("demands"))(demand_remove)
-    constraint = _group(app, "constraint", "Rules that say which agents a framework may use.")
-    remote(constraint, "list", _show("constraints"))(constraint_list)
-    remote(constraint, "set", _show("constraints"))(constraint_set)
-    remote(constraint, "remove", _show("constraints"))(constraint_remove)
-
-
-def _group(app: typer.Typer, name: str, what: str) -> typer.Typer:
     group = typer.Typer(no_args_is_help=True)
-    app.add_typer(group, name=name, help=what)
-    return group
+    app.add_typer(group, name="explain", help="Why a framework, a role or an agent gets nothing.")
+    explain.register(group)
 
 
-def _show(name: str) -> Any:  # noqa: ANN401
+def show(name: str) -> Any:  # noqa: ANN401
     """Print a response with the function of that name; tables are imported only then."""
 
-    def show(data: dict[str, Any]) -> None:
+    def print_it(data: dict[str, Any]) -> None:
         from allocator.cli import tables
 
         getattr(tables, name)(data)
 
-    return show
+    return print_it
+
+
+def _show_shares(data: dict[str, Any], *, wide: bool, **_options: object) -> None:
+    from allocator.cli import share_tables
+
+    share_tables.shares(data, wide=wide)
+
+
+def _arrange_shares(data: dict[str, Any], arguments: Arguments) -> dict[str, Any]:
+    from allocator.cli import share_tables
+
+    names = ("sort", "limit", "waiting")
+    chosen = share_tables.View(**{name: arguments[name] for name in names})
+    return share_tables.arranged(data, chosen)
 
 
 def status(sidecar: Sidecar) -> "Message":
@@ -79,15 +86,26 @@ def shares(
     newcomer_demand: Annotated[
         str, typer.Option(help="What one task of it needs, as in 'cpus:2;mem:2048'; none: unknown.")
     ] = "",
+    wide: Annotated[bool, typer.Option("--wide", help="All columns.")] = False,
+    sort: Annotated[
+        Sort, typer.Option(help="Who comes first: who waits longest, has most, or by name.")
+    ] = Sort.WAITING,
+    limit: Annotated[
+        int, typer.Option(min=0, help="So many frameworks and roles at most; 0: all.")
+    ] = 0,
+    waiting: Annotated[
+        bool, typer.Option("--waiting", help="Only frameworks that wait for an offer.")
+    ] = False,
 ) -> "Message":
-    """Show who holds what."""
+    """Show who holds what; frameworks that starve come first."""
     from allocator.v1 import admin_pb2
 
+    del wide, sort, limit, waiting  # for what is made of the answer
     request = admin_pb2.GetSharesRequest(
         role=role,
         fair=fair,
         newcomer_role=newcomer,
-        newcomer_demand=_quantities(newcomer_demand),
+        newcomer_demand=quantities(newcomer_demand),
     )
     return sidecar.stub.GetShares(request, timeout=sidecar.timeout_s)
 
@@ -114,142 +132,8 @@ def dump(
         fail(Exit.FAILURE, f"{output}: {error.strerror}")
 
 
-def policy_show(sidecar: Sidecar) -> "Message":
-    """Show the policy, and which others there are."""
-    from allocator.v1 import admin_pb2
-
-    return sidecar.stub.GetPolicy(admin_pb2.GetPolicyRequest(), timeout=sidecar.timeout_s)
-
-
-def policy_set(
-    sidecar: Sidecar,
-    name: Annotated[str, typer.Argument(help="Name; none: the same as now.")] = "",
-    selection: Annotated[
-        str | None, typer.Option(help="How the agent is chosen; empty: the policy's own.")
-    ] = None,
-    mode: Annotated[str | None, typer.Option(help="oblivious or characterised.")] = None,
-    flat: Annotated[
-        bool | None, typer.Option("--flat/--hierarchical", help="Who competes with whom.")
-    ] = None,
-    parameter: Annotated[
-        list[str] | None, typer.Option("-p", "--parameter", metavar="KEY=VALUE")
-    ] = None,
-    subtree: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--subtree",
-            metavar="ROLE=POLICY",
-            help="Decide otherwise below a role; ROLE= takes that back.",
-        ),
-    ] = None,
-) -> "Message":
-    """Decide by another policy from the next cycle on.
-
-    What is not given stays as it is; but with another name, selection and parameters start from
-    the new policy's own.
-    """
-    from allocator.v1 import admin_pb2
-
-    now = policy_show(sidecar)
-    assert isinstance(now, admin_pb2.GetPolicyResponse)
-    policy = now.policy
-    if name and name != policy.name:
-        policy.name, policy.selection = name, ""
-        policy.parameters.clear()
-    if selection is not None:
-        policy.selection = selection
-    if mode is not None:
-        policy.mode = mode
-    if flat is not None:
-        policy.flat = flat
-    for text in parameter or ():
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"{text!r} is not of the form key=value")
-        policy.parameters[key] = value
-    for text in subtree or ():
-        role, equals, other = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"{text!r} is not of the form role=policy")
-        policy.subtrees.pop(role, None)
-        if other:
-            policy.subtrees[role] = other
-    request = admin_pb2.SetPolicyRequest(policy=policy)
-    return sidecar.stub.SetPolicy(request, timeout=sidecar.timeout_s)
-
-
-def demand_list(sidecar: Sidecar) -> "Message":
-    """List the rules."""
-    from allocator.v1 import admin_pb2
-
-    return sidecar.stub.ListDemands(admin_pb2.ListDemandsRequest(), timeout=sidecar.timeout_s)
-
-
-def demand_set(
-    sidecar: Sidecar,
-    resources: Annotated[
-        str, typer.Argument(help="One task's needs, as in 'cpus:2;mem:2048'; empty: unknown.")
-    ],
-    role: RolePattern = "",
-    framework_name: NamePattern = "",
-) -> "Message":
-    """Say what one task needs, replacing the rule with the same patterns."""
-    from allocator.v1 import admin_pb2
-
-    demand = admin_pb2.Demand(
-        role=role, framework_name=framework_name, demand=_quantities(resources)
-    )
-    request = admin_pb2.SetDemandRequest(demand=demand)
-    return sidecar.stub.SetDemand(request, timeout=sidecar.timeout_s)
-
-
-def demand_remove(
-    sidecar: Sidecar, role: RolePattern = "", framework_name: NamePattern = ""
-) -> "Message":
-    """Take the rule with these patterns back."""
-    from allocator.v1 import admin_pb2
-
-    demand = admin_pb2.Demand(role=role, framework_name=framework_name)
-    request = admin_pb2.SetDemandRequest(demand=demand, remove=True)
-    return sidecar.stub.SetDemand(request, timeout=sidecar.timeout_s)
-
-
-def constraint_list(sidecar: Sidecar) -> "Message":
-    """List the rules."""
-    from allocator.v1 import admin_pb2
-
-    request = admin_pb2.ListConstraintsRequest()
-    return sidecar.stub.ListConstraints(request, timeout=sidecar.timeout_s)
-
-
-def constraint_set(
-    sidecar: Sidecar,
-    agents: Annotated[
-        str, typer.Argument(help="About agents' attributes, as in 'zone=a|b; gpu_model!=K80; ssd'.")
-    ],
-    role: RolePattern = "",
-    framework_name: NamePattern = "",
-) -> "Message":
-    """Say which agents may be used, replacing the rule with the same patterns."""
-    from allocator.v1 import admin_pb2
-
-    constraint = admin_pb2.Constraint(role=role, framework_name=framework_name, expression=agents)
-    request = admin_pb2.SetConstraintRequest(constraint=constraint)
-    return sidecar.stub.SetConstraint(request, timeout=sidecar.timeout_s)
-
-
-def constraint_remove(
-    sidecar: Sidecar, role: RolePattern = "", framework_name: NamePattern = ""
-) -> "Message":
-    """Take the rule with these patterns back."""
-    from allocator.v1 import admin_pb2
-
-    constraint = admin_pb2.Constraint(role=role, framework_name=framework_name)
-    request = admin_pb2.SetConstraintRequest(constraint=constraint, remove=True)
-    return sidecar.stub.SetConstraint(request, timeout=sidecar.timeout_s)
-
-
-def _quantities(text: str) -> "types_pb2.Quantities":
+def quantities(text: str) -> "types_pb2.Quantities":
+    """Read amounts by name, or say that the command line is wrong."""
     from allocator.core import parse_quantities
     from allocator.v1 import types_pb2
 

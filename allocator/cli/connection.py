@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, get_type_hints
 
 import typer
 
@@ -46,9 +46,27 @@ class Connection:
         Path | None,
         typer.Option(envvar="MESOS_ALLOCATOR_TLS_KEY", help="PEM file of our private key."),
     ] = None
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="MESOS_ALLOCATOR_TOKEN_FILE", help="File with a token that has rights."
+        ),
+    ] = None
 
     def open(self) -> "grpc.Channel":
         """Make a channel; nothing is sent yet."""
+        token = self._read(self.token_file)
+        if token is None:
+            return self._open()
+        import grpc
+
+        from allocator.cli.bearer import Bearer
+
+        return grpc.intercept_channel(
+            self._open(), Bearer(token.decode("utf-8", "replace").strip())
+        )
+
+    def _open(self) -> "grpc.Channel":
         import grpc
 
         options = [
@@ -59,7 +77,7 @@ class Connection:
             return grpc.insecure_channel(self.target, options)
         self._check_tls()
         credentials = grpc.ssl_channel_credentials(
-            _read(self.tls_ca), _read(self.tls_key), _read(self.tls_cert)
+            self._read(self.tls_ca), self._read(self.tls_key), self._read(self.tls_cert)
         )
         return grpc.secure_channel(self.target, credentials, options)
 
@@ -69,15 +87,27 @@ class Connection:
 
         if self.target.startswith("unix:"):
             text = "a Unix socket needs no TLS, and sidecars speak none on theirs"
-            fail(Exit.USAGE, f"{self.target}: {text}; leave --tls-ca, --tls-cert and --tls-key out")
+            self._misused(f"{self.target}: {text}; leave --tls-ca, --tls-cert and --tls-key out")
         files = {"cert": self.tls_cert, "key": self.tls_key, "ca": self.tls_ca}
         for path in files.values():
-            _read(path)
+            self._read(path)
         problem = find_problem(*(str(path or "") for path in files.values()))
         if problem:
             path = files[problem.part]
             where = f"--tls-{problem.part}" + (f" {path}" if path else "")
-            fail(Exit.USAGE, f"{where}: {problem.message}".replace("tls_", "--tls-"))
+            self._misused(f"{where}: {problem.message}".replace("tls_", "--tls-"))
+
+    def _read(self, path: Path | None) -> bytes | None:
+        try:
+            return path.read_bytes() if path else None
+        except OSError as error:
+            self._misused(f"{error.filename}: {error.strerror}")
+
+    def _misused(self, text: str) -> NoReturn:
+        self._end(Exit.USAGE, text)
+
+    def _end(self, code: Exit, text: str) -> NoReturn:
+        fail(code, text, as_json=self.json)
 
     def explain(self, error: "grpc.RpcError") -> NoReturn:
         """Say what went wrong, and end."""
@@ -86,27 +116,24 @@ class Connection:
         assert isinstance(error, grpc.Call)
         code, details = error.code(), error.details() or ""
         if code == grpc.StatusCode.UNAVAILABLE:
-            fail(
+            self._end(
                 Exit.UNREACHABLE,
                 f"no sidecar answers at {self.target}; is it running? --target or"
                 f" MESOS_ALLOCATOR_TARGET names another ({details})",
             )
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            fail(
+            self._end(
                 Exit.UNREACHABLE,
                 f"the sidecar at {self.target} did not answer within {self.timeout:g} s",
             )
-        refused = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION)
+        refused = (
+            grpc.StatusCode.INVALID_ARGUMENT,
+            grpc.StatusCode.FAILED_PRECONDITION,
+            grpc.StatusCode.PERMISSION_DENIED,
+        )
         if code in refused:
-            fail(Exit.REFUSED, details)
-        fail(Exit.FAILURE, f"{code.name}: {details}")
-
-
-def _read(path: Path | None) -> bytes | None:
-    try:
-        return path.read_bytes() if path else None
-    except OSError as error:
-        fail(Exit.USAGE, f"{error.filename}: {error.strerror}")
+            self._end(Exit.REFUSED, details)
+        self._end(Exit.FAILURE, f"{code.name}: {details}")
 
 
 @dataclass(frozen=True)
@@ -115,15 +142,24 @@ class Sidecar:
 
     stub: "AdminServiceStub"
     timeout_s: float
+    as_json: bool = False
+
+
+Arguments: TypeAlias = dict[str, Any]
+"""What was given to a command, by name."""
 
 
 def remote(
-    app: typer.Typer, name: str, show: Callable[[dict[str, Any]], None] | None
+    app: typer.Typer,
+    name: str,
+    show: Callable[..., None] | None,
+    arrange: Callable[[dict[str, Any], Arguments], dict[str, Any]] | None = None,
 ) -> Callable[[Callable[..., "Message | None"]], None]:
     """Register a command that calls a sidecar.
 
     The function takes a `Sidecar` and options of its own and returns the response; `show` prints
-    it for people. The command has the function's options, and those of `Connection`.
+    it for people. The command has the function's options, and those of `Connection`. What is shown,
+    as JSON too, is what `arrange` makes of the response by the options, which `show` gets as well.
     """
 
     def register(function: Callable[..., "Message | None"]) -> None:
@@ -136,10 +172,13 @@ def remote(
             from allocator.cli.views import plain
 
             data = plain(response)
+            options = {} if arrange is None else arguments
+            if arrange is not None:
+                data = arrange(data, options)
             if connection.json:
                 typer.echo(json.dumps(data, indent=2))
             else:
-                show(data)
+                show(data, **options)
 
         _take_signature(command, function)
         app.command(name)(command)
@@ -156,7 +195,7 @@ def _call(
 
     with connection.open() as channel:
         try:
-            sidecar = Sidecar(AdminServiceStub(channel), connection.timeout)
+            sidecar = Sidecar(AdminServiceStub(channel), connection.timeout, connection.json)
             return function(sidecar, **arguments)
         except grpc.RpcError as error:
             connection.explain(error)

@@ -15,9 +15,10 @@ WIDTH_IN_FILES = 160
 NAMES = {"cpus": "CPU", "mem": "memory", "gpus": "GPU"}
 
 
-def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(width=WIDTH_IN_FILES, highlight=False)
+def console() -> Console:
+    """Give what tables are printed on: wide where it is no terminal."""
+    terminal = Console(highlight=False)
+    return terminal if terminal.is_terminal else Console(width=WIDTH_IN_FILES, highlight=False)
 
 
 def print_runs(results: Sequence["Result"]) -> None:
@@ -45,14 +46,14 @@ def print_runs(results: Sequence["Result"]) -> None:
             f"{run.wait_max_s:.1f}",
             f"{result.memory_mib:.0f}" if result.memory_mib else "",
         )
-    console = _console()
-    console.print(table)
+    out = console()
+    out.print(table)
     for note in (
         "CPU, memory: part allocated, mean ± standard deviation over time while the load was full",
         "p50, p99: from asking for a cycle to having its decisions",
         "wait: longest until a framework's first offer; MiB: the sidecar's largest resident memory",
     ):
-        console.print(note)
+        out.print(note)
 
 
 def print_sources(rows: Iterable["Average"]) -> None:
@@ -71,7 +72,7 @@ def print_sources(rows: Iterable["Average"]) -> None:
             *(f"{time_s:.0f}" for time_s in times),
             *(f"{number:.1f}" for number in (row.confirmed, row.refuted, row.probes)),
         )
-    _console().print(table)
+    console().print(table)
 
 
 def print_claims(verdicts: Sequence["Verdict"], seeds: int) -> None:
@@ -89,8 +90,8 @@ def print_claims(verdicts: Sequence["Verdict"], seeds: int) -> None:
             f"{verdict.mean:.2f} {claim.unit}",
             f"{verdict.low:.2f} to {verdict.high:.2f}, wanted {wanted}",
         )
-    console = _console()
-    console.print(table)
+    out = console()
+    out.print(table)
     for verdict in verdicts:
         if verdict.outcome != "holds" and verdict.claim.reason:
-            console.print(f"- {verdict.claim.text} ({verdict.claim.about}): {verdict.claim.reason}")
+            out.print(f"- {verdict.claim.text} ({verdict.claim.about}): {verdict.claim.reason}")

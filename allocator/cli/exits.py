@@ -1,5 +1,6 @@
 """What the process ends with."""
 
+import json
 import sys
 from enum import IntEnum
 from typing import NoReturn
@@ -21,8 +22,12 @@ class Exit(IntEnum):
     """The configuration is wrong (EX_CONFIG of sysexits.h)."""
 
 
-def fail(code: Exit, *lines: str) -> NoReturn:
-    """Print errors and end."""
+def fail(code: Exit, *lines: str, as_json: bool = False) -> NoReturn:
+    """Print errors and end; as JSON where answers are, on the stream that errors go to."""
+    if as_json:
+        error = {"code": int(code), "reason": code.name.lower(), "message": "; ".join(lines)}
+        sys.stderr.write(json.dumps({"error": error}) + "\n")
+        sys.exit(code)
     for line in lines:
         sys.stderr.write(f"error: {line}\n")
     sys.exit(code)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocator import __version__
+from allocator.cli import what_if
 from allocator.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ Every answer is compared with a digest of what was answered then, and so is what
 begins with (--no-check leaves that out). Scores are 64-bit floating point numbers: on another type
 of processor, or with other versions of the allocator, numpy or numba, they may differ in the last
 digit, so that who is equally near is served in another order. Replay where it was recorded.
+
+With --policy the tasks that ran are played again on an emulated master, under the policy that was
+in force and under those that are named, and shares, use and waits are compared.
 
 Exit codes: 0 all as recorded, 1 something differs or is damaged, 2 wrong usage.
 """
@@ -81,20 +85,32 @@ def replay(
         list[str] | None,
         typer.Option(metavar="FILE", help="Policies of your own, as in policy.plugins."),
     ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Play the day under this policy, too; repeatable."),
+    ] = None,
+    mode: Annotated[
+        str | None, typer.Option(help="Of --policy: oblivious (default) or characterised.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Of --policy: figures and a picture.")
+    ] = None,
 ) -> None:
     """Replay a journal."""
     from allocator import policies
+    from allocator.core import Allocator
     from allocator.wire.replay import Replay
 
     _load_policies(plugin or [])
-
+    question = what_if.ask(policy or [], mode, out)
     try:
         files = [file for path in paths for file in (_in_order(path) if path.is_dir() else [path])]
     except OSError as error:
         fail(Exit.FAILURE, str(error))
     if not files:
         fail(Exit.FAILURE, f"there is no journal in {', '.join(map(str, paths))}")
-    player = Replay(policies.build, policies.fallback(), check=check)
+    make = question.make if question else Allocator
+    player = Replay(policies.build, policies.fallback(), check=check, make=make)
     read = []
     for path in files:
         read.append(_read(path, player))
@@ -103,10 +119,14 @@ def replay(
     player.finish()
     if as_json:
         plain = {"files": list(map(asdict, read)), **asdict(player.found)}
+        if question:
+            plain["what_if"] = list(map(asdict, question.play()))
         typer.echo(json.dumps(plain, indent=2))
     else:
         for line in _summary(player.found, check):
             typer.echo(line)
+        if question:
+            question.print()
     _end(read, player.found)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from allocator.cli.exits import Exit, fail
 from allocator.server import loop_cache
 
 if TYPE_CHECKING:
-    from allocator.server.config import Config, Flag
+    from allocator.server.config import Flag, Loaded
 
 ConfigFile = Annotated[
     Path | None,
@@ -40,7 +41,7 @@ def serve(
     mode: Annotated[str | None, typer.Option(help="Same as policy.mode.")] = None,
     log_level: Annotated[str | None, typer.Option(help="Same as log.level.")] = None,
 ) -> None:
-    """Run the sidecar until SIGTERM or SIGINT.
+    """Run the sidecar until SIGTERM or SIGINT; SIGHUP has it read its configuration again.
 
     Options come from the file; MESOS_ALLOCATOR_SECTION__KEY in the environment overrides it, and
     what is given here overrides both.
@@ -52,12 +53,17 @@ def serve(
         "--mode": ("policy.mode", mode),
         "--log-level": ("log.level", log_level),
     }
-    loaded = _load(config, assignments, short)
+    # gRPC's library in C writes lines of a form of its own to standard error, such as of each
+    # handshake that fails; it looks at this when it is loaded. Whoever wants the lines sets it.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    flags = _flags(assignments, short)
+    loaded = _load(config, flags)
     note = loop_cache.prepare()
 
+    from allocator.server.config import load_all
     from allocator.server.main import run
 
-    raise typer.Exit(run(loaded, note))
+    raise typer.Exit(run(partial(load_all, config, os.environ, flags), loaded, note))
 
 
 def check_config(
@@ -76,23 +82,29 @@ def check_config(
 
         typer.echo(example_text(), nl=False)
         return
-    loaded = _load(file, assignments, {})
+    loaded = _load(file, _flags(assignments, {}))
     if as_json:
-        typer.echo(json.dumps(loaded.model_dump(mode="json"), indent=2))
+        typer.echo(json.dumps(loaded.config.model_dump(mode="json"), indent=2))
     else:
         typer.echo(f"{file or 'configuration'}: ok")
 
 
-def _load(
-    path: Path | None, assignments: list[str] | None, short: dict[str, tuple[str, str | None]]
-) -> "Config":
-    """Read the configuration, or end with every problem of it."""
-    from allocator.server.config import ConfigError, Flag, load
+def _flags(assignments: list[str] | None, short: dict[str, tuple[str, str | None]]) -> list["Flag"]:
+    """All values that were given on the command line."""
+    from allocator.server.config import Flag
 
     flags = [_assignment(text) for text in assignments or ()]
-    flags += [Flag(flag, key, text) for flag, (key, text) in short.items() if text is not None]
+    return flags + [
+        Flag(flag, key, text) for flag, (key, text) in short.items() if text is not None
+    ]
+
+
+def _load(path: Path | None, flags: list["Flag"]) -> "Loaded":
+    """Read the configuration, or end with every problem of it."""
+    from allocator.server.config import ConfigError, load_all
+
     try:
-        return load(path, os.environ, flags)
+        return load_all(path, os.environ, flags)
     except ConfigError as error:
         fail(Exit.CONFIG, *map(str, error.problems))
 

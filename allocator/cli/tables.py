@@ -1,55 +1,13 @@
-"""Responses for people: tables on the terminal."""
+"""The status of a sidecar, as tables."""
 
-import sys
-from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-WIDTH_PIPED = 240
-"""Columns where no terminal says how many there are: nothing is cut off."""
-
-_FAIR = [">fair", ">off by"]
-
-
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else WIDTH_PIPED, highlight=False)
-
-
-def _text(value: object) -> Text:
-    """A value as text: no markup, and no control character of a framework's name gets through."""
-    shown = (each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(value))
-    return Text("".join(shown))
-
-
-def _print(columns: Iterable[str], rows: Iterable[Iterable[object]], empty: str) -> None:
-    """Print a table; columns that begin with ``>`` are numbers."""
-    columns = list(columns)
-    table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
-    for column in columns:
-        justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
-        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold")
-    for row in rows:
-        table.add_row(*map(_text, row))
-    _console().print(table if table.row_count else Text(empty, style="italic"))
-
-
-def _quantities(amounts: dict[str, float]) -> str:
-    return ";".join(f"{name}:{amount:g}" for name, amount in amounts.items())
+from allocator.cli.setting_tables import policy_in_words, print_settings
+from allocator.cli.terminal import as_text, console, print_table
 
 
 def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f} %" if whole else ""
-
-
-def _policy(policy: dict[str, Any]) -> str:
-    selection = policy["selection"] or "its own selection"
-    competition = "flat" if policy["flat"] else "hierarchical"
-    parameters = "".join(f", {key}={value}" for key, value in policy["parameters"].items())
-    subtrees = "".join(f"; {name} below {role}" for role, name in policy["subtrees"].items())
-    return f"{policy['name']} ({selection}, {policy['mode']}, {competition}{parameters}){subtrees}"
 
 
 def status(data: dict[str, Any]) -> None:
@@ -63,7 +21,7 @@ def status(data: dict[str, Any]) -> None:
         ("session", session),
         ("sessions so far", data["sessions"]),
         ("batch", f"{data['sequence']}, clock {data['clock_ms']} ms"),
-        ("policy", _policy(data["policy"])),
+        ("policy", policy_in_words(data["policy"])),
         ("agents", f"{data['agents']}, {data['active_agents']} active"),
         ("frameworks", f"{data['frameworks']}, {data['active_frameworks']} active"),
         ("roles", data["roles"]),
@@ -74,14 +32,28 @@ def status(data: dict[str, Any]) -> None:
         ("loops", _loops(data)),
         ("decisions", f"{data['decisions']}, {data['outstanding_decisions']} outstanding"),
     ]
-    _print(["", ""], pairs, "")
+    print_table(["", ""], pairs, "")
+    _settings_in_force(data)
     if data["resources"]:
         rows = (
             (use["name"], use["total"], use["held"], _percent(use["held"], use["total"]))
             for use in data["resources"]
         )
-        _console().print()
-        _print(["resource", ">total", ">held", ">"], rows, "")
+        console().print()
+        print_table(["resource", ">total", ">held", ">"], rows, "")
+
+
+def _settings_in_force(data: dict[str, Any]) -> None:
+    """Print the rules in force and what operators set, and whether that lasts."""
+    shown = [each for each in data["settings"] if not each["key"].startswith("policy.")]
+    if shown:
+        console().print()
+        print_settings(shown)
+    if any(each["source"] == "operator" for each in data["settings"]):
+        where = data["state_directory"]
+        kept = f"kept in {where}" if where else "ends with the process: no state directory"
+        problem = f"; NOT KEPT: {data['state_problem']}" if data["state_problem"] else ""
+        console().print(as_text(f"what operators set: {kept}{problem}"))
 
 
 def _cycle_time(data: dict[str, Any]) -> str:
@@ -94,81 +66,3 @@ def _loops(data: dict[str, Any]) -> str:
         return "compiled"
     done, parts = data["loop_parts_compiled"], data["loop_parts"]
     return f"interpreted ({data['loops_state']}), {done} of {parts} parts compiled"
-
-
-def shares(data: dict[str, Any]) -> None:
-    """Print shares, the largest first."""
-    fair = data["fair"]
-    head = ["role", ">weight", ">share", *_FAIR * fair, ">weighted", "dominant", "held", ">offered"]
-    _print(head, (_share(each, fair) for each in data["roles"]), "no roles")
-    _console().print()
-    rows = (
-        (
-            each["framework_name"] or each["framework_id"],
-            *_share(each, fair),
-            "" if each["score"] is None else f"{each['score']:.4f}",
-            _quantities(each["demand"]),
-            each["demand_source"],
-            each["agents"],
-            each["filters"],
-            f"{each['offer_age_s']:.0f} s" if each["offer_age_s"] else "",
-            each["waited_cycles"],
-            _state(each),
-        )
-        for each in data["clients"]
-    )
-    more = [">score", "demand", "from", ">agents", ">filters", ">offered for", ">waited", "state"]
-    _print(["framework", *head, *more], rows, "no frameworks")
-    envy = data["envy_max"]
-    envy_text = "too much to compare" if envy is None else f"{envy:.3g} tasks"
-    _console().print(f"\nJain index {data['jain_index']:.3f}, largest envy: {envy_text}")
-    if fair:
-        text = "root mean square of all differences from the fair share"
-        _console().print(f"{text}: {data['fairness_error_rms']:.4f}")
-    if data["newcomer_share"] is not None:
-        _console().print(f"a newcomer would be given {data['newcomer_share']:.4f}")
-
-
-def _share(share: dict[str, Any], fair: bool) -> tuple[object, ...]:
-    return (
-        share["role"],
-        f"{share['weight']:g}",
-        f"{share['share']:.4f}",
-        *((f"{share['fair_share']:.4f}", f"{share['fairness_error']:+.4f}") if fair else ()),
-        f"{share['weighted_share']:.4f}",
-        share["dominant_resource"],
-        _quantities(share["held"]),
-        f"{share['offered_share']:.4f}",
-    )
-
-
-def _state(share: dict[str, Any]) -> str:
-    if not share["active"]:
-        return "inactive"
-    return "suppressed" if share["suppressed"] else "active"
-
-
-def policy(data: dict[str, Any]) -> None:
-    """Print the policy in force."""
-    _console().print(_text(_policy(data["policy"])))
-    if data.get("policies"):
-        _console().print(_text(f"policies:   {', '.join(data['policies'])}"))
-        _console().print(_text(f"selections: {', '.join(data['selections'])}"))
-
-
-def demands(data: dict[str, Any]) -> None:
-    """Print the operator's demand rules."""
-    rows = (
-        (*_patterns(rule), _quantities(rule["demand"]) or "unknown") for rule in data["demands"]
-    )
-    _print(["role", "framework", "one task needs"], rows, "no rules")
-
-
-def constraints(data: dict[str, Any]) -> None:
-    """Print the operator's constraint rules."""
-    rows = ((*_patterns(rule), rule["expression"]) for rule in data["constraints"])
-    _print(["role", "framework", "agents"], rows, "no rules")
-
-
-def _patterns(rule: dict[str, Any]) -> tuple[str, str]:
-    return rule["role"] or "*", rule["framework_name"] or "*"

@@ -6,15 +6,17 @@ cycle. `DESIGN.md` tells the rest.
 
 from allocator.core.allocator import Allocator
 from allocator.core.checkpoint import Detached
-from allocator.core.constraints import Clause, parse_constraint
+from allocator.core.constraints import Clause, attributes_of, parse_constraint
 from allocator.core.cycle import CycleReport
 from allocator.core.dealing_anew import Newcomer
 from allocator.core.decisions import Decisions
-from allocator.core.demand import CONSTRAINT_LABEL, DEMAND_LABEL, Settings
+from allocator.core.demand import CONSTRAINT_LABEL, DEMAND_LABEL, Settings, matches, own_demand
+from allocator.core.demand_memory import DemandMemory, Remembered
 from allocator.core.events import (
     ActivateAgent,
     ActivateFramework,
     AddAgent,
+    AddAgents,
     AddFramework,
     AgentInfo,
     Define,
@@ -36,6 +38,7 @@ from allocator.core.events import (
     Revive,
     SetConstraint,
     SetDemand,
+    SetLimit,
     SetPaused,
     SetPolicy,
     SetQuota,
@@ -71,8 +74,10 @@ from allocator.core.snapshot import (
     Tree,
     Words,
 )
-from allocator.core.snapshot_builder import frozen
+from allocator.core.snapshot_builder import frozen, reaches
+from allocator.core.special_resources import out_of_reach
 from allocator.core.state import Limits, State
+from allocator.core.trail import CycleRecord, Names, OfferEvent, Seen, Trail, see
 from allocator.core.warm import GiveAll, warm
 
 __all__ = [
@@ -84,15 +89,18 @@ __all__ = [
     "ActivateAgent",
     "ActivateFramework",
     "AddAgent",
+    "AddAgents",
     "AddFramework",
     "AgentClasses",
     "AgentInfo",
     "Allocator",
     "Bools",
     "Clause",
+    "CycleRecord",
     "CycleReport",
     "Decisions",
     "Define",
+    "DemandMemory",
     "Detached",
     "Event",
     "EventError",
@@ -108,7 +116,9 @@ __all__ = [
     "InverseOffer",
     "Kind",
     "Limits",
+    "Names",
     "Newcomer",
+    "OfferEvent",
     "Options",
     "Outcomes",
     "Policy",
@@ -117,13 +127,16 @@ __all__ = [
     "Reason",
     "Refuse",
     "Release",
+    "Remembered",
     "RemoveAgent",
     "RemoveFramework",
     "Request",
     "Revive",
     "ScoringPolicy",
+    "Seen",
     "SetConstraint",
     "SetDemand",
+    "SetLimit",
     "SetPaused",
     "SetPolicy",
     "SetQuota",
@@ -134,17 +147,24 @@ __all__ = [
     "Snapshot",
     "State",
     "Suppress",
+    "Trail",
     "Transition",
     "Tree",
     "UpdateAgent",
     "UpdateAllocation",
     "UpdateFramework",
     "Words",
+    "attributes_of",
     "format_amount",
     "format_quantities",
     "frozen",
+    "matches",
+    "out_of_reach",
+    "own_demand",
     "parse_amount",
     "parse_constraint",
     "parse_quantities",
+    "reaches",
+    "see",
     "warm",
 ]

@@ -12,7 +12,7 @@ import numpy as np
 from allocator.core import cycle as cycles
 from allocator.core import events
 from allocator.core.apply import apply
-from allocator.core.apply.settings import set_policy
+from allocator.core.apply.settings import replace_settings, set_policy
 from allocator.core.checkpoint import Detached, restore, shred
 from allocator.core.dealing_anew import Newcomer, add_newcomer, forget_holdings
 from allocator.core.decisions import Decisions
@@ -25,6 +25,7 @@ from allocator.core.servable import servable
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
 from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.core.state import Limits, State
+from allocator.core.trail import SNAPSHOT_BYTES_MAX, Trail, see
 
 
 class Allocator:
@@ -37,6 +38,7 @@ class Allocator:
     last_cycle : CycleReport
     cycle : int
         Cycles run so far.
+    trail : Trail or None
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Allocator:
         *,
         fallback: Policy | None = None,
         around_cycle: Callable[[], AbstractContextManager[object]] = nullcontext,
+        trail: Trail | None = None,
     ) -> None:
         """Begin a session.
 
@@ -62,6 +65,8 @@ class Allocator:
             such a cycle grants nothing.
         around_cycle : callable
             Gives a context in which a cycle is run, for hosts that look at the clock.
+        trail : Trail
+            Keeps the last cycles and events about offers. None: nothing is kept.
 
         Raises
         ------
@@ -71,6 +76,7 @@ class Allocator:
         self.state = State(settings, limits or Limits())
         self.last_cycle = cycles.CycleReport()
         self.cycle = 0
+        self.trail = trail
         self._build = build_policy
         self._policy = build_policy(settings.policy)
         self._fallback = fallback
@@ -95,6 +101,18 @@ class Allocator:
             self._policy = set_policy(self.state, event, self._build)
             return
         apply(self.state, event)
+        if self.trail is not None:
+            self.trail.note(self.state.now_ms, event)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Take over all that operators set, at once; the settings themselves are copied.
+
+        Raises
+        ------
+        EventError
+            Where one of them is not possible; then nothing has changed.
+        """
+        self._policy = replace_settings(self.state, settings, self._build)
 
     def advance(self, now_ms: int) -> None:
         """Tell the time of the events that follow, and of the next cycle.
@@ -148,7 +166,14 @@ class Allocator:
         # Who was offered nothing in a full cycle, though some agent could have served it, has
         # waited one cycle more. A cycle over some agents says nothing about that.
         served = state.clients.served[snapshot.tree.client]
+        seen = None if self.trail is None else see(snapshot, nbytes_max=SNAPSHOT_BYTES_MAX)
         decisions = cycles.commit(state, snapshot, grants, self.cycle)
+        if self.trail is not None:
+            paths = tuple(self._snapshots.quota_tree(state).path)
+            whole = agents is None
+            self.trail.keep(
+                state, snapshot, seen, grants, decisions, error, whole=whole, bound_paths=paths
+            )
         if agents is None:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
             state.clients.waited[rest[servable(snapshot, rest)]] += 1
@@ -200,7 +225,31 @@ class Allocator:
         """Copy all that is known, for another allocator to be asked what would be."""
         return Detached(self.kept())
 
-    def deal_anew(self, copied: Detached, newcomer: Newcomer | None = None) -> int:
+    def suppose(self, copied: Detached, policy: PolicySpec | None = None) -> None:
+        """Take over another allocator's copy, which stays as it is, to be asked what would be.
+
+        Parameters
+        ----------
+        copied : Detached
+        policy : PolicySpec
+            Decides instead of the one in the copy.
+
+        Raises
+        ------
+        EventError
+            Where there is no such policy.
+        """
+        # Copied once more: what is restored shares its arrays with what it is restored from.
+        self.resume(restore(shred(Detached(copied.value).value), self.kept()))
+        if policy is not None:
+            self.step(events.SetPolicy(policy))
+
+    def deal_anew(
+        self,
+        copied: Detached,
+        newcomer: Newcomer | None = None,
+        policy: PolicySpec | None = None,
+    ) -> int:
         """Take over another allocator's copy, and give the whole cluster out anew, once.
 
         For questions alone, see `allocator.core.dealing_anew`.
@@ -210,6 +259,8 @@ class Allocator:
         copied : Detached
         newcomer : Newcomer
             Who takes part, too.
+        policy : PolicySpec
+            As for `suppose`.
 
         Returns
         -------
@@ -221,7 +272,7 @@ class Allocator:
         EventError
             Where there is no room for the newcomer.
         """
-        self.resume(restore(shred(copied.value), self.kept()))
+        self.suppose(copied, policy)
         forget_holdings(self.state)
         handle = add_newcomer(self.state, newcomer) if newcomer else 0
         self.allocate(self.state.now_ms)

@@ -1,6 +1,8 @@
 """Constraint expressions: which agents something may use, by their attributes.
 
-An expression is a list of clauses joined by ``;``, all of which must hold:
+An expression is a list of clauses joined by ``;``, all of which must hold. Names and values are
+compared as texts, and a sign that means nothing here is refused: a mistyped rule would keep
+frameworks from every agent.
 
 - ``zone=a|b``: the attribute has one of these values,
 - ``model!=K80``: it has none of them (or the agent lacks the attribute),
@@ -10,8 +12,14 @@ An expression is a list of clauses joined by ``;``, all of which must hold:
 Beside its attributes every agent has ``hostname``, ``region`` and ``zone``.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from allocator.core.events import AgentInfo
+
+_NAME = re.compile(r"[\w./:@+-]+")
+_NO_VALUE = re.compile(r"[=<>!~&\"']|[^\S ]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,12 @@ class Clause:
         value = attributes.get(self.attribute)
         found = value is not None and (not self.values or value in self.values)
         return found != self.negated
+
+
+def attributes_of(info: AgentInfo) -> dict[str, str]:
+    """Give all that clauses may ask of an agent."""
+    own = {"hostname": info.hostname, "region": info.region, "zone": info.zone}
+    return {**own, **info.attributes}
 
 
 def parse_constraint(expression: str) -> tuple[Clause, ...]:
@@ -56,7 +70,8 @@ def _parse_clause(text: str) -> Clause:
         negated = attribute.endswith("!")
         name = attribute.removesuffix("!").strip()
         clause = Clause(name, frozenset(v.strip() for v in values.split("|")), negated)
-    if not clause.attribute or "" in clause.values:
+    wrong = not _NAME.fullmatch(clause.attribute) or "" in clause.values
+    if wrong or any(map(_NO_VALUE.search, clause.values)):
         message = f"{text!r} is no clause; write 'name=a|b', 'name!=a', 'name' or '!name'"
         raise ValueError(message)
     return clause

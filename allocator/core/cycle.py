@@ -203,6 +203,7 @@ def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Deci
     state.tentative.append(client, agent, amounts)
     np.add.at(state.clients.served, client, 1)
     state.clients.waited[client] = 0
+    state.clients.offered_ms[client] = state.now_ms
     framework, role = state.clients.framework[client], state.clients.role[client]
     # Cut the rows where a group ends.
     groups = []

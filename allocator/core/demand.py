@@ -1,12 +1,12 @@
 """Where demand vectors come from.
 
-The first source that answers counts: the framework's REQUEST call, a label on its information, the
-operator's rules, what it accepted before. An unknown demand is not zero: the framework is served
-with whatever is free.
+The first source that answers counts: an operator's rule that overrides, the framework's REQUEST
+call, a label on its information, any other rule of operators, what it accepted before. An unknown
+demand is not zero: the framework is served with whatever is free.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from allocator.core.events import EventError, FrameworkInfo, SetConstraint, SetDemand
@@ -69,6 +69,15 @@ class Settings:
     demands: dict[tuple[str, str], SetDemand] = field(default_factory=dict)
     constraints: dict[tuple[str, str], SetConstraint] = field(default_factory=dict)
 
+    def copied(self) -> "Settings":
+        """Copy them, so that the copy stays when these change."""
+        return replace(
+            self,
+            limits=dict(self.limits),
+            demands=dict(self.demands),
+            constraints=dict(self.constraints),
+        )
+
     def demand_rule(self, role: str, framework_name: str) -> SetDemand | None:
         """Find the operator's rule for a client."""
         found = None
@@ -106,17 +115,22 @@ def declared_demand(
     (source, amounts) or None
         None where nobody did; empty amounts where the operator says that it is unknown.
     """
+    rule = settings.demand_rule(role, info.name)
+    ruled = None if rule is None or rule.demand is None else ("operator", rule.demand)
+    if rule is not None and rule.override:
+        return ruled
+    return own_demand(info, request) or ruled
+
+
+def own_demand(
+    info: FrameworkInfo, request: Mapping[str, int] | None
+) -> tuple[str, Mapping[str, int]] | None:
+    """Find the demand that a framework states itself, as (source, amounts); None: it does not."""
     if request:
         return "request", request
     label = info.labels.get(DEMAND_LABEL)
-    if label:
-        stated = label_demand(label)
-        if stated:
-            return "label", stated
-    rule = settings.demand_rule(role, info.name)
-    if rule is not None and rule.demand is not None:
-        return "operator", rule.demand
-    return None
+    stated = label_demand(label) if label else None
+    return ("label", stated) if stated else None
 
 
 def label_demand(label: str) -> dict[str, int] | None:

@@ -6,7 +6,7 @@ through its *rule*, which few clients do not share: so they are evaluated once f
 agent, and painted with the rule's mask of clients.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -72,6 +72,12 @@ class _RuleClass:
     bars: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
+def _column(words: Words, client: int) -> Bools:
+    """One client's bits."""
+    word = words[:, client // _BITS] >> np.uint64(client % _BITS)
+    return (word & np.uint64(1)).astype(np.bool_)
+
+
 class Eligibility:
     """The relation between clients and agents.
 
@@ -106,12 +112,12 @@ class Eligibility:
             self._told[agent] = 0
         self._traits[agent] = traits
         # Begin with what the host said, then paint each rule that bars the agent over it.
-        row = self._told[agent].copy()
+        self.excluded[agent] = self._told[agent]
         for rule, entry in self._classes.items():
-            entry.bars[agent] = traits is not None and not rule.allows(traits)
-            if entry.bars[agent]:
-                row |= entry.mask
-        self.excluded[agent] = row
+            bars = traits is not None and not rule.allows(traits)
+            entry.bars[agent] = bars
+            if bars:
+                self.excluded[agent] |= entry.mask
 
     def set_rule(self, client: int, rule: Rule | None) -> None:
         """Give a client its rule; None: it is gone, with the exclusions of it."""
@@ -163,6 +169,23 @@ class Eligibility:
         """Which pairs (N,) are excluded."""
         words = self.excluded[agent, client // _BITS]
         return ((words >> (client % _BITS).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
+
+    @property
+    def traits(self) -> Sequence[AgentTraits | None]:
+        """What agents are like, by handle."""
+        return self._traits
+
+    def rule_of(self, client: int) -> Rule:
+        """What a client requires of agents."""
+        return self._rule.get(client, Rule())
+
+    def excluded_of(self, client: int) -> Bools:
+        """Where a client may not be served, by handle of the agent, (A,)."""
+        return _column(self.excluded, client)
+
+    def told_of(self, client: int) -> Bools:
+        """Where that is so because the host said it, (A,)."""
+        return _column(self._told, client)
 
     def _leave(self, client: int) -> None:
         """Take a client out of its rule; a rule that nobody has is forgotten."""

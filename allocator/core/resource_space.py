@@ -100,16 +100,17 @@ class ResourceSpace:
         EventError
             Where a kind is not bound.
         """
+        self.check_bound(amounts, field)
         row = np.zeros(len(self.kinds), np.int64)
         for handle, amount in amounts.items():
-            self.check_bound((handle,), field)
             row[handle] = amount
         return row
 
     def check_bound(self, kinds: Iterable[int], field: str) -> None:
         """Raise an `EventError` where one of these kinds is not bound."""
+        known = self.kinds
         for handle in kinds:
-            if not 0 <= handle < len(self.kinds) or self.kinds[handle] is None:
+            if not 0 <= handle < len(known) or known[handle] is None:
                 message = f"kind {handle} is not bound; define it before it is used"
                 raise EventError("handle", field, message)
 

@@ -4,6 +4,7 @@ A *kind* is what decisions need to know of a resource: two amounts that are alik
 *column* is a resource by name. The books are kept by kind; shares and policies are about columns.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
@@ -132,7 +133,7 @@ def parse_quantities(text: str) -> dict[str, int]:
     return quantities
 
 
-def format_quantities(quantities: dict[str, int]) -> str:
+def format_quantities(quantities: Mapping[str, int]) -> str:
     """Write amounts by name, in Mesos's form.
 
     Examples

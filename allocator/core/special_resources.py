@@ -11,6 +11,12 @@ from allocator.core.snapshot import Bools, Ints, Specials, Tier, Words
 from allocator.core.state import State
 from allocator.core.tables import REFINED, REVOCABLE, SHARED
 
+_CAPABILITIES = {
+    REVOCABLE: "REVOCABLE_RESOURCES",
+    SHARED: "SHARED_RESOURCES",
+    REFINED: "RESERVATION_REFINEMENT",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Reach:
@@ -126,6 +132,27 @@ def without_refusers(specials: Specials, handle: Ints, refusals: RestRefusals) -
         whole=np.append(specials.whole, specials.whole[some]),
         reach=np.concatenate([specials.reach, reach]),
     )
+
+
+def out_of_reach(kind: Kind, takes: int, inside: bool) -> tuple[str, ...]:
+    """Say why a client may not have a kind: the capabilities that it lacks, or another's role.
+
+    Parameters
+    ----------
+    kind : Kind
+    takes : int
+        What the client's framework is capable of.
+    inside : bool
+        Whether its role is the one that the kind is reserved to, or below it.
+
+    Returns
+    -------
+    tuple of str
+        Empty where it may.
+    """
+    lacking = _needs(kind) & ~takes
+    names = tuple(name for bit, name in _CAPABILITIES.items() if lacking & bit)
+    return names if inside or not kind.reserved_role else (*names, f"@{kind.reserved_role}")
 
 
 def _tier(kind: Kind) -> int:

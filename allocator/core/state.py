@@ -46,6 +46,8 @@ class State:
     ----------
     now_ms : int
         The host's clock, as it was told last.
+    paused_ms : int
+        When decisions were held back last, or let go on.
     memory : DemandMemory
         What frameworks were seen to need, in earlier sessions too.
     """
@@ -60,6 +62,7 @@ class State:
         self.options = Options()
         self.now_ms = 0
         self.paused = False
+        self.paused_ms = 0
         self.whitelist: frozenset[str] | None = None
         self.quotas: dict[str, SetQuota] = {}
         self.quota_version = 0
@@ -151,8 +154,8 @@ class State:
         """What is offered to each client and not in use, by name, (C, R)."""
         return self.space.by_column(self.ledger.books.client_offered)
 
-    def set_capacity(self, agent: int, capacity: Ints) -> None:
-        """Replace an agent's capacity (K,)."""
+    def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:
+        """Replace an agent's capacity (K,), or that of several, (N, K)."""
         self.agents.set_capacity(agent, capacity)
         self.ledger.books.touched[agent] = True
 

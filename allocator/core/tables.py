@@ -1,6 +1,6 @@
 """Agents, frameworks and clients by row."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -23,6 +23,8 @@ class AgentTable:
     capacity : (A, K) int64, thousandths
     unavailable_from_ms, unavailable_for_ms : (A,) int64
         Maintenance; a start of -1 where there is none.
+    changed_ms : (A,) int64
+        When it came, or was activated or deactivated last.
     version : int
         Grows whenever a capacity changes.
     """
@@ -36,6 +38,7 @@ class AgentTable:
         self.capacity: Ints = np.zeros((1, 0), np.int64)
         self.unavailable_from_ms: Ints = np.zeros(1, np.int64)
         self.unavailable_for_ms: Ints = np.zeros(1, np.int64)
+        self.changed_ms: Ints = np.zeros(1, np.int64)
         self.version = 0
         self.reserve(1)
 
@@ -47,24 +50,26 @@ class AgentTable:
         self.capacity = grow(self.capacity, agents, kinds)
         self.unavailable_from_ms = grow(self.unavailable_from_ms, agents)
         self.unavailable_for_ms = grow(self.unavailable_for_ms, agents)
+        self.changed_ms = grow(self.changed_ms, agents)
         self.info.extend([None] * (len(self.bound) - len(self.info)))
 
     def is_bound(self, agent: int) -> bool:
         """Whether the handle names an agent."""
         return 0 < agent < len(self.bound) and bool(self.bound[agent])
 
-    def bind(self, agent: int, info: AgentInfo, *, active: bool) -> None:
-        """Put an agent into its row, with no capacity yet."""
-        self.info[agent] = info
+    def bind(self, agent: Ints, info: Sequence[AgentInfo], *, active: Bools) -> None:
+        """Put agents (N,) into their rows, with no capacity yet."""
+        for row, its_info in zip(agent.tolist(), info, strict=True):
+            self.info[row] = its_info
         self.bound[agent] = True
         self.active[agent] = active
         self.unavailable_from_ms[agent] = -1
         self.unavailable_for_ms[agent] = 0
 
-    def set_capacity(self, agent: int, capacity: Ints) -> None:
-        """Replace an agent's capacity (K,)."""
+    def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:
+        """Replace an agent's capacity (K,), or that of several, (N, K)."""
         self.capacity[agent] = 0
-        self.capacity[agent, : len(capacity)] = capacity
+        self.capacity[agent, : capacity.shape[-1]] = capacity
         self.version += 1
 
     def unbind(self, agent: int) -> None:
@@ -88,6 +93,8 @@ class FrameworkTable:
     info : list of FrameworkInfo or None
         None where the framework is not known, though it may hold something.
     bound, active : (F,) bool
+    changed_ms : (F,) int64
+        When it subscribed, or was activated or deactivated last.
     clients : list of set of int
         Client rows of each framework.
     request : dict of int to amounts by name
@@ -99,14 +106,18 @@ class FrameworkTable:
         self.info: list[FrameworkInfo | None] = [None]
         self.bound: Bools = np.zeros(1, np.bool_)
         self.active: Bools = np.zeros(1, np.bool_)
+        self.changed_ms: Ints = np.zeros(1, np.int64)
         self.clients: list[set[int]] = [set()]
         self.request: dict[int, Mapping[str, int]] = {}
         self.reserve(1)
 
     def reserve(self, frameworks: int) -> None:
         """Make room for so many rows."""
+        if frameworks <= len(self.bound):
+            return
         self.bound = grow(self.bound, frameworks)
         self.active = grow(self.active, frameworks)
+        self.changed_ms = grow(self.changed_ms, frameworks)
         more = len(self.bound) - len(self.info)
         self.info.extend([None] * more)
         self.clients.extend(set() for _ in range(more))
@@ -136,6 +147,10 @@ class ClientTable:
     waited : (C,) int64
         Full cycles since its last offer in which some agent could have served it, quotas aside,
         and it was offered nothing.
+    offered_ms : (C,) int64
+        When it was decided last to offer it something; 0: never.
+    changed_ms : (C,) int64
+        When it subscribed to the role, or was suppressed or revived last.
     declines : (C,) int64
         Offers in a row that it gave back whole.
     accepts : (C,) int64
@@ -169,6 +184,8 @@ class ClientTable:
         self.takes: Ints = np.zeros(1, np.int64)
         self.served: Ints = np.zeros(1, np.int64)
         self.waited: Ints = np.zeros(1, np.int64)
+        self.offered_ms: Ints = np.zeros(1, np.int64)
+        self.changed_ms: Ints = np.zeros(1, np.int64)
         self.declines: Ints = np.zeros(1, np.int64)
         self.accepts: Ints = np.zeros(1, np.int64)
         self.demand: Ints = np.zeros((1, 0), np.int64)
@@ -188,6 +205,8 @@ class ClientTable:
 
     def reserve(self, clients: int, columns: int = 0) -> None:
         """Make room for so many rows, and columns of demands."""
+        if clients <= len(self.framework) and columns <= self.demand.shape[1]:
+            return  # Called for each client; all columns are equally long.
         self.framework = grow(self.framework, clients)
         self.role = grow(self.role, clients)
         self.subscribed = grow(self.subscribed, clients)
@@ -195,6 +214,8 @@ class ClientTable:
         self.takes = grow(self.takes, clients)
         self.served = grow(self.served, clients)
         self.waited = grow(self.waited, clients)
+        self.offered_ms = grow(self.offered_ms, clients)
+        self.changed_ms = grow(self.changed_ms, clients)
         self.declines = grow(self.declines, clients)
         self.accepts = grow(self.accepts, clients)
         self.demand = grow(self.demand, clients, columns)
@@ -238,6 +259,8 @@ class ClientTable:
             self.takes,
             self.served,
             self.waited,
+            self.offered_ms,
+            self.changed_ms,
             self.declines,
             self.accepts,
             self.demand,

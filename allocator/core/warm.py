@@ -23,6 +23,7 @@ from allocator.core.events import (
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.resources import Kind
 from allocator.core.snapshot import Grants, Snapshot
+from allocator.core.trail import Trail
 
 
 class GiveAll:
@@ -37,7 +38,7 @@ class GiveAll:
 
 def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
     """Play a session of one agent and one framework."""
-    allocator = Allocator(build_policy, Settings())
+    allocator = Allocator(build_policy, Settings(), trail=Trail())
     allocator.step(Options())
     allocator.step(Define(kinds={0: Kind("cpus")}, roles={1: "warm"}))
     allocator.step(AddAgent(1, AgentInfo("agent"), {0: 4000}))

@@ -3,35 +3,40 @@
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from typing import NoReturn, TypeVar, cast
+from typing import TypeVar
 
 import grpc
 import numpy as np
 
 from allocator import __version__
-from allocator.core import Detached, EventError, Floats, Newcomer, SetPolicy
+from allocator.core import Detached, EventError, Floats, Newcomer, SetLimit, SetPolicy
 from allocator.policies import POLICIES, SELECTIONS
-from allocator.server import dump, fair_shares, report
+from allocator.server import dump, explaining, fair_shares, forecast, report
+from allocator.server.answering import refuse as _refuse
+from allocator.server.answering import wait as _wait
+from allocator.server.audit import Audit
+from allocator.server.changes import Changes, check_patterns
 from allocator.server.compilation import COMPILED, PARTS, Progress
+from allocator.server.config import Config, Loaded
 from allocator.server.config.checks import suggestion
 from allocator.server.core_loop import CoreLoop
 from allocator.server.fair_shares import root_mean_square
+from allocator.server.operators import Operators
 from allocator.server.shares import write_clients, write_roles
 from allocator.v1 import admin_pb2 as pb
-from allocator.v1 import admin_pb2_grpc
-from allocator.wire import OperatorEvent, WireError, proto_types
+from allocator.v1 import admin_pb2_grpc, explain_pb2, settings_pb2
+from allocator.wire import WireError, proto_types
+from allocator.wire.kept import rules
 from allocator.wire.operator_settings import (
     read_constraint,
     read_demand,
+    read_limit,
     read_policy,
     write_constraint,
     write_demand,
+    write_limit,
     write_policy,
 )
-
-ANSWER_S = 30.0
-"""How long the core may take for whoever set no deadline."""
 
 _T = TypeVar("_T")
 
@@ -39,16 +44,36 @@ _T = TypeVar("_T")
 class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     """Answers operators; changes nothing where a request is wrong."""
 
-    def __init__(self, loop: CoreLoop, progress: Callable[[], Progress] = lambda: COMPILED) -> None:
-        """Speak for this loop; `progress` says how far its compiled loops are."""
+    def __init__(
+        self,
+        loop: CoreLoop,
+        progress: Callable[[], Progress] = lambda: COMPILED,
+        changes: Changes | None = None,
+    ) -> None:
+        """Speak for this loop.
+
+        Parameters
+        ----------
+        loop : CoreLoop
+        progress : callable
+            Says how far its compiled loops are.
+        changes : Changes
+            Makes the changes that are asked for; by default nothing of them is kept.
+        """
         self._loop = loop
         self._progress = progress
+        operators = Operators(loop, Loaded(Config(), {}))
+        self._changes = changes or Changes(loop, operators, Audit())
 
     def GetStatus(
         self, request: pb.GetStatusRequest, context: grpc.ServicerContext
     ) -> pb.GetStatusResponse:
         """Say what the sidecar is doing."""
-        return self._ask(context, lambda: _status(self._loop, self._progress()))
+        status = self._ask(context, lambda: _status(self._loop, self._progress()))
+        status.settings.extend(self._changes.settings(context, every=False))
+        status.state_directory = self._changes.operators.directory
+        status.state_problem = self._changes.operators.problem
+        return status
 
     def GetShares(
         self, request: pb.GetSharesRequest, context: grpc.ServicerContext
@@ -101,6 +126,17 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         except (WireError, EventError) as error:
             _refuse(context, f"newcomer_demand: {error}")
 
+    def Explain(
+        self, request: explain_pb2.ExplainRequest, context: grpc.ServicerContext
+    ) -> explain_pb2.ExplainResponse:
+        """Say why somebody gets nothing."""
+        try:
+            kind, name = explaining.asked_for(request)
+            picture = self._ask(context, lambda: explaining.take(self._loop, kind, name))
+        except (ValueError, LookupError) as error:
+            _refuse(context, str(error))
+        return explaining.answer(picture, kind, name, request.cycles)
+
     def GetPolicy(
         self, request: pb.GetPolicyRequest, context: grpc.ServicerContext
     ) -> pb.GetPolicyResponse:
@@ -112,17 +148,17 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: pb.SetPolicyRequest, context: grpc.ServicerContext
     ) -> pb.SetPolicyResponse:
         """Decide by another policy from the next cycle on."""
-        spec = read_policy(request.policy)
-        # A user's policy may take long when it is tried out: here, and not on the core's thread.
-        try:
-            self._loop.try_policy(spec, _left_s(context))
-        except ValueError as error:
-            _refuse(context, f"policy.{error}")
-        # Whoever has given up meanwhile was told that nothing changed.
-        if not context.is_active():
-            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the policy was tried out too slowly")
-        self._operate(context, SetPolicy(spec), "policy.")
-        return pb.SetPolicyResponse(policy=self._ask(context, self._policy))
+        change = SetPolicy(read_policy(request.policy))
+        told = self._changes.change(context, change, dry_run=request.dry_run)
+        response = pb.SetPolicyResponse(policy=self._ask(context, self._policy), change=told)
+        if request.dry_run:
+            copied = self._ask(context, self._copied)
+            found, unaffected = forecast.compare(
+                self._loop, copied, read_policy(response.policy), change.spec
+            )
+            response.forecasts.extend(found)
+            response.unaffected = unaffected
+        return response
 
     def ListDemands(
         self, request: pb.ListDemandsRequest, context: grpc.ServicerContext
@@ -131,15 +167,16 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         return pb.ListDemandsResponse(demands=self._ask(context, self._demands))
 
     def SetDemand(
-        self, request: pb.SetDemandRequest, context: grpc.ServicerContext
+        self, request: settings_pb2.SetDemandRequest, context: grpc.ServicerContext
     ) -> pb.SetDemandResponse:
         """Set, replace or take back a rule about demands."""
         try:
             event = read_demand(request)
         except WireError as error:
             _refuse(context, str(error))
-        self._operate(context, event, "demand: ")
-        return pb.SetDemandResponse(demands=self._ask(context, self._demands))
+        check_patterns(context, event, everybody=request.all)
+        told = self._changes.change(context, event, dry_run=request.dry_run)
+        return pb.SetDemandResponse(demands=self._ask(context, self._demands), change=told)
 
     def ListConstraints(
         self, request: pb.ListConstraintsRequest, context: grpc.ServicerContext
@@ -148,15 +185,48 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         return pb.ListConstraintsResponse(constraints=self._ask(context, self._constraints))
 
     def SetConstraint(
-        self, request: pb.SetConstraintRequest, context: grpc.ServicerContext
+        self, request: settings_pb2.SetConstraintRequest, context: grpc.ServicerContext
     ) -> pb.SetConstraintResponse:
         """Set, replace or take back a rule about agents."""
         event = read_constraint(request)
         if event.expression is not None and not event.expression.strip(" ;"):
             text = "is empty; write clauses, as in 'zone=a|b; ssd', or remove the rule"
             _refuse(context, f"constraint.expression = {event.expression!r}: {text}")
-        self._operate(context, event, "constraint: ")
-        return pb.SetConstraintResponse(constraints=self._ask(context, self._constraints))
+        check_patterns(context, event, everybody=request.all)
+        told = self._changes.change(context, event, dry_run=request.dry_run)
+        listed = self._ask(context, self._constraints)
+        return pb.SetConstraintResponse(constraints=listed, change=told)
+
+    def ListLimits(
+        self, request: pb.ListLimitsRequest, context: grpc.ServicerContext
+    ) -> pb.ListLimitsResponse:
+        """List the limits on roles."""
+        return pb.ListLimitsResponse(limits=self._ask(context, self._limits))
+
+    def SetLimit(
+        self, request: settings_pb2.SetLimitRequest, context: grpc.ServicerContext
+    ) -> pb.SetLimitResponse:
+        """Set, replace or take back what a role is granted at most."""
+        try:
+            event = read_limit(request)
+        except WireError as error:
+            _refuse(context, str(error))
+        told = self._changes.change(context, event, dry_run=request.dry_run)
+        return pb.SetLimitResponse(limits=self._ask(context, self._limits), change=told)
+
+    def ListSettings(
+        self, request: pb.ListSettingsRequest, context: grpc.ServicerContext
+    ) -> pb.ListSettingsResponse:
+        """List all settings, and where each comes from."""
+        return pb.ListSettingsResponse(settings=self._changes.settings(context, every=True))
+
+    def ResetSettings(
+        self, request: pb.ResetSettingsRequest, context: grpc.ServicerContext
+    ) -> pb.ResetSettingsResponse:
+        """Let the configuration count again."""
+        told = self._changes.reset(context, request.what)
+        listed = self._changes.settings(context, every=False)
+        return pb.ResetSettingsResponse(settings=listed, change=told)
 
     def Dump(
         self, request: pb.DumpRequest, context: grpc.ServicerContext
@@ -168,46 +238,28 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
 
     # On the core's thread.
 
-    def _policy(self) -> pb.Policy:
+    def _policy(self) -> settings_pb2.Policy:
         return write_policy(self._loop.allocator.settings.policy)
 
-    def _demands(self) -> list[pb.Demand]:
+    def _copied(self) -> Detached:
+        return self._loop.allocator.copied()
+
+    def _demands(self) -> list[settings_pb2.Demand]:
         rules = self._loop.allocator.settings.demands.values()
         return [write_demand(rule).demand for rule in rules]
 
-    def _constraints(self) -> list[pb.Constraint]:
+    def _constraints(self) -> list[settings_pb2.Constraint]:
         rules = self._loop.allocator.settings.constraints.values()
         return [write_constraint(rule).constraint for rule in rules]
+
+    def _limits(self) -> list[settings_pb2.Limit]:
+        found = rules(self._loop.allocator.settings).values()
+        return [write_limit(rule).limit for rule in found if isinstance(rule, SetLimit)]
 
     # On the thread of the request.
 
     def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
         return _wait(context, self._loop.call(work))
-
-    def _operate(self, context: grpc.ServicerContext, event: OperatorEvent, place: str) -> None:
-        try:
-            _wait(context, self._loop.operate(event))
-        except EventError as error:
-            _refuse(context, f"{place}{error.message}")
-
-
-def _left_s(context: grpc.ServicerContext) -> float:
-    """How long an answer may take."""
-    left_s = cast("float | None", context.time_remaining())  # None without a deadline
-    return ANSWER_S if left_s is None else min(left_s, ANSWER_S)
-
-
-def _wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
-    """Wait for the core; when the time is up, work that it has not begun is cancelled."""
-    try:
-        return future.result(_left_s(context))
-    except TimeoutError:
-        future.cancel()
-        context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the core is busy; ask again")
-
-
-def _refuse(context: grpc.ServicerContext, message: str) -> NoReturn:
-    context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
 def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:

@@ -5,6 +5,7 @@ interpreted: slowly, with the same decisions. When the children are done, the lo
 take over between two commands of the core; a cycle that is under way begins anew.
 """
 
+import gc
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typing import NamedTuple
 
 import structlog
 
-from allocator import core, policies
+from allocator import core, explain, policies
 from allocator.core.compiled import compiled_here, interpret, supersede
 from allocator.server import loop_cache
 
@@ -61,6 +62,7 @@ def load(part: str = "") -> None:
     # Each call runs the loops once, which compiles them or takes them from the cache.
     if part in ("", "core"):
         core.warm(lambda _spec: core.GiveAll())
+        explain.warm()
     if part in ("", "agent-first"):
         policies.warm("random")
     if part in ("", "client-first"):
@@ -172,6 +174,9 @@ class Compilation:
         # A cycle that is under way is given up; then, between two commands, the switch is made.
         supersede()
         operate(lambda: interpret(False)).result()
+        # What was loaded stays for good: hundreds of thousands of objects. Every collection of
+        # garbage that looked at them would stop the core for a tenth of a second.
+        gc.freeze()
         self.state = "compiled"
         took_s = round(time.monotonic() - self._begun_s, 1)
         _log.info("the compiled loops have taken over", took_s=took_s)

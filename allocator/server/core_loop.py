@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -18,11 +17,13 @@ from uuid import uuid4
 import structlog
 
 from allocator import __version__
-from allocator.core import Allocator, Policy, PolicySpec, SetPolicy, Settings
+from allocator.core import Allocator, DemandMemory, Policy, PolicySpec, SetPolicy, Settings, Trail
 from allocator.core.checkpoint import Detached
+from allocator.server.answering import fulfil
 from allocator.server.config import Config
 from allocator.server.journal import Head, Journal
 from allocator.server.latency_histogram import Durations
+from allocator.server.session_info import SessionInfo
 from allocator.server.session_stream import SessionStream
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
@@ -60,30 +61,19 @@ GRACE_S = 5.0
 _log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
-class SessionInfo:
-    """Who has the allocator, and how far it is."""
-
-    number: int
-    peer: str
-    master_id: str
-    instance_id: str
-    instance_started_us: int
-    mesos_version: str
-    module_version: str
-    sequence: int
-    clock_ms: int
-
-
 class CoreLoop:
     """The core's thread, and the queue before it.
 
     Attributes
     ----------
     sidecar_id : str
+    limits : Limits
     started_s : float
         When the process began, on the monotonic clock.
     cycle_times : Durations
+    journal : Journal or None
+    last_batch_s : float
+        When the latest batch of a master came, since 1970; 0: none came.
     """
 
     def __init__(
@@ -95,6 +85,8 @@ class CoreLoop:
         try_policy: Callable[[PolicySpec, float], None] = lambda _spec, _within_s: None,
         before_policy: Callable[[PolicySpec], None] = lambda _spec: None,
         sidecar_id: str | None = None,
+        settings: Settings | None = None,
+        memory: DemandMemory | None = None,
     ) -> None:
         """Set up the core; nothing runs yet.
 
@@ -112,30 +104,37 @@ class CoreLoop:
             Called on the core's thread before a policy is made that an operator sets.
         sidecar_id : str
             Random by default.
+        settings : Settings
+            What counts at the start; by default what the configuration says.
+        memory : DemandMemory
+            What an earlier process learnt.
         """
         self.sidecar_id = sidecar_id or uuid4().hex
         self.started_s = time.monotonic()
         self.cycle_times = Durations()
+        self.last_batch_s = 0.0
         self._build_policy = build_policy
         self._fallback = fallback
         self.try_policy = try_policy
         self._before_policy = before_policy
-        self._limits = config.limits.core()
+        self.limits = config.limits.core()
         welcome = pb.Welcome(
             protocol_version=PROTOCOL_VERSION,
             sidecar_version=__version__,
             sidecar_id=self.sidecar_id,
             message_bytes_max=config.limits.message_bytes_max,
-            kinds_max=self._limits.kinds,
+            kinds_max=self.limits.kinds,
         )
-        self._sidecar = Sidecar(self._new_allocator, config.settings(), welcome)
+        self._sidecar = Sidecar(self._new_allocator, settings or config.settings(), welcome)
+        if memory is not None:
+            self._sidecar.learn(memory)
         self._ports: dict[int, SessionStream] = {}
         self._mended_told: dict[int, int] = {}
         self._policy_error = ""
         self._draining = False
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
-        self._journal = self._new_journal(config, welcome) if config.journal.path else None
+        self.journal = self._new_journal(config, welcome) if config.journal.path else None
 
     # The core's thread only: read these inside `call`.
 
@@ -176,7 +175,12 @@ class CoreLoop:
     @property
     def journal_errors(self) -> int:
         """Times that the journal could not be written."""
-        return self._journal.errors if self._journal else 0
+        return self.journal.errors if self.journal else 0
+
+    @property
+    def queue_depth(self) -> int:
+        """Commands that wait for the core's thread; any thread may ask."""
+        return self._queue.qsize()
 
     # Any thread.
 
@@ -188,19 +192,19 @@ class CoreLoop:
         """Do what is queued, then end."""
         self._queue.put(None)
         self._thread.join()
-        if self._journal:
-            self._journal.close()
+        if self.journal:
+            self.journal.close()
 
     def call(self, work: Callable[[], _T]) -> Future[_T]:
         """Do some work between two messages; its result or exception comes with the future."""
         # The caller may wait for the future, on its own thread.
         future: Future[_T] = Future()
-        self._queue.put(partial(_fulfil, future, work))
+        self._queue.put(partial(fulfil, future, work))
         return future
 
     def operate(self, event: OperatorEvent) -> Future[None]:
         """Take over what an operator sets; the future raises an `EventError` where it cannot."""
-        return self.call(partial(self._operate, event))
+        return self.call(partial(self.operate_now, event))
 
     def open(self, port: SessionStream) -> None:
         """Begin a session."""
@@ -231,21 +235,22 @@ class CoreLoop:
         return Allocator(
             self._build_policy,
             settings,
-            self._limits,
+            self.limits,
             fallback=self._fallback,
             around_cycle=self.cycle_times.observing,
+            trail=Trail(),
         )
 
     def new_twin(self, policy: PolicySpec) -> Allocator:
         """Make an allocator for a copy of the books, which decides as this one; any thread may."""
         settings = Settings(policy=policy)
-        return Allocator(self._build_policy, settings, self._limits, fallback=self._fallback)
+        return Allocator(self._build_policy, settings, self.limits, fallback=self._fallback)
 
     def _new_journal(self, config: Config, welcome: pb.Welcome) -> Journal:
         def begin(file: int, records_before: int) -> Head:
             start = start_record(
                 self._sidecar.allocator.settings,
-                self._limits,
+                self.limits,
                 welcome,
                 sessions_before=self._sidecar.sessions_begun,
                 file=file,
@@ -259,12 +264,12 @@ class CoreLoop:
         return Journal(Path(section.path), section.bytes_max, begin, files=section.files)
 
     def _record(self, make: Callable[..., journal_pb2.JournalRecord], *what: object) -> None:
-        if self._journal:
-            self._journal.write(make(*what))
+        if self.journal:
+            self.journal.write(make(*what))
 
     def _record_answers(self, answers: list[Answer], policy_error: str = "") -> None:
-        if self._journal and self._journal.on and answers:
-            self._journal.write(answered_record(answers, policy_error))
+        if self.journal and self.journal.on and answers:
+            self.journal.write(answered_record(answers, policy_error))
 
     def look(self) -> None:
         """Note that somebody is about to ask for scores; on the core's thread."""
@@ -302,10 +307,12 @@ class CoreLoop:
                 # Written down, done, answered; then the answers are written down, for a replay to
                 # compare.
                 self._record(request_record, port.number, data)
-                failed = self._sidecar.counts.policy_errors
+                failed, batches = self._sidecar.counts.policy_errors, self._sidecar.counts.batches
                 answers = self._sidecar.receive(port.number, data)
                 self._deliver(answers)
                 counts = self._sidecar.counts
+                if counts.batches > batches:
+                    self.last_batch_s = time.time()
                 failed_now = counts.policy_errors > failed
                 self._record_answers(answers, counts.policy_error if failed_now else "")
                 self._tell_of_policy()
@@ -362,10 +369,19 @@ class CoreLoop:
                 _log.warning("a value was mended", session=number, field=field, message=text)
             self._mended_told[number] = len(session.mended)
 
-    def _operate(self, event: OperatorEvent) -> None:
+    def operate_now(self, event: OperatorEvent) -> None:
+        """Take over what an operator sets; on the core's thread.
+
+        Raises
+        ------
+        EventError
+            Where it is not possible; then nothing has changed.
+        """
         self._record(operator_record, event)
         if isinstance(event, SetPolicy):
             self._before_policy(event.spec)
+        elif isinstance(event, Settings):
+            self._before_policy(event.policy)
         self._sidecar.operate(event)
 
     def _drain(self) -> None:
@@ -376,12 +392,3 @@ class CoreLoop:
 
 def _shutdown() -> WireError:
     return WireError(pb.ERROR_CODE_SHUTDOWN, "", "the sidecar shuts down; call again later")
-
-
-def _fulfil(future: Future[_T], work: Callable[[], _T]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        future.set_result(work())
-    except Exception as error:  # noqa: BLE001 - whoever asked is told.
-        future.set_exception(error)

@@ -12,7 +12,8 @@ import numpy as np
 
 from allocator.core import AgentInfo, Bools, Ints, Kind, Settings
 from allocator.server import remembered, report
-from allocator.server.core_loop import CoreLoop, SessionInfo
+from allocator.server.core_loop import CoreLoop
+from allocator.server.session_info import SessionInfo
 
 PIECE_CHARACTERS = 256 * 1024
 """A piece is sent when it is at least so long."""

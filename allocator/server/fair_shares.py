@@ -31,7 +31,7 @@ def deal(loop: CoreLoop, policy: PolicySpec, copied: Detached) -> report.Report:
         Of the copy. Its clients are those of the books, row by row.
     """
     twin = loop.new_twin(policy)
-    twin.deal_anew(copied)
+    twin.deal_anew(copied, policy=policy)
     return report.read(twin)
 
 
@@ -52,7 +52,7 @@ def newcomers_share(
         Where there is no room for it.
     """
     twin = loop.new_twin(policy)
-    handle = twin.deal_anew(copied, newcomer)
+    handle = twin.deal_anew(copied, newcomer, policy)
     dealt = report.read(twin)
     return float(dealt.share[dealt.clients.framework == handle].max(initial=0.0))
 

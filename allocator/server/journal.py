@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import structlog
 
+from allocator.server.disk import reason
 from allocator.v1 import journal_pb2
 from allocator.wire.journal import HEADER, frame
 
@@ -74,6 +75,8 @@ class Journal:
     ----------
     errors : int
         Times that it could not be written; it is then off for `RETRY_S`.
+    failure : Exception or None
+        Why, the last time.
     """
 
     def __init__(self, path: Path, bytes_max: int, head: MakeHead, *, files: int = 2) -> None:
@@ -90,6 +93,7 @@ class Journal:
             How many files are kept.
         """
         self.errors = 0
+        self.failure: Exception | None = None
         self._path = path
         self._new_path = Path(f"{path}.new")
         self._bytes_max = bytes_max
@@ -113,6 +117,11 @@ class Journal:
     def on(self) -> bool:
         """Whether records are being kept."""
         return self._file is not None
+
+    @property
+    def size(self) -> int:
+        """Bytes in the present file."""
+        return self._size
 
     def write(self, record: journal_pb2.JournalRecord) -> None:
         """Keep a record."""
@@ -258,13 +267,15 @@ class Journal:
 
     def _fail(self, error: Exception) -> None:
         self.errors += 1
+        self.failure = error
         self._close()
         self._off_since_s = time.monotonic()
-        _log.error("journal off", path=str(self._path), error=str(error), retry_s=RETRY_S)
+        _log.error("journal off", path=str(self._path), error=reason(error), retry_s=RETRY_S)
 
 
 def _write_all(file: int, data: bytes) -> int:
-    written = os.write(file, data)
-    if written < len(data):
-        raise OSError(f"only {written} of {len(data)} bytes were written")
-    return written
+    rest = memoryview(data)
+    while rest:
+        # Where there is room for a part only, the next try says what the matter is.
+        rest = rest[os.write(file, rest) :]
+    return len(data)

@@ -5,8 +5,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from types import FrameType
 
@@ -15,17 +15,26 @@ import structlog
 from grpc_reflection.v1alpha import reflection
 
 from allocator import policies
-from allocator.server import logs, loop_cache
+from allocator.server import keeper, logs, loop_cache
+from allocator.server.access import Access
 from allocator.server.admin import AdminServicer
+from allocator.server.audit import Audit
+from allocator.server.changes import Changes
 from allocator.server.compilation import Compilation
-from allocator.server.config import Config
+from allocator.server.config import Config, Loaded
 from allocator.server.core_loop import GRACE_S, SESSIONS_MAX, CoreLoop
+from allocator.server.disk import is_full, reason
 from allocator.server.guarded_policy import GuardedRegistry
 from allocator.server.health import Health
-from allocator.server.listeners import ListenError, claim_addresses, listen
+from allocator.server.listeners import UNIX, ListenError, claim_addresses, listen
 from allocator.server.metrics import start_http
+from allocator.server.operation_families import OperationCollector
+from allocator.server.operators import Operators, settings_in_force
+from allocator.server.reloading import read_again
 from allocator.server.service import SERVICE, SessionServicer
+from allocator.server.state_files import StateError
 from allocator.v1 import admin_pb2, admin_pb2_grpc
+from allocator.wire.kept import Learnt, copy_learnt
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -63,28 +72,44 @@ class Server:
     http_port : int
     """
 
-    def __init__(self, config: Config, compilation: Compilation) -> None:
+    def __init__(self, loaded: Loaded, compilation: Compilation) -> None:
         """Build everything and listen; nobody is served before `start`.
 
         Raises
         ------
         ListenError, OSError
-            Where an address cannot be listened on.
+            Where an address cannot be listened on, or the journal not be written.
+        StateError
+            Where the state directory cannot be used.
         """
+        config = loaded.config
         claim_addresses(config)
         registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
+        kept = keeper.begin(config)
         self.loop = CoreLoop(
             config,
             build_policy=registry.build,
             fallback=policies.fallback(),
             try_policy=registry.try_out,
             before_policy=registry.renew,
+            settings=settings_in_force(config.settings(), kept.overlay, config.limits.core()),
+            memory=kept.memory,
         )
+        self._check_journal(config)
+        self._keeper = self._new_keeper(config, kept)
+        self.operators = Operators(self.loop, loaded, kept.overlay, self._keeper)
+        self.audit = Audit()
         self._health = Health((SERVICE, ADMIN_SERVICE))
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
-            self._http = undo.enter_context(closing(start_http(config, self.loop, compilation)))
+            more = OperationCollector(self.loop, self.operators, self.audit)
+            if self._keeper:
+                self._keeper.start()
+                undo.callback(self._keeper.close)
+            self._http = undo.enter_context(
+                closing(start_http(config, self.loop, compilation, [more]))
+            )
             self._grpc = self._build(config, compilation)
             undo.callback(self._grpc.stop, None)
             self.targets = listen(self._grpc, config.listen)
@@ -103,16 +128,37 @@ class Server:
         server = grpc.server(
             ThreadPoolExecutor(workers, "grpc"),
             options=[*_OPTIONS, bytes_max],
+            interceptors=[Access(config.access)],
             maximum_concurrent_rpcs=workers,
         )
         sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
         server.add_generic_rpc_handlers((sessions.handler(),))
-        servicer = AdminServicer(self.loop, lambda: compilation.progress)
+        paths = (target.removeprefix(UNIX) for target in config.listen.targets)
+        changes = Changes(self.loop, self.operators, self.audit, tuple(paths))
+        servicer = AdminServicer(self.loop, lambda: compilation.progress, changes)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(servicer, server)
         self._health.add_to(server)
         names = (SERVICE, ADMIN_SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
         return server
+
+    def _check_journal(self, config: Config) -> None:
+        """End where the journal cannot be written; a full disk passes, so it is waited for."""
+        journal = self.loop.journal
+        if journal is None or journal.on or is_full(journal.failure):
+            return
+        why = reason(journal.failure) if journal.failure else "it could not be begun"
+        mend = "set journal.path to a file that can be, or leave it empty for no journal"
+        raise OSError(f"journal {config.journal.path} cannot be written ({why}); {mend}")
+
+    def _new_keeper(self, config: Config, kept: keeper.Beginning) -> keeper.Keeper | None:
+        if kept.directory is None:
+            return None
+
+        def learnt() -> Future[Learnt]:
+            return self.loop.call(lambda: copy_learnt(self.loop.allocator.state.memory))
+
+        return keeper.Keeper(kept.directory, learnt, config.state.save_s)
 
     def stop(self) -> None:
         """Tell everybody, give them time, then end."""
@@ -121,26 +167,32 @@ class Server:
         self.loop.drain().result()
         self._grpc.stop(GRACE_S).wait()
         self._http.close()
+        if self._keeper:
+            self._keeper.close()
         self.loop.stop()
 
 
-def run(config: Config, note: str = "") -> int:
+def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     """Serve until SIGTERM or SIGINT; gives the exit code.
 
     Parameters
     ----------
-    config : Config
+    load : callable
+        Reads the configuration again, where SIGHUP asks for that.
+    loaded : Loaded
+        The configuration.
     note : str
         Something that the operator should know, for the log.
     """
     begun_s = time.monotonic()
+    config = loaded.config
     logs.configure(config.log.level, config.log.format)
     if note:
         _log.warning(note)
-    with _signals() as told_to_end, closing_children(Compilation()) as compilation:
+    with _signals() as told, closing_children(Compilation()) as compilation:
         try:
-            server = Server(config, compilation)
-        except (ListenError, OSError) as error:
+            server = Server(loaded, compilation)
+        except (ListenError, OSError, StateError) as error:
             _log.error("cannot start", error=str(error))
             return EXIT_FAILURE
         server.start()
@@ -154,10 +206,12 @@ def run(config: Config, note: str = "") -> int:
         )
         _notify(b"READY=1")
         compilation.start()
-        while compilation.state == "compiling" and not told_to_end.is_set():
-            compilation.look(server.loop.call)
-            told_to_end.wait(0.1)
-        told_to_end.wait()
+        while not told.to_end:
+            compiling = compilation.state == "compiling"
+            if compiling:
+                compilation.look(server.loop.call)
+            if told.wait(0.1 if compiling else None):
+                read_again(load, server.operators)
         compilation.stop()
         _log.info("shutting down")
         _notify(b"STOPPING=1")
@@ -178,19 +232,46 @@ def closing_children(compilation: Compilation) -> Iterator[Compilation]:
         compilation.stop()
 
 
-@contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """Give an event that SIGTERM and SIGINT set; a second SIGINT ends the process at once."""
-    told_to_end = threading.Event()
+class Told:
+    """What signals told the process.
 
-    def tell(number: int, _frame: FrameType | None) -> None:
-        told_to_end.set()
+    Attributes
+    ----------
+    to_end : bool
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing told."""
+        self.to_end = False
+        self._to_reload = False
+        self._any = threading.Event()
+
+    def tell(self, number: int, _frame: FrameType | None) -> None:
+        """Take a signal; a second SIGINT ends the process at once."""
+        if number == signal.SIGHUP:
+            self._to_reload = True
+        else:
+            self.to_end = True
         if number == signal.SIGINT:
             signal.signal(number, signal.SIG_DFL)
+        self._any.set()
 
-    before = {number: signal.signal(number, tell) for number in (signal.SIGTERM, signal.SIGINT)}
+    def wait(self, timeout_s: float | None) -> bool:
+        """Wait for a signal; says whether the configuration is to be read again."""
+        self._any.wait(timeout_s)
+        self._any.clear()
+        reload, self._to_reload = self._to_reload, False
+        return reload and not self.to_end
+
+
+@contextmanager
+def _signals() -> Iterator[Told]:
+    """Take signals while the context lasts."""
+    told = Told()
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, told.tell) for number in numbers}
     try:
-        yield told_to_end
+        yield told
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

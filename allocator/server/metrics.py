@@ -3,7 +3,7 @@
 import copy
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import accumulate
@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 import structlog
 from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
+from prometheus_client.registry import Collector
 
 from allocator.server import report
 from allocator.server.compilation import PARTS, Compilation
@@ -148,7 +149,11 @@ class MetricsServer(HttpServer):
     """The listener for /metrics, /healthz and /readyz."""
 
     def __init__(
-        self, config: Config, loop: CoreLoop, compilation: Compilation | None = None
+        self,
+        config: Config,
+        loop: CoreLoop,
+        compilation: Compilation | None = None,
+        more: Iterable[Collector] = (),
     ) -> None:
         """Listen; not ready before `serving` is called."""
         registry = CollectorRegistry()
@@ -163,6 +168,8 @@ class MetricsServer(HttpServer):
                 roles_max=limits.roles_max,
             )
         )
+        for collector in more:
+            registry.register(collector)
         monitor = Monitor(loop)
         self.serving = monitor.serving
         self.draining = monitor.draining
@@ -186,13 +193,16 @@ def _show_compilation(registry: CollectorRegistry, compilation: Compilation) -> 
 
 
 def start_http(
-    config: Config, loop: CoreLoop, compilation: Compilation | None = None
+    config: Config,
+    loop: CoreLoop,
+    compilation: Compilation | None = None,
+    more: Iterable[Collector] = (),
 ) -> MetricsServer:
-    """Serve metrics, liveness and readiness.
+    """Serve metrics, liveness and readiness; `more` gives metrics beside the state's.
 
     Raises
     ------
     OSError
         Where the address cannot be listened on.
     """
-    return MetricsServer(config, loop, compilation)
+    return MetricsServer(config, loop, compilation, more)

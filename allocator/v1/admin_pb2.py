@@ -22,70 +22,68 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from allocator.v1 import explain_pb2 as allocator_dot_v1_dot_explain__pb2
+from allocator.v1 import settings_pb2 as allocator_dot_v1_dot_settings__pb2
 from allocator.v1 import types_pb2 as allocator_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x61llocator/v1/admin.proto\x12\x0c\x61llocator.v1\x1a\x18\x61llocator/v1/types.proto\"\x12\n\x10GetStatusRequest\"\xe9\x04\n\x11GetStatusResponse\x12\x17\n\x0fsidecar_version\x18\x01 \x01(\t\x12\x12\n\nsidecar_id\x18\x02 \x01(\t\x12\x10\n\x08uptime_s\x18\x03 \x01(\x01\x12\x12\n\nin_session\x18\x04 \x01(\x08\x12\x11\n\tmaster_id\x18\x05 \x01(\t\x12\x13\n\x0binstance_id\x18\x06 \x01(\t\x12\x15\n\rmesos_version\x18\x07 \x01(\t\x12\x10\n\x08sequence\x18\x08 \x01(\x04\x12\x10\n\x08\x63lock_ms\x18\t \x01(\x03\x12\x0e\n\x06\x63ycles\x18\n \x01(\x04\x12\x11\n\tdecisions\x18\x0b \x01(\x04\x12\x0e\n\x06\x61gents\x18\x0c \x01(\r\x12\x15\n\ractive_agents\x18\r \x01(\r\x12\x12\n\nframeworks\x18\x0e \x01(\r\x12\x19\n\x11\x61\x63tive_frameworks\x18\x0f \x01(\r\x12\r\n\x05roles\x18\x10 \x01(\r\x12\x0f\n\x07\x66ilters\x18\x11 \x01(\x04\x12\x1d\n\x15outstanding_decisions\x18\x12 \x01(\x04\x12$\n\x06policy\x18\x13 \x01(\x0b\x32\x14.allocator.v1.Policy\x12\x14\n\x0c\x63ycle_p50_ms\x18\x14 \x01(\x01\x12\x14\n\x0c\x63ycle_p99_ms\x18\x15 \x01(\x01\x12\x0e\n\x06\x65vents\x18\x16 \x01(\x04\x12\x10\n\x08sessions\x18\x17 \x01(\x04\x12,\n\tresources\x18\x18 \x03(\x0b\x32\x19.allocator.v1.ResourceUse\x12\x13\n\x0bloops_state\x18\x19 \x01(\t\x12\x1b\n\x13loop_parts_compiled\x18\x1a \x01(\r\x12\x12\n\nloop_parts\x18\x1b \x01(\r\"8\n\x0bResourceUse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05total\x18\x02 \x01(\x03\x12\x0c\n\x04held\x18\x03 \x01(\x03\"x\n\x10GetSharesRequest\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0c\n\x04\x66\x61ir\x18\x02 \x01(\x08\x12\x15\n\rnewcomer_role\x18\x03 \x01(\t\x12\x31\n\x0fnewcomer_demand\x18\x04 \x01(\x0b\x32\x18.allocator.v1.Quantities\"\xc1\x03\n\x05Share\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x14\n\x0c\x66ramework_id\x18\x02 \x01(\t\x12\x16\n\x0e\x66ramework_name\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tive\x18\x04 \x01(\x08\x12\x12\n\nsuppressed\x18\x05 \x01(\x08\x12\x0e\n\x06weight\x18\x06 \x01(\x01\x12\r\n\x05share\x18\x07 \x01(\x01\x12\x16\n\x0eweighted_share\x18\x08 \x01(\x01\x12\x19\n\x11\x64ominant_resource\x18\t \x01(\t\x12\r\n\x05score\x18\n \x01(\x01\x12&\n\x04held\x18\x0b \x01(\x0b\x32\x18.allocator.v1.Quantities\x12(\n\x06\x64\x65mand\x18\x0c \x01(\x0b\x32\x18.allocator.v1.Quantities\x12\x15\n\rdemand_source\x18\r \x01(\t\x12\x0e\n\x06\x61gents\x18\x0e \x01(\x04\x12\x0f\n\x07\x66ilters\x18\x0f \x01(\x04\x12\x15\n\roffered_share\x18\x10 \x01(\x01\x12\x13\n\x0boffer_age_s\x18\x11 \x01(\x01\x12\x15\n\rwaited_cycles\x18\x12 \x01(\x04\x12\x12\n\nfair_share\x18\x13 \x01(\x01\x12\x16\n\x0e\x66\x61irness_error\x18\x14 \x01(\x01\"\xc5\x01\n\x11GetSharesResponse\x12$\n\x07\x63lients\x18\x01 \x03(\x0b\x32\x13.allocator.v1.Share\x12\"\n\x05roles\x18\x02 \x03(\x0b\x32\x13.allocator.v1.Share\x12\x12\n\njain_index\x18\x03 \x01(\x01\x12\x10\n\x08\x65nvy_max\x18\x04 \x01(\x01\x12\x1a\n\x12\x66\x61irness_error_rms\x18\x05 \x01(\x01\x12\x0c\n\x04\x66\x61ir\x18\x06 \x01(\x08\x12\x16\n\x0enewcomer_share\x18\x07 \x01(\x01\"\x99\x02\n\x06Policy\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tselection\x18\x02 \x01(\t\x12\x0c\n\x04mode\x18\x03 \x01(\t\x12\x0c\n\x04\x66lat\x18\x04 \x01(\x08\x12\x38\n\nparameters\x18\x05 \x03(\x0b\x32$.allocator.v1.Policy.ParametersEntry\x12\x34\n\x08subtrees\x18\x06 \x03(\x0b\x32\".allocator.v1.Policy.SubtreesEntry\x1a\x31\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a/\n\rSubtreesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x12\n\x10GetPolicyRequest\"_\n\x11GetPolicyResponse\x12$\n\x06policy\x18\x01 \x01(\x0b\x32\x14.allocator.v1.Policy\x12\x10\n\x08policies\x18\x02 \x03(\t\x12\x12\n\nselections\x18\x03 \x03(\t\"8\n\x10SetPolicyRequest\x12$\n\x06policy\x18\x01 \x01(\x0b\x32\x14.allocator.v1.Policy\"9\n\x11SetPolicyResponse\x12$\n\x06policy\x18\x01 \x01(\x0b\x32\x14.allocator.v1.Policy\"X\n\x06\x44\x65mand\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x16\n\x0e\x66ramework_name\x18\x02 \x01(\t\x12(\n\x06\x64\x65mand\x18\x03 \x01(\x0b\x32\x18.allocator.v1.Quantities\"\x14\n\x12ListDemandsRequest\"<\n\x13ListDemandsResponse\x12%\n\x07\x64\x65mands\x18\x01 \x03(\x0b\x32\x14.allocator.v1.Demand\"H\n\x10SetDemandRequest\x12$\n\x06\x64\x65mand\x18\x01 \x01(\x0b\x32\x14.allocator.v1.Demand\x12\x0e\n\x06remove\x18\x02 \x01(\x08\":\n\x11SetDemandResponse\x12%\n\x07\x64\x65mands\x18\x01 \x03(\x0b\x32\x14.allocator.v1.Demand\"F\n\nConstraint\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x16\n\x0e\x66ramework_name\x18\x02 \x01(\t\x12\x12\n\nexpression\x18\x03 \x01(\t\"\x18\n\x16ListConstraintsRequest\"H\n\x17ListConstraintsResponse\x12-\n\x0b\x63onstraints\x18\x01 \x03(\x0b\x32\x18.allocator.v1.Constraint\"T\n\x14SetConstraintRequest\x12,\n\nconstraint\x18\x01 \x01(\x0b\x32\x18.allocator.v1.Constraint\x12\x0e\n\x06remove\x18\x02 \x01(\x08\"F\n\x15SetConstraintResponse\x12-\n\x0b\x63onstraints\x18\x01 \x03(\x0b\x32\x18.allocator.v1.Constraint\"\r\n\x0b\x44umpRequest\"\x1c\n\x0c\x44umpResponse\x12\x0c\n\x04json\x18\x01 \x01(\x0c\x32\xe3\x05\n\x0c\x41\x64minService\x12L\n\tGetStatus\x12\x1e.allocator.v1.GetStatusRequest\x1a\x1f.allocator.v1.GetStatusResponse\x12L\n\tGetShares\x12\x1e.allocator.v1.GetSharesRequest\x1a\x1f.allocator.v1.GetSharesResponse\x12L\n\tGetPolicy\x12\x1e.allocator.v1.GetPolicyRequest\x1a\x1f.allocator.v1.GetPolicyResponse\x12L\n\tSetPolicy\x12\x1e.allocator.v1.SetPolicyRequest\x1a\x1f.allocator.v1.SetPolicyResponse\x12R\n\x0bListDemands\x12 .allocator.v1.ListDemandsRequest\x1a!.allocator.v1.ListDemandsResponse\x12L\n\tSetDemand\x12\x1e.allocator.v1.SetDemandRequest\x1a\x1f.allocator.v1.SetDemandResponse\x12^\n\x0fListConstraints\x12$.allocator.v1.ListConstraintsRequest\x1a%.allocator.v1.ListConstraintsResponse\x12X\n\rSetConstraint\x12\".allocator.v1.SetConstraintRequest\x1a#.allocator.v1.SetConstraintResponse\x12?\n\x04\x44ump\x12\x19.allocator.v1.DumpRequest\x1a\x1a.allocator.v1.DumpResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x61llocator/v1/admin.proto\x12\x0c\x61llocator.v1\x1a\x1a\x61llocator/v1/explain.proto\x1a\x1b\x61llocator/v1/settings.proto\x1a\x18\x61llocator/v1/types.proto\"\x12\n\x10GetStatusRequest\"\xc2\x05\n\x11GetStatusResponse\x12\x17\n\x0fsidecar_version\x18\x01 \x01(\t\x12\x12\n\nsidecar_id\x18\x02 \x01(\t\x12\x10\n\x08uptime_s\x18\x03 \x01(\x01\x12\x12\n\nin_session\x18\x04 \x01(\x08\x12\x11\n\tmaster_id\x18\x05 \x01(\t\x12\x13\n\x0binstance_id\x18\x06 \x01(\t\x12\x15\n\rmesos_version\x18\x07 \x01(\t\x12\x10\n\x08sequence\x18\x08 \x01(\x04\x12\x10\n\x08\x63lock_ms\x18\t \x01(\x03\x12\x0e\n\x06\x63ycles\x18\n \x01(\x04\x12\x11\n\tdecisions\x18\x0b \x01(\x04\x12\x0e\n\x06\x61gents\x18\x0c \x01(\r\x12\x15\n\ractive_agents\x18\r \x01(\r\x12\x12\n\nframeworks\x18\x0e \x01(\r\x12\x19\n\x11\x61\x63tive_frameworks\x18\x0f \x01(\r\x12\r\n\x05roles\x18\x10 \x01(\r\x12\x0f\n\x07\x66ilters\x18\x11 \x01(\x04\x12\x1d\n\x15outstanding_decisions\x18\x12 \x01(\x04\x12$\n\x06policy\x18\x13 \x01(\x0b\x32\x14.allocator.v1.Policy\x12\x14\n\x0c\x63ycle_p50_ms\x18\x14 \x01(\x01\x12\x14\n\x0c\x63ycle_p99_ms\x18\x15 \x01(\x01\x12\x0e\n\x06\x65vents\x18\x16 \x01(\x04\x12\x10\n\x08sessions\x18\x17 \x01(\x04\x12,\n\tresources\x18\x18 \x03(\x0b\x32\x19.allocator.v1.ResourceUse\x12\x13\n\x0bloops_state\x18\x19 \x01(\t\x12\x1b\n\x13loop_parts_compiled\x18\x1a \x01(\r\x12\x12\n\nloop_parts\x18\x1b \x01(\r\x12\'\n\x08settings\x18\x1c \x03(\x0b\x32\x15.allocator.v1.Setting\x12\x17\n\x0fstate_directory\x18\x1d \x01(\t\x12\x15\n\rstate_problem\x18\x1e \x01(\t\"8\n\x0bResourceUse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05total\x18\x02 \x01(\x03\x12\x0c\n\x04held\x18\x03 \x01(\x03\"x\n\x10GetSharesRequest\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0c\n\x04\x66\x61ir\x18\x02 \x01(\x08\x12\x15\n\rnewcomer_role\x18\x03 \x01(\t\x12\x31\n\x0fnewcomer_demand\x18\x04 \x01(\x0b\x32\x18.allocator.v1.Quantities\"\xc1\x03\n\x05Share\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x14\n\x0c\x66ramework_id\x18\x02 \x01(\t\x12\x16\n\x0e\x66ramework_name\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tive\x18\x04 \x01(\x08\x12\x12\n\nsuppressed\x18\x05 \x01(\x08\x12\x0e\n\x06weight\x18\x06 \x01(\x01\x12\r\n\x05share\x18\x07 \x01(\x01\x12\x16\n\x0eweighted_share\x18\x08 \x01(\x01\x12\x19\n\x11\x64ominant_resource\x18\t \x01(\t\x12\r\n\x05score\x18\n \x01(\x01\x12&\n\x04held\x18\x0b \x01(\x0b\x32\x18.allocator.v1.Quantities\x12(\n\x06\x64\x65mand\x18\x0c \x01(\x0b\x32\x18.allocator.v1.Quantities\x12\x15\n\rdemand_source\x18\r \x01(\t\x12\x0e\n\x06\x61gents\x18\x0e \x01(\x04\x12\x0f\n\x07\x66ilters\x18\x0f \x01(\x04\x12\x15\n\roffered_share\x18\x10 \x01(\x01\x12\x13\n\x0boffer_age_s\x18\x11 \x01(\x01\x12\x15\n\rwaited_cycles\x18\x12 \x01(\x04\x12\x12\n\nfair_share\x18\x13 \x01(\x01\x12\x16\n\x0e\x66\x61irness_error\x18\x14 \x01(\x01\"\xc5\x01\n\x11GetSharesResponse\x12$\n\x07\x63lients\x18\x01 \x03(\x0b\x32\x13.allocator.v1.Share\x12\"\n\x05roles\x18\x02 \x03(\x0b\x32\x13.allocator.v1.Share\x12\x12\n\njain_index\x18\x03 \x01(\x01\x12\x10\n\x08\x65nvy_max\x18\x04 \x01(\x01\x12\x1a\n\x12\x66\x61irness_error_rms\x18\x05 \x01(\x01\x12\x0c\n\x04\x66\x61ir\x18\x06 \x01(\x08\x12\x16\n\x0enewcomer_share\x18\x07 \x01(\x01\"\x12\n\x10GetPolicyRequest\"_\n\x11GetPolicyResponse\x12$\n\x06policy\x18\x01 \x01(\x0b\x32\x14.allocator.v1.Policy\x12\x10\n\x08policies\x18\x02 \x03(\t\x12\x12\n\nselections\x18\x03 \x03(\t\"I\n\x10SetPolicyRequest\x12$\n\x06policy\x18\x01 \x01(\x0b\x32\x14.allocator.v1.Policy\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\"\x9e\x01\n\x11SetPolicyResponse\x12$\n\x06policy\x18\x01 \x01(\x0b\x32\x14.allocator.v1.Policy\x12$\n\x06\x63hange\x18\x02 \x01(\x0b\x32\x14.allocator.v1.Change\x12)\n\tforecasts\x18\x03 \x03(\x0b\x32\x16.allocator.v1.Forecast\x12\x12\n\nunaffected\x18\x04 \x01(\r\"\x14\n\x12ListDemandsRequest\"<\n\x13ListDemandsResponse\x12%\n\x07\x64\x65mands\x18\x01 \x03(\x0b\x32\x14.allocator.v1.Demand\"`\n\x11SetDemandResponse\x12%\n\x07\x64\x65mands\x18\x01 \x03(\x0b\x32\x14.allocator.v1.Demand\x12$\n\x06\x63hange\x18\x02 \x01(\x0b\x32\x14.allocator.v1.Change\"\x18\n\x16ListConstraintsRequest\"H\n\x17ListConstraintsResponse\x12-\n\x0b\x63onstraints\x18\x01 \x03(\x0b\x32\x18.allocator.v1.Constraint\"l\n\x15SetConstraintResponse\x12-\n\x0b\x63onstraints\x18\x01 \x03(\x0b\x32\x18.allocator.v1.Constraint\x12$\n\x06\x63hange\x18\x02 \x01(\x0b\x32\x14.allocator.v1.Change\"\x13\n\x11ListLimitsRequest\"9\n\x12ListLimitsResponse\x12#\n\x06limits\x18\x01 \x03(\x0b\x32\x13.allocator.v1.Limit\"]\n\x10SetLimitResponse\x12#\n\x06limits\x18\x01 \x03(\x0b\x32\x13.allocator.v1.Limit\x12$\n\x06\x63hange\x18\x02 \x01(\x0b\x32\x14.allocator.v1.Change\"\x15\n\x13ListSettingsRequest\"?\n\x14ListSettingsResponse\x12\'\n\x08settings\x18\x01 \x03(\x0b\x32\x15.allocator.v1.Setting\"$\n\x14ResetSettingsRequest\x12\x0c\n\x04what\x18\x01 \x03(\t\"f\n\x15ResetSettingsResponse\x12\'\n\x08settings\x18\x01 \x03(\x0b\x32\x15.allocator.v1.Setting\x12$\n\x06\x63hange\x18\x02 \x01(\x0b\x32\x14.allocator.v1.Change\"\r\n\x0b\x44umpRequest\"\x1c\n\x0c\x44umpResponse\x12\x0c\n\x04json\x18\x01 \x01(\x0c\x32\xf8\x08\n\x0c\x41\x64minService\x12L\n\tGetStatus\x12\x1e.allocator.v1.GetStatusRequest\x1a\x1f.allocator.v1.GetStatusResponse\x12L\n\tGetShares\x12\x1e.allocator.v1.GetSharesRequest\x1a\x1f.allocator.v1.GetSharesResponse\x12\x46\n\x07\x45xplain\x12\x1c.allocator.v1.ExplainRequest\x1a\x1d.allocator.v1.ExplainResponse\x12L\n\tGetPolicy\x12\x1e.allocator.v1.GetPolicyRequest\x1a\x1f.allocator.v1.GetPolicyResponse\x12L\n\tSetPolicy\x12\x1e.allocator.v1.SetPolicyRequest\x1a\x1f.allocator.v1.SetPolicyResponse\x12R\n\x0bListDemands\x12 .allocator.v1.ListDemandsRequest\x1a!.allocator.v1.ListDemandsResponse\x12L\n\tSetDemand\x12\x1e.allocator.v1.SetDemandRequest\x1a\x1f.allocator.v1.SetDemandResponse\x12^\n\x0fListConstraints\x12$.allocator.v1.ListConstraintsRequest\x1a%.allocator.v1.ListConstraintsResponse\x12X\n\rSetConstraint\x12\".allocator.v1.SetConstraintRequest\x1a#.allocator.v1.SetConstraintResponse\x12O\n\nListLimits\x12\x1f.allocator.v1.ListLimitsRequest\x1a .allocator.v1.ListLimitsResponse\x12I\n\x08SetLimit\x12\x1d.allocator.v1.SetLimitRequest\x1a\x1e.allocator.v1.SetLimitResponse\x12U\n\x0cListSettings\x12!.allocator.v1.ListSettingsRequest\x1a\".allocator.v1.ListSettingsResponse\x12X\n\rResetSettings\x12\".allocator.v1.ResetSettingsRequest\x1a#.allocator.v1.ResetSettingsResponse\x12?\n\x04\x44ump\x12\x19.allocator.v1.DumpRequest\x1a\x1a.allocator.v1.DumpResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'allocator.v1.admin_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_POLICY_PARAMETERSENTRY']._loaded_options = None
-  _globals['_POLICY_PARAMETERSENTRY']._serialized_options = b'8\001'
-  _globals['_POLICY_SUBTREESENTRY']._loaded_options = None
-  _globals['_POLICY_SUBTREESENTRY']._serialized_options = b'8\001'
-  _globals['_GETSTATUSREQUEST']._serialized_start=68
-  _globals['_GETSTATUSREQUEST']._serialized_end=86
-  _globals['_GETSTATUSRESPONSE']._serialized_start=89
-  _globals['_GETSTATUSRESPONSE']._serialized_end=706
-  _globals['_RESOURCEUSE']._serialized_start=708
-  _globals['_RESOURCEUSE']._serialized_end=764
-  _globals['_GETSHARESREQUEST']._serialized_start=766
-  _globals['_GETSHARESREQUEST']._serialized_end=886
-  _globals['_SHARE']._serialized_start=889
-  _globals['_SHARE']._serialized_end=1338
-  _globals['_GETSHARESRESPONSE']._serialized_start=1341
-  _globals['_GETSHARESRESPONSE']._serialized_end=1538
-  _globals['_POLICY']._serialized_start=1541
-  _globals['_POLICY']._serialized_end=1822
-  _globals['_POLICY_PARAMETERSENTRY']._serialized_start=1724
-  _globals['_POLICY_PARAMETERSENTRY']._serialized_end=1773
-  _globals['_POLICY_SUBTREESENTRY']._serialized_start=1775
-  _globals['_POLICY_SUBTREESENTRY']._serialized_end=1822
-  _globals['_GETPOLICYREQUEST']._serialized_start=1824
-  _globals['_GETPOLICYREQUEST']._serialized_end=1842
-  _globals['_GETPOLICYRESPONSE']._serialized_start=1844
-  _globals['_GETPOLICYRESPONSE']._serialized_end=1939
-  _globals['_SETPOLICYREQUEST']._serialized_start=1941
-  _globals['_SETPOLICYREQUEST']._serialized_end=1997
-  _globals['_SETPOLICYRESPONSE']._serialized_start=1999
-  _globals['_SETPOLICYRESPONSE']._serialized_end=2056
-  _globals['_DEMAND']._serialized_start=2058
-  _globals['_DEMAND']._serialized_end=2146
-  _globals['_LISTDEMANDSREQUEST']._serialized_start=2148
-  _globals['_LISTDEMANDSREQUEST']._serialized_end=2168
-  _globals['_LISTDEMANDSRESPONSE']._serialized_start=2170
-  _globals['_LISTDEMANDSRESPONSE']._serialized_end=2230
-  _globals['_SETDEMANDREQUEST']._serialized_start=2232
-  _globals['_SETDEMANDREQUEST']._serialized_end=2304
-  _globals['_SETDEMANDRESPONSE']._serialized_start=2306
-  _globals['_SETDEMANDRESPONSE']._serialized_end=2364
-  _globals['_CONSTRAINT']._serialized_start=2366
-  _globals['_CONSTRAINT']._serialized_end=2436
-  _globals['_LISTCONSTRAINTSREQUEST']._serialized_start=2438
-  _globals['_LISTCONSTRAINTSREQUEST']._serialized_end=2462
-  _globals['_LISTCONSTRAINTSRESPONSE']._serialized_start=2464
-  _globals['_LISTCONSTRAINTSRESPONSE']._serialized_end=2536
-  _globals['_SETCONSTRAINTREQUEST']._serialized_start=2538
-  _globals['_SETCONSTRAINTREQUEST']._serialized_end=2622
-  _globals['_SETCONSTRAINTRESPONSE']._serialized_start=2624
-  _globals['_SETCONSTRAINTRESPONSE']._serialized_end=2694
-  _globals['_DUMPREQUEST']._serialized_start=2696
-  _globals['_DUMPREQUEST']._serialized_end=2709
-  _globals['_DUMPRESPONSE']._serialized_start=2711
-  _globals['_DUMPRESPONSE']._serialized_end=2739
-  _globals['_ADMINSERVICE']._serialized_start=2742
-  _globals['_ADMINSERVICE']._serialized_end=3481
+  _globals['_GETSTATUSREQUEST']._serialized_start=125
+  _globals['_GETSTATUSREQUEST']._serialized_end=143
+  _globals['_GETSTATUSRESPONSE']._serialized_start=146
+  _globals['_GETSTATUSRESPONSE']._serialized_end=852
+  _globals['_RESOURCEUSE']._serialized_start=854
+  _globals['_RESOURCEUSE']._serialized_end=910
+  _globals['_GETSHARESREQUEST']._serialized_start=912
+  _globals['_GETSHARESREQUEST']._serialized_end=1032
+  _globals['_SHARE']._serialized_start=1035
+  _globals['_SHARE']._serialized_end=1484
+  _globals['_GETSHARESRESPONSE']._serialized_start=1487
+  _globals['_GETSHARESRESPONSE']._serialized_end=1684
+  _globals['_GETPOLICYREQUEST']._serialized_start=1686
+  _globals['_GETPOLICYREQUEST']._serialized_end=1704
+  _globals['_GETPOLICYRESPONSE']._serialized_start=1706
+  _globals['_GETPOLICYRESPONSE']._serialized_end=1801
+  _globals['_SETPOLICYREQUEST']._serialized_start=1803
+  _globals['_SETPOLICYREQUEST']._serialized_end=1876
+  _globals['_SETPOLICYRESPONSE']._serialized_start=1879
+  _globals['_SETPOLICYRESPONSE']._serialized_end=2037
+  _globals['_LISTDEMANDSREQUEST']._serialized_start=2039
+  _globals['_LISTDEMANDSREQUEST']._serialized_end=2059
+  _globals['_LISTDEMANDSRESPONSE']._serialized_start=2061
+  _globals['_LISTDEMANDSRESPONSE']._serialized_end=2121
+  _globals['_SETDEMANDRESPONSE']._serialized_start=2123
+  _globals['_SETDEMANDRESPONSE']._serialized_end=2219
+  _globals['_LISTCONSTRAINTSREQUEST']._serialized_start=2221
+  _globals['_LISTCONSTRAINTSREQUEST']._serialized_end=2245
+  _globals['_LISTCONSTRAINTSRESPONSE']._serialized_start=2247
+  _globals['_LISTCONSTRAINTSRESPONSE']._serialized_end=2319
+  _globals['_SETCONSTRAINTRESPONSE']._serialized_start=2321
+  _globals['_SETCONSTRAINTRESPONSE']._serialized_end=2429
+  _globals['_LISTLIMITSREQUEST']._serialized_start=2431
+  _globals['_LISTLIMITSREQUEST']._serialized_end=2450
+  _globals['_LISTLIMITSRESPONSE']._serialized_start=2452
+  _globals['_LISTLIMITSRESPONSE']._serialized_end=2509
+  _globals['_SETLIMITRESPONSE']._serialized_start=2511
+  _globals['_SETLIMITRESPONSE']._serialized_end=2604
+  _globals['_LISTSETTINGSREQUEST']._serialized_start=2606
+  _globals['_LISTSETTINGSREQUEST']._serialized_end=2627
+  _globals['_LISTSETTINGSRESPONSE']._serialized_start=2629
+  _globals['_LISTSETTINGSRESPONSE']._serialized_end=2692
+  _globals['_RESETSETTINGSREQUEST']._serialized_start=2694
+  _globals['_RESETSETTINGSREQUEST']._serialized_end=2730
+  _globals['_RESETSETTINGSRESPONSE']._serialized_start=2732
+  _globals['_RESETSETTINGSRESPONSE']._serialized_end=2834
+  _globals['_DUMPREQUEST']._serialized_start=2836
+  _globals['_DUMPREQUEST']._serialized_end=2849
+  _globals['_DUMPRESPONSE']._serialized_start=2851
+  _globals['_DUMPRESPONSE']._serialized_end=2879
+  _globals['_ADMINSERVICE']._serialized_start=2882
+  _globals['_ADMINSERVICE']._serialized_end=4026
 # @@protoc_insertion_point(module_scope)

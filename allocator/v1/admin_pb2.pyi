@@ -3,6 +3,7 @@
 isort:skip_file
 What operators ask of a running sidecar, and tell it."""
 
+from allocator.v1 import settings_pb2 as _settings_pb2
 from allocator.v1 import types_pb2 as _types_pb2
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
@@ -65,6 +66,9 @@ class GetStatusResponse(_message.Message):
     LOOPS_STATE_FIELD_NUMBER: _builtins.int
     LOOP_PARTS_COMPILED_FIELD_NUMBER: _builtins.int
     LOOP_PARTS_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    STATE_DIRECTORY_FIELD_NUMBER: _builtins.int
+    STATE_PROBLEM_FIELD_NUMBER: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
     uptime_s: _builtins.float
@@ -94,10 +98,18 @@ class GetStatusResponse(_message.Message):
     loop_parts_compiled: _builtins.int
     """So many of the parts that are compiled side by side are ready."""
     loop_parts: _builtins.int
+    state_directory: _builtins.str
+    """Where what operators set is kept; empty: it ends with the process."""
+    state_problem: _builtins.str
+    """What is wrong with that; empty where nothing is."""
     @_builtins.property
-    def policy(self) -> Global___Policy: ...
+    def policy(self) -> _settings_pb2.Policy: ...
     @_builtins.property
     def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___ResourceUse]: ...
+    @_builtins.property
+    def settings(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Setting]:
+        """What operators set and the rules of the configuration; ListSettings tells the rest."""
+
     def __init__(
         self,
         *,
@@ -119,7 +131,7 @@ class GetStatusResponse(_message.Message):
         roles: _builtins.int = ...,
         filters: _builtins.int = ...,
         outstanding_decisions: _builtins.int = ...,
-        policy: Global___Policy | None = ...,
+        policy: _settings_pb2.Policy | None = ...,
         cycle_p50_ms: _builtins.float = ...,
         cycle_p99_ms: _builtins.float = ...,
         events: _builtins.int = ...,
@@ -128,10 +140,13 @@ class GetStatusResponse(_message.Message):
         loops_state: _builtins.str = ...,
         loop_parts_compiled: _builtins.int = ...,
         loop_parts: _builtins.int = ...,
+        settings: _abc.Iterable[_settings_pb2.Setting] | None = ...,
+        state_directory: _builtins.str = ...,
+        state_problem: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "clock_ms", b"clock_ms", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "loop_parts", b"loop_parts", "loop_parts_compiled", b"loop_parts_compiled", "loops_state", b"loops_state", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "uptime_s", b"uptime_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_agents", b"active_agents", "active_frameworks", b"active_frameworks", "agents", b"agents", "clock_ms", b"clock_ms", "cycle_p50_ms", b"cycle_p50_ms", "cycle_p99_ms", b"cycle_p99_ms", "cycles", b"cycles", "decisions", b"decisions", "events", b"events", "filters", b"filters", "frameworks", b"frameworks", "in_session", b"in_session", "instance_id", b"instance_id", "loop_parts", b"loop_parts", "loop_parts_compiled", b"loop_parts_compiled", "loops_state", b"loops_state", "master_id", b"master_id", "mesos_version", b"mesos_version", "outstanding_decisions", b"outstanding_decisions", "policy", b"policy", "resources", b"resources", "roles", b"roles", "sequence", b"sequence", "sessions", b"sessions", "settings", b"settings", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "state_directory", b"state_directory", "state_problem", b"state_problem", "uptime_s", b"uptime_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -337,90 +352,6 @@ class GetSharesResponse(_message.Message):
 Global___GetSharesResponse: _TypeAlias = GetSharesResponse  # noqa: Y015
 
 @_typing.final
-class Policy(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    @_typing.final
-    class ParametersEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
-
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        value: _builtins.str
-        def __init__(
-            self,
-            *,
-            key: _builtins.str = ...,
-            value: _builtins.str = ...,
-        ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
-        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-    @_typing.final
-    class SubtreesEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
-
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        value: _builtins.str
-        def __init__(
-            self,
-            *,
-            key: _builtins.str = ...,
-            value: _builtins.str = ...,
-        ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
-        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-    NAME_FIELD_NUMBER: _builtins.int
-    SELECTION_FIELD_NUMBER: _builtins.int
-    MODE_FIELD_NUMBER: _builtins.int
-    FLAT_FIELD_NUMBER: _builtins.int
-    PARAMETERS_FIELD_NUMBER: _builtins.int
-    SUBTREES_FIELD_NUMBER: _builtins.int
-    name: _builtins.str
-    """A name of the registry, such as "drf"."""
-    selection: _builtins.str
-    """Empty: the policy's own default."""
-    mode: _builtins.str
-    """"oblivious" or "characterised"."""
-    flat: _builtins.bool
-    """True: all clients compete directly, as in the papers; false: roles compete, then their
-    frameworks.
-    """
-    @_builtins.property
-    def parameters(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
-    @_builtins.property
-    def subtrees(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Below these roles (paths) another policy decides who is next."""
-
-    def __init__(
-        self,
-        *,
-        name: _builtins.str = ...,
-        selection: _builtins.str = ...,
-        mode: _builtins.str = ...,
-        flat: _builtins.bool = ...,
-        parameters: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
-        subtrees: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["flat", b"flat", "mode", b"mode", "name", b"name", "parameters", b"parameters", "selection", b"selection", "subtrees", b"subtrees"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Policy: _TypeAlias = Policy  # noqa: Y015
-
-@_typing.final
 class GetPolicyRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -443,7 +374,7 @@ class GetPolicyResponse(_message.Message):
     POLICIES_FIELD_NUMBER: _builtins.int
     SELECTIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def policy(self) -> Global___Policy: ...
+    def policy(self) -> _settings_pb2.Policy: ...
     @_builtins.property
     def policies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -451,7 +382,7 @@ class GetPolicyResponse(_message.Message):
     def __init__(
         self,
         *,
-        policy: Global___Policy | None = ...,
+        policy: _settings_pb2.Policy | None = ...,
         policies: _abc.Iterable[_builtins.str] | None = ...,
         selections: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
@@ -468,16 +399,20 @@ class SetPolicyRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     POLICY_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    dry_run: _builtins.bool
+    """Change nothing, and say how the next decisions would differ."""
     @_builtins.property
-    def policy(self) -> Global___Policy: ...
+    def policy(self) -> _settings_pb2.Policy: ...
     def __init__(
         self,
         *,
-        policy: Global___Policy | None = ...,
+        policy: _settings_pb2.Policy | None = ...,
+        dry_run: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "policy", b"policy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -488,51 +423,34 @@ class SetPolicyResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     POLICY_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    FORECASTS_FIELD_NUMBER: _builtins.int
+    UNAFFECTED_FIELD_NUMBER: _builtins.int
+    unaffected: _builtins.int
+    """Of a dry run: clients for which nothing would."""
     @_builtins.property
-    def policy(self) -> Global___Policy: ...
+    def policy(self) -> _settings_pb2.Policy: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    @_builtins.property
+    def forecasts(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Forecast]:
+        """Of a dry run: every client for which something would differ."""
+
     def __init__(
         self,
         *,
-        policy: Global___Policy | None = ...,
+        policy: _settings_pb2.Policy | None = ...,
+        change: _settings_pb2.Change | None = ...,
+        forecasts: _abc.Iterable[_settings_pb2.Forecast] | None = ...,
+        unaffected: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "forecasts", b"forecasts", "policy", b"policy", "unaffected", b"unaffected"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SetPolicyResponse: _TypeAlias = SetPolicyResponse  # noqa: Y015
-
-@_typing.final
-class Demand(_message.Message):
-    """The demand vector of every framework that a pattern matches."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    ROLE_FIELD_NUMBER: _builtins.int
-    FRAMEWORK_NAME_FIELD_NUMBER: _builtins.int
-    DEMAND_FIELD_NUMBER: _builtins.int
-    role: _builtins.str
-    """Shell patterns; empty matches all."""
-    framework_name: _builtins.str
-    @_builtins.property
-    def demand(self) -> _types_pb2.Quantities:
-        """Empty: unknown, serve obliviously."""
-
-    def __init__(
-        self,
-        *,
-        role: _builtins.str = ...,
-        framework_name: _builtins.str = ...,
-        demand: _types_pb2.Quantities | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "framework_name", b"framework_name", "role", b"role"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Demand: _TypeAlias = Demand  # noqa: Y015
 
 @_typing.final
 class ListDemandsRequest(_message.Message):
@@ -555,11 +473,11 @@ class ListDemandsResponse(_message.Message):
 
     DEMANDS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def demands(self) -> _containers.RepeatedCompositeFieldContainer[Global___Demand]: ...
+    def demands(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Demand]: ...
     def __init__(
         self,
         *,
-        demands: _abc.Iterable[Global___Demand] | None = ...,
+        demands: _abc.Iterable[_settings_pb2.Demand] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -570,78 +488,28 @@ class ListDemandsResponse(_message.Message):
 Global___ListDemandsResponse: _TypeAlias = ListDemandsResponse  # noqa: Y015
 
 @_typing.final
-class SetDemandRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    DEMAND_FIELD_NUMBER: _builtins.int
-    REMOVE_FIELD_NUMBER: _builtins.int
-    remove: _builtins.bool
-    """Take the rule back instead."""
-    @_builtins.property
-    def demand(self) -> Global___Demand:
-        """Replaces the rule with the same patterns."""
-
-    def __init__(
-        self,
-        *,
-        demand: Global___Demand | None = ...,
-        remove: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demand", b"demand", "remove", b"remove"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetDemandRequest: _TypeAlias = SetDemandRequest  # noqa: Y015
-
-@_typing.final
 class SetDemandResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DEMANDS_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def demands(self) -> _containers.RepeatedCompositeFieldContainer[Global___Demand]: ...
+    def demands(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Demand]: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
     def __init__(
         self,
         *,
-        demands: _abc.Iterable[Global___Demand] | None = ...,
+        demands: _abc.Iterable[_settings_pb2.Demand] | None = ...,
+        change: _settings_pb2.Change | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demands", b"demands"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "demands", b"demands"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SetDemandResponse: _TypeAlias = SetDemandResponse  # noqa: Y015
-
-@_typing.final
-class Constraint(_message.Message):
-    """Frameworks that the patterns match may only use agents that satisfy the expression."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    ROLE_FIELD_NUMBER: _builtins.int
-    FRAMEWORK_NAME_FIELD_NUMBER: _builtins.int
-    EXPRESSION_FIELD_NUMBER: _builtins.int
-    role: _builtins.str
-    framework_name: _builtins.str
-    expression: _builtins.str
-    """Clauses joined by ";", all of which must hold: "zone=a|b; gpu_model!=K80; ssd"."""
-    def __init__(
-        self,
-        *,
-        role: _builtins.str = ...,
-        framework_name: _builtins.str = ...,
-        expression: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["expression", b"expression", "framework_name", b"framework_name", "role", b"role"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Constraint: _TypeAlias = Constraint  # noqa: Y015
 
 @_typing.final
 class ListConstraintsRequest(_message.Message):
@@ -664,11 +532,11 @@ class ListConstraintsResponse(_message.Message):
 
     CONSTRAINTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def constraints(self) -> _containers.RepeatedCompositeFieldContainer[Global___Constraint]: ...
+    def constraints(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Constraint]: ...
     def __init__(
         self,
         *,
-        constraints: _abc.Iterable[Global___Constraint] | None = ...,
+        constraints: _abc.Iterable[_settings_pb2.Constraint] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -679,47 +547,168 @@ class ListConstraintsResponse(_message.Message):
 Global___ListConstraintsResponse: _TypeAlias = ListConstraintsResponse  # noqa: Y015
 
 @_typing.final
-class SetConstraintRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CONSTRAINT_FIELD_NUMBER: _builtins.int
-    REMOVE_FIELD_NUMBER: _builtins.int
-    remove: _builtins.bool
-    @_builtins.property
-    def constraint(self) -> Global___Constraint: ...
-    def __init__(
-        self,
-        *,
-        constraint: Global___Constraint | None = ...,
-        remove: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["constraint", b"constraint"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraint", b"constraint", "remove", b"remove"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SetConstraintRequest: _TypeAlias = SetConstraintRequest  # noqa: Y015
-
-@_typing.final
 class SetConstraintResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CONSTRAINTS_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def constraints(self) -> _containers.RepeatedCompositeFieldContainer[Global___Constraint]: ...
+    def constraints(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Constraint]: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
     def __init__(
         self,
         *,
-        constraints: _abc.Iterable[Global___Constraint] | None = ...,
+        constraints: _abc.Iterable[_settings_pb2.Constraint] | None = ...,
+        change: _settings_pb2.Change | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraints", b"constraints"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "constraints", b"constraints"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SetConstraintResponse: _TypeAlias = SetConstraintResponse  # noqa: Y015
+
+@_typing.final
+class ListLimitsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLimitsRequest: _TypeAlias = ListLimitsRequest  # noqa: Y015
+
+@_typing.final
+class ListLimitsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LIMITS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Limit]: ...
+    def __init__(
+        self,
+        *,
+        limits: _abc.Iterable[_settings_pb2.Limit] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLimitsResponse: _TypeAlias = ListLimitsResponse  # noqa: Y015
+
+@_typing.final
+class SetLimitResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LIMITS_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Limit]: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    def __init__(
+        self,
+        *,
+        limits: _abc.Iterable[_settings_pb2.Limit] | None = ...,
+        change: _settings_pb2.Change | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "limits", b"limits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetLimitResponse: _TypeAlias = SetLimitResponse  # noqa: Y015
+
+@_typing.final
+class ListSettingsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSettingsRequest: _TypeAlias = ListSettingsRequest  # noqa: Y015
+
+@_typing.final
+class ListSettingsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def settings(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Setting]: ...
+    def __init__(
+        self,
+        *,
+        settings: _abc.Iterable[_settings_pb2.Setting] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSettingsResponse: _TypeAlias = ListSettingsResponse  # noqa: Y015
+
+@_typing.final
+class ResetSettingsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WHAT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def what(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """"policy", "demand", "constraint", "limit"; none: all of them."""
+
+    def __init__(
+        self,
+        *,
+        what: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["what", b"what"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResetSettingsRequest: _TypeAlias = ResetSettingsRequest  # noqa: Y015
+
+@_typing.final
+class ResetSettingsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def settings(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Setting]: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    def __init__(
+        self,
+        *,
+        settings: _abc.Iterable[_settings_pb2.Setting] | None = ...,
+        change: _settings_pb2.Change | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "settings", b"settings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResetSettingsResponse: _TypeAlias = ResetSettingsResponse  # noqa: Y015
 
 @_typing.final
 class DumpRequest(_message.Message):

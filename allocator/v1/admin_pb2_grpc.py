@@ -4,6 +4,8 @@ import grpc
 import warnings
 
 from allocator.v1 import admin_pb2 as allocator_dot_v1_dot_admin__pb2
+from allocator.v1 import explain_pb2 as allocator_dot_v1_dot_explain__pb2
+from allocator.v1 import settings_pb2 as allocator_dot_v1_dot_settings__pb2
 
 GRPC_GENERATED_VERSION = '1.81.1'
 GRPC_VERSION = grpc.__version__
@@ -44,6 +46,11 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_admin__pb2.GetSharesRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.GetSharesResponse.FromString,
                 _registered_method=True)
+        self.Explain = channel.unary_unary(
+                '/allocator.v1.AdminService/Explain',
+                request_serializer=allocator_dot_v1_dot_explain__pb2.ExplainRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_explain__pb2.ExplainResponse.FromString,
+                _registered_method=True)
         self.GetPolicy = channel.unary_unary(
                 '/allocator.v1.AdminService/GetPolicy',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.GetPolicyRequest.SerializeToString,
@@ -61,7 +68,7 @@ class AdminServiceStub:
                 _registered_method=True)
         self.SetDemand = channel.unary_unary(
                 '/allocator.v1.AdminService/SetDemand',
-                request_serializer=allocator_dot_v1_dot_admin__pb2.SetDemandRequest.SerializeToString,
+                request_serializer=allocator_dot_v1_dot_settings__pb2.SetDemandRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.SetDemandResponse.FromString,
                 _registered_method=True)
         self.ListConstraints = channel.unary_unary(
@@ -71,8 +78,28 @@ class AdminServiceStub:
                 _registered_method=True)
         self.SetConstraint = channel.unary_unary(
                 '/allocator.v1.AdminService/SetConstraint',
-                request_serializer=allocator_dot_v1_dot_admin__pb2.SetConstraintRequest.SerializeToString,
+                request_serializer=allocator_dot_v1_dot_settings__pb2.SetConstraintRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.SetConstraintResponse.FromString,
+                _registered_method=True)
+        self.ListLimits = channel.unary_unary(
+                '/allocator.v1.AdminService/ListLimits',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListLimitsRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListLimitsResponse.FromString,
+                _registered_method=True)
+        self.SetLimit = channel.unary_unary(
+                '/allocator.v1.AdminService/SetLimit',
+                request_serializer=allocator_dot_v1_dot_settings__pb2.SetLimitRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetLimitResponse.FromString,
+                _registered_method=True)
+        self.ListSettings = channel.unary_unary(
+                '/allocator.v1.AdminService/ListSettings',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListSettingsRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListSettingsResponse.FromString,
+                _registered_method=True)
+        self.ResetSettings = channel.unary_unary(
+                '/allocator.v1.AdminService/ResetSettings',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ResetSettingsRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ResetSettingsResponse.FromString,
                 _registered_method=True)
         self.Dump = channel.unary_stream(
                 '/allocator.v1.AdminService/Dump',
@@ -92,6 +119,13 @@ class AdminServiceServicer:
 
     def GetShares(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Explain(self, request, context):
+        """Why a framework, the frameworks of a role, or those that want an agent get nothing.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -133,6 +167,32 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListLimits(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetLimit(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSettings(self, request, context):
+        """Every setting, and where it comes from.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResetSettings(self, request, context):
+        """Take back what operators set: the configuration counts again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Dump(self, request, context):
         """The whole state as JSON, in pieces.
         """
@@ -153,6 +213,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.GetSharesRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.GetSharesResponse.SerializeToString,
             ),
+            'Explain': grpc.unary_unary_rpc_method_handler(
+                    servicer.Explain,
+                    request_deserializer=allocator_dot_v1_dot_explain__pb2.ExplainRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_explain__pb2.ExplainResponse.SerializeToString,
+            ),
             'GetPolicy': grpc.unary_unary_rpc_method_handler(
                     servicer.GetPolicy,
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.GetPolicyRequest.FromString,
@@ -170,7 +235,7 @@ def add_AdminServiceServicer_to_server(servicer, server):
             ),
             'SetDemand': grpc.unary_unary_rpc_method_handler(
                     servicer.SetDemand,
-                    request_deserializer=allocator_dot_v1_dot_admin__pb2.SetDemandRequest.FromString,
+                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetDemandRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.SetDemandResponse.SerializeToString,
             ),
             'ListConstraints': grpc.unary_unary_rpc_method_handler(
@@ -180,8 +245,28 @@ def add_AdminServiceServicer_to_server(servicer, server):
             ),
             'SetConstraint': grpc.unary_unary_rpc_method_handler(
                     servicer.SetConstraint,
-                    request_deserializer=allocator_dot_v1_dot_admin__pb2.SetConstraintRequest.FromString,
+                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetConstraintRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.SetConstraintResponse.SerializeToString,
+            ),
+            'ListLimits': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListLimits,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListLimitsRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListLimitsResponse.SerializeToString,
+            ),
+            'SetLimit': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetLimit,
+                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetLimitRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetLimitResponse.SerializeToString,
+            ),
+            'ListSettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSettings,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListSettingsRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListSettingsResponse.SerializeToString,
+            ),
+            'ResetSettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResetSettings,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ResetSettingsRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ResetSettingsResponse.SerializeToString,
             ),
             'Dump': grpc.unary_stream_rpc_method_handler(
                     servicer.Dump,
@@ -243,6 +328,33 @@ class AdminService:
             '/allocator.v1.AdminService/GetShares',
             allocator_dot_v1_dot_admin__pb2.GetSharesRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.GetSharesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Explain(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/Explain',
+            allocator_dot_v1_dot_explain__pb2.ExplainRequest.SerializeToString,
+            allocator_dot_v1_dot_explain__pb2.ExplainResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -349,7 +461,7 @@ class AdminService:
             request,
             target,
             '/allocator.v1.AdminService/SetDemand',
-            allocator_dot_v1_dot_admin__pb2.SetDemandRequest.SerializeToString,
+            allocator_dot_v1_dot_settings__pb2.SetDemandRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.SetDemandResponse.FromString,
             options,
             channel_credentials,
@@ -403,8 +515,116 @@ class AdminService:
             request,
             target,
             '/allocator.v1.AdminService/SetConstraint',
-            allocator_dot_v1_dot_admin__pb2.SetConstraintRequest.SerializeToString,
+            allocator_dot_v1_dot_settings__pb2.SetConstraintRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.SetConstraintResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListLimits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListLimits',
+            allocator_dot_v1_dot_admin__pb2.ListLimitsRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListLimitsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetLimit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/SetLimit',
+            allocator_dot_v1_dot_settings__pb2.SetLimitRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.SetLimitResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSettings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListSettings',
+            allocator_dot_v1_dot_admin__pb2.ListSettingsRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListSettingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResetSettings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ResetSettings',
+            allocator_dot_v1_dot_admin__pb2.ResetSettingsRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ResetSettingsResponse.FromString,
             options,
             channel_credentials,
             insecure,

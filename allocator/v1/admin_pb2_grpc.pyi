@@ -4,6 +4,8 @@ isort:skip_file
 What operators ask of a running sidecar, and tell it."""
 
 from allocator.v1 import admin_pb2 as _admin_pb2
+from allocator.v1 import explain_pb2 as _explain_pb2
+from allocator.v1 import settings_pb2 as _settings_pb2
 from collections import abc as _abc
 from grpc import aio as _aio
 import abc as _abc_1
@@ -33,13 +35,21 @@ class AdminServiceStub:
     def __new__(cls, channel: _aio.Channel) -> AdminServiceAsyncStub: ...
     GetStatus: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetStatusRequest, _admin_pb2.GetStatusResponse]
     GetShares: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetSharesRequest, _admin_pb2.GetSharesResponse]
+    Explain: _grpc.UnaryUnaryMultiCallable[_explain_pb2.ExplainRequest, _explain_pb2.ExplainResponse]
+    """Why a framework, the frameworks of a role, or those that want an agent get nothing."""
     GetPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetPolicyRequest, _admin_pb2.GetPolicyResponse]
     SetPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetPolicyRequest, _admin_pb2.SetPolicyResponse]
     """The next cycle uses the new policy; no outstanding offer is touched."""
     ListDemands: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListDemandsRequest, _admin_pb2.ListDemandsResponse]
-    SetDemand: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetDemandRequest, _admin_pb2.SetDemandResponse]
+    SetDemand: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetDemandRequest, _admin_pb2.SetDemandResponse]
     ListConstraints: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListConstraintsRequest, _admin_pb2.ListConstraintsResponse]
-    SetConstraint: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetConstraintRequest, _admin_pb2.SetConstraintResponse]
+    SetConstraint: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetConstraintRequest, _admin_pb2.SetConstraintResponse]
+    ListLimits: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListLimitsRequest, _admin_pb2.ListLimitsResponse]
+    SetLimit: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetLimitRequest, _admin_pb2.SetLimitResponse]
+    ListSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListSettingsRequest, _admin_pb2.ListSettingsResponse]
+    """Every setting, and where it comes from."""
+    ResetSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResetSettingsRequest, _admin_pb2.ResetSettingsResponse]
+    """Take back what operators set: the configuration counts again."""
     Dump: _grpc.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]
     """The whole state as JSON, in pieces."""
 
@@ -48,13 +58,21 @@ class AdminServiceAsyncStub(AdminServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetStatus: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetStatusRequest, _admin_pb2.GetStatusResponse]  # type: ignore[assignment]
     GetShares: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetSharesRequest, _admin_pb2.GetSharesResponse]  # type: ignore[assignment]
+    Explain: _aio.UnaryUnaryMultiCallable[_explain_pb2.ExplainRequest, _explain_pb2.ExplainResponse]  # type: ignore[assignment]
+    """Why a framework, the frameworks of a role, or those that want an agent get nothing."""
     GetPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetPolicyRequest, _admin_pb2.GetPolicyResponse]  # type: ignore[assignment]
     SetPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetPolicyRequest, _admin_pb2.SetPolicyResponse]  # type: ignore[assignment]
     """The next cycle uses the new policy; no outstanding offer is touched."""
     ListDemands: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListDemandsRequest, _admin_pb2.ListDemandsResponse]  # type: ignore[assignment]
-    SetDemand: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetDemandRequest, _admin_pb2.SetDemandResponse]  # type: ignore[assignment]
+    SetDemand: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetDemandRequest, _admin_pb2.SetDemandResponse]  # type: ignore[assignment]
     ListConstraints: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListConstraintsRequest, _admin_pb2.ListConstraintsResponse]  # type: ignore[assignment]
-    SetConstraint: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetConstraintRequest, _admin_pb2.SetConstraintResponse]  # type: ignore[assignment]
+    SetConstraint: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetConstraintRequest, _admin_pb2.SetConstraintResponse]  # type: ignore[assignment]
+    ListLimits: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListLimitsRequest, _admin_pb2.ListLimitsResponse]  # type: ignore[assignment]
+    SetLimit: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetLimitRequest, _admin_pb2.SetLimitResponse]  # type: ignore[assignment]
+    ListSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListSettingsRequest, _admin_pb2.ListSettingsResponse]  # type: ignore[assignment]
+    """Every setting, and where it comes from."""
+    ResetSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResetSettingsRequest, _admin_pb2.ResetSettingsResponse]  # type: ignore[assignment]
+    """Take back what operators set: the configuration counts again."""
     Dump: _aio.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]  # type: ignore[assignment]
     """The whole state as JSON, in pieces."""
 
@@ -72,6 +90,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.GetSharesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.GetSharesResponse, _abc.Awaitable[_admin_pb2.GetSharesResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def Explain(
+        self,
+        request: _explain_pb2.ExplainRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_explain_pb2.ExplainResponse, _abc.Awaitable[_explain_pb2.ExplainResponse]]:
+        """Why a framework, the frameworks of a role, or those that want an agent get nothing."""
 
     @_abc_1.abstractmethod
     def GetPolicy(
@@ -98,7 +124,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def SetDemand(
         self,
-        request: _admin_pb2.SetDemandRequest,
+        request: _settings_pb2.SetDemandRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SetDemandResponse, _abc.Awaitable[_admin_pb2.SetDemandResponse]]: ...
 
@@ -112,9 +138,39 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def SetConstraint(
         self,
-        request: _admin_pb2.SetConstraintRequest,
+        request: _settings_pb2.SetConstraintRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SetConstraintResponse, _abc.Awaitable[_admin_pb2.SetConstraintResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListLimits(
+        self,
+        request: _admin_pb2.ListLimitsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListLimitsResponse, _abc.Awaitable[_admin_pb2.ListLimitsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def SetLimit(
+        self,
+        request: _settings_pb2.SetLimitRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.SetLimitResponse, _abc.Awaitable[_admin_pb2.SetLimitResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListSettings(
+        self,
+        request: _admin_pb2.ListSettingsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListSettingsResponse, _abc.Awaitable[_admin_pb2.ListSettingsResponse]]:
+        """Every setting, and where it comes from."""
+
+    @_abc_1.abstractmethod
+    def ResetSettings(
+        self,
+        request: _admin_pb2.ResetSettingsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ResetSettingsResponse, _abc.Awaitable[_admin_pb2.ResetSettingsResponse]]:
+        """Take back what operators set: the configuration counts again."""
 
     @_abc_1.abstractmethod
     def Dump(

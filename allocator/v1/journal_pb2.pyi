@@ -7,8 +7,8 @@ A file begins with JournalStart and a checkpoint (pieces of it, then JournalChec
 hold all that the core knew by then. Replayed from there, it gives the same answers.
 """
 
-from allocator.v1 import admin_pb2 as _admin_pb2
 from allocator.v1 import session_pb2 as _session_pb2
+from allocator.v1 import settings_pb2 as _settings_pb2
 from allocator.v1 import types_pb2 as _types_pb2
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
@@ -41,6 +41,8 @@ class JournalRecord(_message.Message):
     LOOKED_FIELD_NUMBER: _builtins.int
     CHECKPOINT_PIECE_FIELD_NUMBER: _builtins.int
     CHECKPOINT_END_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
     session: _builtins.int
     """Sessions are numbered from 1 within one sidecar process; 0 where none is concerned."""
     request: _builtins.bytes
@@ -61,13 +63,13 @@ class JournalRecord(_message.Message):
         """The stream ended, or the sidecar ended it."""
 
     @_builtins.property
-    def policy(self) -> _admin_pb2.Policy:
+    def policy(self) -> _settings_pb2.Policy:
         """What operators set."""
 
     @_builtins.property
-    def demand(self) -> _admin_pb2.SetDemandRequest: ...
+    def demand(self) -> _settings_pb2.SetDemandRequest: ...
     @_builtins.property
-    def constraint(self) -> _admin_pb2.SetConstraintRequest: ...
+    def constraint(self) -> _settings_pb2.SetConstraintRequest: ...
     @_builtins.property
     def answered(self) -> Global___JournalAnswered:
         """What was answered to the record before."""
@@ -78,6 +80,12 @@ class JournalRecord(_message.Message):
 
     @_builtins.property
     def checkpoint_end(self) -> Global___JournalCheckpointEnd: ...
+    @_builtins.property
+    def limit(self) -> _settings_pb2.SetLimitRequest: ...
+    @_builtins.property
+    def settings(self) -> Global___JournalStart:
+        """All settings at once, as when the configuration is read again; only the fields about them."""
+
     def __init__(
         self,
         *,
@@ -86,19 +94,21 @@ class JournalRecord(_message.Message):
         opened: Global___JournalOpened | None = ...,
         request: _builtins.bytes = ...,
         closed: Global___JournalClosed | None = ...,
-        policy: _admin_pb2.Policy | None = ...,
-        demand: _admin_pb2.SetDemandRequest | None = ...,
-        constraint: _admin_pb2.SetConstraintRequest | None = ...,
+        policy: _settings_pb2.Policy | None = ...,
+        demand: _settings_pb2.SetDemandRequest | None = ...,
+        constraint: _settings_pb2.SetConstraintRequest | None = ...,
         answered: Global___JournalAnswered | None = ...,
         looked: Global___JournalLooked | None = ...,
         checkpoint_piece: _builtins.bytes = ...,
         checkpoint_end: Global___JournalCheckpointEnd | None = ...,
+        limit: _settings_pb2.SetLimitRequest | None = ...,
+        settings: Global___JournalStart | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "looked", b"looked", "opened", b"opened", "policy", b"policy", "record", b"record", "request", b"request", "start", b"start"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "limit", b"limit", "looked", b"looked", "opened", b"opened", "policy", b"policy", "record", b"record", "request", b"request", "settings", b"settings", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "looked", b"looked", "opened", b"opened", "policy", b"policy", "record", b"record", "request", b"request", "session", b"session", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "limit", b"limit", "looked", b"looked", "opened", b"opened", "policy", b"policy", "record", b"record", "request", b"request", "session", b"session", "settings", b"settings", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["start", "opened", "request", "closed", "policy", "demand", "constraint", "answered", "looked", "checkpoint_piece", "checkpoint_end"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["start", "opened", "request", "closed", "policy", "demand", "constraint", "answered", "looked", "checkpoint_piece", "checkpoint_end", "limit", "settings"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -149,11 +159,11 @@ class JournalStart(_message.Message):
     records_before: _builtins.int
     """What the process recorded before this file, not counting how files begin."""
     @_builtins.property
-    def policy(self) -> _admin_pb2.Policy: ...
+    def policy(self) -> _settings_pb2.Policy: ...
     @_builtins.property
-    def demands(self) -> _containers.RepeatedCompositeFieldContainer[_admin_pb2.Demand]: ...
+    def demands(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Demand]: ...
     @_builtins.property
-    def constraints(self) -> _containers.RepeatedCompositeFieldContainer[_admin_pb2.Constraint]: ...
+    def constraints(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Constraint]: ...
     @_builtins.property
     def limits(self) -> Global___JournalLimits: ...
     @_builtins.property
@@ -169,13 +179,13 @@ class JournalStart(_message.Message):
         *,
         sidecar_version: _builtins.str = ...,
         sidecar_id: _builtins.str = ...,
-        policy: _admin_pb2.Policy | None = ...,
+        policy: _settings_pb2.Policy | None = ...,
         seed: _builtins.int = ...,
         learn_demand: _builtins.bool = ...,
         learn_after: _builtins.int = ...,
         probe_after: _builtins.int = ...,
-        demands: _abc.Iterable[_admin_pb2.Demand] | None = ...,
-        constraints: _abc.Iterable[_admin_pb2.Constraint] | None = ...,
+        demands: _abc.Iterable[_settings_pb2.Demand] | None = ...,
+        constraints: _abc.Iterable[_settings_pb2.Constraint] | None = ...,
         limits: Global___JournalLimits | None = ...,
         sessions_before: _builtins.int = ...,
         patience_cycles: _builtins.int = ...,

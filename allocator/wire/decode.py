@@ -5,7 +5,7 @@ columns, ranges and repetitions are checked here, and nowhere else. Whether a ha
 whether the books add up, only the core knows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from allocator.core import (
     ActivateAgent,
     ActivateFramework,
     AddAgent,
+    AddAgents,
     AddFramework,
     Define,
     Exclude,
@@ -77,6 +78,27 @@ def _read_add_agent(message: types.Agent) -> AddAgent:
         active=not message.deactivated,
         unavailable_from_ms=start,
         unavailable_for_ms=duration,
+    )
+
+
+def _read_add_agents(messages: Sequence[types.Agent]) -> AddAgents:
+    """Read agents that have amounts of the same kinds."""
+    kinds = messages[0].capacity.kind[:]
+    validation.distinct(kinds, "capacity.kind")
+    amounts = [amount for message in messages for amount in message.capacity.amount]
+    windows = [
+        _read_window(message.unavailability) if message.HasField("unavailability") else (-1, 0)
+        for message in messages
+    ]
+    window = np.array(windows, np.int64)
+    return AddAgents(
+        agent=validation.handles([message.agent for message in messages], "agent"),
+        info=tuple(map(proto_types.read_agent_info, messages)),
+        kind=np.array(kinds, np.int64),
+        capacity=validation.amounts(amounts, "capacity.amount").reshape(len(messages), len(kinds)),
+        active=np.array([not message.deactivated for message in messages], np.bool_),
+        unavailable_from_ms=window[:, 0],
+        unavailable_for_ms=window[:, 1],
     )
 
 
@@ -285,3 +307,6 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "outcomes": read_outcomes,
 }
 """How to read each kind of event, by the name of its field."""
+
+LIST_READERS: dict[str, Callable[[Any], Any]] = {"add_agent": _read_add_agents}
+"""How to read a list of events of one kind, where that is cheaper than each by itself."""

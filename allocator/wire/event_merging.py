@@ -2,8 +2,9 @@
 
 A module that reports one row an event would cost the sidecar many times what the same rows cost in
 columns. So rows of the same sort that follow each other are laid together before they are read;
-protobuf's own merge of repeated fields does it. What a run does to the core is what its events do
-one after the other.
+protobuf's own merge of repeated fields does it. Agents that are added with amounts of the same
+kinds have no columns to be laid into: they stay a list, which is read at once. What a run does to
+the core is what its events do one after the other.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,8 +25,8 @@ class Run(NamedTuple):
         Which events of the batch.
     name : str
         The field they stand in; empty where none is set.
-    message : Release, Holdings, ...
-        The only event's own message, or all of them in columns.
+    message : Release, Holdings, ..., or list of Agent
+        The only event's own message, or all of them together.
     """
 
     start: int
@@ -55,6 +56,12 @@ def _exclusions_kinds(message: pb.Exclusions) -> _Kinds:
     return [] if same else None
 
 
+def _agent_kinds(message: types.Agent) -> _Kinds:
+    capacity = message.capacity
+    kinds = capacity.kind[:]
+    return kinds if len(capacity.amount) == len(kinds) else None
+
+
 def _drop_kinds(message: types.Holdings, count: int) -> None:
     """Leave only the first kinds: a merge repeats them for each message."""
     del message.kind[count:]
@@ -71,11 +78,14 @@ class _Sort(NamedTuple):
     tidy : callable
         Leaves the kinds of a merged message once.
     empty : callable
+    merge : callable
+        Adds a message to what `empty` made.
     """
 
     kinds: Callable[[Any], _Kinds]
     tidy: Callable[[Any, int], None]
     empty: Callable[[], Any]
+    merge: Callable[[Any, Any], None] = lambda merged, message: merged.MergeFrom(message)
 
 
 _SORTS = {
@@ -85,6 +95,7 @@ _SORTS = {
         _release_kinds, lambda message, count: _drop_kinds(message.released, count), pb.Release
     ),
     "exclusions": _Sort(_exclusions_kinds, lambda _message, _count: None, pb.Exclusions),
+    "add_agent": _Sort(_agent_kinds, lambda _message, _count: None, list, list.append),
 }
 
 
@@ -100,11 +111,11 @@ def runs(events: Iterable[pb.Event]) -> Iterator[Run]:
         its_kinds = sort.kinds(its_message) if sort else None
         # The same sort with the same kinds: one more event of this run. The first message is
         # copied only when a second one follows, for most runs are of one event.
-        if count and its_kinds is not None and its_name == name and its_kinds == kinds:
-            if merged is None and sort:
+        if count and sort and its_kinds is not None and its_name == name and its_kinds == kinds:
+            if merged is None:
                 merged = sort.empty()
-                merged.MergeFrom(message)
-            merged.MergeFrom(its_message)
+                sort.merge(merged, message)
+            sort.merge(merged, its_message)
             count += 1
             continue
         # Something else: this run is complete, and the next one begins.

@@ -19,8 +19,8 @@ from typing import BinaryIO, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from allocator.core import Limits, SetConstraint, SetDemand, SetPolicy, Settings
-from allocator.v1 import admin_pb2, journal_pb2, types_pb2
+from allocator.core import Limits, SetConstraint, SetDemand, SetLimit, SetPolicy, Settings
+from allocator.v1 import journal_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import proto_types
 from allocator.wire.errors import WireError
@@ -31,6 +31,7 @@ from allocator.wire.operator_settings import (
     read_policy,
     write_constraint,
     write_demand,
+    write_limit,
     write_policy,
 )
 from allocator.wire.sidecar import Answer
@@ -140,29 +141,12 @@ def start_record(
     records_before: int = 0,
 ) -> journal_pb2.JournalRecord:
     """Say how the core is set up."""
-    demands = (write_demand(rule).demand for rule in settings.demands.values())
-    constraints = (write_constraint(rule).constraint for rule in settings.constraints.values())
-    return journal_pb2.JournalRecord(
-        start=journal_pb2.JournalStart(
+    start = _write_settings(settings)
+    start.MergeFrom(
+        journal_pb2.JournalStart(
             sidecar_version=welcome.sidecar_version,
             sidecar_id=welcome.sidecar_id,
             welcome=welcome,
-            policy=write_policy(settings.policy),
-            seed=settings.seed,
-            learn_demand=settings.learn_demand,
-            learn_after=settings.learn_after,
-            probe_after=settings.probe_after,
-            priors_max=settings.priors_max,
-            prior_half_life_ms=settings.prior_half_life_ms,
-            learn_patience_cycles=settings.learn_patience_cycles,
-            patience_cycles=settings.patience_cycles,
-            outstanding_max=settings.outstanding_max,
-            limits_of_roles=(
-                types_pb2.Quota(role=role, limits=proto_types.write_quantities(limits))
-                for role, limits in settings.limits.items()
-            ),
-            demands=demands,
-            constraints=constraints,
             limits=journal_pb2.JournalLimits(
                 agents=limits.agents,
                 frameworks=limits.frameworks,
@@ -177,10 +161,34 @@ def start_record(
             records_before=records_before,
         )
     )
+    return journal_pb2.JournalRecord(start=start)
 
 
-def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
-    """Read how the core was set up."""
+def _write_settings(settings: Settings) -> journal_pb2.JournalStart:
+    demands = (write_demand(rule).demand for rule in settings.demands.values())
+    constraints = (write_constraint(rule).constraint for rule in settings.constraints.values())
+    return journal_pb2.JournalStart(
+        policy=write_policy(settings.policy),
+        seed=settings.seed,
+        learn_demand=settings.learn_demand,
+        learn_after=settings.learn_after,
+        probe_after=settings.probe_after,
+        priors_max=settings.priors_max,
+        prior_half_life_ms=settings.prior_half_life_ms,
+        learn_patience_cycles=settings.learn_patience_cycles,
+        patience_cycles=settings.patience_cycles,
+        outstanding_max=settings.outstanding_max,
+        limits_of_roles=(
+            types_pb2.Quota(role=role, limits=proto_types.write_quantities(limits))
+            for role, limits in settings.limits.items()
+        ),
+        demands=demands,
+        constraints=constraints,
+    )
+
+
+def read_settings(start: journal_pb2.JournalStart) -> Settings:
+    """Read what operators had set."""
     settings = Settings(
         policy=read_policy(start.policy),
         seed=start.seed,
@@ -197,13 +205,18 @@ def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
         },
     )
     for demand in start.demands:
-        rule = read_demand(admin_pb2.SetDemandRequest(demand=demand))
+        rule = read_demand(settings_pb2.SetDemandRequest(demand=demand))
         settings.demands[rule.role, rule.framework_name] = rule
     for constraint in start.constraints:
-        only = read_constraint(admin_pb2.SetConstraintRequest(constraint=constraint))
+        only = read_constraint(settings_pb2.SetConstraintRequest(constraint=constraint))
         settings.constraints[only.role, only.framework_name] = only
+    return settings
+
+
+def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
+    """Read how the core was set up."""
     limits = start.limits
-    return settings, Limits(
+    return read_settings(start), Limits(
         agents=limits.agents,
         frameworks=limits.frameworks,
         roles=limits.roles,
@@ -267,3 +280,7 @@ def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:
             return journal_pb2.JournalRecord(demand=write_demand(event))
         case SetConstraint():
             return journal_pb2.JournalRecord(constraint=write_constraint(event))
+        case SetLimit():
+            return journal_pb2.JournalRecord(limit=write_limit(event))
+        case Settings():
+            return journal_pb2.JournalRecord(settings=_write_settings(event))

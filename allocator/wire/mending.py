@@ -210,9 +210,9 @@ _MENDERS: Mapping[str, Callable[[Any, Marks], None]] = MappingProxyType(
 
 def _cut(message: Any, name: str, place: str, marks: Marks) -> None:  # noqa: ANN401
     """Cut a text that is too long."""
-    length = len(getattr(message, name))
-    if length > TEXT_LENGTH_MAX:
-        setattr(message, name, getattr(message, name)[:TEXT_LENGTH_MAX])
+    value = getattr(message, name)
+    if (length := len(value)) > TEXT_LENGTH_MAX:
+        setattr(message, name, value[:TEXT_LENGTH_MAX])
         text = f"has {length} characters; the first {TEXT_LENGTH_MAX} are taken"
         marks.append(Mark(f"{place}.{name}", text))
 
@@ -233,8 +233,8 @@ def _keep_known(
     marks: Marks,
 ) -> None:
     """Leave out what this sidecar has no name for, so that no decision can depend on it."""
-    known = [value for value in values if value in names]
-    if len(known) < len(values):
+    if not names.keys() >= set(values):
+        known = [value for value in values if value in names]
         unknown = sorted(set(values) - set(known))
         del values[:]
         values.extend(known)

@@ -1,17 +1,21 @@
-"""What operators set, read and written: the nouns of admin.proto that the core knows, too."""
+"""What operators set, read and written: the nouns of settings.proto that the core knows, too."""
 
 from typing import TypeAlias
 
-from allocator.core import PolicySpec, SetConstraint, SetDemand, SetPolicy
-from allocator.v1 import admin_pb2
+from allocator.core import PolicySpec, SetConstraint, SetDemand, SetLimit, SetPolicy, Settings
+from allocator.v1 import settings_pb2
 from allocator.wire import proto_types
 
-OperatorEvent: TypeAlias = SetPolicy | SetDemand | SetConstraint
+OperatorChange: TypeAlias = SetPolicy | SetDemand | SetConstraint | SetLimit
+"""One thing that an operator sets, or takes back."""
+
+OperatorEvent: TypeAlias = OperatorChange | Settings
+"""A change, or all settings at once."""
 
 
-def write_policy(spec: PolicySpec) -> admin_pb2.Policy:
+def write_policy(spec: PolicySpec) -> settings_pb2.Policy:
     """Write a policy's specification."""
-    return admin_pb2.Policy(
+    return settings_pb2.Policy(
         name=spec.name,
         selection=spec.selection,
         mode=spec.mode,
@@ -21,7 +25,7 @@ def write_policy(spec: PolicySpec) -> admin_pb2.Policy:
     )
 
 
-def read_policy(message: admin_pb2.Policy) -> PolicySpec:
+def read_policy(message: settings_pb2.Policy) -> PolicySpec:
     """Read a policy's specification."""
     return PolicySpec(
         message.name,
@@ -33,14 +37,16 @@ def read_policy(message: admin_pb2.Policy) -> PolicySpec:
     )
 
 
-def write_demand(event: SetDemand) -> admin_pb2.SetDemandRequest:
+def write_demand(event: SetDemand) -> settings_pb2.SetDemandRequest:
     """Write a demand rule, or that it is taken back."""
-    demand = admin_pb2.Demand(role=event.role, framework_name=event.framework_name)
+    demand = settings_pb2.Demand(
+        role=event.role, framework_name=event.framework_name, override=event.override
+    )
     demand.demand.CopyFrom(proto_types.write_quantities(event.demand or {}))
-    return admin_pb2.SetDemandRequest(demand=demand, remove=event.demand is None)
+    return settings_pb2.SetDemandRequest(demand=demand, remove=event.demand is None)
 
 
-def read_demand(message: admin_pb2.SetDemandRequest) -> SetDemand:
+def read_demand(message: settings_pb2.SetDemandRequest) -> SetDemand:
     """Read a demand rule.
 
     Raises
@@ -50,19 +56,40 @@ def read_demand(message: admin_pb2.SetDemandRequest) -> SetDemand:
     """
     rule = message.demand
     demand = proto_types.part(rule.demand, proto_types.read_quantities, "demand.demand")
-    return SetDemand(rule.role, rule.framework_name, None if message.remove else demand)
+    kept = None if message.remove else demand
+    return SetDemand(rule.role, rule.framework_name, kept, rule.override)
 
 
-def write_constraint(event: SetConstraint) -> admin_pb2.SetConstraintRequest:
+def write_constraint(event: SetConstraint) -> settings_pb2.SetConstraintRequest:
     """Write a constraint rule, or that it is taken back."""
-    constraint = admin_pb2.Constraint(
+    constraint = settings_pb2.Constraint(
         role=event.role, framework_name=event.framework_name, expression=event.expression or ""
     )
-    return admin_pb2.SetConstraintRequest(constraint=constraint, remove=event.expression is None)
+    return settings_pb2.SetConstraintRequest(constraint=constraint, remove=event.expression is None)
 
 
-def read_constraint(message: admin_pb2.SetConstraintRequest) -> SetConstraint:
+def read_constraint(message: settings_pb2.SetConstraintRequest) -> SetConstraint:
     """Read a constraint rule."""
     rule = message.constraint
     expression = None if message.remove else rule.expression
     return SetConstraint(rule.role, rule.framework_name, expression)
+
+
+def write_limit(event: SetLimit) -> settings_pb2.SetLimitRequest:
+    """Write a limit on a role, or that it is taken back."""
+    limit = settings_pb2.Limit(role=event.role)
+    limit.limit.CopyFrom(proto_types.write_quantities(event.limit or {}))
+    return settings_pb2.SetLimitRequest(limit=limit, remove=event.limit is None)
+
+
+def read_limit(message: settings_pb2.SetLimitRequest) -> SetLimit:
+    """Read a limit on a role.
+
+    Raises
+    ------
+    WireError
+        Where an amount is none.
+    """
+    rule = message.limit
+    limit = proto_types.part(rule.limit, proto_types.read_quantities, "limit.limit")
+    return SetLimit(rule.role, None if message.remove else limit)

@@ -4,6 +4,7 @@ A `read_` function raises a `WireError` whose field is relative to the message i
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -50,10 +51,11 @@ def part(message: _Message, read: Callable[[_Message], _Read], field: str) -> _R
 
 def read_amounts(message: pb.Amounts) -> dict[int, int]:
     """Read a sparse vector by kind."""
-    validation.same_length(len(message.amount), len(message.kind), "amount", "kind")
-    validation.distinct(message.kind, "kind")
-    amounts = validation.amounts(message.amount, "amount").tolist()
-    return dict(zip(message.kind, amounts, strict=True))
+    kinds, amounts = message.kind[:], message.amount[:]
+    validation.same_length(len(amounts), len(kinds), "amount", "kind")
+    validation.distinct(kinds, "kind")
+    validation.amount_list(amounts, "amount")
+    return dict(zip(kinds, amounts, strict=True))
 
 
 def write_amounts(amounts: Mapping[int, int]) -> pb.Amounts:
@@ -66,7 +68,7 @@ def read_quantities(message: pb.Quantities) -> dict[str, int]:
     validation.same_length(len(message.amount), len(message.name), "amount", "name")
     validation.texts(message.name, "name")
     validation.distinct(message.name, "name")
-    amounts = validation.amounts(message.amount, "amount").tolist()
+    amounts = validation.amount_list(message.amount[:], "amount")
     return dict(zip(message.name, amounts, strict=True))
 
 
@@ -117,9 +119,14 @@ def _read_capabilities(
     return frozenset(names[value] for value in values)
 
 
-def read_agent_capabilities(values: Sequence[int]) -> frozenset[str]:
-    """Read what an agent can do, by Mesos's names."""
+@lru_cache(maxsize=256)
+def _read_agent_capabilities(values: tuple[int, ...]) -> frozenset[str]:
     return _read_capabilities(values, AGENT_CAPABILITIES, "capabilities")
+
+
+def read_agent_capabilities(values: Sequence[int]) -> frozenset[str]:
+    """Read what an agent can do, by Mesos's names; thousands of agents can do the same."""
+    return _read_agent_capabilities(tuple(values))
 
 
 def write_agent_capabilities(names: Iterable[str]) -> list["pb.AgentCapability.ValueType"]:
@@ -147,12 +154,13 @@ def write_attributes(attributes: Mapping[str, str]) -> list[pb.Attribute]:
 
 def read_agent_info(message: pb.Agent) -> AgentInfo:
     """Read what is known of an agent beside its resources."""
+    domain = message.domain
     return AgentInfo(
         agent_id=validation.text(message.agent_id, "agent_id", empty=False),
         hostname=validation.text(message.hostname, "hostname"),
         attributes=read_attributes(message.attributes),
-        region=validation.text(message.domain.region, "domain.region"),
-        zone=validation.text(message.domain.zone, "domain.zone"),
+        region=validation.text(domain.region, "domain.region"),
+        zone=validation.text(domain.zone, "domain.zone"),
         capabilities=read_agent_capabilities(message.capabilities),
     )
 

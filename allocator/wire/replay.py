@@ -10,8 +10,14 @@ from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.checkpoint import Mark, mark, read_checkpoint, read_mark
 from allocator.wire.counters import Counts
-from allocator.wire.journal import JournalError, answered_record, read_closed, read_start
-from allocator.wire.operator_settings import read_constraint, read_demand, read_policy
+from allocator.wire.journal import (
+    JournalError,
+    answered_record,
+    read_closed,
+    read_settings,
+    read_start,
+)
+from allocator.wire.operator_settings import read_constraint, read_demand, read_limit, read_policy
 from allocator.wire.sidecar import Answer, Sidecar
 
 
@@ -105,6 +111,7 @@ class Replay:
         fallback: Policy | None = None,
         *,
         check: bool = True,
+        make: Callable[..., Allocator] = Allocator,
     ) -> None:
         """Begin with nothing.
 
@@ -116,8 +123,11 @@ class Replay:
             What decided where a policy could not.
         check : bool
             Whether to compare with what the journal says of answers and states.
+        make : callable
+            Makes allocators, as the class does.
         """
         self.found = Found()
+        self._make = make
         self._build_policy = build_policy
         self._fallback = fallback
         self._check = check
@@ -217,7 +227,7 @@ class Replay:
         settings, limits = read_start(start)
 
         def new_allocator(kept: Settings) -> Allocator:
-            return Allocator(self._build_policy, kept, limits, fallback=self._fallback)
+            return self._make(self._build_policy, kept, limits, fallback=self._fallback)
 
         try:
             sidecar = Sidecar(new_allocator, settings, start.welcome)
@@ -309,7 +319,7 @@ def _tell(sidecar: Sidecar, record: journal_pb2.JournalRecord, policy_error: str
             return sidecar.close(record.session, read_closed(record.closed))
         case "looked":
             sidecar.allocator.look()
-        case "policy" | "demand" | "constraint":
+        case "policy" | "demand" | "constraint" | "limit" | "settings":
             _operate(sidecar, record)
     return []
 
@@ -324,5 +334,9 @@ def _operate(sidecar: Sidecar, record: journal_pb2.JournalRecord) -> None:
                 sidecar.operate(read_demand(record.demand))
             case "constraint":
                 sidecar.operate(read_constraint(record.constraint))
+            case "limit":
+                sidecar.operate(read_limit(record.limit))
+            case "settings":
+                sidecar.operate(read_settings(record.settings))
     except EventError:
         return

@@ -18,7 +18,7 @@ from allocator.core import Allocator, Decisions, Event, EventError, Outcomes, Re
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import validation
 from allocator.wire.counters import Counts
-from allocator.wire.decode import NUMBER_MAX, READERS
+from allocator.wire.decode import LIST_READERS, NUMBER_MAX, READERS
 from allocator.wire.encode import write_decisions
 from allocator.wire.errors import WireError, code_name
 from allocator.wire.event_merging import Run, runs
@@ -261,18 +261,21 @@ class SidecarSession:
         self._counts.events[run.name] += run.length
 
     def _apply_at(self, allocator: Allocator, index: int, name: str, message: object) -> None:
-        place = f"events[{index}]"
         if name not in READERS:
             text = "holds no event that this sidecar knows; install matching versions"
-            raise WireError(pb.ERROR_CODE_PROTOCOL, place, text)
+            raise WireError(pb.ERROR_CODE_PROTOCOL, f"events[{index}]", text)
         try:
             self._apply_one(allocator, name, message)
         except WireError as error:
-            raise error.below(f"{place}.{name}") from None
+            raise error.below(f"events[{index}].{name}") from None
 
     def _apply_one(self, allocator: Allocator, name: str, message: object) -> None:
-        self._note(mend_event(name, message, allocator.state.limits.role_depth))
-        event = READERS[name](message)
+        messages = message if isinstance(message, list) else [message]
+        for each in messages:
+            if marks := mend_event(name, each, allocator.state.limits.role_depth):
+                self._note(marks)
+        readers = LIST_READERS if messages is message else READERS
+        event = readers[name](message)
         _step(allocator, event)
         if isinstance(event, Outcomes):
             # Outcomes are counted by reason, for the metrics.

@@ -7,7 +7,7 @@ happen and writes them into the journal; a replay makes them again.
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from allocator.core import Allocator, Settings
+from allocator.core import Allocator, DemandMemory, Settings
 from allocator.core.checkpoint import CheckpointError, Column, restore
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.counters import Counts
@@ -119,7 +119,14 @@ class Sidecar:
         EventError
             Where the event is not possible; then nothing has changed.
         """
-        self.allocator.step(event)
+        if isinstance(event, Settings):
+            self.allocator.reconfigure(event)
+        else:
+            self.allocator.step(event)
+
+    def learn(self, demands: DemandMemory) -> None:
+        """Begin with what an earlier process learnt; only before the first session."""
+        self.allocator.state.memory = demands
 
     def kept(self) -> Kept:
         """All that later answers depend on, to be kept in a checkpoint."""

@@ -66,6 +66,13 @@ def amounts(column: Sequence[int], field: str) -> Ints:
     return integers(column, 0, AMOUNT_MAX, field)
 
 
+def amount_list(column: list[int], field: str) -> list[int]:
+    """Check a list of amounts."""
+    if column and (min(column) < 0 or max(column) > AMOUNT_MAX):
+        _refuse_entry(column, 0, AMOUNT_MAX, field)
+    return column
+
+
 def flags(column: Sequence[bool]) -> Bools:
     """Read a column of booleans."""
     return np.array(column, np.bool_)

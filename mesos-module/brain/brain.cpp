@@ -193,6 +193,7 @@ void Brain::batch(int64_t nowMs, int64_t silentMs)
   const int64_t asOfMs = std::min(nowMs, batchMs);
   batchMs = nowMs + state.options.intervalMs;
   state.filters.expire(asOfMs);
+  boundRoles();
   candidates.clear();
   candidatesAll = triggered = false;
   allocate(true, {}, asOfMs, silentMs);
@@ -343,6 +344,8 @@ Counts Brain::counts() const
 {
   Counts result = counted;
   result.breakerOpen = breakerOpen;
+  result.following = following;
+  result.connected = connected;
   result.agents = state.agents.size();
   result.frameworks = state.frameworks.size();
   result.filters = state.filters.size();

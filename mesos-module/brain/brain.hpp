@@ -26,6 +26,8 @@ struct Counts
   uint64_t misfits = 0; // Facts that did not fit the books.
   uint64_t breakerTrips = 0;
   bool breakerOpen = false;
+  bool following = false; // A sidecar has a snapshot, or is getting one.
+  bool connected = false; // It decides.
   size_t agents = 0;
   size_t frameworks = 0;
   size_t filters = 0;
@@ -136,6 +138,11 @@ private:
   void log(Level level, const std::string& text);
   std::string misfit(const std::string& text);
 
+  // brain_roles.cpp: names of roles that nobody needs any more.
+  std::vector<bool> rolesInUse() const;
+  void giveUpRoles();
+  void boundRoles();
+
   // brain_session.cpp.
 
   // Adds agents, unless they become so many that it is all of them.
@@ -229,6 +236,7 @@ private:
   bool candidatesAll = false;
   bool triggered = false;
 
+  size_t rolesKept = 0; // When they were given up last.
   size_t expectedAgents = 0;
 
   // When something is due; INT64_MAX for never.

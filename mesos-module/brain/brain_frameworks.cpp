@@ -98,9 +98,7 @@ std::string Brain::step(const RemoveFramework& event, int64_t)
   inverse.removeFramework(number);
   fallback.forget(number);
 
-  for (uint32_t role = 0; role < state.roles.size(); ++role) {
-    state.filters.drop(number, role);
-  }
+  state.filters.dropFramework(number);
 
   state.frameworks.remove(number);
 

@@ -50,8 +50,10 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
 
   forgetSession();
   following = true;
+  state.roles.forgetHandles();
+  giveUpRoles();
 
-  // Kinds and roles that nobody names any more are left behind here.
+  // Kinds that nobody names any more are left behind here, too.
   state.kinds =
       Kinds(event.kindsMax > 0 ? event.kindsMax : size_t(Kinds::MOST_DEFAULT));
   layout.begin(&state, event.chunkBytesMax, ++marks);
@@ -281,6 +283,9 @@ void Brain::judgeSome(int64_t nowMs)
   uint64_t bad = 0;
   Pair pair;
 
+  // What is held must be offered, so there has to be room for it.
+  effects.offers.reserve(effects.offers.size() + end - judged);
+
   for (; judged < end; ++judged) {
     const session::Decision decision = nextDecision();
     Verdict verdict = decide(decision, decisions.mark, nowMs, &pair);
@@ -296,9 +301,9 @@ void Brain::judgeSome(int64_t nowMs)
       continue;
     }
 
+    Offer offer{pair.framework, pair.role, pair.agent, verdict.given};
     state.books.hold(pair.agent, pair.framework, pair.role, verdict.given);
-    effects.offers.push_back(
-        Offer{pair.framework, pair.role, pair.agent, verdict.given});
+    effects.offers.push_back(std::move(offer));
   }
 
   if (outcomes->size() > 0) {

@@ -1,6 +1,9 @@
 #include "brain/fallback.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <unordered_set>
+#include <utility>
 
 #include "brain/competition.hpp"
 
@@ -83,8 +86,11 @@ std::vector<Competition::Node*> offerAgent(
       }
     }
 
+    // What is held must be offered, so there has to be room for it.
+    Offer offer{pair.framework, pair.role, agent, verdict.given};
+    offers->emplace_back();
     cluster->books.hold(agent, pair.framework, pair.role, verdict.given);
-    offers->push_back(Offer{pair.framework, pair.role, agent, verdict.given});
+    offers->back() = std::move(offer);
     winners.push_back(node);
     return hasAnything(*cluster, agent);
   });
@@ -161,6 +167,18 @@ void Fallback::forget(uint32_t framework)
   for (auto entry = served.begin(); entry != served.end();) {
     entry = entry->first >> 32 == framework ? served.erase(entry)
                                             : std::next(entry);
+  }
+}
+
+
+// Frameworks leave a role by an update, too, so all of them may be in it.
+void Fallback::forgetRoles(const std::vector<uint32_t>& roles)
+{
+  const std::unordered_set<uint32_t> gone(roles.begin(), roles.end());
+
+  for (auto entry = served.begin(); entry != served.end();) {
+    const uint32_t role = static_cast<uint32_t>(entry->first);
+    entry = gone.count(role) > 0 ? served.erase(entry) : std::next(entry);
   }
 }
 

@@ -43,6 +43,7 @@ public:
 
   // Its number is to name another.
   void forget(uint32_t framework);
+  void forgetRoles(const std::vector<uint32_t>& roles);
 
 private:
   std::mt19937_64 random;

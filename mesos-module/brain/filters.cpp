@@ -1,6 +1,7 @@
 #include "brain/filters.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 namespace allocator {
@@ -143,6 +144,16 @@ void Filters::drop(uint32_t framework, uint32_t role)
   if (client != clients.end()) {
     count -= client->second.count;
     clients.erase(client);
+  }
+}
+
+
+void Filters::dropFramework(uint32_t framework)
+{
+  for (auto client = clients.begin(); client != clients.end();) {
+    const bool its = client->first >> 32 == framework;
+    count -= its ? client->second.count : 0;
+    client = its ? clients.erase(client) : std::next(client);
   }
 }
 

@@ -49,6 +49,7 @@ public:
   bool lasts(const Refusal& refusal, int64_t nowMs) const;
 
   void drop(uint32_t framework, uint32_t role);
+  void dropFramework(uint32_t framework);
 
   // To be called before the agent's record is removed, and where it
   // became another one.

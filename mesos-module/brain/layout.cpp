@@ -133,7 +133,6 @@ struct Layout::Bodies
 
 void Layout::begin(Cluster* cluster, size_t bytesMax, uint64_t mark)
 {
-  cluster->roles.forgetHandles();
   running = true;
   paused = cluster->recovering;
   chunkBytesMax = bytesMax;

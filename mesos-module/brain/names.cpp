@@ -1,5 +1,6 @@
 #include "brain/names.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "brain/text.hpp"
@@ -96,11 +97,46 @@ uint32_t Roles::number(const std::string& path)
     row.parent = number(path.substr(0, slash));
   }
 
-  const uint32_t role = static_cast<uint32_t>(rows.size());
+  uint32_t role = static_cast<uint32_t>(rows.size());
+  if (free.empty()) {
+    rows.emplace_back();
+  } else {
+    role = free.back();
+    free.pop_back();
+  }
+
   row.top = row.parent == 0 ? role : rows[row.parent].top;
-  rows.push_back(std::move(row));
+  row.bound = true;
+  rows[role] = std::move(row);
   numbers[path] = role;
   return role;
+}
+
+
+std::vector<uint32_t> Roles::giveUp(std::vector<bool> inUse)
+{
+  inUse.resize(rows.size());
+
+  for (uint32_t role = 1; role < rows.size(); ++role) {
+    if (rows[role].bound && (inUse[role] || rows[role].handle != 0)) {
+      for (uint32_t each = role; each != 0; each = rows[each].parent) {
+        inUse[each] = true;
+      }
+    }
+  }
+
+  std::vector<uint32_t> given;
+  for (uint32_t role = 1; role < rows.size(); ++role) {
+    if (rows[role].bound && !inUse[role]) {
+      numbers.erase(rows[role].path);
+      rows[role] = Row();
+      given.push_back(role);
+    }
+  }
+
+  free.insert(free.end(), given.begin(), given.end());
+  std::sort(free.begin(), free.end(), std::greater<uint32_t>());
+  return given;
 }
 
 

@@ -66,13 +66,13 @@ private:
 };
 
 
-// The tree of roles; number 0 is the root. Numbers are kept for ever, the
-// handles of the protocol for a session: it hears of a role when it first
-// needs to.
+// The tree of roles; number 0 is the root. Numbers are kept until somebody
+// finds out that nobody names them any more, the handles of the protocol for
+// a session: it hears of a role when it first needs to.
 class Roles
 {
 public:
-  Roles() : rows(1) {}
+  Roles() : rows(1) { rows[0].bound = true; }
 
   // Binds its ancestors, too.
   uint32_t number(const std::string& path);
@@ -91,10 +91,19 @@ public:
   // Whether `role` is `ancestor` or below it.
   bool isWithin(uint32_t role, uint32_t ancestor) const;
 
-  size_t size() const { return rows.size(); }
+  // How many there are, the root apart.
+  size_t count() const { return numbers.size(); }
+
+  // Gives up those that are not in use, by number, unless one below them is
+  // or the session heard of them. Gives their numbers, which may name others
+  // from now on.
+  std::vector<uint32_t> giveUp(std::vector<bool> inUse);
 
   // Begins a session: nobody has heard of any role.
   void forgetHandles();
+
+  // How many the session heard of.
+  size_t countHandles() const { return handles.size(); }
 
   // The role's handle in the session.
   uint32_t handle(uint32_t role);
@@ -112,10 +121,12 @@ private:
     uint32_t parent = 0;
     uint32_t top = 0;
     uint32_t handle = 0;
+    bool bound = false;
   };
 
   std::vector<Row> rows;
   std::unordered_map<std::string, uint32_t> numbers;
+  std::vector<uint32_t> free;    // In descending order.
   std::vector<uint32_t> handles; // The role of each handle, from 1.
   std::vector<wire::Role> fresh;
 };

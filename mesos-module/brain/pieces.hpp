@@ -146,6 +146,9 @@ public:
   const Row& row(uint32_t piece) const { return rows[piece]; }
   const Traits& traits(uint32_t piece) const { return rows[piece].traits; }
 
+  // One more than the largest number.
+  uint32_t end() const { return static_cast<uint32_t>(rows.size()); }
+
   void use(uint32_t piece) { ++rows[piece].uses; }
   void disuse(uint32_t piece);
 

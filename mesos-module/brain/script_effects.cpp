@@ -4,6 +4,8 @@
 
 #include <google/protobuf/text_format.h>
 
+#include "brain/view.hpp"
+
 namespace allocator {
 namespace brain {
 namespace {
@@ -288,6 +290,17 @@ void Script::addViews()
       }
     }
     return result;
+  };
+
+  // A line for each framework and agent, so that changes can be read.
+  commands["view"] = [this](const Line& line) {
+    std::string result =
+        view(brain, line.number("first", 0), line.number("count", 1000));
+    for (size_t at = 0; (at = result.find(",{\"id\"", at)) != std::string::npos;
+         ++at) {
+      result.replace(at, 1, ",\n");
+    }
+    return result + "\n";
   };
 
   commands["counts"] = [this](const Line&) {

@@ -239,6 +239,12 @@ struct Options
 
   uint64_t seed = 0;
 
+  // Roles that nobody names any more are given up when there are so many
+  // more than at the last time, besides twice as many; and those that a
+  // session heard of, with the session, when there are so many.
+  size_t rolesSpare = 1024;
+  size_t rolesSentMax = 16384;
+
   // How much is done at a time, for the master waits meanwhile: decisions
   // judged; agents laid out, or offered in fallback; refusals laid out.
   size_t sliceDecisions = 2048;

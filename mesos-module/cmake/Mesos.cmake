@@ -53,12 +53,14 @@ target_compile_definitions(mesos INTERFACE __STDC_FORMAT_MACROS HAVE_LIBZ ${MESO
 target_compile_options(mesos INTERFACE -UNDEBUG)
 target_link_libraries(mesos INTERFACE grpc)
 
-# For programs, which have no master around them.
+# For programs, which have no master around them. Not by the prefix's links: a program looks for a library
+# under the name that its builder gave it, which is beside the library itself only.
 set(MESOS_LIBRARIES)
 foreach(name mesos mesos-protobufs process grpc++${GRPC_VARIANT} grpc${GRPC_VARIANT} gpr protobuf glog)
   find_library(MESOS_LIBRARY_${name} ${name} HINTS ${MESOS_ROOT}/lib NO_DEFAULT_PATH)
   if(MESOS_LIBRARY_${name})
-    list(APPEND MESOS_LIBRARIES ${MESOS_LIBRARY_${name}})
+    get_filename_component(library ${MESOS_LIBRARY_${name}} REALPATH)
+    list(APPEND MESOS_LIBRARIES ${library})
   endif()
 endforeach()
 message(STATUS "Mesos ${MESOS_VERSION} of ${MESOS_ROOT}, TLS ${GRPC_HAS_TLS}")

@@ -1,5 +1,18 @@
 # Generates the messages and the stub of the session: targets `allocator_messages`, which needs
-# protobuf only, and `allocator_protocol`.
+# protobuf only, and `allocator_protocol`. Or takes them from another build tree, for what is generated
+# is not ours, and several times as large as what is.
+if(PROTOCOL_TREE)
+  foreach(name messages protocol)
+    add_library(allocator_${name} STATIC IMPORTED)
+    set_target_properties(allocator_${name} PROPERTIES
+      IMPORTED_LOCATION ${PROTOCOL_TREE}/liballocator_${name}.a)
+  endforeach()
+  target_include_directories(allocator_messages SYSTEM INTERFACE ${PROTOCOL_TREE}/proto)
+  target_link_libraries(allocator_messages INTERFACE protobuf)
+  target_link_libraries(allocator_protocol INTERFACE allocator_messages grpc)
+  return()
+endif()
+
 set(PROTO_ROOT ${CMAKE_CURRENT_SOURCE_DIR}/../proto)
 set(PROTO_OUT ${CMAKE_CURRENT_BINARY_DIR}/proto)
 set(PROTO_NAMES types session transcript)
@@ -35,9 +48,3 @@ target_link_libraries(allocator_messages PUBLIC protobuf)
 
 add_library(allocator_protocol STATIC ${STUB_SOURCES})
 target_link_libraries(allocator_protocol PUBLIC allocator_messages grpc)
-
-if(SANITIZE STREQUAL "address")
-  # Generated code triples its compile time, and is not ours.
-  target_compile_options(allocator_messages PRIVATE -fno-sanitize=undefined)
-  target_compile_options(allocator_protocol PRIVATE -fno-sanitize=undefined)
-endif()

@@ -207,6 +207,10 @@ void Keeper::answered(Session::Reply&& reply)
   }
 
   flushCycle();
+
+  if (streaming() && isBatchFull()) {
+    flush(false);
+  }
 }
 
 
@@ -281,10 +285,7 @@ uint64_t Keeper::submit(wire::Event&& event, uint64_t mark)
   pending.add_events()->Swap(&event);
   pendingBytes += bytes;
 
-  const bool full =
-      static_cast<size_t>(pending.events_size()) >= options.batchEventsMax;
-
-  if (full && !flush(false)) {
+  if (isBatchFull() && !flush(false)) {
     return 0;
   }
 
@@ -392,6 +393,18 @@ void Keeper::flushCycle()
     cycleWanted = cycleAll = false;
     cycleAgents.clear();
   }
+}
+
+
+// While the sidecar is busy, a larger batch costs it less; a sidecar that
+// waits has done its part the sooner, the sooner it begins.
+bool Keeper::isBatchFull() const
+{
+  const bool idle = session->unanswered() == 0;
+  const size_t enough = idle
+      ? std::min(options.batchEventsIdle, options.batchEventsMax)
+      : options.batchEventsMax;
+  return static_cast<size_t>(pending.events_size()) >= enough;
 }
 
 

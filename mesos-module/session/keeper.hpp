@@ -49,6 +49,7 @@ struct KeeperOptions
   // Events are sent when there are so many of them, or when the first of
   // them has waited so long; a cycle takes all of them along.
   size_t batchEventsMax = 512;
+  size_t batchEventsIdle = 128; // Enough while the sidecar has nothing to do.
   size_t batchBytesMax = 512 << 10;
   Duration batchDelay{100};
 
@@ -161,6 +162,7 @@ private:
 
   bool flush(bool cycle);
   void flushCycle();
+  bool isBatchFull() const;
   int64_t tick();
   size_t batchBytesMax() const;
   TimePoint sendAt() const;

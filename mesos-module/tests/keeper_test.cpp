@@ -92,6 +92,34 @@ TEST(KeeperTest, EventsGoWhenTheyAreManyOrOld)
 }
 
 
+TEST(KeeperTest, FewerEventsAreEnoughForASidecarThatHasNothingToDo)
+{
+  KeeperOptions options;
+  options.batchEventsIdle = 2;
+  options.batchEventsMax = 4;
+  SmallWorld world(options);
+  world.begin();
+  const uint64_t before = world.keeper->counters().batches;
+
+  world.submit();
+  EXPECT_EQ(before, world.keeper->counters().batches);
+  world.submit();
+  EXPECT_EQ(before + 1, world.keeper->counters().batches);
+
+  // It is busy now, so more come together.
+  world.submit();
+  world.submit();
+  world.submit();
+  EXPECT_EQ(before + 1, world.keeper->counters().batches);
+
+  // With its answer it has nothing to do again.
+  world.exchange();
+  EXPECT_EQ(before + 2, world.keeper->counters().batches);
+  EXPECT_EQ(5u, world.sidecar.events);
+  EXPECT_EQ(0u, world.keeper->counters().unanswered);
+}
+
+
 // Whoever binds a handle learns which answers may know of it.
 TEST(KeeperTest, AnEventGoesWithTheBatchOfItsNumber)
 {

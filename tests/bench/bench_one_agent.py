@@ -53,11 +53,17 @@ def release_all(allocator: Allocator, agent: int) -> None:
 
 
 def measure(
-    holdings: int, agents: int, frameworks: int, specs: list[PolicySpec], repeats: int
+    holdings: int,
+    agents: int,
+    frameworks: int,
+    specs: list[PolicySpec],
+    repeats: int,
+    *,
+    trail: bool,
 ) -> list[str]:
     """The rows of the table for one size."""
     rows = []
-    allocator = cluster(agents, frameworks, specs[0])
+    allocator = cluster(agents, frameworks, specs[0], trail=trail)
     filled = hold_everything(allocator, holdings, agents, frameworks)
     now_ms = 1000
     chance = np.random.default_rng(1)
@@ -95,6 +101,7 @@ def main() -> None:
     parser.add_argument("--holdings", type=int, nargs="*", default=list(PER_AGENT))
     parser.add_argument("--agents", type=int, default=50_000)
     parser.add_argument("--frameworks", type=int, default=6_000)
+    parser.add_argument("--no-trail", action="store_true", help="keep nothing for explanations")
     given = parser.parse_args()
     specs = [
         PolicySpec(name, selection="random", mode=mode)
@@ -104,7 +111,8 @@ def main() -> None:
     print("| holdings | policy | least ms | median ms | largest ms | median CPU ms |")
     print("|---|---|---|---|---|---|")
     for holdings in given.holdings:
-        for row in measure(holdings, given.agents, given.frameworks, specs, given.repeats):
+        sizes = holdings, given.agents, given.frameworks
+        for row in measure(*sizes, specs, given.repeats, trail=not given.no_trail):
             print(row, flush=True)
 
 

@@ -13,6 +13,7 @@ from allocator.core import (
     Options,
     PolicySpec,
     Settings,
+    Trail,
 )
 from allocator.policies import POLICIES, build
 from allocator.server import loop_cache
@@ -38,9 +39,14 @@ TASKS = [(1, 2), (2, 1), (1, 4), (4, 4), (0.5, 1), (2, 8), (1, 1), (3, 2)]
 GIB = 1024
 
 
-def cluster(agents: int, frameworks: int, spec: PolicySpec, roles: int = 100) -> Allocator:
-    """An allocator that knows so many agents and frameworks, all of it free."""
-    allocator = Allocator(build, Settings(policy=spec))
+def cluster(
+    agents: int, frameworks: int, spec: PolicySpec, roles: int = 100, *, trail: bool = True
+) -> Allocator:
+    """An allocator that knows so many agents and frameworks, all of it free.
+
+    With a trail of what it did lately, as a sidecar's has.
+    """
+    allocator = Allocator(build, Settings(policy=spec), trail=Trail() if trail else None)
     allocator.step(Options())
     kinds = {0: Kind("cpus"), 1: Kind("mem"), 2: Kind("disk")}
     roles = min(roles, frameworks)

@@ -29,7 +29,8 @@ def test_help_lists_all_commands_and_what_the_exit_codes_mean():
     done = run("--help")
     assert done.returncode == 0
     commands = (
-        "serve check-config status shares policy demand constraint dump demo reproduce replay"
+        "serve check-config status shares explain top policy demand constraint dump demo reproduce"
+        " replay"
     )
     for command in commands.split():
         assert f"\n  {command} " in done.stdout
@@ -67,7 +68,7 @@ def test_help_loads_nothing_that_is_slow(arguments):
         ["check-config", "deploy/config.example.toml"],
         ["status", "--target", "127.0.0.1:9", "--timeout", "0.1"],
         ["shares", "--target", "127.0.0.1:9", "--timeout", "0.1"],
-        ["demand", "set", "cpus:2", "--target", "127.0.0.1:9", "--timeout", "0.1"],
+        ["demand", "set", "cpus:2", "--all", "--target", "127.0.0.1:9", "--timeout", "0.1"],
     ],
 )
 def test_what_runs_no_loop_needs_no_compiler(arguments):
@@ -153,24 +154,40 @@ def test_wrong_usage_ends_with_2(arguments):
     [
         ["status"],
         ["shares", "--role", "eng"],
+        ["explain", "framework", "spark"],
+        ["top"],
         ["policy", "show"],
         ["policy", "set", "drf"],
         ["demand", "list"],
-        ["demand", "set", "cpus:1"],
-        ["demand", "remove"],
+        ["demand", "set", "cpus:1", "--all"],
+        ["demand", "remove", "--role", "a"],
         ["constraint", "list"],
-        ["constraint", "set", "ssd"],
-        ["constraint", "remove"],
+        ["constraint", "set", "ssd", "--role", "a"],
+        ["constraint", "remove", "--all"],
         ["dump"],
     ],
     ids=" ".join,
 )
 def test_without_a_sidecar_every_command_says_so_and_ends_with_3(arguments, tmp_path):
     target = f"unix:{tmp_path}/none"
-    done = run(*arguments, "--json", "--target", target)
+    done = run(*arguments, "--target", target)
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr.startswith(f"error: no sidecar answers at {target}; is it running?")
     assert len(done.stderr.splitlines()) == 1
+    error = json.loads(done.stderr)["error"]
+    assert (error["code"], error["reason"]) == (3, "unreachable")
+    assert error["message"].startswith(f"no sidecar answers at {target}; is it running?")
+    if arguments[0] == "status":
+        done = run(*arguments, "--target", target)
+        assert done.stderr.startswith(f"error: no sidecar answers at {target}; is it running?")
+
+
+def test_errors_are_json_where_answers_are(tmp_path):
+    target = f"unix:{tmp_path}/none"
+    done = run("status", "--json", "--target", target)
+    assert (done.returncode, done.stdout) == (3, "")
+    error = json.loads(done.stderr)["error"]
+    assert (error["code"], error["reason"]) == (3, "unreachable")
+    assert error["message"].startswith(f"no sidecar answers at {target}; is it running?")
 
 
 def test_the_target_may_come_from_the_environment(tmp_path):

@@ -10,8 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.replay import app
+from allocator.sim.experiments.play import play
+from allocator.sim.frameworks.trace_framework import Arrival, Replay
+from allocator.sim.links.stream import StreamLink
+from allocator.sim.workloads.cluster import AgentSpec
 from allocator.v1 import journal_pb2
 from allocator.wire.journal import HEADER, MAGIC, frame, read_records
+from tests.server.process import SidecarProcess
 from tests.server.test_loop_journal import long_play
 
 BATCHES = 120
@@ -69,6 +74,59 @@ def test_as_a_process_it_says_so_in_words(directory):
     assert (done.returncode, done.stderr) == (0, "")
     assert "all as recorded" in done.stdout
     assert f"cycles     {2 * (BATCHES + 1)}\n" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def worked(tmp_path_factory) -> Path:
+    """The journal of a real sidecar, on whose offers two frameworks ran their tasks."""
+    directory = tmp_path_factory.mktemp("worked")
+    agents = ((0, AgentSpec("one", {"cpus": 4000, "mem": 4_096_000})),)
+    arrivals = tuple(
+        Arrival(0, role, role, {"cpus": 1000, "mem": 512_000}, (20_000,) * 6)
+        for role in ("red", "blue")
+    )
+    socket = f"unix:{directory}/sidecar.sock"
+    flag = f"journal.path={directory}/journals/journal"
+    (directory / "journals").mkdir()
+    with SidecarProcess(flag, listen=[socket]):
+        play(Replay(("cpus", "mem"), agents, arrivals), StreamLink(socket, 1), tell_demand=True)
+    return directory / "journals"
+
+
+def test_another_policy_is_played_beside_the_one_in_force(worked, tmp_path):
+    asked = ["--policy", "ps-dsf", "--policy", "drf", "--mode", "characterised"]
+    done = replay(worked, *asked, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    for name in ("as recorded", "in force", "ps-dsf characterised", "drf characterised"):
+        assert name in done.stdout
+    assert "no journal tells" in done.stdout
+    kept = json.loads((tmp_path / "out" / "what-if.json").read_text())
+    assert [each["name"] for each in kept][2:] == ["ps-dsf characterised", "drf characterised"]
+    assert [each["tasks"] for each in kept] == [12] * 4
+    assert (tmp_path / "out" / "what-if.png").read_bytes().startswith(b"\x89PNG")
+    data = replay_json(worked, "--policy", "tsf")
+    assert [each["name"] for each in data["what_if"]][2:] == ["tsf oblivious"]
+    assert (data["differing"], data["checkpoints_differing"]) == (0, 0)
+
+
+def test_where_nothing_ran_nothing_can_be_played(directory):
+    done = replay(directory, "--policy", "drf")
+    assert done.exit_code == 1
+    assert "no resource in use; nothing to play" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--policy", "best"], "--policy: 'best'; choose from"),
+        (["--policy", "drf", "--mode", "some"], "--mode: 'some'; choose from"),
+        (["--mode", "oblivious"], "belong to --policy"),
+    ],
+)
+def test_what_cannot_be_asked_is_named(directory, options, said):
+    done = replay(directory, *options)
+    assert done.exit_code == 2
+    assert said in done.stderr
 
 
 def test_later_files_alone_are_enough(directory, recorded):

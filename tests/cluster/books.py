@@ -39,7 +39,7 @@ class Books:
         """Say where the two differ.
 
         A snapshot does not tell what of the holdings is offered, so `other` may know of less. Nor
-        need it know volumes of one reservation from each other.
+        need it know what makes no difference to a decision.
         """
         found = []
         for name in ("total", "held"):
@@ -69,10 +69,15 @@ class Books:
 
 
 def _coarse(amounts: Mapping[str, int]) -> Amounts:
-    """Volumes of a reservation added up."""
+    """Add up what decisions do not tell apart.
+
+    Volumes of a reservation are alike, and so are stacks of reservations by their last role and
+    their height.
+    """
     sums: Amounts = Counter()
     for kind, amount in amounts.items():
-        sums[re.sub(r"\[.*\]", "[volume]", kind)] += amount
+        text = re.sub(r"\[.*\]", "[volume]", kind)
+        sums[re.sub(r"[^(,]+, ", "_, ", text)] += amount
     return sums
 
 
@@ -121,10 +126,9 @@ def _tidy(books: Books) -> Books:
 def _kind_text(kind: Any) -> str:
     """A kind of the sidecar in the words of `amounts.kind_of`."""
     text: str = kind["name"]
-    if kind["reservation"]:
-        roles = [each.partition(":")[2].partition("?")[0] for each in kind["reservation"]]
-        text += "(" + ", ".join(roles) + ")"
-    if kind["atomic"]:
+    if kind["depth"]:
+        text += "(" + "_, " * (kind["depth"] - 1) + kind["reserved_role"] + ")"
+    if kind["form"] == "volume":
         text += "[volume]"
     for flag in ("revocable", "shared"):
         if kind[flag]:

@@ -1,8 +1,12 @@
 """A Mesos for the tests that need one: ``pytest tests/cluster --mesos-root=DIR``."""
 
+import functools
+from collections.abc import Callable
+
 import pytest
 
 from tests.cluster.mesos import Mesos, NotFoundError, find
+from tests.cluster.quorum import Quorum, find_zookeeper
 
 
 def pytest_addoption(parser):
@@ -20,3 +24,13 @@ def mesos(request) -> Mesos:
         return find(root, module)
     except NotFoundError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def quorum(mesos) -> Callable[..., Quorum]:
+    """Three masters with a ZooKeeper, made by calling this with options of `World`."""
+    try:
+        find_zookeeper()
+    except NotFoundError as error:
+        pytest.skip(str(error))
+    return functools.partial(Quorum, mesos)

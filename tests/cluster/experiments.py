@@ -22,13 +22,13 @@ INTERVAL_S = 1.0
 PREFIX = "allocator/sidecar/"
 
 
-def freeze(world: World, frameworks: list[Framework]) -> None:
+def freeze(world: World, frameworks: list[Framework], within_s: float = 120.0) -> None:
     """Let all books be compared while the frameworks keep their offers, then let them go on."""
     manners = [framework.manner for framework in frameworks]
     for framework in frameworks:
         framework.manner = keep
     try:
-        world.wait_for_agreement()
+        world.wait_for_agreement(within_s)
     finally:
         for framework, manner in zip(frameworks, manners, strict=True):
             framework.manner = manner

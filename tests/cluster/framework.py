@@ -70,7 +70,7 @@ class Framework:
         failover_timeout_s: float = FAILOVER_TIMEOUT_S,
         labels: dict[str, str] | None = None,
     ) -> None:
-        self.address, self.name = address, name
+        self.address, self.name, self.roles = address, name, tuple(roles)
         self.manner: Manner = manner or keep
         self.framework_id = framework_id or ""
         self.offers: dict[str, Offer] = {}
@@ -257,12 +257,14 @@ class Framework:
         )
         return True
 
-    def launch(self, offer: Offer, resources: list[Any], seconds: float, *before: Any) -> str:
+    def launch(
+        self, offer: Offer, resources: list[Any], seconds: float, *before: Any, name: str = ""
+    ) -> str:
         """Run `sleep` on resources of the offer, after other operations; gives the task's id.
 
-        It is empty where the offer is gone.
+        The id begins with the name, or the framework's; it is empty where the offer is gone.
         """
-        task_id = f"{self.name}-{next(_numbers)}"
+        task_id = f"{name or self.name}-{next(_numbers)}"
         task = {
             "name": task_id,
             "task_id": {"value": task_id},

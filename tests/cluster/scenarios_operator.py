@@ -26,7 +26,7 @@ from tests.cluster.world import World
 MIB_PER_TASK = 64
 
 
-def _quota(world: World, role: str, guarantees: Any = None, limits: Any = None) -> int:
+def set_quota(world: World, role: str, guarantees: Any = None, limits: Any = None) -> int:
     """Set amounts by name; none of either: no quota."""
     config: dict[str, Any] = {"role": role}
     for name, amounts in (("guarantees", guarantees), ("limits", limits)):
@@ -42,14 +42,14 @@ def _in_use(framework: Framework, cpus: float) -> float:
 @scenario()
 def quota_limits_a_role(world: World) -> Outcome:
     """A role stays below its limit until the limit goes."""
-    status = _quota(world, "eng", limits={"cpus": 1.5, "mem": 1024})
+    status = set_quota(world, "eng", limits={"cpus": 1.5, "mem": 1024})
     framework = world.framework("one", "eng", manner=work(0.5, MIB_PER_TASK, 600, at_once=5))
     until(lambda: framework.states()["RUNNING"] == 3, 60, "it fills its limit")
     forget(framework)
     settle(6)
     cpus = [amounts_of(each["resources"])["cpus"] for each in list(framework.seen)]
     limited = _in_use(framework, 0.5), max(cpus, default=0)
-    removed = _quota(world, "eng")
+    removed = set_quota(world, "eng")
     until(lambda: framework.states()["RUNNING"] == 5, 60, "it gets more without")
     return {
         "answers": (status, removed),
@@ -60,7 +60,7 @@ def quota_limits_a_role(world: World) -> Outcome:
 @scenario()
 def quota_guarantees_a_role(world: World) -> Outcome:
     """What is guaranteed to an absent role is kept from others, and given when it comes."""
-    status = _quota(world, "vip", {"cpus": 6, "mem": 2048}, {"cpus": 6, "mem": 2048})
+    status = set_quota(world, "vip", {"cpus": 6, "mem": 2048}, {"cpus": 6, "mem": 2048})
     greedy = world.framework("greedy", "eng")
     kept = all_out([greedy])
     vip = world.framework("vip", "vip")

@@ -9,6 +9,7 @@ import statistics
 import sys
 from typing import Any
 
+from tests.cluster.crowd import crowd
 from tests.cluster.experiments import be_hostile, storm, try_policies
 from tests.cluster.mesos import find
 
@@ -22,6 +23,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=0, help="faults of the sidecar")
     parser.add_argument("--fallback-after-ms", type=int, default=500)
     parser.add_argument("--hostile-s", type=float, default=0, help="seconds of a hostile sidecar")
+    parser.add_argument("--agents", type=int, default=0, help="small agents of a crowd")
+    parser.add_argument("--frameworks", type=int, default=50, help="frameworks of a crowd")
+    parser.add_argument("--crowd-s", type=float, default=60, help="seconds at work of a crowd")
     parser.add_argument("--seed", type=int, default=1)
     words = parser.parse_args()
     mesos = find(words.mesos_root, words.mesos_module)
@@ -33,6 +37,8 @@ def main() -> None:
         _faults(figures)
     if words.hostile_s:
         _fields(be_hostile(mesos, words.hostile_s, words.seed))
+    if words.agents:
+        _fields(crowd(mesos, words.agents, words.frameworks, words.crowd_s))
 
 
 def _say(*words: object) -> None:

@@ -1,9 +1,11 @@
 """What the cluster tests look with can see: it is tried on states made by hand, without a Mesos."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
+from allocator.core.resources import Kind
 from tests.cluster import books
 from tests.cluster.amounts import amounts_of, reserved, scalar
 from tests.cluster.experiments import longest_gap
@@ -64,7 +66,7 @@ def test_an_over_committed_agent_is_seen(offered, used, found):
 
 def dump(held: int, offered: int) -> Any:
     """A sidecar's, of the same agent and framework."""
-    kind = {"name": "cpus", "reservation": [], "revocable": False, "shared": False, "atomic": False}
+    kind = asdict(Kind("cpus"))
     place = {"framework": 1, "role": 1, "agent": 1}
     return {
         "kinds": [kind],
@@ -83,6 +85,19 @@ def test_books_that_differ_are_told(held, offered, same):
     master = state([scalar("cpus", 4)], [scalar("cpus", 2, "eng")], [scalar("cpus", 1, "eng")])
     found = books.of_master(master).differences(books.of_sidecar(dump(held, offered)))
     assert (not found) == same
+
+
+def test_what_decisions_do_not_tell_apart_is_added_up():
+    stack = reserved(reserved(scalar("disk", 1), "eng"), "eng/ads")
+    volumes = [{**stack, "disk": {"persistence": {"id": name}}} for name in "vw"]
+    there = dump(0, 0)
+    kinds = [Kind("disk", reserved_role="eng/ads", depth=2, form=form) for form in ("", "volume")]
+    there["kinds"] = [asdict(kind) for kind in kinds]
+    there["agents"][0]["capacity"] = {"0": 1000, "1": 2000}
+    master = books.of_master(state([stack, *volumes]))
+    assert not master.differences(books.of_sidecar(there))
+    there["kinds"][0]["depth"] = 1
+    assert master.differences(books.of_sidecar(there))
 
 
 def test_the_longest_gap_reaches_to_both_ends():

@@ -6,6 +6,7 @@
 import pytest
 
 from allocator.policies import MODES, POLICIES
+from tests.cluster.crowd import crowd
 from tests.cluster.experiments import be_hostile, storm, try_policies
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -33,3 +34,10 @@ def test_a_hostile_sidecar_harms_nobody(mesos):
     assert sum(figures.ends.values()) > 1
     asked_for = {"RESERVE", "UNRESERVE", "CREATE", "DESTROY", "GROW_VOLUME", "SHRINK_VOLUME"}
     assert asked_for <= figures.operations.keys()
+
+
+def test_a_crowd_shares_one_machine(mesos):
+    figures = crowd(mesos, agents=40, frameworks=10, seconds=30)
+    assert figures.states["FINISHED"] > 2
+    assert figures.samples > 10
+    assert figures.most - figures.fewest <= 1

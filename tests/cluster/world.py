@@ -25,6 +25,15 @@ PARAMETERS = {"fallback_after_ms": "500", "answer_deadline_ms": "3000"}
 WORKERS = {"LIBPROCESS_NUM_WORKER_THREADS": "3"}
 
 
+def leads(operator: Operator) -> bool:
+    """Whether a master is elected, and has read its registry."""
+    try:
+        elected = bool(operator.metrics().get("master/elected"))
+    except (OSError, CallFailedError):
+        return False
+    return elected and operator.try_call("GET_AGENTS") == 200
+
+
 class Agent:
     """One agent; started again it is the same one, for its work directory stays."""
 
@@ -35,7 +44,7 @@ class Agent:
         self.address = f"127.0.0.1:{free_port()}"
         self.child: Child | None = None
         self.flags = {
-            "master": world.address,
+            "master": world.master_url,
             "ip": "127.0.0.1",
             "advertise_ip": "127.0.0.1",
             "port": self.address.partition(":")[2],
@@ -112,6 +121,7 @@ class World:
         # Short, for a Unix socket's path has about 100 characters.
         self.directory = Path(tempfile.mkdtemp(prefix="cluster-"))
         self.address = f"127.0.0.1:{free_port()}"
+        self.master_url = self.address
         self.operator = Operator(self.address)
         self.sidecar = Sidecar(self.directory)
         self.agents: list[Agent] = []
@@ -159,7 +169,14 @@ class World:
 
     def start_master(self) -> None:
         """Start the master, and wait until it is elected."""
-        flags = dict(self._flags)
+        self.master = self.start_process(self._flags, "master.log")
+        until(self._elected, START_S, "the master is elected")
+
+    def start_process(
+        self, flags: Mapping[str, str], log: str, *, few_threads: bool = True
+    ) -> Child:
+        """Start the process of a master."""
+        flags = dict(flags)
         if not self.built_in:
             manifest = self.directory / "modules.json"
             pairs = [{"key": key, "value": value} for key, value in self._parameters.items()]
@@ -169,16 +186,12 @@ class World:
             flags |= {"modules": f"file://{manifest}", "allocator": MODULE_NAME}
         command: list[object] = [self.mesos.master]
         command += [f"--{key}={value}" for key, value in flags.items()]
-        self.master = Child(command, self.directory / "master.log", WORKERS)
-        until(self._elected, START_S, "the master is elected")
+        return Child(command, self.directory / log, WORKERS if few_threads else {})
 
     def _elected(self) -> bool:
         assert self.master is not None
         assert self.master.alive, f"the master ended:\n{self.master.said()[-3000:]}"
-        try:
-            return bool(self.operator.metrics().get("master/elected"))
-        except (OSError, CallFailedError):
-            return False
+        return leads(self.operator)
 
     def add_agent(self, name: str, **flags: str) -> Agent:
         """Start an agent with more flags of Mesos."""

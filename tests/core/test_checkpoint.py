@@ -277,7 +277,7 @@ def test_all_of_an_allocator_is_kept_or_made_anew():
     session = busy()
     kept_here = {"cycle", "last_cycle", "state"}
     of_the_settings = {"_build", "_policy", "_fallback"}
-    of_the_host = {"_around_cycle", "_overruled"}
+    of_the_host = {"_around_cycle", "_overruled", "trail"}
     made_of_the_state = {"_snapshots"}
     of_one_message = {"_overruled"}  # a replay says it anew before each
     anew = of_the_settings | of_the_host | made_of_the_state | of_one_message

@@ -111,6 +111,11 @@ def test_shares_tell_who_holds_what(session):
     table = session.command("shares").stdout
     assert "kafka" in table
     assert "Jain index 1.000" in table
+    wide = session.command("shares", "--wide", "--limit", "1").stdout
+    assert "offered for" in wide
+    assert "1 more frameworks are not shown" in wide
+    assert session.ask("shares", "--waiting", "--sort", "name")["clients"] == []
+    assert session.command("shares", "--sort", "size").returncode == 2
     done = session.command("shares", "--role", "opps")
     assert (done.returncode, done.stderr) == (
         4,
@@ -163,15 +168,16 @@ def test_a_refused_policy_changes_nothing_and_ends_with_4(session):
 def test_a_constraint_counts_in_the_next_cycle(session):
     rules = session.ask("constraint", "set", "zone=b", "--framework-name", "sp*")
     rule = {"role": "", "framework_name": "sp*", "expression": "zone=b"}
-    assert rules == {"constraints": [rule]}
-    assert session.ask("constraint", "list") == rules
+    assert rules["constraints"] == [rule]
+    assert session.ask("constraint", "list") == {"constraints": [rule]}
     decisions = session.offer(UNKNOWN_AGENT)
     assert set(zip(decisions.framework.tolist(), decisions.agent.tolist(), strict=True)) <= {
         (1, 2),
         (2, 1),
         (2, 2),
     }
-    assert session.ask("constraint", "remove", "--framework-name", "sp*") == {"constraints": []}
+    removed = session.ask("constraint", "remove", "--framework-name", "sp*")
+    assert removed["constraints"] == []
     again = session.command("constraint", "remove", "--framework-name", "sp*")
     assert again.returncode == 4
     assert "there is no rule for role '' and framework 'sp*'" in again.stderr

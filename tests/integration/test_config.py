@@ -86,3 +86,7 @@ def test_the_unit_is_what_systemd_understands(tool, tmp_path):
         pytest.skip("systemd is not installed")
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr.strip()) == (0, "")
+    # How far it is exposed, of 100.
+    command = [command[0], "security", "--offline=true", "--threshold=20", str(copy)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout

@@ -36,7 +36,7 @@ from allocator.core import (
     Transition,
 )
 from allocator.policies import build
-from allocator.v1 import admin_pb2, admin_pb2_grpc
+from allocator.v1 import admin_pb2, admin_pb2_grpc, settings_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import read_records, replay
 from tests.server.process import GrpcModule, SidecarProcess
@@ -229,7 +229,7 @@ def test_the_process_decides_as_the_core_does_and_keeps_it(tmp_path: Path, spec:
             later = PolicySpec("tsf", mode="characterised")
             admin = admin_pb2_grpc.AdminServiceStub(channel)
             request = admin_pb2.SetPolicyRequest(
-                policy=admin_pb2.Policy(name=later.name, mode=later.mode)
+                policy=settings_pb2.Policy(name=later.name, mode=later.mode)
             )
             admin.SetPolicy(request, timeout=10)
             mirror.allocator.step(SetPolicy(later))

@@ -36,10 +36,16 @@ class SidecarProcess:
         The structured log so far.
     """
 
-    def __init__(self, *flags: str, listen: Sequence[str] = ("127.0.0.1:0",)) -> None:
+    def __init__(
+        self,
+        *flags: str,
+        listen: Sequence[str] = ("127.0.0.1:0",),
+        config: Path | None = None,
+    ) -> None:
         addresses = [word for target in listen for word in ("--listen", target)]
         settings = [word for flag in flags for word in ("--set", flag)]
         command = [sys.executable, "-m", "allocator", "serve", "--http-port", "0"]
+        command += ["--config", str(config)] if config else []
         self.begun_s = time.monotonic()
         self.process = subprocess.Popen(
             [*command, *addresses, *settings],

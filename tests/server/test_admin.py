@@ -41,6 +41,7 @@ from allocator.server.config import Config
 from allocator.server.core_loop import CoreLoop
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
+from allocator.v1 import settings_pb2 as spb
 from allocator.v1.types_pb2 import Quantities
 from allocator.wire.checkpoint import mark
 
@@ -172,11 +173,11 @@ def test_shares_tell_of_offers_that_lie_and_of_whoever_waits(loop, stub):
 
 def test_scores_follow_the_policy(loop, stub):
     tell(loop, *CLUSTER)
-    stub.SetPolicy(pb.SetPolicyRequest(policy=pb.Policy(name="asset", flat=True)))
+    stub.SetPolicy(pb.SetPolicyRequest(policy=spb.Policy(name="asset", flat=True)))
     spark, kafka = stub.GetShares(pb.GetSharesRequest()).clients
     assert spark.score == pytest.approx(3 / 9 + 12 / 18)
     assert kafka.score == pytest.approx(3 / 9)
-    stub.SetPolicy(pb.SetPolicyRequest(policy=pb.Policy(name="ps-dsf")))
+    stub.SetPolicy(pb.SetPolicyRequest(policy=spb.Policy(name="ps-dsf")))
     assert all(np.isnan(each.score) for each in stub.GetShares(pb.GetSharesRequest()).clients)
 
 
@@ -191,7 +192,7 @@ def test_shares_of_one_role_and_those_below_it(loop, stub):
 
 
 def test_the_policy_can_be_changed(loop, stub):
-    policy = pb.Policy(name="choosy", selection="joint", mode="characterised", flat=True)
+    policy = spb.Policy(name="choosy", selection="joint", mode="characterised", flat=True)
     policy.parameters["unit"] = "tasks"
     assert stub.SetPolicy(pb.SetPolicyRequest(policy=policy)).policy == policy
     answer = stub.GetPolicy(pb.GetPolicyRequest())
@@ -203,12 +204,21 @@ def test_the_policy_can_be_changed(loop, stub):
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        (pb.Policy(name="drff"), "policy.name: there is no policy 'drff'; choose from drf, "),
-        (pb.Policy(), "policy.name: there is no policy ''; choose from drf, "),
-        (pb.Policy(name="drf", selection="best"), "policy.selection: there is no selection 'best'"),
-        (pb.Policy(name="drf", mode="x"), "policy.mode: there is no mode 'x'; choose from obliv"),
         (
-            pb.Policy(name="drf", parameters={"unit": "tasks"}),
+            spb.Policy(name="drff"),
+            "policy.name: there is no policy 'drff'; choose from drf, ",
+        ),
+        (spb.Policy(), "policy.name: there is no policy ''; choose from drf, "),
+        (
+            spb.Policy(name="drf", selection="best"),
+            "policy.selection: there is no selection 'best'",
+        ),
+        (
+            spb.Policy(name="drf", mode="x"),
+            "policy.mode: there is no mode 'x'; choose from obliv",
+        ),
+        (
+            spb.Policy(name="drf", parameters={"unit": "tasks"}),
             "policy.parameters.unit: the policy drf takes no parameters; remove it",
         ),
     ],
@@ -222,20 +232,20 @@ def test_a_policy_that_is_none_is_refused_and_nothing_changes(stub, policy, mess
 def test_demands_are_set_replaced_and_removed(loop, stub):
     tell(loop, *CLUSTER)
 
-    def rule(cpus: int) -> pb.Demand:
+    def rule(cpus: int) -> spb.Demand:
         amounts = Quantities(name=["cpus"], amount=[cpus])
-        return pb.Demand(role="eng/*", framework_name="sp*", demand=amounts)
+        return spb.Demand(role="eng/*", framework_name="sp*", demand=amounts)
 
     for cpus in (1000, 2000):
-        answer = stub.SetDemand(pb.SetDemandRequest(demand=rule(cpus)))
+        answer = stub.SetDemand(spb.SetDemandRequest(demand=rule(cpus)))
         assert list(answer.demands) == [rule(cpus)]
     spark = stub.GetShares(pb.GetSharesRequest()).clients[0]
     assert (list(spark.demand.amount), spark.demand_source) == ([2000], "operator")
-    unknown = pb.Demand(role="eng/*", framework_name="sp*")
-    assert stub.SetDemand(pb.SetDemandRequest(demand=unknown)).demands[0] == pb.Demand(
+    unknown = spb.Demand(role="eng/*", framework_name="sp*")
+    assert stub.SetDemand(spb.SetDemandRequest(demand=unknown)).demands[0] == spb.Demand(
         role="eng/*", framework_name="sp*", demand=Quantities()
     )
-    answer = stub.SetDemand(pb.SetDemandRequest(demand=unknown, remove=True))
+    answer = stub.SetDemand(spb.SetDemandRequest(demand=unknown, remove=True))
     assert not answer.demands
     assert not stub.ListDemands(pb.ListDemandsRequest()).demands
 
@@ -251,33 +261,33 @@ def test_demands_are_set_replaced_and_removed(loop, stub):
 )
 def test_a_demand_that_is_none_is_refused_and_nothing_changes(stub, demand, message):
     before = settings(stub)
-    request = pb.SetDemandRequest(demand=pb.Demand(demand=demand))
+    request = spb.SetDemandRequest(demand=spb.Demand(demand=demand), all=True)
     assert refusal(stub.SetDemand, request).startswith(message)
     assert settings(stub) == before
 
 
 def test_constraints_are_set_and_removed_and_count_at_once(loop, stub):
     tell(loop, *CLUSTER)
-    rule = pb.Constraint(framework_name="spark", expression="zone=b")
-    assert list(stub.SetConstraint(pb.SetConstraintRequest(constraint=rule)).constraints) == [rule]
+    rule = spb.Constraint(framework_name="spark", expression="zone=b")
+    assert list(stub.SetConstraint(spb.SetConstraintRequest(constraint=rule)).constraints) == [rule]
     decisions = loop.call(lambda: loop.allocator.allocate(1000)).result(60)
     assert set(decisions.framework.tolist()) == {2}
-    answer = stub.SetConstraint(pb.SetConstraintRequest(constraint=rule, remove=True))
+    answer = stub.SetConstraint(spb.SetConstraintRequest(constraint=rule, remove=True))
     assert not answer.constraints
 
 
 @pytest.mark.parametrize("expression", ["", " ; ", "zone=", "=a", "a=|"])
 def test_a_constraint_that_is_none_is_refused_and_nothing_changes(stub, expression):
     before = settings(stub)
-    request = pb.SetConstraintRequest(constraint=pb.Constraint(expression=expression))
+    request = spb.SetConstraintRequest(constraint=spb.Constraint(expression=expression), all=True)
     assert refusal(stub.SetConstraint, request).startswith("constraint")
     assert settings(stub) == before
 
 
 def test_a_rule_that_is_not_there_cannot_be_removed(stub):
     for call, request in (
-        (stub.SetDemand, pb.SetDemandRequest(remove=True)),
-        (stub.SetConstraint, pb.SetConstraintRequest(remove=True)),
+        (stub.SetDemand, spb.SetDemandRequest(remove=True, all=True)),
+        (stub.SetConstraint, spb.SetConstraintRequest(remove=True, all=True)),
     ):
         assert "there is no rule for role '' and framework ''" in refusal(call, request)
 
@@ -287,7 +297,7 @@ def test_fair_shares_are_what_the_policy_would_give_if_all_began_anew(loop, stub
     one, other = {"cpus": 1000, "mem": 4 * GIB}, {"cpus": 3000, "mem": 1 * GIB}
     tell(loop, *CLUSTER, NESTED, SetWeights({"eng": 1.0}))
     tell(loop, SetDemand("", "spark", one), SetDemand("", "kafka", other))
-    policy = pb.Policy(name="drf", mode="characterised", selection="listed")
+    policy = spb.Policy(name="drf", mode="characterised", selection="listed")
     stub.SetPolicy(pb.SetPolicyRequest(policy=policy))
     plain = stub.GetShares(pb.GetSharesRequest())
     before = loop.call(lambda: mark(shred(loop.allocator.copied().value))).result(60)
@@ -310,7 +320,7 @@ def test_fair_shares_are_what_the_policy_would_give_if_all_began_anew(loop, stub
 def test_a_newcomer_gets_its_part_of_what_all_begin_anew_with(loop, stub):
     """Beside B, whose tasks need <3, 1>, A would get the same as in the paper."""
     tell(loop, *CLUSTER, Suppress(1), SetDemand("", "kafka", {"cpus": 3000, "mem": 1 * GIB}))
-    policy = pb.Policy(name="drf", mode="characterised", selection="listed", flat=True)
+    policy = spb.Policy(name="drf", mode="characterised", selection="listed", flat=True)
     stub.SetPolicy(pb.SetPolicyRequest(policy=policy))
     demand = Quantities(name=["cpus", "mem"], amount=[1000, 4 * GIB])
     asked = pb.GetSharesRequest(newcomer_role="ops", newcomer_demand=demand)
@@ -333,7 +343,9 @@ def test_whoever_wants_no_offers_and_what_is_paused_is_no_matter_of_fairness(loo
 def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
     monkeypatch.setattr(dump, "PIECE_CHARACTERS", 100)
     tell(loop, *CLUSTER, SetQuota("ops", {"cpus": 1000}, {}))
-    stub.SetConstraint(pb.SetConstraintRequest(constraint=pb.Constraint(expression="!ssd")))
+    stub.SetConstraint(
+        spb.SetConstraintRequest(constraint=spb.Constraint(expression="!ssd"), all=True)
+    )
     loop.call(lambda: loop.allocator.allocate(1000)).result(60)
     one, two, cpus = np.array([1]), np.array([2]), np.array([0])
     taken = Holdings(one, two, one, cpus, np.array([[1000]]))
@@ -375,7 +387,7 @@ def test_what_was_not_begun_in_time_is_not_done(loop, stub):
     before = settings(stub)
     busy = threading.Event()
     work = loop.call(busy.wait)
-    request = pb.SetPolicyRequest(policy=pb.Policy(name="tsf"))
+    request = pb.SetPolicyRequest(policy=spb.Policy(name="tsf"))
     with pytest.raises(grpc.RpcError) as caught:
         stub.SetPolicy(request, timeout=0.2)
     assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED

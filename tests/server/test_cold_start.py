@@ -1,5 +1,6 @@
 """A sidecar whose loops are not compiled yet: it serves, compiles beside, and ends at once."""
 
+import gc
 import os
 import re
 import shutil
@@ -8,7 +9,10 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 import urllib.request
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -90,6 +94,28 @@ def test_compiled_loops_take_over_from_interpreted_ones(complete_cache, cold):
         module.batch(cycle=True)
         assert sidecar.terminate() == 0
     assert (cold / complete_cache.name / loop_cache.COMPLETE).exists()
+
+
+def done(work: Callable[[], None]) -> Future[None]:
+    future: Future[None] = Future()
+    work()
+    future.set_result(None)
+    return future
+
+
+def test_a_collection_of_garbage_does_not_look_at_what_was_loaded(complete_cache):
+    compiling = Compilation()
+    try:
+        compiling.start()
+        while compiling.state in {"compiling", "loading"}:
+            compiling.look(done)
+            time.sleep(0.1)
+        assert compiling.state == "compiled"
+        assert gc.get_freeze_count() > len(gc.get_objects())
+    finally:
+        gc.unfreeze()
+        compiling.stop()
+        interpret(False)
 
 
 def test_loops_that_cannot_be_compiled_go_on_interpreted(monkeypatch, cold):

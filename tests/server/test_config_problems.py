@@ -137,9 +137,28 @@ def test_a_file_that_is_no_toml_is_reported_and_not_more(tmp_path, text, found):
         ("[[constraint]]\nagents = 'zone='", "'zone=' is no clause"),
         ("[[constraint]]\nagents = ' ; '", "holds for every agent"),
         (
-            "[[constraint]]\nagents = 'a'\n[[constraint]]\nagents = 'b'",
-            "c.toml:3: constraint[1]: has the patterns of an earlier rule; keep one of the two",
+            "[[constraint]]\nall = true\nagents = 'a'\n[[constraint]]\nall = true\nagents = 'b'",
+            "c.toml:4: constraint[1]: has the patterns of an earlier rule; keep one of the two",
         ),
+        (
+            "[[demand]]\nresources = 'cpus:1'",
+            "demand[0].all: the rule would be for every",
+        ),
+        (
+            "[[constraint]]\nagents = 'a'\nrole = 'a'\nall = true",
+            "c.toml:4: constraint[0].all: does not go with role or framework_name",
+        ),
+        ("[[constraint]]\nall = true\nagents = 'zone<3'", "'zone<3' is no clause"),
+        ("[journal]\npath = '/tmp'", "is a directory; name a file in it, as in '/tmp/journal'"),
+        (
+            "[listen]\ntargets = ['10.0.0.1:1']",
+            "10.0.0.1:1 reaches beyond this machine without TLS",
+        ),
+        (
+            "[access]\nadmin_write = ['x']",
+            "c.toml:2: access.admin_write: names certificates, but listen.tls_client_ca asks",
+        ),
+        ("[state]\ndirectory = 'here'", "must be an absolute path"),
         ("[journal]\nbytes_max = 1.5", "journal.bytes_max = 1.5: must be a whole number"),
         ("[http]\nhost = 2026-01-01", 'http.host = "2026-01-01": must be text in quotes'),
         (f"[http]\nhost = ['{'a' * 500}']", "aaa...: must be text in quotes"),

@@ -107,3 +107,25 @@ def test_a_sidecar_goes_on_when_nobody_reads_its_log_any_more():
     finally:
         process.kill()
         process.wait()
+
+
+AUDIT = """
+from allocator.server import logs
+from allocator.server.audit import Audit
+
+logs.configure("error", "json")
+audit = Audit()
+audit.note("user a (1) at unix", "demand", "role eng", old="", new="cpus:1")
+audit.note("user a (1) at unix", "demand", "role eng", result="refused", error="no")
+assert audit.counts() == {("demand", "done"): 1, ("demand", "refused"): 1}
+"""
+
+
+def test_the_audit_log_is_written_whatever_the_level():
+    command = [sys.executable, "-c", AUDIT]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    first, second = map(json.loads, done.stderr.splitlines())
+    assert (first["logger"], first["level"]) == ("mesos_allocator.audit", "info")
+    assert (first["event"], first["who"]) == ("setting", "user a (1) at unix")
+    assert (first["old"], first["new"], first["result"]) == ("", "cpus:1", "done")
+    assert (second["result"], second["error"]) == ("refused", "no")

@@ -115,8 +115,8 @@ def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
     """
     section = JournalSection(path=str(path), files=10_000)
     loop = CoreLoop(Config(journal=section), build_policy=build)
-    assert loop._journal is not None
-    loop._journal._bytes_max = 1
+    assert loop.journal is not None
+    loop.journal._bytes_max = 1
     loop.start()
     Heard.kept = []
     for session in range(2):
@@ -182,7 +182,7 @@ def test_without_a_directory_the_sidecar_runs_without_a_journal(tmp_path):
 def test_a_full_disk_turns_the_journal_off(tmp_path):
     path = tmp_path / "journal"
     loop = CoreLoop(Config(journal=JournalSection(path=str(path))), build_policy=build)
-    journal = loop._journal
+    journal = loop.journal
     assert journal is not None
     full = os.open("/dev/full", os.O_WRONLY)
     assert journal._file is not None

@@ -21,7 +21,7 @@ from allocator.core import (
     Suppress,
     Transition,
 )
-from allocator.server.metric_families import LABEL_LENGTH_MAX, label
+from allocator.server.metric_building import LABEL_LENGTH_MAX, label
 from allocator.wire import Counts
 from tests.server.metering import GIB, crowd, nsdi, scrape
 from tests.server.scraping import series, value
@@ -242,3 +242,17 @@ def test_an_empty_allocator_can_be_scraped():
     assert value(found, "capacity", resource="cpus") == 0
     assert not series(found, "utilisation_ratio")
     assert not any(math.isnan(number) for number in found.values())
+
+
+def test_who_waits_longest_has_series_whatever_his_share():
+    allocator = crowd(10, 2)
+    allocator.state.clients.waited[allocator.state.clients.row(1, 1 + 1 % 2)] = 50
+    found = scrape(allocator, frameworks_max=4)
+    waited = series(found, "framework_waited_cycles")
+    assert {dict(labels)["framework"]: number for labels, number in waited.items()} == {
+        "id-1": 50,
+        "id-8": 0,
+        "id-9": 0,
+        "id-10": 0,
+        "other": 0,
+    }

@@ -35,6 +35,7 @@ from allocator.server.guarded_policy import GuardedRegistry
 from allocator.server.plugins import PluginError, load_file
 from allocator.testing import placement, static_snapshot
 from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import settings_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub, add_AdminServiceServicer_to_server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -332,7 +333,7 @@ def waiting_at_first(plugin) -> tuple[Any, pb.SetPolicyRequest]:
     load_file(path)
     mine = sys.modules[f"mesos_allocator_plugin:{path}"].Mine
     mine.begun, mine.gate = threading.Event(), threading.Event()
-    return mine, pb.SetPolicyRequest(policy=pb.Policy(name="mine"))
+    return mine, pb.SetPolicyRequest(policy=settings_pb2.Policy(name="mine"))
 
 
 def test_the_core_goes_on_while_a_policy_is_tried_out(plugin):
@@ -361,7 +362,7 @@ def test_a_trial_that_takes_too_long_for_the_operator_changes_nothing(plugin):
 
 def test_a_policy_that_fails_when_it_is_tried_out_is_refused(plugin):
     load_file(plugin("raise KeyError('x')"))
-    request = pb.SetPolicyRequest(policy=pb.Policy(name="mine"))
+    request = pb.SetPolicyRequest(policy=settings_pb2.Policy(name="mine"))
     with administered(GuardedRegistry(10.0)) as (_, stub):
         with pytest.raises(grpc.RpcError, match="fails on a small cluster") as caught:
             stub.SetPolicy(request)

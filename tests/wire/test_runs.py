@@ -5,11 +5,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core import Event, Exclude, Hold, Holdings, Release, SetPaused, Transition
+from allocator.core import (
+    AddAgent,
+    AddAgents,
+    AgentInfo,
+    Event,
+    Exclude,
+    Hold,
+    Holdings,
+    Release,
+    SetPaused,
+    Transition,
+)
 from allocator.sim.module_protocol import write_event
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import WireError
-from allocator.wire.decode import READERS
+from allocator.wire.decode import LIST_READERS, READERS
 from allocator.wire.event_merging import runs
 from tests.wire import strategies
 from tests.wire.test_opening import flat, rows
@@ -25,7 +36,12 @@ def release(number: int, kinds=(0, 1)) -> Release:
 
 
 def read(run):
-    return READERS[run.name](run.message)
+    readers = LIST_READERS if isinstance(run.message, list) else READERS
+    return readers[run.name](run.message)
+
+
+def agent(number: int, kinds=(0, 1)) -> AddAgent:
+    return AddAgent(number, AgentInfo(f"agent-{number}"), dict.fromkeys(kinds, number))
 
 
 def parts(event) -> list:
@@ -34,6 +50,15 @@ def parts(event) -> list:
             return rows(Release, event.released, event.refuse_ms, event.allocated)
         case Transition():
             return rows(Transition, event.used)
+        case AddAgents():
+            windows = zip(event.unavailable_from_ms, event.unavailable_for_ms, strict=True)
+            columns = zip(
+                event.agent, event.info, event.capacity, event.active, windows, strict=True
+            )
+            return [
+                AddAgent(one, info, dict(zip(event.kind, amounts, strict=True)), active, *window)
+                for one, info, amounts, active, window in columns
+            ]
         case _:
             return flat([event])
 
@@ -45,6 +70,8 @@ mergeable = st.one_of(
     st.integers(1, 9).map(lambda number: Transition(one_row(number))),
     strategies.releases(),
     strategies.excludes(),
+    strategies.add_agents(),
+    st.integers(1, 9).map(agent),
     st.builds(SetPaused, st.booleans()),
 )
 
@@ -74,6 +101,8 @@ def test_neighbours_of_one_sort_and_the_same_kinds_are_one_run():
         SetPaused(paused=False),  # no columns
         Exclude(*(np.array([1]),) * 3, np.array([True])),
         Exclude(*(np.array([2]),) * 3, np.array([False])),
+        *map(agent, range(1, 501)),
+        agent(501, (1, 0)),
     ]
     found = list(runs(map(write_event, events)))
     assert [(run.name, run.length) for run in found] == [
@@ -83,6 +112,8 @@ def test_neighbours_of_one_sort_and_the_same_kinds_are_one_run():
         ("pause", 1),
         ("pause", 1),
         ("exclusions", 2),
+        ("add_agent", 500),
+        ("add_agent", 1),
     ]
     assert read(found[0]).released.kind.tolist() == [0, 1]
 

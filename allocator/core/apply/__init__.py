@@ -16,6 +16,7 @@ _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
         events.Options: settings.set_options,
         events.Define: frameworks.define,
         events.AddAgent: agents.add_agent,
+        events.AddAgents: agents.add_agents,
         events.UpdateAgent: agents.update_agent,
         events.RemoveAgent: agents.remove_agent,
         events.ActivateAgent: agents.activate_agent,
@@ -41,6 +42,7 @@ _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
         events.SetPaused: settings.set_paused,
         events.SetDemand: settings.set_demand,
         events.SetConstraint: settings.set_constraint,
+        events.SetLimit: settings.set_limit,
     }
 )
 

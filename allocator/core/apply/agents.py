@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from allocator.core.constraints import attributes_of
 from allocator.core.eligibility import AgentTraits
 from allocator.core.events import (
     ActivateAgent,
     AddAgent,
+    AddAgents,
     AgentInfo,
     EventError,
     RemoveAgent,
@@ -33,20 +35,37 @@ def check_agent(state: State, agent: int, field: str = "agent") -> None:
 
 def add_agent(state: State, event: AddAgent) -> None:
     """Bind an agent; all of it is free."""
-    agent, limit = event.agent, state.limits.agents
-    if not 1 <= agent <= limit:
-        message = f"agent {agent} is out of range; handles of agents are 1 to {limit}"
-        raise EventError("limit", "agent", message)
-    if state.agents.is_bound(agent):
-        message = f"agent {agent} is bound already; remove it first, or take a free handle"
-        raise EventError("handle", "agent", message)
-    capacity = state.space.vector(event.capacity, "capacity")
-    state.reserve(agents=agent + 1)
-    state.agents.bind(agent, event.info, active=event.active)
-    state.set_capacity(agent, capacity)
-    state.agents.unavailable_from_ms[agent] = event.unavailable_from_ms
-    state.agents.unavailable_for_ms[agent] = event.unavailable_for_ms
-    refresh_agent(state, agent)
+    add_agents(state, AddAgents.of(event))
+
+
+def add_agents(state: State, event: AddAgents) -> None:
+    """Bind agents; all of them are free."""
+    handles, table = event.agent.tolist(), state.agents
+    _check_new(state, handles)
+    state.space.check_bound(event.kind.tolist(), "capacity")
+    state.reserve(agents=max(handles) + 1)
+    table.bind(event.agent, event.info, active=event.active)
+    capacity = np.zeros((len(handles), len(state.space)), np.int64)
+    capacity[:, event.kind] = event.capacity
+    table.changed_ms[event.agent] = state.now_ms
+    state.set_capacity(event.agent, capacity)
+    table.unavailable_from_ms[event.agent] = event.unavailable_from_ms
+    table.unavailable_for_ms[event.agent] = event.unavailable_for_ms
+    for agent in handles:
+        refresh_agent(state, agent)
+
+
+def _check_new(state: State, handles: list[int]) -> None:
+    """Raise an `EventError` where one of these cannot be an agent that is added."""
+    limit, seen = state.limits.agents, set[int]()
+    for agent in handles:
+        if not 1 <= agent <= limit:
+            message = f"agent {agent} is out of range; handles of agents are 1 to {limit}"
+            raise EventError("limit", "agent", message)
+        if agent in seen or state.agents.is_bound(agent):
+            message = f"agent {agent} is bound already; remove it first, or take a free handle"
+            raise EventError("handle", "agent", message)
+        seen.add(agent)
 
 
 def update_agent(state: State, event: UpdateAgent) -> None:
@@ -102,6 +121,8 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
 def activate_agent(state: State, event: ActivateAgent) -> None:
     """Let an agent be offered, or not."""
     check_agent(state, event.agent)
+    if state.agents.active[event.agent] != event.active:
+        state.agents.changed_ms[event.agent] = state.now_ms
     state.agents.active[event.agent] = event.active
 
 
@@ -155,19 +176,14 @@ def _traits(state: State, agent: int) -> AgentTraits:
     info = state.agents.info[agent]
     assert info is not None
     capacity = state.agents.capacity[agent]
-    gpus = any(
+    gpus = GPUS in state.space.names and any(
         kind is not None and kind.name == GPUS and capacity[handle] > 0
         for handle, kind in enumerate(state.space.kinds)
     )
     # Without a region of its own, neither side is remote.
     home = state.options.region
     return AgentTraits(
-        attributes={
-            "hostname": info.hostname,
-            "region": info.region,
-            "zone": info.zone,
-            **info.attributes,
-        },
+        attributes=attributes_of(info),
         gpus=gpus,
         remote=bool(home and info.region and info.region != home),
         many_roles="MULTI_ROLE" in info.capabilities,

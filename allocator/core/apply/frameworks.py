@@ -111,6 +111,7 @@ def add_framework(state: State, event: AddFramework) -> None:
     state.frameworks.reserve(framework + 1)
     state.frameworks.bound[framework] = True
     state.frameworks.active[framework] = event.active
+    state.frameworks.changed_ms[framework] = state.now_ms
     _subscribe(state, event)
 
 
@@ -153,8 +154,11 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework) -> None:
         client = open_client(state, framework, role)
         if not clients.subscribed[client]:
             begin_with_prior(state, client, event.info)
+            clients.changed_ms[client] = state.now_ms
         clients.subscribed[client] = True
         suppressed = role in event.suppressed_roles
+        if clients.suppressed[client] != suppressed:
+            clients.changed_ms[client] = state.now_ms
         if clients.suppressed[client] and not suppressed:
             state.filters.drop_client(client)
         clients.suppressed[client] = suppressed
@@ -184,6 +188,8 @@ def remove_framework(state: State, event: RemoveFramework) -> None:
 def activate_framework(state: State, event: ActivateFramework) -> None:
     """Let a framework be served, or not; where it may not, its filters are dropped."""
     check_framework(state, event.framework)
+    if state.frameworks.active[event.framework] != event.active:
+        state.frameworks.changed_ms[event.framework] = state.now_ms
     state.frameworks.active[event.framework] = event.active
     state.clients.version += 1
     if not event.active:
@@ -194,6 +200,8 @@ def activate_framework(state: State, event: ActivateFramework) -> None:
 def suppress(state: State, event: Suppress) -> None:
     """Stop offers in some roles."""
     for client in _clients_in(state, event.framework, event.roles):
+        if not state.clients.suppressed[client]:
+            state.clients.changed_ms[client] = state.now_ms
         state.clients.suppressed[client] = True
     state.clients.version += 1
 
@@ -201,6 +209,8 @@ def suppress(state: State, event: Suppress) -> None:
 def revive(state: State, event: Revive) -> None:
     """Begin offers again in some roles, and forget what was refused in them."""
     for client in _clients_in(state, event.framework, event.roles):
+        if state.clients.suppressed[client]:
+            state.clients.changed_ms[client] = state.now_ms
         state.clients.suppressed[client] = False
         state.clients.declines[client] = 0
         state.filters.drop_client(client)

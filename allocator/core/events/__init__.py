@@ -11,6 +11,7 @@ A framework may hold resources before it is added: `Hold` then makes an empty, i
 from allocator.core.events.agents import (
     ActivateAgent,
     AddAgent,
+    AddAgents,
     AgentInfo,
     RemoveAgent,
     SetUnavailability,
@@ -43,12 +44,13 @@ from allocator.core.events.holdings import (
     Transition,
     UpdateAllocation,
 )
-from allocator.core.events.operator import SetConstraint, SetDemand, SetPolicy
+from allocator.core.events.operator import SetConstraint, SetDemand, SetLimit, SetPolicy
 
 Event = (
     Options
     | Define
     | AddAgent
+    | AddAgents
     | UpdateAgent
     | RemoveAgent
     | ActivateAgent
@@ -75,12 +77,14 @@ Event = (
     | SetPolicy
     | SetDemand
     | SetConstraint
+    | SetLimit
 )
 
 __all__ = [
     "ActivateAgent",
     "ActivateFramework",
     "AddAgent",
+    "AddAgents",
     "AddFramework",
     "AgentInfo",
     "Amounts",
@@ -103,6 +107,7 @@ __all__ = [
     "Revive",
     "SetConstraint",
     "SetDemand",
+    "SetLimit",
     "SetPaused",
     "SetPolicy",
     "SetQuota",

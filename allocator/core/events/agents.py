@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from allocator.core.events.base import Amounts
+from allocator.core.snapshot import Bools, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,44 @@ class AddAgent:
     active: bool = True
     unavailable_from_ms: int = -1
     unavailable_for_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AddAgents:
+    """New agents that are told of together; the same as one `AddAgent` each, but cheaper.
+
+    Attributes
+    ----------
+    agent : (N,) int64
+    info : tuple of AgentInfo
+    kind : (K,) int64
+        Each once.
+    capacity : (N, K) int64, thousandths
+        From 0 to `AMOUNT_MAX`.
+    active : (N,) bool
+    unavailable_from_ms, unavailable_for_ms : (N,) int64
+    """
+
+    agent: Ints
+    info: tuple[AgentInfo, ...]
+    kind: Ints
+    capacity: Ints
+    active: Bools
+    unavailable_from_ms: Ints
+    unavailable_for_ms: Ints
+
+    @classmethod
+    def of(cls, event: AddAgent) -> "AddAgents":
+        """One agent, in columns."""
+        return cls(
+            agent=np.array([event.agent], np.int64),
+            info=(event.info,),
+            kind=np.array(list(event.capacity), np.int64),
+            capacity=np.array([list(event.capacity.values())], np.int64),
+            active=np.array([event.active], np.bool_),
+            unavailable_from_ms=np.array([event.unavailable_from_ms], np.int64),
+            unavailable_for_ms=np.array([event.unavailable_for_ms], np.int64),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,14 @@ class SetPolicy:
 class SetDemand:
     """The demand vector of frameworks by shell patterns; an empty pattern matches all.
 
-    None takes the rule back; an empty mapping says that the demand is unknown.
+    None takes the rule back; an empty mapping says that the demand is unknown. The rule counts
+    before what frameworks state themselves where it overrides that, else after it.
     """
 
     role: str
     framework_name: str
     demand: Mapping[str, int] | None
+    override: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +37,11 @@ class SetConstraint:
     role: str
     framework_name: str
     expression: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetLimit:
+    """What is granted in a role and below it at most; None takes that back."""
+
+    role: str
+    limit: Mapping[str, int] | None

@@ -128,6 +128,21 @@ class FilterTable:
             rows, rows.of_client[client], rows.next_of_client, self._spare
         )
 
+    def of_client(self, client: int, most: int) -> tuple[Ints, Ints]:
+        """Look at the filters of one client, at most so many of them.
+
+        Returns
+        -------
+        agent, expires_ms : (n,) int64
+        """
+        found: list[int] = []
+        row = int(self.rows.of_client[client])
+        while row >= 0 and len(found) < most:
+            found.append(row)
+            row = int(self.rows.next_of_client[row])
+        rows = np.array(found, np.int64)
+        return self.rows.agent[rows].astype(np.int64), self.rows.expires_ms[rows]
+
     def show(self, offerable: Offerable, agents: Ints, touched: Bools) -> Filters:
         """Show the filters on some agents to policies.
 

@@ -74,7 +74,7 @@ class Filling:
         state = np.array([seed], np.uint64)
         held = scene_builder.own(snapshot.held, np.int64)
         # Every stage goes on from what the one before left: free amounts, measures and the log.
-        for stage in _stages(snapshot):
+        for stage in stages_of(snapshot):
             staged = scene._replace(rule=scene.rule._replace(stage=stage))
             log = self._fill(staged, log, held, state)
         return scene_builder.grants_of(log, scene)
@@ -103,8 +103,8 @@ class Filling:
         return by_client.fill(scene, self.effort, log, held, self.selection == "best_fit")[0]
 
 
-def _stages(snapshot: Snapshot) -> list[int]:
-    """Which stages this cycle needs."""
+def stages_of(snapshot: Snapshot) -> list[int]:
+    """Say which stages a cycle needs, in their order."""
     # In their order: guarantees, then those who waited too long, then the usual stage, and at
     # last what is left over of special resources.
     stages = [USUAL]

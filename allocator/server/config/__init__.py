@@ -7,6 +7,15 @@ environment (``MESOS_ALLOCATOR_SECTION__KEY``), the TOML file, the default.
 from allocator.server.config.example import example
 from allocator.server.config.problems import ConfigError, Problem
 from allocator.server.config.sections import Config
-from allocator.server.config.source import Flag, load
+from allocator.server.config.source import Flag, Loaded, load, load_all
 
-__all__ = ["Config", "ConfigError", "Flag", "Problem", "example", "load"]
+__all__ = [
+    "Config",
+    "ConfigError",
+    "Flag",
+    "Loaded",
+    "Problem",
+    "example",
+    "load",
+    "load_all",
+]

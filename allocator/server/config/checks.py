@@ -30,6 +30,21 @@ def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def suggestions(text: str, known: Iterable[str], most: int = 3) -> str:
+    """The same with several near words; they may begin with the text or hold it, too.
+
+    Examples
+    --------
+    >>> suggestions("spark-1", ["spark-17", "kafka", "spark-11"])
+    "; did you mean 'spark-11' or 'spark-17'?"
+    """
+    words = sorted(set(known))
+    near = difflib.get_close_matches(text, words, n=most, cutoff=0.6)
+    near += [word for word in words if text and text.lower() in word.lower()]
+    chosen = sorted(dict.fromkeys(near))[:most] if near else []
+    return f"; did you mean {' or '.join(map(repr, chosen))}?" if chosen else ""
+
+
 def one_of(text: str, known: Iterable[str]) -> str:
     """The text, if it is one of the known words."""
     words = list(known)
@@ -76,6 +91,12 @@ def target(text: str) -> str:
     return text
 
 
+def is_local(text: str) -> bool:
+    """Whether only this machine reaches an address."""
+    host = text.rpartition(":")[0].strip("[]")
+    return text.startswith("unix:") or host in ("localhost", "::1") or host.startswith("127.")
+
+
 def readable_file(text: str) -> str:
     """Check a file that is read at start; empty says that there is none."""
     if text:
@@ -85,6 +106,15 @@ def readable_file(text: str) -> str:
         except OSError as error:
             message = f"cannot be read ({error.strerror}); name a readable file"
             raise ValueError(message) from None
+    return text
+
+
+def no_directory(text: str) -> str:
+    """Check a file that is written: files are renamed to make room for it, directories must not."""
+    if text and Path(text).is_dir():
+        raise ValueError(
+            f"is a directory; name a file in it, as in {str(Path(text) / 'journal')!r}"
+        )
     return text
 
 

@@ -8,9 +8,12 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field, model_validator
 
 from allocator.core import Limits, PolicySpec, SetConstraint, SetDemand, Settings, parse_quantities
+from allocator.server.config.access import AccessSection
 from allocator.server.config.base import Count, Section
 from allocator.server.config.checks import (
     constraint_expression,
+    is_local,
+    no_directory,
     non_empty,
     non_empty_quantities,
     plugin_file,
@@ -22,6 +25,7 @@ from allocator.server.config.checks import (
     spec_that_builds,
     target,
 )
+from allocator.server.config.keeping import StateSection
 from allocator.server.config.learning import LearnSection
 from allocator.server.tls import find_problem
 
@@ -58,6 +62,13 @@ class ListenSection(Section):
             "PEM file of the authorities that sign clients' certificates; empty: clients need none."
         ),
     )
+    allow_plaintext: bool = Field(
+        False,
+        description=(
+            "true: TCP targets beyond loopback may be without TLS. Whoever can send packets to one"
+            " may then command the sidecar."
+        ),
+    )
     unix_mode: int = Field(
         0o660,
         ge=0,
@@ -68,7 +79,11 @@ class ListenSection(Section):
 
     @model_validator(mode="after")
     def check_tls(self) -> "ListenSection":
-        """The files are what they are named as, and belong together."""
+        """The files are what they are named as, and belong together; no open port by mistake."""
+        beyond = [each for each in self.targets if not is_local(each)]
+        if beyond and not self.tls_cert and not self.allow_plaintext:
+            text = "reaches beyond this machine without TLS; give tls_cert and tls_key, or set"
+            refuse_at("targets", f"{beyond[0]} {text} listen.allow_plaintext = true")
         if self.tls_client_ca and not (self.tls_cert or self.tls_key):
             refuse_at("tls_client_ca", "needs tls_cert and tls_key; give them, or leave it empty")
         problem = find_problem(self.tls_cert, self.tls_key, self.tls_client_ca)
@@ -197,7 +212,9 @@ class LimitsSection(Section):
 class JournalSection(Section):
     """A record of everything the core was told, for replay."""
 
-    path: str = Field("", description="File to write; empty: no journal.")
+    path: Annotated[str, AfterValidator(no_directory)] = Field(
+        "", description="File to write; empty: no journal."
+    )
     bytes_max: Annotated[int, Field(ge=MIB, le=2**50)] = Field(
         GIB,
         description=(
@@ -269,25 +286,54 @@ class LimitRule(Section):
     )
 
 
-class DemandRule(Section):
+class FrameworksRule(Section):
+    """Which frameworks a rule is for."""
+
+    role: str = Field(
+        "",
+        description='Shell pattern of roles, such as "eng/*"; empty: all.',
+        examples=["eng/*"],
+    )
+    framework_name: str = Field("", description="Shell pattern of framework names; empty: all.")
+    all: bool = Field(
+        False, description="true: for every framework. Needed where both patterns are empty."
+    )
+
+    @model_validator(mode="after")
+    def check_patterns(self) -> "FrameworksRule":
+        """A rule for everybody is meant to be one."""
+        named = bool(self.role or self.framework_name)
+        if named and self.all:
+            refuse_at("all", "does not go with role or framework_name; leave it out, or them")
+        if not named and not self.all:
+            text = "the rule would be for every framework; give role or framework_name, or all ="
+            refuse_at("all", f"{text} true")
+        return self
+
+
+class DemandRule(FrameworksRule):
     """The demand vector (one task's needs) of the frameworks that both patterns match."""
 
-    role: str = Field("", description='Shell pattern of roles, such as "eng/*"; empty: all.')
-    framework_name: str = Field("", description="Shell pattern of framework names; empty: all.")
     resources: Annotated[str, AfterValidator(non_empty_quantities)] = Field(
         description="What one task needs.", examples=["cpus:2;mem:2048"]
+    )
+    override: bool = Field(
+        False,
+        description=(
+            "true: counts before what the framework states itself (REQUEST call, label). false:"
+            " after it."
+        ),
     )
 
     def event(self) -> SetDemand:
         """The rule as the core takes it."""
-        return SetDemand(self.role, self.framework_name, parse_quantities(self.resources))
+        amounts = parse_quantities(self.resources)
+        return SetDemand(self.role, self.framework_name, amounts, self.override)
 
 
-class ConstraintRule(Section):
+class ConstraintRule(FrameworksRule):
     """Which agents the frameworks that both patterns match may use."""
 
-    role: str = Field("", description='Shell pattern of roles, such as "eng/*"; empty: all.')
-    framework_name: str = Field("", description="Shell pattern of framework names; empty: all.")
     agents: Annotated[str, AfterValidator(constraint_expression)] = Field(
         description=(
             "Clauses about agents' attributes, joined by ;, all of which must hold. hostname,"
@@ -328,10 +374,12 @@ class Config(Section):
     """Everything that can be set about a sidecar."""
 
     listen: ListenSection = Field(default_factory=ListenSection)
+    access: AccessSection = Field(default_factory=AccessSection)
     http: HttpSection = Field(default_factory=HttpSection)
     policy: PolicySection = Field(default_factory=PolicySection)
     limits: LimitsSection = Field(default_factory=LimitsSection)
     journal: JournalSection = Field(default_factory=JournalSection)
+    state: StateSection = Field(default_factory=StateSection)
     log: LogSection = Field(default_factory=LogSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     learn: LearnSection = Field(default_factory=LearnSection)
@@ -345,6 +393,15 @@ class Config(Section):
     constraint: Annotated[
         tuple[ConstraintRule, ...], Field(strict=False), AfterValidator(distinct_patterns)
     ] = ()
+
+    @model_validator(mode="after")
+    def check_access(self) -> "Config":
+        """Certificates can only be named where clients must have one."""
+        for right in ("session", "admin_read", "admin_write"):
+            if getattr(self.access, right) and not self.listen.tls_client_ca:
+                text = "names certificates, but listen.tls_client_ca asks clients for none; give it"
+                refuse_at(f"access.{right}", text)
+        return self
 
     def settings(self) -> Settings:
         """What the core starts with."""

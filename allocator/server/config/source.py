@@ -46,8 +46,29 @@ class Flag(NamedTuple):
     text: str
 
 
+class Loaded(NamedTuple):
+    """A configuration, and where each value of it comes from.
+
+    Attributes
+    ----------
+    config : Config
+    origins : Origins
+        What is not in it is the default.
+    """
+
+    config: Config
+    origins: Origins
+
+
 def load(path: Path | None, environment: Mapping[str, str], flags: Sequence[Flag] = ()) -> Config:
-    """Read the configuration, or say everything that is wrong with it.
+    """Read the configuration, or say everything that is wrong with it; see `load_all`."""
+    return load_all(path, environment, flags).config
+
+
+def load_all(
+    path: Path | None, environment: Mapping[str, str], flags: Sequence[Flag] = ()
+) -> Loaded:
+    """Read the configuration with its origins, or say everything that is wrong with it.
 
     Parameters
     ----------
@@ -73,7 +94,7 @@ def load(path: Path | None, environment: Mapping[str, str], flags: Sequence[Flag
         problems += from_validation(Config, error, origins)
     else:
         if not problems:
-            return config
+            return Loaded(config, origins)
     raise ConfigError(sorted(problems, key=_place_of))
 
 

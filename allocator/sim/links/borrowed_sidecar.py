@@ -9,6 +9,7 @@ import grpc
 from allocator.sim.links.base import LinkDownError
 from allocator.sim.links.sidecar_process import ADMIN_S, channel
 from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import settings_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
 _SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
@@ -60,7 +61,7 @@ def borrowed(target: str, *, force: bool = False) -> Iterator[int]:
         _set_back(target, before)
 
 
-def _set_back(target: str, before: pb.Policy) -> None:
+def _set_back(target: str, before: settings_pb2.Policy) -> None:
     try:
         with _admin(target) as stub:
             stub.SetPolicy(pb.SetPolicyRequest(policy=before), timeout=ADMIN_S)

@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2
 from allocator.core import PolicySpec
 from allocator.sim.links.base import LinkDownError
 from allocator.sim.links.end_with_parent import ending_with_us
-from allocator.v1 import admin_pb2, admin_pb2_grpc
+from allocator.v1 import admin_pb2, admin_pb2_grpc, settings_pb2
 
 START_S = 300.0
 STOP_S = 10.0
@@ -143,7 +143,7 @@ def set_policy(target: str, spec: PolicySpec) -> None:
     LinkDownError
         Where no sidecar answers.
     """
-    policy = admin_pb2.Policy(
+    policy = settings_pb2.Policy(
         name=spec.name,
         selection=spec.selection,
         mode=spec.mode,

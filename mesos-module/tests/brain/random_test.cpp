@@ -28,6 +28,8 @@ public:
     event.options.sliceAgents = 1 + draw(4);
     event.options.sliceDecisions = 1 + draw(4);
     event.options.fallback = draw(4) > 0;
+    event.options.rolesSpare = draw(2);
+    event.options.rolesSentMax = draw(4);
     step(event);
     step(Recover());
   }

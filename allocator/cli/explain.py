@@ -1,0 +1,64 @@
+"""`mesos-allocator explain`: why somebody gets nothing, from a running sidecar."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from allocator.cli.connection import Sidecar, remote
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+Cycles = Annotated[
+    int,
+    typer.Option(min=1, max=256, help="Of so many of the last cycles it is told what was in them."),
+]
+
+CYCLES_USUAL = 10
+
+
+def register(group: typer.Typer) -> None:
+    """Add the commands."""
+    remote(group, "framework", _show)(framework)
+    remote(group, "role", _show)(role)
+    remote(group, "agent", _show)(agent)
+
+
+def framework(
+    sidecar: Sidecar,
+    name: Annotated[str, typer.Argument(help="Id or name of the framework.")],
+    cycles: Cycles = CYCLES_USUAL,
+) -> "Message":
+    """Say why a framework gets nothing: what blocks it, its last offers, cycles that it lost."""
+    return _ask(sidecar, cycles, framework=name)
+
+
+def role(
+    sidecar: Sidecar,
+    name: Annotated[str, typer.Argument(help="Path of the role, such as eng/ads.")],
+    cycles: Cycles = CYCLES_USUAL,
+) -> "Message":
+    """Say why the frameworks of a role, and of those below it, get nothing."""
+    return _ask(sidecar, cycles, role=name)
+
+
+def agent(
+    sidecar: Sidecar,
+    name: Annotated[str, typer.Argument(help="Id or host of the agent.")],
+    cycles: Cycles = CYCLES_USUAL,
+) -> "Message":
+    """Say why an agent is offered to nobody, or to whom, and who was next."""
+    return _ask(sidecar, cycles, agent=name)
+
+
+def _ask(sidecar: Sidecar, cycles: int, **name: str) -> "Message":
+    from allocator.v1 import explain_pb2
+
+    request = explain_pb2.ExplainRequest(cycles=cycles, **name)
+    return sidecar.stub.Explain(request, timeout=sidecar.timeout_s)
+
+
+def _show(data: dict[str, Any]) -> None:
+    from allocator.cli import explanations
+
+    explanations.show(data)

@@ -1,0 +1,48 @@
+"""Why somebody gets nothing: blockers, offers and lost cycles, from a picture of the books.
+
+`take` copies what is needed on the thread that owns the core; everything else works on the copy,
+on any thread. No rule is written down here a second time: `gates` asks the tests that the cycles
+ask.
+"""
+
+from allocator.explain.answers import (
+    NEVER,
+    REASONS,
+    Amounts,
+    Answer,
+    Blocker,
+    ClientAnswer,
+    CycleAccount,
+    Given,
+    Holder,
+    Loss,
+    OfferFate,
+    QuotaState,
+    Standing,
+    Tally,
+)
+from allocator.explain.explaining import explain
+from allocator.explain.gates import warm
+from allocator.explain.picture import Picture, UnknownSubjectError, take
+
+__all__ = [
+    "NEVER",
+    "REASONS",
+    "Amounts",
+    "Answer",
+    "Blocker",
+    "ClientAnswer",
+    "CycleAccount",
+    "Given",
+    "Holder",
+    "Loss",
+    "OfferFate",
+    "Picture",
+    "QuotaState",
+    "Standing",
+    "Tally",
+    "UnknownSubjectError",
+    "explain",
+    "take",
+    "warm",
+]

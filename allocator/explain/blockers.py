@@ -1,0 +1,346 @@
+"""What keeps agents from a client now, ranked."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from allocator.core import Bools, Ints, format_quantities, out_of_reach, reaches
+from allocator.explain.answers import NEVER, REASONS, Blocker
+from allocator.explain.exclusions import exclusions
+from allocator.explain.gates import Gates, Judge, Pairs, bits
+from allocator.explain.picture import Picture, Subject
+
+EXAMPLES = 3
+"""So many agents are named."""
+
+_REVIVE = "wait until it ends, or let the framework REVIVE; the time is its own refuse_seconds"
+_RECONNECT = "the framework must connect to the master again"
+_RESUME = "wait: the master does so while it recovers after a failover, and goes on by itself"
+
+
+@dataclass
+class Mark:
+    """A cause, and the agents that it bars, by handle (A,)."""
+
+    reason: str
+    cause: str
+    where: Bools
+    mend: str = ""
+    since_ms: int = NEVER
+    until_ms: int = NEVER
+
+
+@dataclass
+class Findings:
+    """What was found out about a client.
+
+    Attributes
+    ----------
+    blockers : list of Blocker
+        The most important first.
+    open : int
+        Agents that nothing blocks.
+    largest_free : (R,) int64, thousandths
+        Free on the agent that comes nearest to a task; zeros where there is none.
+    largest_agent : int
+        Its handle; 0 where there is none.
+    """
+
+    blockers: list[Blocker]
+    open: int
+    largest_free: Ints
+    largest_agent: int = 0
+
+
+@dataclass
+class _Work:
+    """What the steps hand on."""
+
+    picture: Picture
+    subject: Subject
+    marks: list[Mark] = field(default_factory=list)
+
+    def mark(self, reason: str, cause: str, where: Bools, mend: str = "", **times: int) -> None:
+        if where.any():
+            self.marks.append(Mark(reason, cause, where, mend, **times))
+
+    def by_handle(self, handles: Ints, flags: Bools) -> Bools:
+        where = np.zeros(len(self.picture.agents.bound), np.bool_)
+        where[handles[flags]] = True
+        return where
+
+
+def find(picture: Picture, subject: Subject, judge: Judge | None) -> Findings:
+    """Find what blocks a client, agent by agent.
+
+    Parameters
+    ----------
+    picture : Picture
+    subject : Subject
+    judge : Judge or None
+        Of the picture's snapshot, if there is one.
+    """
+    work = _Work(picture, subject)
+    _of_the_client(work)
+    _of_the_agents(work)
+    for exclusion in exclusions(picture, subject):
+        work.mark(exclusion.reason, exclusion.cause, exclusion.where, exclusion.mend)
+    nothing = np.zeros(len(picture.resources), np.int64)
+    largest, agent = nothing, 0
+    if judge is not None and judge.snapshot.leaf_of_client[subject.client] >= 0:
+        gates = _of_pairs(work, judge)
+        largest, agent = _largest_free(work, judge, gates)
+    elif picture.clients.live[subject.client]:
+        agents = picture.agents
+        _of_busy_agents(work, agents.bound & agents.active & agents.whitelisted)
+    return Findings(*_ranked(work), largest, agent)
+
+
+def _of_the_client(work: _Work) -> None:
+    """What keeps everything from it."""
+    picture, client = work.picture, work.subject.client
+    rows, everywhere = picture.clients, picture.agents.bound
+    if picture.paused:
+        cause = "the master holds all offers back"
+        work.mark("paused", cause, everywhere, _RESUME, since_ms=picture.paused_ms)
+    if not rows.active[client]:
+        since = int(rows.inactive_ms[client])
+        cause = "the framework is not connected"
+        work.mark("inactive", cause, everywhere, _RECONNECT, since_ms=since)
+    if not rows.subscribed[client]:
+        cause = "the framework left this role, and only holds something in it"
+        work.mark("unsubscribed", cause, everywhere, "let the framework subscribe to the role")
+    elif rows.suppressed[client]:
+        since = int(rows.changed_ms[client])
+        cause = "the framework asked for no offers (SUPPRESS)"
+        mend = "let the framework REVIVE its offers in this role"
+        work.mark("suppressed", cause, everywhere, mend, since_ms=since)
+
+
+def _of_the_agents(work: _Work) -> None:
+    """What keeps agents from everybody."""
+    agents = work.picture.agents
+    inactive = agents.bound & ~agents.active
+    since = int(agents.changed_ms[inactive].min(initial=work.picture.now_ms))
+    cause = "the master does not offer them: disconnected, or drained"
+    work.mark("agent inactive", cause, inactive, "bring the agents back", since_ms=since)
+    unlisted = agents.bound & agents.active & ~agents.whitelisted
+    mend = "add them to the master's whitelist"
+    work.mark("whitelist", "not on the master's whitelist", unlisted, mend)
+
+
+def _of_pairs(work: _Work, judge: Judge) -> Gates:
+    """What quotas, refusals, reservations and other holders keep from it."""
+    picture, subject, snapshot = work.picture, work.subject, judge.snapshot
+    rows = snapshot.agents
+    pairs = Pairs(np.full(len(rows), subject.client), rows)
+    gates, handles = judge.gates(pairs), snapshot.handle[rows]
+    _of_refusals(work, work.by_handle(handles, gates.filtered))
+    _of_reservations(work, judge, pairs, gates)
+    _of_bounds(work, judge, pairs, gates)
+    _of_minimum(work, judge, pairs, gates)
+    # Candidates that have too little, and all others, which have nothing that is an offer.
+    ready = picture.agents.bound & picture.agents.active & picture.agents.whitelisted
+    short = ready & ~work.by_handle(handles, ~(gates.no_room & ~gates.reserved))
+    fits = judge.fits_when_empty(_all(work), picture.agents.capacity)
+    _of_size(work, judge, short & ~fits)
+    _of_busy_agents(work, short & fits)
+    return gates
+
+
+def _all(work: _Work) -> Pairs:
+    """The client with each handle."""
+    handles = np.arange(len(work.picture.agents.bound))
+    return Pairs(np.full(len(handles), work.subject.client), handles)
+
+
+def _of_refusals(work: _Work, where: Bools) -> None:
+    subject, now_ms = work.subject, work.picture.now_ms
+    here = where[subject.filter_agent]
+    if not here.any():
+        work.mark("filter", "the framework refused what could be offered", where, _REVIVE)
+        return
+    expires = subject.filter_expires_ms[here]
+    first = max(int(expires.min()) - now_ms, 0) / 1000
+    cause = f"the framework refused what could be offered; the first refusal ends in {first:.1f} s"
+    work.mark("filter", cause, where, _REVIVE, until_ms=int(expires.max()))
+
+
+def _of_reservations(work: _Work, judge: Judge, pairs: Pairs, gates: Gates) -> None:
+    """Why what is free there is out of reach: each kind that is."""
+    picture, client, specials = work.picture, work.subject.client, judge.snapshot.specials
+    role = picture.names.path[int(picture.names.role[client])]
+    takes = int(picture.clients.takes[client])
+    agents = pairs.agent[gates.reserved]
+    causes: dict[str, list[int]] = {}
+    for agent in agents.tolist():
+        entries = np.arange(specials.start[agent], specials.start[agent + 1])
+        row = specials.row[entries]
+        for special in row[~bits(specials.reach, row, np.full(len(row), client))].tolist():
+            kind = picture.kinds[int(specials.kind[special])]
+            assert kind is not None
+            inside = f"{role}/".startswith(f"{kind.reserved_role}/")
+            lacking = out_of_reach(kind, takes, inside) or ("another moment: it got none of it",)
+            causes.setdefault(", ".join(lacking), []).append(agent)
+    for why, where in causes.items():
+        handles = judge.snapshot.handle[np.array(where)]
+        flags = work.by_handle(handles, np.ones(len(handles), np.bool_))
+        if why.startswith("@"):
+            cause = f"what is free is reserved to the role {why[1:]}"
+            work.mark("reserved", cause, flags, f"unreserve it, or run in the role {why[1:]}")
+        else:
+            cause = f"what is free needs {why}"
+            work.mark("capability", cause, flags, "add the capability to the framework")
+
+
+def _of_bounds(work: _Work, judge: Judge, pairs: Pairs, gates: Gates) -> None:
+    """Which limit, cap or guarantee leaves too little, on agents as they are or emptied."""
+    capacity, everywhere = work.picture.agents.capacity, _all(work)
+    handles = judge.snapshot.handle[pairs.agent]
+    roomy = work.by_handle(handles, ~gates.no_room)
+    ready = work.picture.agents.bound & work.picture.agents.active
+    left = work.by_handle(handles, gates.bounded)
+    for bound in [*judge.bounds_of(work.subject.client), None]:
+        here = work.by_handle(handles, judge.bounded_by(pairs, bound))
+        emptied = judge.bounded_by(everywhere, bound, capacity)
+        left &= ~here
+        _mark_bound(work, judge, bound, here | (emptied & ready & ~roomy))
+    if left.any():
+        text = "limits and what is kept free for guarantees leave too little together"
+        work.mark("limit", text, left, "raise the limits, or add agents")
+
+
+def _mark_bound(work: _Work, judge: Judge, bound: int | None, where: Bools) -> None:
+    picture, bounds = work.picture, judge.snapshot.bounds
+    if bound is None:
+        owed = [
+            f"{path} ({_text(picture, bounds.owed[row])})"
+            for row, path in enumerate(picture.bound_paths)
+            if bounds.owed[row].any()
+        ]
+        cause = f"what is free is kept for guarantees: {', '.join(owed[:EXAMPLES])}"
+        work.mark("headroom", cause, where, "lower a guarantee, or add agents")
+    elif bound < len(picture.bound_paths):
+        path, quotas = picture.bound_paths[bound], picture.quotas
+        limited = bounds.left[bound] < 2**61
+        had = _text(picture, np.where(limited, quotas.consumed[bound], 0)) or "nothing"
+        limit = _text(picture, np.where(limited, quotas.limit[bound], 0)) or "nothing"
+        cause = f"the limit of the role {path}: {had} of {limit} is consumed"
+        work.mark("limit", cause, where, f"raise the limit of {path}, or free what it holds")
+    else:
+        part = f"{100 * picture.outstanding_max:g} %"
+        cause = f"it has as much on offer and not in use as one framework may: {part}"
+        work.mark("cap", cause, where, "let it answer its offers, or raise outstanding_max")
+
+
+def _of_minimum(work: _Work, judge: Judge, pairs: Pairs, gates: Gates) -> None:
+    """Whole tasks that stay below the minimum of an offer are dropped."""
+    snapshot, client = judge.snapshot, work.subject.client
+    begin, end = snapshot.minimum_rows[client].tolist()
+    minimum = snapshot.minimum[begin:end]
+    demand = snapshot.demand[client][None]
+    # Mostly one task is as much as the minimum.
+    if not snapshot.characterised[client] or begin == end or reaches(demand, minimum).all():
+        return
+    enough = reaches(judge.alone(client), minimum)[pairs.agent]
+    where = work.by_handle(snapshot.handle[pairs.agent], gates.open & ~enough)
+    cause = "all that would be given there is less than the minimum of an offer"
+    work.mark("minimum", cause, where, "lower the minimum, or state a larger demand")
+
+
+def _of_size(work: _Work, judge: Judge, where: Bools) -> None:
+    """Agents that would be too small if they were empty."""
+    if not where.any():
+        return
+    picture, client = work.picture, work.subject.client
+    capacity = picture.agents.capacity
+    short = judge.short_of(_all(work), capacity)[where].any(axis=0)
+    largest = np.where(short, capacity[picture.agents.bound].max(axis=0, initial=0), 0)
+    if short.any():
+        one = _text(picture, np.where(short, picture.clients.demand[client], 0))
+        most = _text(picture, largest) or "nothing of it"
+        cause = f"one task needs {one}; the largest agent has {most}"
+        mend = "correct the demand (mesos-allocator demand set), or add larger agents"
+    else:
+        cause = "all of the agent is less than the minimum of an offer"
+        mend = "lower the minimum"
+    work.mark("too large", cause, where, mend)
+
+
+def _of_busy_agents(work: _Work, where: Bools) -> None:
+    """Agents that would do, if less were held on them."""
+    picture, client = work.picture, work.subject.client
+    share = shares(picture, picture.clients.held)
+    order = np.argsort(-share, kind="stable")[:EXAMPLES]
+    held = [row for row in order.tolist() if share[row] > 0]
+    named = {row: "itself" if row == client else picture.framework_name(row) for row in held}
+    holders = [f"{named[row]} {100 * share[row]:.0f} %" for row in held]
+    idle = shares(picture, picture.clients.offered).max(initial=0.0)
+    cause = f"in use or on offer; most of the cluster: {', '.join(holders) or 'nobody'}"
+    mend = "wait, add agents, or give the role a weight or a guarantee"
+    if idle >= 0.5:
+        mend = "bound what may lie on offer (policy.outstanding_max), or shorten offer_timeout"
+    work.mark("full", cause, where, mend)
+
+
+def shares(picture: Picture, amounts: Ints) -> np.ndarray:
+    """Dominant shares of amounts (n, R), (n,)."""
+    columns = picture.counted & (picture.total > 0)
+    if not columns.any():
+        return np.zeros(len(amounts))
+    return (amounts[:, columns] / picture.total[columns]).max(axis=1)
+
+
+def _largest_free(work: _Work, judge: Judge, gates: Gates) -> tuple[Ints, int]:
+    """What is free on the agent that comes nearest to a task of the client, and its handle."""
+    snapshot, client = judge.snapshot, work.subject.client
+    usable = np.flatnonzero(~gates.excluded)
+    if not len(usable):
+        return np.zeros(len(snapshot.total), np.int64), 0
+    free = snapshot.free_by_column[snapshot.agents[usable]]
+    wanted = snapshot.demand[client]
+    against = np.where(wanted > 0, wanted, np.maximum(snapshot.total, 1))
+    columns = wanted > 0 if wanted.any() else snapshot.total > 0
+    nearest = int((free[:, columns] / against[columns]).min(axis=1, initial=np.inf).argmax())
+    return free[nearest], int(snapshot.handle[snapshot.agents[usable[nearest]]])
+
+
+def _ranked(work: _Work) -> tuple[list[Blocker], int]:
+    """Count, and put first what blocks everything, then what most agents wait for alone."""
+    picture, bound = work.picture, work.picture.agents.bound
+    count = np.zeros(len(bound), np.int64)
+    for mark in work.marks:
+        mark.where = mark.where & bound
+        count += mark.where
+    found = []
+    for mark in work.marks:
+        handles = np.flatnonzero(mark.where)
+        found.append(
+            Blocker(
+                reason=mark.reason,
+                cause=mark.cause,
+                agents=len(handles),
+                alone=int((mark.where & (count == 1)).sum()),
+                examples=tuple(map(picture.agent_name, handles[:EXAMPLES].tolist())),
+                since_ms=mark.since_ms,
+                until_ms=mark.until_ms,
+                mend=mark.mend,
+            )
+        )
+    whole = REASONS[:4]
+    found.sort(
+        key=lambda each: (
+            each.reason not in whole,
+            -each.alone,
+            -each.agents,
+            REASONS.index(each.reason),
+            each.cause,
+        )
+    )
+    return found, int((bound & (count == 0)).sum())
+
+
+def _text(picture: Picture, amounts: Ints) -> str:
+    """Amounts (R,) by name, without zeros."""
+    named = zip(picture.resources, amounts.tolist(), strict=True)
+    return format_quantities({name: amount for name, amount in named if amount})

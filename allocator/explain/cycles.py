@@ -1,0 +1,333 @@
+"""What the last cycles gave to whom, and why somebody was passed over.
+
+A kept cycle holds what the policy saw. So what barred a client is asked of the same tests, and who
+stood where is scored as the policy did.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core import CycleRecord, Decisions, Floats, Ints, Kind, Names, Snapshot
+from allocator.explain.answers import Amounts, CycleAccount, Given, Loss, Standing
+from allocator.explain.gates import Gates, Judge, Pairs, uninterrupted
+from allocator.explain.picture import Picture, agent_name, name_of
+from allocator.policies import POLICIES, build, fallback
+from allocator.policies.filling import Criterion, Filling
+from allocator.policies.filling.loop_arrays import Scene
+from allocator.policies.filling.scoring import score
+
+SMALLER_FIRST = "the smaller score comes first"
+
+CYCLES = 10
+"""So many cycles are told of."""
+
+OTHERS = 3
+"""So many offers to others are told of each."""
+
+
+@dataclass(frozen=True)
+class Competitor:
+    """One of two, as a place of the tree, and what to call it."""
+
+    place: int
+    name: str
+
+
+def of_client(picture: Picture, framework: int, role: int, most: int) -> list[CycleAccount]:
+    """Say what the last cycles were to a client, the latest first.
+
+    Parameters
+    ----------
+    picture : Picture
+    framework, role : int
+        Handles.
+    most : int
+        How many cycles.
+    """
+    records = [record for record in reversed(picture.cycles) if _knows(record, framework, role)]
+    return [_account(picture, record, framework, role) for record in records[:most]]
+
+
+def of_agent(picture: Picture, agent: int, most: int) -> list[CycleAccount]:
+    """Say who got what of an agent in the last cycles that were about it, the latest first."""
+    accounts: list[CycleAccount] = []
+    for record in reversed(picture.cycles):
+        if len(accounts) == most:
+            break
+        rows = np.flatnonzero(record.decisions.agent == agent)
+        seen = record.snapshot is not None and agent in record.snapshot.handle
+        if len(rows) or seen:
+            given = tuple(_given(picture, record, rows))
+            losses = _next_best(picture, record, agent) if seen else ()
+            accounts.append(_told(record, given, (), {}, losses))
+    return accounts
+
+
+def _knows(record: CycleRecord, framework: int, role: int) -> bool:
+    return _row(record.names, framework, role) > 0
+
+
+def _row(names: Names, framework: int, role: int) -> int:
+    """Row of a client then; 0 where it was none."""
+    found = np.flatnonzero((names.framework == framework) & (names.role == role))
+    return int(found[0]) if len(found) else 0
+
+
+def _told(
+    record: CycleRecord,
+    given: tuple[Given, ...],
+    others: tuple[Given, ...],
+    blocked: dict[str, int],
+    losses: tuple[Loss, ...],
+) -> CycleAccount:
+    return CycleAccount(
+        number=record.number,
+        at_ms=record.at_ms,
+        whole=record.whole,
+        candidates=record.candidates,
+        decisions=len(record.decisions),
+        given=given,
+        others=others,
+        blocked=blocked,
+        losses=losses,
+        policy_error=record.policy_error,
+    )
+
+
+def _account(picture: Picture, record: CycleRecord, framework: int, role: int) -> CycleAccount:
+    made, client = record.decisions, _row(record.names, framework, role)
+    mine = (made.framework == framework) & (made.role == role)
+    given = tuple(_given(picture, record, np.flatnonzero(mine)))
+    others = tuple(_given(picture, record, np.flatnonzero(~mine)[:OTHERS]))
+    snapshot = record.snapshot
+    blocked: dict[str, int] = {}
+    losses: tuple[Loss, ...] = ()
+    if snapshot is not None and snapshot.leaf_of_client[client] < 0:
+        blocked = {"wanted no offers, or could have none": len(snapshot.agents)}
+    elif snapshot is not None:
+        judge = Judge(snapshot, criteria_of(record, snapshot))
+        pairs = Pairs(np.full(len(snapshot.agents), client), snapshot.agents)
+        gates = judge.gates(pairs)
+        blocked = counted(gates)
+        if not given:
+            losses = _losses(picture, record, judge, client, snapshot.agents[gates.open])
+    return _told(record, given, others, blocked, losses)
+
+
+def counted(gates: Gates) -> dict[str, int]:
+    """How many pairs each rule bars; a pair that several do counts for each."""
+    found = {
+        "constraint or capability": gates.excluded,
+        "no room": gates.no_room & ~gates.reserved,
+        "reserved": gates.reserved,
+        "filter": gates.filtered,
+        "limit or guarantee": gates.bounded,
+    }
+    return {name: int(flags.sum()) for name, flags in found.items() if flags.any()}
+
+
+def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | None:
+    """What the cycle's policy ranked by; None where it has no criterion of ours."""
+    spec = record.policy
+    named = {spec.name, *spec.subtrees.values()}
+    if record.policy_error:
+        policy = fallback()
+    elif all(name in POLICIES and not POLICIES[name].origin for name in named):
+        policy = build(spec)
+    else:
+        # A user's code is not run for an explanation.
+        return None
+    if not isinstance(policy, Filling):
+        return None
+    ranking = (policy.criterion, *policy.others)
+    return uninterrupted(lambda: [criterion(snapshot) for criterion in ranking])
+
+
+def _losses(
+    picture: Picture, record: CycleRecord, judge: Judge, client: int, agents: Ints
+) -> tuple[Loss, ...]:
+    """To whom agents went that could have served the client, most agents first."""
+    first: dict[int, int] = {}
+    for winner, agent in zip(record.grants.client, record.grants.agent, strict=True):
+        first.setdefault(int(agent), int(winner))
+    at: dict[int, list[int]] = {}
+    left: list[int] = []
+    for agent in agents.tolist():
+        if agent in first:
+            at.setdefault(first[agent], []).append(agent)
+        else:
+            left.append(agent)
+    losses = [_loss(picture, record, judge, client, winner, where) for winner, where in at.items()]
+    # Nobody got these: so what quotas leave was given away on others.
+    if left and len(record.grants):
+        winner = _consumer(record, judge, client)
+        why = "what limits or guarantees leave was given to it on another agent before"
+        losses.append(_loss(picture, record, judge, client, winner, left, why))
+    return tuple(sorted(losses, key=lambda loss: -loss.agents))
+
+
+def _consumer(record: CycleRecord, judge: Judge, client: int) -> int:
+    """Who was granted something last of those under a bound of the client; else of all."""
+    mine = set(judge.bounds_of(client))
+    granted = record.grants.client.tolist()
+    beside = [each for each in granted if mine & set(judge.bounds_of(each))]
+    return int((beside or granted)[-1])
+
+
+def _loss(
+    picture: Picture,
+    record: CycleRecord,
+    judge: Judge,
+    client: int,
+    winner: int,
+    agents: Sequence[int],
+    why: str = "",
+) -> Loss:
+    names, snapshot = record.names, judge.snapshot
+    mine, its = rivals(record, judge, client, winner)
+    if winner == client:
+        # It was granted less than the minimum of an offer, which is dropped.
+        why = "what it would have been given is less than the minimum of an offer"
+    elif not why:
+        why = _why(judge, client, winner, (mine.score, its.score))
+    handles = [int(snapshot.handle[agent]) for agent in agents[:3]]
+    return Loss(
+        winner=its,
+        loser=mine,
+        winner_framework=name_of(names, winner),
+        winner_role=names.path[int(names.role[winner])],
+        agents=len(agents),
+        examples=tuple(_agent_name(picture, record, handle) for handle in handles),
+        why=why,
+    )
+
+
+def _why(judge: Judge, client: int, winner: int, scores: tuple[float, float]) -> str:
+    """Why the winner came first."""
+    snapshot, (mine, its) = judge.snapshot, scores
+    owed = any(snapshot.bounds.owed[bound].any() for bound in judge.bounds_of(winner))
+    if owed:
+        return "its role is owed part of a guarantee, which comes first"
+    if snapshot.overdue[winner] and not snapshot.overdue[client]:
+        return "it had waited longer than patience_cycles, and came first once"
+    if np.isnan(mine) or np.isnan(its):
+        return "the policy chose it"
+    if its < mine:
+        return SMALLER_FIRST
+    if its == mine:
+        return "their scores are equal: whoever was served less often comes first, then the older"
+    return "its score is larger, but when its turn came others beside it had been served"
+
+
+def rivals(
+    record: CycleRecord, judge: Judge, client: int, winner: int
+) -> tuple[Standing, Standing]:
+    """Where two clients stood to each other when the cycle began, the first one's first.
+
+    They are compared where their ways from the root part: as roles, or as frameworks of one.
+    """
+    one, other = (_way(record, judge.scene, each) for each in (client, winner))
+    depth = 0
+    while one[depth].place == other[depth].place and depth < min(len(one), len(other)) - 1:
+        depth += 1
+    share = _dominant(judge.snapshot)
+    return (
+        Standing(one[depth].name, _score(judge, one[depth].place), float(share[client])),
+        Standing(other[depth].name, _score(judge, other[depth].place), float(share[winner])),
+    )
+
+
+def _dominant(snapshot: Snapshot) -> Floats:
+    """Dominant share of each client, (C,)."""
+    columns = snapshot.counted & (snapshot.total > 0)
+    part = snapshot.held[:, columns] / snapshot.total[columns]
+    return part.max(axis=1, initial=0.0)
+
+
+def _way(record: CycleRecord, scene: Scene, client: int) -> list[Competitor]:
+    """The places from below the root to a client's leaf."""
+    names, places = record.names, scene.places
+    place, way = int(places.of_client[client]), []
+    while places.parent[place] >= 0:
+        way.append(place)
+        place = int(places.parent[place])
+    way.reverse()
+    path = names.path[int(names.role[client])]
+    roles = path.split("/")
+    found = []
+    for depth, each in enumerate(way[:-1]):
+        # A role with roles below it competes for its own frameworks with these.
+        name = "/".join(roles[: depth + 1]) if depth < len(roles) else f"{path}, its own frameworks"
+        found.append(Competitor(each, name))
+    return [*found, Competitor(way[-1], name_of(names, client))]
+
+
+def _score(judge: Judge, place: int) -> float:
+    """Score of a place when the cycle began; nan where it differs from agent to agent."""
+    places, standing = judge.scene.places, judge.scene.standing
+    if len(standing.denominator) != 1 or not judge.scored:
+        return float("nan")
+    return float(uninterrupted(lambda: score(places, standing, place, standing.denominator, 0)))
+
+
+def _next_best(picture: Picture, record: CycleRecord, agent: int) -> tuple[Loss, ...]:
+    """Of an agent that went to somebody: whoever else could have had it, and stood next."""
+    snapshot = record.snapshot
+    assert snapshot is not None
+    row = int(np.searchsorted(snapshot.handle, agent))
+    taken = np.flatnonzero(record.grants.agent == row)
+    clients = snapshot.tree.client
+    if not len(taken) or row not in snapshot.agents:
+        return ()
+    judge = Judge(snapshot, criteria_of(record, snapshot))
+    gates = judge.gates(Pairs(clients, np.full(len(clients), row)))
+    winner = int(record.grants.client[taken[0]])
+    served = set(record.grants.client[taken].tolist())
+    able = [client for client in clients[gates.open].tolist() if client not in served]
+    if not able:
+        return ()
+    # The next in order: the one with the smallest score where the ways part.
+    best = min(able, key=lambda each: _rank(record, judge, each, winner))
+    return (_loss(picture, record, judge, best, winner, [row]),)
+
+
+def _rank(record: CycleRecord, judge: Judge, client: int, winner: int) -> tuple[float, int]:
+    mine, _ = rivals(record, judge, client, winner)
+    return (np.inf if np.isnan(mine.score) else mine.score, client)
+
+
+def _given(picture: Picture, record: CycleRecord, rows: Ints) -> Iterator[Given]:
+    """Decisions by their rows."""
+    made, names = record.decisions, record.names
+    for row in rows.tolist():
+        framework, role = int(made.framework[row]), int(made.role[row])
+        client = _row(names, framework, role)
+        yield Given(
+            framework=name_of(names, client),
+            role=names.path[role],
+            agent=_agent_name(picture, record, int(made.agent[row])),
+            amounts=by_name(picture.kinds, made, row),
+        )
+
+
+def by_name(kinds: Sequence[Kind | None], made: Decisions, row: int) -> Amounts:
+    """Amounts of one decision, added up by name."""
+    total: Counter[str] = Counter()
+    for handle, amount in zip(made.kind.tolist(), made.amount[row].tolist(), strict=True):
+        kind = kinds[handle] if handle < len(kinds) else None
+        if amount and kind is not None:
+            total[kind.name] += amount
+    return dict(total)
+
+
+def _agent_name(picture: Picture, record: CycleRecord, handle: int) -> str:
+    """What an agent was called then, where that is known."""
+    if record.snapshot is not None:
+        handles = record.snapshot.handle[record.snapshot.agents[: len(record.agents)]]
+        at = int(np.searchsorted(handles, handle))
+        if at < len(handles) and handles[at] == handle:
+            return agent_name(record.agents[at], handle)
+    return picture.agent_name(handle)

@@ -1,0 +1,321 @@
+"""Answers put together: of a framework, of a role, of an agent."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from allocator.core import UNBOUNDED, Ints
+from allocator.explain import blockers, cycles, offers
+from allocator.explain.answers import (
+    NEVER,
+    Amounts,
+    Answer,
+    Blocker,
+    ClientAnswer,
+    CycleAccount,
+    Holder,
+    Loss,
+    QuotaState,
+    Tally,
+)
+from allocator.explain.gates import Gates, Judge, Pairs
+from allocator.explain.picture import Holding, Picture, Subject
+
+IN_FULL = 10
+"""Of so many clients of a role everything is told."""
+
+RECENTLY_MS = 60_000
+"""An offer within this time is told of first."""
+
+
+def explain(picture: Picture, kind: str, name: str, cycles_told: int = cycles.CYCLES) -> Answer:
+    """Answer what was asked.
+
+    Parameters
+    ----------
+    picture : Picture
+        As `take` gave it for this kind and name.
+    kind, name : str
+    cycles_told : int
+        Of so many of the last cycles it is told what was in them for the client or agent.
+    """
+    judge = None if picture.snapshot is None else Judge(picture.snapshot)
+    if kind == "agent":
+        return _agent(picture, name, judge, cycles_told)
+    clients = []
+    for number, subject in enumerate(picture.subjects):
+        told = cycles_told if number < IN_FULL else 0
+        clients.append(_client(picture, subject, judge, told))
+    if kind == "framework":
+        verdict = clients[0].verdict if len(clients) == 1 else _together(clients)
+        paths = {client.role for client in clients}
+    else:
+        verdict, paths = _together(clients), {name}
+    return Answer(
+        kind=kind,
+        name=name,
+        now_ms=picture.now_ms,
+        verdict=verdict,
+        notes=_notes(picture),
+        clients=tuple(clients[:IN_FULL]),
+        left_out=picture.left_out + max(0, len(clients) - IN_FULL),
+        tallies=tuple(_tallies(clients)) if len(clients) > 1 else (),
+        quotas=tuple(_quotas(picture, paths)),
+    )
+
+
+def _notes(picture: Picture) -> tuple[str, ...]:
+    """What holds for everybody."""
+    notes = []
+    if picture.paused:
+        notes.append("the master holds all offers back")
+    if picture.policy_error:
+        notes.append(
+            f"the fallback decided the last cycle, for the policy failed: {picture.policy_error}"
+        )
+    return tuple(notes)
+
+
+def _client(
+    picture: Picture, subject: Subject, judge: Judge | None, cycles_told: int
+) -> ClientAnswer:
+    client, rows, names = subject.client, picture.clients, picture.names
+    framework, role = int(names.framework[client]), int(names.role[client])
+    found = blockers.find(picture, subject, judge)
+    history = cycles.of_client(picture, framework, role, cycles_told) if cycles_told else []
+    ranked = [*found.blockers, *_outranked(history)]
+    info = names.info[framework]
+    full = any(each.reason == "full" for each in ranked)
+    share = blockers.shares(picture, rows.held[client][None])[0]
+    return ClientAnswer(
+        framework_id=info.framework_id if info else "",
+        framework=picture.framework_name(client),
+        role=names.path[role],
+        verdict=_verdict(picture, client, ranked, found.open),
+        share=float(share),
+        offered_share=float(blockers.shares(picture, rows.offered[client][None])[0]),
+        demand=named(picture, rows.demand[client]),
+        demand_source=rows.source[client],
+        waited_cycles=int(rows.waited[client]),
+        offered_ms=int(rows.offered_ms[client]) or NEVER,
+        agents=int(picture.agents.bound.sum()),
+        open=found.open,
+        largest_free=named(picture, found.largest_free),
+        largest_free_agent=picture.agent_name(found.largest_agent) if found.largest_agent else "",
+        blockers=tuple(ranked),
+        holders=tuple(_largest_holders(picture)) if full else (),
+        offers=tuple(offers.fates(picture, framework, role)) if cycles_told else (),
+        cycles=tuple(history),
+    )
+
+
+def _outranked(history: list[CycleAccount]) -> list[Blocker]:
+    """Who got what the client could have had in the last cycles, as one blocker for each."""
+    lost: Counter[str] = Counter()
+    latest: dict[str, tuple[Loss, int]] = {}
+    for account in history:
+        for loss in account.losses:
+            lost[loss.winner_framework] += loss.agents
+            latest.setdefault(loss.winner_framework, (loss, account.at_ms))
+    found = []
+    for winner, count in lost.most_common(blockers.EXAMPLES):
+        loss, at_ms = latest[winner]
+        its, mine = loss.winner, loss.loser
+        stood = ""
+        if not np.isnan(its.score):
+            stood = f": {its.name} at {its.score:.4g}, {mine.name} at {mine.score:.4g}"
+        why = "" if loss.why == cycles.SMALLER_FIRST else f"; {loss.why}"
+        cause = f"{winner} in {loss.winner_role} came first in the last cycles{stood}{why}"
+        found.append(
+            Blocker(
+                reason="outranked",
+                cause=cause,
+                agents=count,
+                alone=count,
+                examples=loss.examples,
+                since_ms=at_ms,
+                mend="wait for its turn, or raise the weight of its role",
+            )
+        )
+    return found
+
+
+def _verdict(picture: Picture, client: int, ranked: list[Blocker], is_open: int) -> str:
+    """The whole answer in a sentence."""
+    count = int(picture.agents.bound.sum())
+    last_ms = int(picture.clients.offered_ms[client])
+    if not count:
+        return "there are no agents"
+    outranked = [each for each in ranked if each.reason == "outranked"]
+    if is_open and outranked and picture.clients.waited[client]:
+        waited = f"passed over in {picture.clients.waited[client]} cycles"
+        return f"{is_open} of {count} agents are open to it, {waited}: {outranked[0].cause}"
+    if is_open:
+        return f"nothing keeps it from {is_open} of {count} agents: the next cycle decides"
+    age_s = (picture.now_ms - last_ms) / 1000
+    lately = (
+        f"it was offered something {age_s:.0f} s ago; now: "
+        if (last_ms and picture.now_ms - last_ms <= RECENTLY_MS)
+        else ""
+    )
+    if not ranked:
+        return f"{lately}no reason was found"
+    first = ranked[0]
+    agents = "every agent" if first.agents >= count else f"{first.agents} of {count} agents"
+    return f"{lately}{agents}: {first.reason}: {first.cause}"
+
+
+def _together(clients: list[ClientAnswer]) -> str:
+    if not clients:
+        return "nobody is in it"
+    tops = Counter(_top(client) for client in clients)
+    parts = [f"{count} {reason}" for (reason, _), count in tops.most_common(4)]
+    return f"{len(clients)} frameworks: {', '.join(parts)}"
+
+
+def _top(client: ClientAnswer) -> tuple[str, str]:
+    """What matters most to a client."""
+    if client.open:
+        return "open", "the next cycle decides"
+    if not client.blockers:
+        return "nothing", ""
+    return client.blockers[0].reason, client.blockers[0].cause
+
+
+def _tallies(clients: list[ClientAnswer]) -> Iterable[Tally]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for client in clients:
+        found.setdefault(_top(client), []).append(client.framework)
+    for (reason, cause), who in sorted(found.items(), key=lambda each: -len(each[1])):
+        yield Tally(reason, cause, len(who), tuple(who[: blockers.EXAMPLES]))
+
+
+def _quotas(picture: Picture, paths: set[str]) -> Iterable[QuotaState]:
+    """The quotas of roles, of those above them, and of whoever is owed something."""
+    quotas = picture.quotas
+    for row, path in enumerate(quotas.path):
+        above = any(f"{each}/".startswith(f"{path}/") for each in paths)
+        owed = (quotas.guarantee[row] > quotas.consumed[row]).any()
+        if above or owed:
+            limited = quotas.limit[row] < UNBOUNDED
+            yield QuotaState(
+                role=path,
+                guarantee=named(picture, quotas.guarantee[row]),
+                limit={
+                    picture.resources[column]: int(quotas.limit[row, column])
+                    for column in np.flatnonzero(limited).tolist()
+                },
+                consumed=named(picture, quotas.consumed[row]),
+            )
+
+
+def _largest_holders(picture: Picture) -> Iterable[Holder]:
+    share = blockers.shares(picture, picture.clients.held)
+    for client in np.argsort(-share, kind="stable")[: blockers.EXAMPLES].tolist():
+        if share[client] > 0:
+            held, offered = picture.clients.held[client], picture.clients.offered[client]
+            yield _holder(picture, Holding(client, held, offered), float(share[client]))
+
+
+def _holder(picture: Picture, holding: Holding, share: float) -> Holder:
+    names, client = picture.names, holding.client
+    return Holder(
+        framework=picture.framework_name(client),
+        role=names.path[int(names.role[client])],
+        held=named(picture, holding.held),
+        offered=named(picture, holding.offered),
+        share=share,
+    )
+
+
+def _agent(picture: Picture, name: str, judge: Judge | None, cycles_told: int) -> Answer:
+    handle, agents = picture.agent, picture.agents
+    capacity = agents.capacity[handle]
+    held = sum((each.held for each in picture.holdings), np.zeros_like(capacity))
+    free = np.maximum(capacity - held, 0)
+    tallies: list[Tally] = []
+    if not agents.active[handle]:
+        verdict = "it is offered to nobody: the master says that it is inactive"
+    elif not agents.whitelisted[handle]:
+        verdict = "it is offered to nobody: it is not on the master's whitelist"
+    elif judge is None or handle not in judge.snapshot.handle[judge.snapshot.agents]:
+        verdict = "nothing is free on it that would make an offer to anybody"
+        if judge is None:
+            verdict = "nobody wants offers"
+    else:
+        verdict, tallies = _offerable(picture, judge, handle)
+    share = _part(capacity)
+    return Answer(
+        kind="agent",
+        name=name,
+        now_ms=picture.now_ms,
+        verdict=verdict,
+        notes=_notes(picture),
+        tallies=tuple(tallies),
+        capacity=named(picture, capacity),
+        free=named(picture, free),
+        holders=tuple(
+            _holder(picture, each, share(each.held))
+            for each in sorted(picture.holdings, key=lambda each: -share(each.held))
+        ),
+        cycles=tuple(cycles.of_agent(picture, handle, cycles_told)),
+    )
+
+
+def _part(capacity: Ints) -> Callable[[Ints], float]:
+    """Give a function that says which part of an agent amounts are, by the largest resource."""
+    columns = capacity > 0
+
+    def share(amounts: Ints) -> float:
+        if not columns.any():
+            return 0.0
+        return float((amounts[columns] / capacity[columns]).max())
+
+    return share
+
+
+def _offerable(picture: Picture, judge: Judge, handle: int) -> tuple[str, list[Tally]]:
+    """Who could be served by an agent with something free, and what bars the others."""
+    snapshot = judge.snapshot
+    row = int(np.searchsorted(snapshot.handle, handle))
+    clients = snapshot.tree.client
+    gates = judge.gates(Pairs(clients, np.full(len(clients), row)))
+    counts = _by_gate(picture, clients, gates)
+    if gates.open.any():
+        count = int(gates.open.sum())
+        return (
+            f"{count} of {len(clients)} frameworks could be served: the next cycle decides",
+            counts,
+        )
+    wanting = f"of {len(clients)} frameworks that want offers none can be served"
+    first = counts[0]
+    return f"{wanting}: {first.frameworks} {first.reason}: {first.cause}", counts
+
+
+def _by_gate(picture: Picture, clients: Ints, gates: Gates) -> list[Tally]:
+    found = [
+        ("open", "could be served", gates.open),
+        ("constraint", "constraints or capabilities exclude them", gates.excluded),
+        ("filter", "they refused what could be offered", gates.filtered),
+        ("limit", "limits or guarantees leave them too little", gates.bounded),
+        ("reserved", "what is free is not for them", gates.reserved),
+        ("full", "too little is free", gates.no_room & ~gates.reserved),
+    ]
+    tallies = [
+        Tally(
+            reason,
+            cause,
+            int(flags.sum()),
+            tuple(map(picture.framework_name, clients[flags][: blockers.EXAMPLES].tolist())),
+        )
+        for reason, cause, flags in found
+        if flags.any()
+    ]
+    return sorted(tallies, key=lambda tally: (tally.reason != "open", -tally.frameworks))
+
+
+def named(picture: Picture, amounts: Ints) -> Amounts:
+    """Amounts (R,) by name, without zeros."""
+    pairs = zip(picture.resources, amounts.tolist(), strict=False)
+    return {name: amount for name, amount in pairs if amount}

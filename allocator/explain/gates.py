@@ -1,0 +1,229 @@
+"""Which rules keep an agent from a client, each by itself.
+
+No rule is written down here. The loops' own test is asked again and again, each time with all
+rules lifted but one, or but those that belong together: where it fails, that one stands in the way.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from allocator.core import UNBOUNDED, Bools, Ints, Snapshot, Words
+from allocator.core.compiled import Superseded, interpret
+from allocator.policies.filling import serving
+from allocator.policies.filling.criterion import Criterion, cluster_total, of_amounts
+from allocator.policies.filling.cycle_stages import OVERDUE
+from allocator.policies.filling.loop_arrays import Scene
+from allocator.policies.filling.policy import Filling, stages_of
+from allocator.policies.filling.scene_builder import own, read_only, scene_of
+from allocator.testing import static_snapshot
+
+_T = TypeVar("_T")
+
+
+def uninterrupted(work: Callable[[], _T]) -> _T:
+    """Do work that calls loops; begin anew where compiled ones come to replace the others."""
+    try:
+        return work()
+    except Superseded:
+        interpret(False)
+        return work()
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Clients and agents, n of each.
+
+    Attributes
+    ----------
+    client : (n,) int64
+        Rows; each has a leaf.
+    agent : (n,) int64
+        Rows of the snapshot.
+    """
+
+    client: Ints
+    agent: Ints
+
+
+@dataclass(frozen=True)
+class Gates:
+    """What bars pairs, (n,) each; several rules may bar one.
+
+    Attributes
+    ----------
+    open : (n,) bool
+        Nothing does: the agent could serve the client as things stand.
+    excluded : (n,) bool
+        By constraints or capabilities.
+    no_room : (n,) bool
+        What is free there, and within the client's reach, makes no task or no offer.
+    reserved : (n,) bool
+        Of these, where it would if the client might have all that is free.
+    filtered : (n,) bool
+        A refusal covers what could be offered.
+    bounded : (n,) bool
+        Quotas leave too little.
+    """
+
+    open: Bools
+    excluded: Bools
+    no_room: Bools
+    reserved: Bools
+    filtered: Bools
+    bounded: Bools
+
+
+class Judge:
+    """Asks the loops' test about one snapshot.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+    scene : Scene
+    scored : bool
+        Whether scores of the scene are those of a policy.
+    """
+
+    def __init__(self, snapshot: Snapshot, criteria: list[Criterion] | None = None) -> None:
+        """Prepare; `criteria` matter for scores alone, and may be left out."""
+        self.snapshot = snapshot
+        self.scored = bool(criteria)
+        # No rule looks at the criterion, so any will do.
+        usual = [of_amounts(snapshot, cluster_total(snapshot))]
+        self.scene = scene_of(snapshot, criteria or usual)
+        # Whoever waited too long comes first, under the same rules.
+        self._stages = [stage for stage in stages_of(snapshot) if stage != OVERDUE]
+        self._unbarred = self._lifted()
+
+    def gates(self, pairs: Pairs) -> Gates:
+        """Say of pairs what bars them."""
+        snapshot = self.snapshot
+        is_open = self._passes(self.scene, pairs)
+        excluded = bits(snapshot.excluded, pairs.agent, pairs.client)
+        room = self._passes(self._unbarred, pairs)
+        everything = np.full_like(self.scene.kinds.reach, ~np.uint64(0))
+        kinds = self.scene.kinds._replace(reach=read_only(everything, np.uint64))
+        reserved = ~room & self._passes(self._unbarred._replace(kinds=kinds), pairs)
+        filtered = room & ~self._passes(self._lifted(filters=True), pairs)
+        bounded = room & ~self._passes(self._lifted(bounds=True), pairs)
+        # What quotas leave may be covered by a refusal, though neither bars the pair by itself.
+        filtered |= ~(is_open | excluded | ~room | filtered | bounded)
+        return Gates(is_open, excluded, ~room, reserved, filtered, bounded)
+
+    def short_of(self, pairs: Pairs, capacity: Ints | None = None) -> Bools:
+        """Say of which resources too little is free for a task, (n, R); `capacity` as below."""
+        places, columns = self.scene.places, len(self.snapshot.total)
+        short = np.zeros((len(pairs.client), columns), np.bool_)
+        for column in range(columns):
+            only = np.zeros_like(places.demand)
+            only[:, column] = places.demand[:, column]
+            wanted: Bools = (only[:, column] > 0)[places.of_client[pairs.client]]
+            if wanted.any():
+                alone = places._replace(demand=read_only(only, np.int64))
+                scene = self._unbarred._replace(places=alone)
+                if capacity is not None:
+                    scene = _emptied(scene, capacity)
+                fits = self._passes(scene, pairs)
+                short[:, column] = wanted & ~fits
+        return short
+
+    def bounds_of(self, client: int) -> list[int]:
+        """The bounds that a client is under: of roles, the innermost first; then its own."""
+        bounds, chain = self.snapshot.bounds, []
+        bound = int(bounds.of_client[client])
+        while bound >= 0:
+            chain.append(bound)
+            bound = int(bounds.above[bound])
+        own_bound = int(bounds.of_framework[client])
+        return chain if own_bound < 0 else [*chain, own_bound]
+
+    def bounded_by(self, pairs: Pairs, bound: int | None, capacity: Ints | None = None) -> Bools:
+        """Say of pairs with room whether one bound alone bars them; None: what is kept free.
+
+        Parameters
+        ----------
+        pairs : Pairs
+        bound : int or None
+        capacity : (m, R) int64, thousandths
+            Look at agents that have this, with nothing held on them; the pairs name these rows.
+        """
+        bounds = self.scene.bounds
+        left = np.full_like(bounds.left, UNBOUNDED)
+        required = bounds.required
+        if bound is not None:
+            left[bound] = bounds.left[bound]
+            required = np.zeros_like(required)
+        alone = bounds._replace(left=left, required=own(required, np.int64))
+        scene, room = self._lifted(bounds=True)._replace(bounds=alone), self._unbarred
+        if capacity is not None:
+            scene, room = _emptied(scene, capacity), _emptied(room, capacity)
+        return self._passes(room, pairs) & ~self._passes(scene, pairs)
+
+    def fits_when_empty(self, pairs: Pairs, capacity: Ints) -> Bools:
+        """Say of pairs whether agents of this capacity (m, R), with nothing held, have room."""
+        return self._passes(_emptied(self._unbarred, capacity), pairs)
+
+    def alone(self, client: int) -> Ints:
+        """What a client would be given of each agent if nobody else took part, (A, R)."""
+        snapshot = self.snapshot
+        others = np.full_like(snapshot.excluded, ~np.uint64(0))
+        word, bit = client // 64, np.uint64(1) << np.uint64(client % 64)
+        others[:, word] = snapshot.excluded[:, word] | ~bit
+        only = replace(snapshot, excluded=others, overdue=np.zeros_like(snapshot.overdue))
+        # Alone it takes all that it can, by whatever criterion.
+        filling = Filling(lambda each: of_amounts(each, cluster_total(each)), "listed")
+        grants = filling.allocate(only, seed=0)
+        given = np.zeros_like(snapshot.free)
+        np.add.at(given, grants.agent, grants.amount)
+        at = grants.agent[grants.special_grant], snapshot.specials.column[grants.special]
+        np.add.at(given, at, grants.special_amount)
+        return given
+
+    def _passes(self, scene: Scene, pairs: Pairs) -> Bools:
+        """Say of pairs whether some stage of a cycle lets them pass."""
+        place = scene.places.of_client[pairs.client]
+        passes = np.zeros(len(place), np.bool_)
+        for stage in self._stages:
+            staged = scene._replace(rule=scene.rule._replace(stage=stage))
+            passes |= serving.can_serve(staged, place, pairs.agent)
+        return passes
+
+    def _lifted(self, *, filters: bool = False, bounds: bool = False) -> Scene:
+        """Lift all rules but these."""
+        agents, shown = self.scene.agents, self.snapshot.filters
+        barred = own(shown.covered, np.uint64) if filters else np.zeros_like(agents.barred)
+        head = shown.head if filters else np.full_like(shown.head, -1)
+        rule = self.scene.rule
+        return self.scene._replace(
+            agents=agents._replace(barred=barred, head=read_only(head, np.int32)),
+            rule=rule._replace(bounded=rule.bounded and bounds),
+        )
+
+
+def _emptied(scene: Scene, capacity: Ints) -> Scene:
+    """Put agents on which nothing is held in the place of the scene's; all of it is plain."""
+    count, agents = len(capacity), scene.agents
+    return scene._replace(
+        agents=agents._replace(
+            free=own(capacity, np.int64),
+            barred=np.zeros((count, agents.barred.shape[1]), np.uint64),
+            head=read_only(np.full(count, -1), np.int32),
+            start=read_only(np.zeros(count + 1), np.int64),
+            largest=read_only(np.zeros((count, agents.largest.shape[1])), np.int64),
+        )
+    )
+
+
+def bits(words: Words, row: Ints, client: Ints) -> Bools:
+    """Look the bits of pairs up in a relation (A, W)."""
+    word = words[row, client // 64]
+    return ((word >> (client % 64).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
+
+
+def warm() -> None:
+    """Load the compiled loops that explanations need, or compile them."""
+    judge = Judge(static_snapshot(capacity=[[1, 1]], demand=[[1, 1]]))
+    judge.gates(Pairs(np.zeros(1, np.int64), np.ones(1, np.int64)))

@@ -1,0 +1,97 @@
+"""The last offers that were decided for somebody, and what became of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core import OfferEvent, Outcomes, Reason, Release, Transition
+from allocator.explain.answers import NEVER, OfferFate
+from allocator.explain.cycles import by_name
+from allocator.explain.picture import Picture
+
+OFFERS = 8
+"""So many are told of."""
+
+
+@dataclass(frozen=True)
+class _Decided:
+    number: int
+    stamp: int
+    cycle: int
+    at_ms: int
+    agent: int
+    row: int
+
+
+def fates(picture: Picture, framework: int, role: int, most: int = OFFERS) -> list[OfferFate]:
+    """The last offers to a client (handles of its framework and role), the latest first."""
+    found: list[OfferFate] = []
+    for record in reversed(picture.cycles):
+        made = record.decisions
+        rows = np.flatnonzero((made.framework == framework) & (made.role == role))
+        for row in reversed(rows.tolist()):
+            if len(found) == most:
+                return found
+            decided = _Decided(
+                number=made.first_decision + row,
+                stamp=record.stamp,
+                cycle=made.cycle,
+                at_ms=record.at_ms,
+                agent=int(made.agent[row]),
+                row=row,
+            )
+            outcome = _outcome(picture, decided)
+            then, then_ms, refused_ms = "", NEVER, 0
+            if outcome in {"offered", "partial"}:
+                then, then_ms, refused_ms = _then(picture, decided, framework, role)
+            found.append(
+                OfferFate(
+                    cycle=decided.cycle,
+                    at_ms=decided.at_ms,
+                    agent=picture.agent_name(decided.agent),
+                    amounts=by_name(picture.kinds, made, row),
+                    outcome=outcome,
+                    then=then,
+                    then_ms=then_ms,
+                    refused_ms=refused_ms,
+                )
+            )
+    return found
+
+
+def _outcome(picture: Picture, decided: _Decided) -> str:
+    """What the module made of it; empty where that is not known, or not yet."""
+    for each in picture.events:
+        event = each.event
+        if isinstance(event, Outcomes) and each.stamp > decided.stamp:
+            at = decided.number - event.first_decision
+            if 0 <= at < len(event.reason):
+                return Reason(int(event.reason[at])).name.lower().replace("_", " ")
+    return ""
+
+
+def _then(picture: Picture, decided: _Decided, framework: int, role: int) -> tuple[str, int, int]:
+    """What the framework did, when, and for how long it refused (ms)."""
+    for each in picture.events:
+        if each.stamp <= decided.stamp:
+            continue
+        rows = _rows(each, framework, role, decided.agent)
+        if not len(rows):
+            continue
+        if isinstance(each.event, Transition):
+            return "accepted", each.at_ms, 0
+        if isinstance(each.event, Release) and not each.event.allocated[rows].all():
+            refused = int(each.event.refuse_ms[rows].max())
+            return "declined", each.at_ms, max(refused, 0)
+    return "held", NEVER, 0
+
+
+def _rows(each: OfferEvent, framework: int, role: int, agent: int) -> np.ndarray:
+    """Rows of an event that are about a client's offers on an agent."""
+    event = each.event
+    if isinstance(event, Outcomes):
+        return np.empty(0, np.int64)
+    table = event.used if isinstance(event, Transition) else event.released
+    # A framework of 0 is one that the master could not tell.
+    named = (table.framework == framework) | (table.framework == 0)
+    return np.flatnonzero(named & (table.role == role) & (table.agent == agent))

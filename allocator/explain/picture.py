@@ -1,0 +1,400 @@
+"""What explanations need of the books, copied at one moment.
+
+`take` runs on the thread that owns the core, and does no more than copy; everything else works on
+the picture.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core import (
+    AgentInfo,
+    Allocator,
+    Bools,
+    CycleRecord,
+    FrameworkInfo,
+    Ints,
+    Kind,
+    Names,
+    OfferEvent,
+    PolicySpec,
+    QuotaUse,
+    SetConstraint,
+    Snapshot,
+    State,
+    see,
+)
+
+CLIENTS_MAX = 200
+"""So many clients are explained one by one; of a role with more, those that wait longest."""
+
+CLIENTS_MIN = 10
+PAIRS_MAX = 2_000_000
+"""Of a large cluster fewer are, so that they have no more agents between them than this."""
+
+FILTERS_MAX = 1000
+"""So many refusals of a client are looked at."""
+
+FILTER_CELLS_MAX = 2**22
+"""All filters are copied up to so many amounts; beyond that their bits alone count."""
+
+
+class UnknownSubjectError(LookupError):
+    """There is nobody of that name.
+
+    Attributes
+    ----------
+    kind, name : str
+    known : list of str
+        Names and ids that there are.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no {kind} {name!r}")
+        self.kind = kind
+        self.name = name
+        self.known = sorted({each for each in known if each})
+
+
+@dataclass(frozen=True)
+class AgentRows:
+    """The agents by handle; row 0 is none.
+
+    Attributes
+    ----------
+    info : tuple of AgentInfo or None
+    bound, active, whitelisted : (A,) bool
+    changed_ms : (A,) int64
+    capacity : (A, R) int64, thousandths
+    """
+
+    info: tuple[AgentInfo | None, ...]
+    bound: Bools
+    active: Bools
+    whitelisted: Bools
+    changed_ms: Ints
+    capacity: Ints
+
+
+@dataclass(frozen=True)
+class ClientRows:
+    """The clients by row.
+
+    Attributes
+    ----------
+    subscribed, suppressed, active : (C,) bool
+        The last is the framework's.
+    live : (C,) bool
+        May be offered something.
+    changed_ms, inactive_ms, offered_ms : (C,) int64
+        When it was suppressed or revived; when its framework was activated or not; when it was
+        decided last to offer it something, 0: never.
+    waited, declines, takes : (C,) int64
+    demand, held, offered : (C, R) int64, thousandths
+    source : tuple of str
+        Where the demand is from.
+    """
+
+    subscribed: Bools
+    suppressed: Bools
+    active: Bools
+    live: Bools
+    changed_ms: Ints
+    inactive_ms: Ints
+    offered_ms: Ints
+    waited: Ints
+    declines: Ints
+    takes: Ints
+    demand: Ints
+    held: Ints
+    offered: Ints
+    source: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A client to be explained, and what only matters to it.
+
+    Attributes
+    ----------
+    client : int
+    rule : Rule
+        Of `allocator.core.eligibility`: what it requires of agents.
+    excluded, told : (A,) bool
+        By handle: where it may not go; and where the master's offer constraints say so.
+    filter_agent, filter_expires_ms : (n,) int64
+        Its refusals in force.
+    filters : int
+        How many there are.
+    """
+
+    client: int
+    rule: object
+    excluded: Bools
+    told: Bools
+    filter_agent: Ints
+    filter_expires_ms: Ints
+    filters: int
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What a client holds on the agent that is asked about, (R,) each, thousandths."""
+
+    client: int
+    held: Ints
+    offered: Ints
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The copy.
+
+    Attributes
+    ----------
+    now_ms, cycle : int
+    paused : bool
+    paused_ms : int
+    resources : R names
+    counted : (R,) bool
+    total : (R,) int64, thousandths
+    kinds : tuple of Kind or None
+    constraints : tuple of SetConstraint
+        The operator's rules.
+    outstanding_max : float
+    policy : PolicySpec
+    policy_error : str
+        Why the fallback decided the last cycle.
+    names : Names
+    snapshot : Snapshot or None
+        What a cycle over all agents would begin with; None where nobody may be offered anything.
+    bound_paths : tuple of str
+        Roles that the first of its bounds are for.
+    quotas : QuotaUse
+    agents : AgentRows
+    traits : tuple
+        By handle: what rules look at.
+    clients : ClientRows
+    subjects : tuple of Subject
+    agent : int
+        The one that is asked about; 0: none.
+    holdings : tuple of Holding
+        On that agent.
+    cycles : tuple of CycleRecord
+    events : tuple of OfferEvent
+    left_out : int
+        Clients of the role that are not among the subjects.
+    """
+
+    now_ms: int
+    cycle: int
+    paused: bool
+    paused_ms: int
+    resources: tuple[str, ...]
+    counted: Bools
+    total: Ints
+    kinds: tuple[Kind | None, ...]
+    constraints: tuple[SetConstraint, ...]
+    outstanding_max: float
+    policy: PolicySpec
+    policy_error: str
+    names: Names
+    snapshot: Snapshot | None
+    bound_paths: tuple[str, ...]
+    quotas: QuotaUse
+    agents: AgentRows
+    traits: tuple[object, ...]
+    clients: ClientRows
+    subjects: tuple[Subject, ...]
+    agent: int
+    holdings: tuple[Holding, ...]
+    cycles: tuple[CycleRecord, ...]
+    events: tuple[OfferEvent, ...]
+    left_out: int
+
+    def framework_name(self, client: int) -> str:
+        """What to call a client's framework."""
+        return name_of(self.names, client)
+
+    def agent_name(self, handle: int) -> str:
+        """What to call an agent."""
+        info = self.agents.info[handle] if handle < len(self.agents.info) else None
+        return agent_name(info, handle)
+
+
+def name_of(names: Names, client: int) -> str:
+    """What to call a client's framework: its name, or its id, or its handle."""
+    handle = int(names.framework[client])
+    info = names.info[handle] if handle < len(names.info) else None
+    return (info.name or info.framework_id) if info else f"framework {handle}"
+
+
+def agent_name(info: AgentInfo | None, handle: int) -> str:
+    """What to call an agent: its host, or its id, or its handle."""
+    return (info.hostname or info.agent_id) if info else f"agent {handle}"
+
+
+def take(allocator: Allocator, kind: str, name: str) -> Picture:
+    """Copy what is needed to explain one framework, role or agent.
+
+    Parameters
+    ----------
+    allocator : Allocator
+    kind : str
+        ``framework``, ``role`` or ``agent``.
+    name : str
+        A framework's id or name, a role's path, an agent's id or host.
+
+    Raises
+    ------
+    UnknownSubjectError
+    """
+    state = allocator.state
+    agent = 0
+    if kind == "framework":
+        rows = _of_framework(state, name)
+    elif kind == "role":
+        rows = _of_role(state, name)
+    else:
+        agent = _agent(state, name)
+        rows = []
+    waited = state.clients.waited
+    most = min(CLIENTS_MAX, max(CLIENTS_MIN, PAIRS_MAX // max(1, len(state.agents))))
+    chosen = sorted(rows, key=lambda row: (-int(waited[row]), row))[:most]
+    taken = allocator.look()
+    snapshot = None
+    if taken is not None:
+        cells = max(1, taken.filters.amount.shape[1])
+        seen = see(taken, FILTER_CELLS_MAX // cells)
+        snapshot = None if seen is None else seen.snapshot()
+    trail = allocator.trail
+    quotas = allocator.quota_use()
+    return Picture(
+        now_ms=state.now_ms,
+        cycle=allocator.cycle,
+        paused=state.paused,
+        paused_ms=state.paused_ms,
+        resources=tuple(state.space.names),
+        counted=state.space.counted,
+        total=state.total_by_column().copy(),
+        kinds=tuple(state.space.kinds),
+        constraints=tuple(state.settings.constraints.values()),
+        outstanding_max=state.settings.outstanding_max,
+        policy=state.settings.policy,
+        policy_error=allocator.last_cycle.policy_error,
+        names=_names(allocator),
+        snapshot=snapshot,
+        bound_paths=tuple(quotas.path),
+        quotas=quotas,
+        agents=_agents(state),
+        traits=tuple(state.eligibility.traits),
+        clients=_clients(state),
+        subjects=tuple(_subject(state, row) for row in chosen),
+        agent=agent,
+        holdings=_holdings(state, agent) if agent else (),
+        cycles=trail.latest() if trail else (),
+        events=tuple(trail.events) if trail else (),
+        left_out=len(rows) - len(chosen),
+    )
+
+
+def _names(allocator: Allocator) -> Names:
+    state = allocator.state
+    if allocator.trail is not None:
+        return allocator.trail.names(state)
+    return Names(
+        state.clients.framework.copy(),
+        state.clients.role.copy(),
+        tuple(state.frameworks.info),
+        tuple(state.roles.path),
+    )
+
+
+def _of_framework(state: State, name: str) -> list[int]:
+    """Rows of the framework of that id, or of all of that name."""
+    infos: Mapping[int, FrameworkInfo] = {
+        handle: info for handle, info in enumerate(state.frameworks.info) if info is not None
+    }
+    found = [handle for handle, info in infos.items() if info.framework_id == name]
+    found = found or [handle for handle, info in infos.items() if info.name == name]
+    if not found:
+        known = [each for info in infos.values() for each in (info.name, info.framework_id)]
+        raise UnknownSubjectError("framework", name, known)
+    return [row for handle in found for row in state.frameworks.clients[handle]]
+
+
+def _of_role(state: State, path: str) -> list[int]:
+    """Rows of the clients in a role or below it."""
+    if not path or state.roles.row(path) is None:
+        raise UnknownSubjectError("role", path, state.roles.path)
+    inside = state.roles.inside(path)[state.clients.role] & (state.clients.framework > 0)
+    return [int(row) for row in np.flatnonzero(inside)]
+
+
+def _agent(state: State, name: str) -> int:
+    """Handle of the agent of that id, or else on that host."""
+    infos = {handle: info for handle, info in enumerate(state.agents.info) if info is not None}
+    for what in ("agent_id", "hostname"):
+        for handle, info in infos.items():
+            if getattr(info, what) == name:
+                return handle
+    known = [each for info in infos.values() for each in (info.hostname, info.agent_id)]
+    raise UnknownSubjectError("agent", name, known)
+
+
+def _agents(state: State) -> AgentRows:
+    agents = state.agents
+    return AgentRows(
+        info=tuple(agents.info),
+        bound=agents.bound.copy(),
+        active=agents.active.copy(),
+        whitelisted=agents.whitelisted.copy(),
+        changed_ms=agents.changed_ms.copy(),
+        capacity=state.space.by_column(agents.capacity),
+    )
+
+
+def _clients(state: State) -> ClientRows:
+    clients, frameworks = state.clients, state.frameworks
+    return ClientRows(
+        subscribed=clients.subscribed.copy(),
+        suppressed=clients.suppressed.copy(),
+        active=frameworks.active[clients.framework],
+        live=state.live_clients(),
+        changed_ms=clients.changed_ms.copy(),
+        inactive_ms=frameworks.changed_ms[clients.framework],
+        offered_ms=clients.offered_ms.copy(),
+        waited=clients.waited.copy(),
+        declines=clients.declines.copy(),
+        takes=clients.takes.copy(),
+        demand=clients.demand.copy(),
+        held=state.held_by_column(),
+        offered=state.offered_by_column(),
+        source=tuple(clients.demand_source),
+    )
+
+
+def _subject(state: State, client: int) -> Subject:
+    eligibility, filters = state.eligibility, state.filters
+    agent, expires_ms = filters.of_client(client, FILTERS_MAX)
+    return Subject(
+        client=client,
+        rule=eligibility.rule_of(client),
+        excluded=eligibility.excluded_of(client),
+        told=eligibility.told_of(client),
+        filter_agent=agent,
+        filter_expires_ms=expires_ms,
+        filters=int(filters.rows.per_client[client]),
+    )
+
+
+def _holdings(state: State, agent: int) -> tuple[Holding, ...]:
+    books, space = state.ledger.books, state.space
+    rows = state.ledger.rows_of_agent(agent)
+    held, offered = space.by_column(books.held[rows]), space.by_column(books.offered[rows])
+    return tuple(
+        Holding(client, *amounts)
+        for client, *amounts in zip(books.client[rows].tolist(), held, offered, strict=True)
+    )

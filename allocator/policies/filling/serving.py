@@ -1,0 +1,70 @@
+"""Whether agents can serve a leaf as they stand: the loops' own test, for whoever asks why.
+
+The fillings ask `offers.can_serve` while a cycle goes on. Here it is asked of many pairs at once,
+of a scene that nobody fills; with some of the rules lifted it tells which of them stood in the way.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from allocator.core import by_reference
+from allocator.core.by_reference import keep, lend
+from allocator.core.compiled import Superseded, entry, interpret, loop_view
+from allocator.core.snapshot import Bools, Ints
+from allocator.policies.filling import cycle_stages, loop_arrays, offers, scoring
+from allocator.policies.filling.compiled import compiled, fingerprint
+from allocator.policies.filling.loop_arrays import Scene
+
+
+@compiled
+def _look(scene: Scene, place: Ints, agent: Ints, alive: Bools, able: Bools) -> None:
+    places, agents, standing = scene.places, scene.agents, scene.standing
+    offers.mark_taking_part(places, scene.bounds, scene.rule.stage, alive)
+    for i in range(len(place)):
+        leaf, where = place[i], agent[i]
+        # What quotas leave is asked of each pair anew.
+        standing.spent[leaf] = False
+        offerable = offers.is_offerable(places, agents, where)
+        able[i] = alive[leaf] and offers.can_serve(scene, offerable, leaf, where)
+
+
+def _compile(sources: int) -> Callable[[Scene, Ints, Ints], tuple[Bools, int]]:
+    """Make the loop; it captures the fingerprint of its sources."""
+
+    @entry(error_model="numpy")
+    def look(scene: Scene, place: Ints, agent: Ints) -> tuple[Bools, int]:
+        lent = lend(scene)
+        alive = np.zeros(len(scene.places.parent), np.bool_)
+        able = np.zeros(len(place), np.bool_)
+        _look(lent, place, agent, alive, able)
+        keep(scene)
+        return able, sources
+
+    return look
+
+
+_look_at_all = _compile(fingerprint(by_reference, loop_arrays, cycle_stages, scoring, offers))
+
+
+def can_serve(scene: Scene, place: Ints, agent: Ints) -> Bools:
+    """Say of pairs whether the agent can serve the leaf in the scene's stage.
+
+    Parameters
+    ----------
+    scene : Scene
+        Of it only the room for an offer, and `spent`, are written.
+    place, agent : (n,) int64
+        Leaves, and rows of agents.
+
+    Returns
+    -------
+    (n,) bool
+    """
+    place, agent = loop_view(place), loop_view(agent)
+    try:
+        return _look_at_all(scene, place, agent)[0]
+    except Superseded:
+        # The compiled loops came meanwhile. Nothing was changed that matters.
+        interpret(False)
+        return _look_at_all(scene, place, agent)[0]

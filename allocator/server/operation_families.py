@@ -1,0 +1,83 @@
+"""The families of metrics about the process itself: changes, rules, journal, queue."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from allocator.server.audit import RESULTS, Audit
+from allocator.server.core_loop import CoreLoop
+from allocator.server.metric_building import counter, gauge, labelled
+from allocator.server.operators import Operators
+from allocator.wire.kept import KINDS
+
+
+class OperationCollector(Collector):
+    """Says what is asked of any thread, without waiting for the core."""
+
+    def __init__(self, loop: CoreLoop, operators: Operators, audit: Audit) -> None:
+        """Read these."""
+        self._loop = loop
+        self._operators = operators
+        self._audit = audit
+
+    def describe(self) -> Iterable[Metric]:
+        """Say nothing ahead; else the registry would scrape at registration."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Give all families."""
+        yield from self._changes()
+        yield from self._keeping()
+        yield from self._journal()
+        text = "Commands (messages, questions, changes) that wait for the core's thread."
+        yield gauge("core_queue_depth", text, self._loop.queue_depth)
+        text = "When the latest batch of a master came, in seconds since 1970; 0: none came."
+        yield gauge("last_batch_timestamp_seconds", text, self._loop.last_batch_s)
+
+    def _changes(self) -> Iterator[Metric]:
+        counts = self._audit.counts()
+        rows = [
+            ([kind, result], float(counts.get((kind, result), 0)))
+            for kind in KINDS
+            for result in RESULTS
+        ]
+        text = "Changes of settings that operators asked for, by result, since the process began."
+        labels = ["setting", "result"]
+        yield labelled(CounterMetricFamily, "admin_changes", text, labels, rows)
+        settings = self._loop.allocator.settings
+        numbers = {
+            "demand": len(settings.demands),
+            "constraint": len(settings.constraints),
+            "limit": len(settings.limits),
+        }
+        text = "Rules in force, of the configuration and of operators, by kind."
+        each = [([kind], float(number)) for kind, number in numbers.items()]
+        yield labelled(GaugeMetricFamily, "rules", text, ["kind"], each)
+        set_by = Counter(key[0] for key in list(self._operators.overlay.changes))
+        text = "Settings that operators set over the configuration, or took back, by kind."
+        each = [([kind], float(set_by[kind])) for kind in KINDS]
+        yield labelled(GaugeMetricFamily, "operator_settings", text, ["kind"], each)
+        reloads = self._operators.reloads
+        text = (
+            "Times that the configuration was read again on SIGHUP, by whether it was taken over."
+        )
+        each = [([result], float(reloads[result])) for result in ("done", "refused")]
+        yield labelled(CounterMetricFamily, "config_reloads", text, ["result"], each)
+
+    def _keeping(self) -> Iterator[Metric]:
+        keeps = bool(self._operators.directory) and not self._operators.problem
+        text = "1 while what operators set survives a restart; 0: it ends with the process."
+        yield gauge("state_kept", text, keeps)
+        text = "Failures to write a state file, since the process began."
+        yield counter("state_errors", text, self._operators.state_errors)
+
+    def _journal(self) -> Iterator[Metric]:
+        journal = self._loop.journal
+        if journal is None:
+            return
+        text = "1 while the journal is written; 0: it failed and is tried again within a minute."
+        yield gauge("journal_on", text, journal.on)
+        text = "Size of the journal's present file, in bytes; rotated files are not in it."
+        yield gauge("journal_file_bytes", text, journal.size)

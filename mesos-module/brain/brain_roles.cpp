@@ -1,0 +1,117 @@
+#include "brain/brain.hpp"
+
+#include <utility>
+
+namespace allocator {
+namespace brain {
+namespace {
+
+void mark(uint32_t role, std::vector<bool>* marked)
+{
+  if (role >= marked->size()) {
+    marked->resize(role + 1);
+  }
+  (*marked)[role] = true;
+}
+
+
+void mark(const Framework& framework, std::vector<bool>* marked)
+{
+  for (uint32_t role : framework.roles) {
+    mark(role, marked);
+  }
+  for (uint32_t role : framework.suppressed) {
+    mark(role, marked);
+  }
+  for (const auto& entry : framework.minimum) {
+    mark(entry.first, marked);
+  }
+  for (const auto& entry : framework.excluded) {
+    mark(entry.first, marked);
+  }
+}
+
+
+void mark(const Agent& agent, std::vector<bool>* marked)
+{
+  for (const Holding& holding : agent.held) {
+    mark(holding.role, marked);
+  }
+  for (const Refusal& refusal : agent.refusals) {
+    mark(refusal.role, marked);
+  }
+}
+
+} // namespace {
+
+
+std::vector<bool> Brain::rolesInUse() const
+{
+  std::vector<bool> marked;
+
+  for (uint32_t number = 0; number < state.frameworks.end(); ++number) {
+    const Framework* framework = state.frameworks.find(number);
+    if (framework != nullptr) {
+      mark(*framework, &marked);
+    }
+  }
+
+  for (uint32_t number = 0; number < state.agents.end(); ++number) {
+    const Agent* agent = state.agents.find(number);
+    if (agent != nullptr) {
+      mark(*agent, &marked);
+    }
+  }
+
+  for (uint32_t piece = 0; piece < state.pieces.end(); ++piece) {
+    if (state.pieces.defined(piece)) {
+      mark(state.pieces.row(piece).reserved, &marked);
+    }
+  }
+
+  for (const auto& quota : state.quotas) {
+    mark(state.roles.find(quota.first), &marked);
+  }
+
+  return marked;
+}
+
+
+// No snapshot may be under way: it has records that are gone from the books.
+void Brain::giveUpRoles()
+{
+  fallback.forgetRoles(state.roles.giveUp(rolesInUse()));
+  rolesKept = state.roles.count();
+}
+
+
+// Every interval: whoever subscribes to new roles all the time must not make
+// the master grow.
+void Brain::boundRoles()
+{
+  const size_t most = 2 * rolesKept + state.options.rolesSpare;
+
+  if (state.roles.count() <= most || layout.underWay()) {
+    return;
+  }
+
+  giveUpRoles();
+
+  // A session hears of a role once and for all; so the next one begins.
+  if (following && state.roles.countHandles() > state.options.rolesSentMax) {
+    log(Level::INFO,
+        "The sidecar has heard of " +
+            std::to_string(state.roles.countHandles()) +
+            " roles by now; a new session begins, without those that are gone");
+    forgetSession();
+    Message stop;
+    stop.kind = Message::Kind::STOP;
+    emit(std::move(stop));
+    Message start;
+    start.kind = Message::Kind::START;
+    emit(std::move(start));
+  }
+}
+
+} // namespace brain {
+} // namespace allocator {

@@ -1,0 +1,256 @@
+"""Each thing that can keep agents from a framework is named, counted and told how to mend."""
+
+from typing import Any
+
+import pytest
+
+from allocator.core import PolicySpec, SetConstraint, Trail
+from allocator.explain import Answer, Blocker, UnknownSubjectError, explain, take, warm
+from allocator.policies.filling import serving
+from tests.world.world import World
+
+CHARACTERISED = PolicySpec("drf", mode="characterised")
+
+
+def world(policy: PolicySpec | None = None, **options) -> World:
+    made = World(policy, **options)
+    made.allocator.trail = Trail()
+    return made
+
+
+def ask(world: World, name: str, kind: str = "framework") -> Answer:
+    return explain(take(world.allocator, kind, name), kind, name)
+
+
+def blockers(world: World, name: str = "f") -> dict[str, Blocker]:
+    (client,) = ask(world, name).clients
+    return {each.reason: each for each in client.blockers}
+
+
+def test_nothing_keeps_an_agent_back_that_the_next_cycle_gives():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    (client,) = ask(a, "f").clients
+    assert client.blockers == ()
+    assert client.open == 1
+    assert client.verdict == "nothing keeps it from 1 of 1 agents: the next cycle decides"
+    assert [offer.framework.handle for offer in a.cycle()] == [1]
+
+
+def test_whoever_wants_no_offers_is_told_since_when():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    f = a.framework("r", name="f")
+    a.cycle()
+    a.suppress(f)
+    suppressed_ms = a.now_ms
+    a.cycle()
+    found = blockers(a)["suppressed"]
+    assert (found.agents, found.since_ms) == (1, suppressed_ms)
+    assert "REVIVE" in found.mend
+
+
+def test_a_cause_is_counted_with_what_it_alone_keeps_back():
+    """One agent is barred by a rule, one by that and by its GPUs, one by nothing."""
+    a = world()
+    a.agent("cpus:4;mem:4", attributes={"zone": "b"})
+    a.agent("cpus:4;mem:4;gpus:1", attributes={"zone": "b"})
+    a.agent("cpus:4;mem:4", attributes={"zone": "a"})
+    a.framework("r", name="f")
+    a.tell(SetConstraint("r", "", "zone=a"))
+    found = blockers(a)
+    rule, gpus = found["constraint"], found["capability"]
+    assert (rule.agents, rule.alone, rule.examples) == (2, 1, ("host-1", "host-2"))
+    assert rule.cause == "zone=a, an operator's rule for role 'r' ('zone=a')"
+    assert rule.mend == "mesos-allocator constraint remove --role 'r'"
+    assert (gpus.agents, gpus.alone) == (1, 0)
+    assert "GPU_RESOURCES" in gpus.mend
+
+
+def test_labels_and_offer_constraints_are_told_from_operators_rules():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    b = a.agent("cpus:4;mem:4", attributes={"ssd": ""})
+    f = a.framework("r", name="f", labels={"allocator.constraint": "ssd"})
+    a.exclude(f, "r", b)
+    (client,) = ask(a, "f").clients
+    causes = {each.cause: each.examples for each in client.blockers}
+    assert causes == {
+        "ssd, of the framework's label allocator.constraint": ("host-1",),
+        "the framework's own offer constraints, as the master evaluates them": ("host-2",),
+    }
+
+
+def test_refusals_say_until_when():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    (offer,) = a.cycle()
+    a.decline(offer, refuse_s=60)
+    found = blockers(a)["filter"]
+    assert (found.agents, found.until_ms) == (1, a.now_ms + 60_000 - 1)
+    assert "REVIVE" in found.mend
+    (client,) = ask(a, "f").clients
+    (fate,) = client.offers
+    assert (fate.agent, fate.outcome, fate.then, fate.refused_ms) == (
+        "host-1",
+        "offered",
+        "declined",
+        60_000,
+    )
+
+
+def test_a_limit_names_its_role_and_what_it_consumes():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.agent("cpus:4;mem:4")
+    f = a.framework("eng/ads", name="f")
+    a.quota("eng", limit="cpus:4;mem:4")
+    for offer in a.cycle():
+        a.use(offer)
+    assert len(a.held(f)) == 2
+    found = blockers(a)["limit"]
+    assert found.agents == 2
+    assert found.cause == "the limit of the role eng: cpus:4;mem:4 of cpus:4;mem:4 is consumed"
+    (quota,) = ask(a, "f").quotas
+    assert (quota.role, quota.consumed) == ("eng", {"cpus": 4000, "mem": 4000})
+
+
+def test_what_is_kept_for_a_guarantee_names_whose():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    a.quota("vip", guarantee="cpus:4;mem:4")
+    found = blockers(a)["headroom"]
+    assert found.agents == found.alone == 1
+    assert "vip (cpus:4;mem:4)" in found.cause
+
+
+def test_a_bound_on_what_lies_on_offer_is_a_cap():
+    a = world(settings={"outstanding_max": 0.5})
+    a.agent("cpus:4;mem:4")
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    a.cycle()
+    assert "50 %" in blockers(a)["cap"].cause
+
+
+def test_a_task_that_fits_no_agent_names_the_resource_and_the_largest():
+    a = world(CHARACTERISED)
+    a.agent("cpus:4;mem:4")
+    a.agent("cpus:8;mem:2")
+    a.demand(a.framework("r"), "cpus:9;mem:1")
+    found = blockers(a, "framework-1")["too large"]
+    assert found.agents == 2
+    assert found.cause == "one task needs cpus:9; the largest agent has cpus:8"
+    assert "demand set" in found.mend
+
+
+def test_agents_that_others_hold_name_the_largest_holders():
+    a = world()
+    agent = a.agent("cpus:4;mem:4")
+    hog = a.framework("r", name="hog")
+    (offer,) = a.cycle()
+    a.use(offer)
+    a.framework("s", name="f")
+    found = blockers(a)["full"]
+    assert found.agents == 1
+    assert "hog 100 %" in found.cause
+    answer = ask(a, "host-1", "agent")
+    assert answer.verdict == "nothing is free on it that would make an offer to anybody"
+    assert [(each.framework, each.share) for each in answer.holders] == [("hog", 1.0)]
+    assert (agent.handle, hog.handle) == (1, 1)
+
+
+def test_reserved_and_revocable_resources_are_out_of_reach():
+    a = world()
+    a.agent("cpus(vip):4")
+    a.agent("cpus[revocable]:4")
+    a.framework("r", name="f")
+    found = blockers(a)
+    assert found["reserved"].cause == "what is free is reserved to the role vip"
+    assert found["reserved"].examples == ("host-1",)
+    assert found["capability"].cause == "what is free needs REVOCABLE_RESOURCES"
+
+
+def test_agents_that_are_offered_to_nobody():
+    a = world()
+    gone = a.agent("cpus:4;mem:4")
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    a.deactivate_agent(gone)
+    a.whitelist("host-1")
+    found = blockers(a)
+    assert found["agent inactive"].examples == ("host-1",)
+    assert found["whitelist"].examples == ("host-2",)
+    assert "inactive" in ask(a, "agent-1", "agent").verdict
+    assert "whitelist" in ask(a, "agent-2", "agent").verdict
+
+
+def test_whoever_was_outranked_is_told_by_whom_and_with_which_scores():
+    """DRF: g holds nothing, f half of the cluster; the agent that falls free goes to g."""
+    a = world()
+    one = a.agent("cpus:4;mem:4")
+    a.agent("cpus:4;mem:4")
+    f = a.framework("r", name="f")
+    a.hold(f, "r", one, "cpus:4;mem:4")
+    a.framework("s", name="g")
+    a.cycle()
+    (client,) = ask(a, "f").clients
+    (loss,) = client.cycles[0].losses
+    assert (loss.winner_framework, loss.agents, loss.examples) == ("g", 1, ("host-2",))
+    assert (loss.winner.name, loss.winner.score) == ("s", 0.0)
+    assert (loss.loser.name, loss.loser.score) == ("r", 0.5)
+    assert loss.why == "the smaller score comes first"
+    outranked = {each.reason: each for each in client.blockers}["outranked"]
+    assert "g in s came first" in outranked.cause
+    (account,) = ask(a, "host-2", "agent").cycles
+    assert [given.framework for given in account.given] == ["g"]
+    assert [loss.loser.name for loss in account.losses] == ["r"]
+
+
+def test_a_pause_is_told_to_everybody():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    a.pause()
+    answer = ask(a, "f")
+    assert answer.notes == ("the master holds all offers back",)
+    assert answer.clients[0].blockers[0].reason == "paused"
+
+
+def test_a_role_is_answered_by_its_frameworks_and_those_below():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.framework("eng", name="f", suppressed=["eng"])
+    a.framework("eng/ads", name="g", suppressed=["eng/ads"])
+    a.framework("ops", name="h")
+    answer = ask(a, "eng", "role")
+    assert sorted(client.framework for client in answer.clients) == ["f", "g"]
+    assert answer.verdict == "2 frameworks: 2 suppressed"
+    assert [(each.reason, each.frameworks) for each in answer.tallies] == [("suppressed", 2)]
+
+
+def test_nobody_of_that_name_is_an_error_that_knows_all_names():
+    a = world()
+    a.framework("r", name="spark")
+    with pytest.raises(UnknownSubjectError) as caught:
+        take(a.allocator, "framework", "sparc")
+    assert "spark" in caught.value.known
+
+
+def test_the_loop_is_compiled_for_one_type_whoever_asks():
+    """What `warm` compiles is what answers; another type would be compiled while somebody waits."""
+    a = world(CHARACTERISED)
+    a.agent("cpus:4;mem:4;cpus(r):1")
+    f = a.framework("r", name="f")
+    a.quota("r", limit="cpus:8;mem:8")
+    a.demand(f, "cpus:1;mem:1")
+    for offer in a.cycle():
+        a.decline(offer, refuse_s=10)
+    ask(a, "f")
+    ask(a, "host-1", "agent")
+    warm()
+    loop: Any = serving._look_at_all
+    assert len(loop.dispatcher.signatures) == 1

@@ -1,0 +1,214 @@
+"""A starving framework, explained by a real sidecar that an emulated master speaks to, and mended.
+
+The commands are typed while the cluster runs: what they say, and what the mend does, is all real.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from allocator.core import PolicySpec
+from allocator.sim.experiments.play import Played, play
+from allocator.sim.links.sidecar_process import SidecarProcess, set_policy
+from allocator.sim.links.stream import StreamLink
+from allocator.sim.workloads.spark_experiment import experiment
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+RULE_MS, LOOK_MS, LATER_MS = 5_000, 60_000, 90_000
+
+
+@pytest.fixture(scope="module")
+def sidecar(tmp_path_factory):
+    with SidecarProcess(tmp_path_factory.mktemp("s"), {"log.level": "warning"}) as process:
+        yield process
+
+
+@pytest.fixture
+def command(sidecar) -> Command:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "allocator", *words, "--target", sidecar.target],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env={**os.environ, "COLUMNS": "200"},
+        )
+
+    return run
+
+
+def asked(command: Command, *words: str) -> dict:
+    done = command("explain", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+class Story:
+    """An experiment, in whose middle somebody types commands."""
+
+    def __init__(self, jobs: int) -> None:
+        self.scenario = experiment(7, jobs=jobs)
+        self.kinds, self.agents = self.scenario.kinds, self.scenario.agents
+        self.jobs = self.scenario.jobs
+        self._steps: list[tuple[int, Callable[[], None]]] = []
+
+    def at(self, when_ms: int, step: Callable[[], None]) -> None:
+        self._steps.append((when_ms, step))
+
+    def begin(self, stage) -> None:
+        self.master = stage.master
+        self.scenario.begin(stage)
+        for when_ms, step in self._steps:
+            stage.at(when_ms, self._settled(step))
+
+    def _settled(self, step: Callable[[], None]) -> Callable[[], None]:
+        def run() -> None:
+            self.master.settle()
+            step()
+
+        return run
+
+    def play(self, target: str) -> Played:
+        return play(self, StreamLink(target), tell_demand=False)
+
+
+def test_a_starving_framework_is_explained_and_mended(sidecar, command):
+    """A rule with a typo bars everybody in a role; the explanation names it, and how to mend it."""
+    set_policy(sidecar.target, PolicySpec("drf"))
+    story = Story(jobs=2)
+    heard: dict[str, dict] = {}
+    told: list[str] = []
+
+    def misread() -> None:
+        done = command("constraint", "set", "rack=r9", "--role", "WordCount")
+        assert done.returncode == 0, done.stderr
+
+    def wonder() -> None:
+        answer = asked(command, "role", "WordCount")
+        heard["starving"] = answer
+        framework = answer["clients"][0]["framework_id"]
+        told.append(command("explain", "framework", framework).stdout)
+        (blocker,) = [
+            each for each in answer["clients"][0]["blockers"] if each["reason"] == "constraint"
+        ]
+        heard["blocker"] = blocker
+        done = subprocess.run(
+            [sys.executable, "-m", "allocator", *unquoted(blocker["mend"])],
+            env={**os.environ, "MESOS_ALLOCATOR_TARGET": sidecar.target},
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+    def see() -> None:
+        heard["mended"] = asked(command, "role", "WordCount")
+
+    for when_ms, step in ((RULE_MS, misread), (LOOK_MS, wonder), (LATER_MS, see)):
+        story.at(when_ms, step)
+    played = story.play(sidecar.target)
+
+    starving = heard["starving"]["clients"][0]
+    assert starving["open_agents"] == 0
+    assert "rack=r9, an operator's rule for" in heard["blocker"]["cause"]
+    assert heard["blocker"]["agents"] == starving["agents"] == 6
+    assert starving["blockers"][0]["reason"] == "constraint"
+    assert "every agent: constraint: rack=r9" in told[0]
+    assert "mesos-allocator constraint remove --role 'WordCount'" in told[0]
+    # What was offered before the rule is told, with what became of it; then nothing was.
+    later = heard["mended"]["clients"]
+    assert not any(
+        each["reason"] == "constraint" for client in later for each in client["blockers"]
+    )
+    assert max(client["offered_ms"] for client in later) > LOOK_MS
+    assert {each["then"] for client in later for each in client["offers"]} >= {"accepted"}
+    assert len(played.progress.ended_ms) == story.jobs
+    assert not played.record.rejected
+
+
+def unquoted(mend: str) -> list[str]:
+    """The words behind the program's name, as a shell reads them."""
+    program, *words = mend.replace("'", "").split()
+    assert program == "mesos-allocator"
+    return words
+
+
+def test_who_came_first_is_told_of_cycles_that_another_won(sidecar, command):
+    set_policy(sidecar.target, PolicySpec("drf"))
+    story = Story(jobs=2)
+    answers: list[dict] = []
+
+    def look() -> None:
+        found = [asked(command, "role", role, "--cycles", "30") for role in ("Pi", "WordCount")]
+        given = [each["agent"] for answer in found for each in given_in(answer)]
+        answers.extend([*found, asked(command, "agent", given[0])])
+
+    for when_ms in (20_000, 30_000, 40_000):
+        story.at(when_ms, look)
+    story.play(sidecar.target)
+    roles = [answer for answer in answers if answer["kind"] == "role"]
+    losses = [
+        loss
+        for answer in roles
+        for client in answer["clients"]
+        for cycle in client["cycles"]
+        for loss in cycle["losses"]
+    ]
+    assert losses
+    for loss in losses:
+        assert loss["agents"] == 0 or loss["winner_framework"] or loss["winner"]["name"]
+        winner, loser = loss["winner"]["score"], loss["loser"]["score"]
+        if loss["why"] == "the smaller score comes first":
+            assert winner < loser
+    agents = [answer for answer in answers if answer["kind"] == "agent"]
+    assert all(answer["capacity"]["cpus"] > 0 for answer in agents)
+    assert any(answer["holders"] for answer in agents)
+
+
+def given_in(answer: dict) -> list[dict]:
+    return [
+        given
+        for client in answer["clients"]
+        for cycle in client["cycles"]
+        for given in cycle["given"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("framework", "sparc"), "framework = 'sparc': there is no such framework; no master has"),
+        (("role", "nobody"), "role = 'nobody': there is no such role; no master has a session"),
+        (("agent", ""), "nothing is given; name one framework, role or agent"),
+    ],
+)
+def test_whoever_is_not_there_is_an_error(command, words, message):
+    done = command("explain", *words)
+    assert done.returncode == 4
+    assert done.stderr.startswith(f"error: {message}")
+    assert len(done.stderr.splitlines()) == 1
+    done = command("explain", *words, "--json")
+    assert (done.returncode, done.stdout) == (4, "")
+    error = json.loads(done.stderr)["error"]
+    assert (error["code"], error["reason"]) == (4, "refused")
+    assert error["message"].startswith(message)
+
+
+def test_a_name_that_is_nearly_right_is_answered_with_those_that_are(sidecar, command):
+    story = Story(jobs=1)
+    said: list[str] = []
+
+    def ask() -> None:
+        known = json.loads(command("shares", "--json").stdout)["clients"][0]["framework_id"]
+        said.append(command("explain", "framework", known[:-1]).stderr)
+        said.append(known)
+
+    story.at(10_000, ask)
+    story.play(sidecar.target)
+    assert "there is no such framework; did you mean" in said[0]
+    assert repr(said[1]) in said[0]

@@ -1,0 +1,95 @@
+"""What `policy set --dry-run` foresees is what would be."""
+
+import numpy as np
+import pytest
+
+from allocator.core import (
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Define,
+    FrameworkInfo,
+    Kind,
+    Options,
+    PolicySpec,
+    SetDemand,
+    SetPolicy,
+)
+from allocator.policies import build
+from allocator.server import fair_shares, forecast, report
+from allocator.server.config import Config
+from allocator.server.core_loop import CoreLoop
+
+GIB = 1_024_000
+CLUSTER = (
+    Options(),
+    Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "ops"}),
+    AddAgent(1, AgentInfo("a1"), {0: 9000, 1: 18 * GIB}),
+    AddAgent(2, AgentInfo("a2"), {0: 3000, 1: 30 * GIB}),
+    AddFramework(1, FrameworkInfo("id-1", name="pi"), (1,)),
+    AddFramework(2, FrameworkInfo("id-2", name="count"), (2,)),
+    SetDemand("eng", "", {"cpus": 1000, "mem": GIB}),
+    SetDemand("ops", "", {"cpus": 1000, "mem": 4 * GIB}),
+)
+NOW = PolicySpec("drf", mode="oblivious")
+THEN = PolicySpec("ps-dsf", mode="characterised")
+
+
+@pytest.fixture
+def loop():
+    loop = CoreLoop(Config(), build_policy=build)
+    for event in (*CLUSTER, SetPolicy(NOW)):
+        loop.allocator.step(event)
+    return loop
+
+
+def offered(loop: CoreLoop, policy: PolicySpec) -> dict[str, tuple[float, int]]:
+    """Set the policy for good, run a cycle, and say who was offered what."""
+    loop.allocator.step(SetPolicy(policy))
+    decisions = loop.allocator.allocate(0)
+    shares = report.read(loop.allocator)
+    return {
+        info.framework_id: (
+            float(shares.offered_share[row]),
+            int((decisions.framework == shares.clients.framework[row]).sum()),
+        )
+        for row, info in enumerate(shares.clients.info)
+        if info
+    }
+
+
+@pytest.mark.parametrize("which", ["now", "then"])
+def test_the_next_cycle_is_as_foreseen(loop, which):
+    found, unaffected = forecast.compare(loop, loop.allocator.copied(), NOW, THEN)
+    assert (len(found), unaffected) == (2, 0)
+    foreseen = {
+        each.framework_id: (
+            getattr(each, f"offered_{which}"),
+            getattr(each, f"agents_{which}"),
+        )
+        for each in found
+    }
+    assert foreseen == offered(loop, NOW if which == "now" else THEN)
+
+
+def test_asking_changes_nothing(loop):
+    before = report.read(loop.allocator)
+    copied = loop.allocator.copied()
+    first = forecast.compare(loop, copied, NOW, THEN)
+    assert forecast.compare(loop, copied, NOW, THEN) == first
+    after = report.read(loop.allocator)
+    assert after.policy == before.policy == NOW
+    assert np.array_equal(after.clients.held, before.clients.held)
+
+
+def test_the_end_is_what_each_policy_would_deal(loop):
+    copied = loop.allocator.copied()
+    found, _ = forecast.compare(loop, copied, NOW, THEN)
+    dealt = fair_shares.deal(loop, THEN, copied)
+    pairs = zip(dealt.clients.info, dealt.share, strict=True)
+    fair = {info.framework_id: share for info, share in pairs if info}
+    assert {each.framework_id: each.fair_then for each in found} == fair
+
+
+def test_a_policy_compared_with_itself_changes_nobody(loop):
+    assert forecast.compare(loop, loop.allocator.copied(), NOW, NOW) == ([], 2)
