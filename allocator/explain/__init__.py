@@ -23,7 +23,8 @@ from allocator.explain.answers import (
 )
 from allocator.explain.explaining import explain
 from allocator.explain.gates import warm
-from allocator.explain.picture import Picture, UnknownSubjectError, take
+from allocator.explain.picture import Picture, take
+from allocator.explain.subjects import UnknownSubjectError
 
 __all__ = [
     "NEVER",

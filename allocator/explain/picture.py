@@ -4,17 +4,13 @@
 the picture.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-
-import numpy as np
 
 from allocator.core import (
     AgentInfo,
     Allocator,
     Bools,
     CycleRecord,
-    FrameworkInfo,
     Ints,
     Kind,
     Names,
@@ -25,6 +21,11 @@ from allocator.core import (
     Snapshot,
     State,
     see,
+)
+from allocator.explain.subjects import (
+    handle_of_agent,
+    rows_of_framework,
+    rows_of_role,
 )
 
 CLIENTS_MAX = 200
@@ -39,23 +40,6 @@ FILTERS_MAX = 1000
 
 FILTER_CELLS_MAX = 2**22
 """All filters are copied up to so many amounts; beyond that their bits alone count."""
-
-
-class UnknownSubjectError(LookupError):
-    """There is nobody of that name.
-
-    Attributes
-    ----------
-    kind, name : str
-    known : list of str
-        Names and ids that there are.
-    """
-
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"there is no {kind} {name!r}")
-        self.kind = kind
-        self.name = name
-        self.known = sorted({each for each in known if each})
 
 
 @dataclass(frozen=True)
@@ -256,11 +240,11 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
     state = allocator.state
     agent = 0
     if kind == "framework":
-        rows = _of_framework(state, name)
+        rows = rows_of_framework(state, name)
     elif kind == "role":
-        rows = _of_role(state, name)
+        rows = rows_of_role(state, name)
     else:
-        agent = _agent(state, name)
+        agent = handle_of_agent(state, name)
         rows = []
     waited = state.clients.waited
     most = min(CLIENTS_MAX, max(CLIENTS_MIN, PAIRS_MAX // max(1, len(state.agents))))
@@ -311,41 +295,6 @@ def _names(allocator: Allocator) -> Names:
         tuple(state.frameworks.info),
         tuple(state.roles.path),
     )
-
-
-def _of_framework(state: State, name: str) -> list[int]:
-    """Rows of the framework of that id, or of all of that name."""
-    infos: Mapping[int, FrameworkInfo] = {
-        handle: info for handle, info in enumerate(state.frameworks.info) if info is not None
-    }
-    found = [handle for handle, info in infos.items() if info.framework_id == name]
-    found = found or [handle for handle, info in infos.items() if info.name == name]
-    if not found:
-        known = [each for info in infos.values() for each in (info.name, info.framework_id)]
-        raise UnknownSubjectError("framework", name, known)
-    return [row for handle in found for row in state.frameworks.clients[handle]]
-
-
-def _of_role(state: State, path: str) -> list[int]:
-    """Rows of the clients in a role or below it."""
-    if not path or state.roles.row(path) is None:
-        raise UnknownSubjectError("role", path, state.roles.path)
-    # By name, for the numbering of the tree is kept when it is asked for, and this only looks.
-    inside = [f"{each}/".startswith(f"{path}/") for each in state.roles.path]
-    clients = state.clients
-    rows = np.flatnonzero(clients.framework)
-    return [int(row) for row in rows if inside[int(clients.role[row])]]
-
-
-def _agent(state: State, name: str) -> int:
-    """Handle of the agent of that id, or else on that host."""
-    infos = {handle: info for handle, info in enumerate(state.agents.info) if info is not None}
-    for what in ("agent_id", "hostname"):
-        for handle, info in infos.items():
-            if getattr(info, what) == name:
-                return handle
-    known = [each for info in infos.values() for each in (info.hostname, info.agent_id)]
-    raise UnknownSubjectError("agent", name, known)
 
 
 def _agents(state: State) -> AgentRows:
