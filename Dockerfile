@@ -25,17 +25,23 @@ RUN useradd --system --uid 5056 --home-dir /var/lib/mesos-allocator --create-hom
 COPY --from=build /opt/mesos-allocator /opt/mesos-allocator
 # Where another user runs it, or all is read-only, it makes a private copy of these.
 COPY --from=build --chown=mesos-allocator /loops /var/lib/mesos-allocator/loops
-# Prometheus scrapes from outside. gRPC commands the sidecar, so whom to open it to is the operator's
-# choice: MESOS_ALLOCATOR_LISTEN__TARGETS, or listen.targets in the configuration file.
+# For the socket, which the master's container mounts, and for what outlives this container.
+RUN install --directory --owner mesos-allocator --mode 0750 \
+    /run/mesos-allocator /var/lib/mesos-allocator/state
+# Prometheus scrapes from outside. gRPC commands the sidecar: it is reached by a socket in a
+# directory that is shared, and from within. A port for others is the operator's choice, with TLS:
+# MESOS_ALLOCATOR_LISTEN__TARGETS, or listen.targets in the configuration file.
 ENV PATH=/opt/mesos-allocator/bin:$PATH \
     MESOS_ALLOCATOR_HTTP__HOST=0.0.0.0 \
+    MESOS_ALLOCATOR_LISTEN__TARGETS=127.0.0.1:5056,unix:/run/mesos-allocator/allocator.sock \
+    STATE_DIRECTORY=/var/lib/mesos-allocator/state \
     PYTHONUNBUFFERED=1 \
     NUMBA_CPU_NAME=generic \
     NUMBA_CACHE_DIR=/var/lib/mesos-allocator/loops
 USER mesos-allocator
 WORKDIR /var/lib/mesos-allocator
-# gRPC for masters and operators; HTTP for /metrics, /healthz and /readyz.
-EXPOSE 5056 5057
+# HTTP for /metrics, /healthz and /readyz.
+EXPOSE 5057
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s \
   CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:5057/healthz', timeout=4)"]
 ENTRYPOINT ["mesos-allocator"]

@@ -29,7 +29,7 @@ ARGS ?=
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: warm ## virtual environment in .venv, exactly as locked, and compiled loops
@@ -77,6 +77,10 @@ test: warm tools $(if $(ARGS),,cpp) ## every test
 .PHONY: cpp
 cpp: $(STAMP)
 	.ci/module
+
+.PHONY: coverage-module
+coverage-module: cpp ## lines of the brain (C++) that its tests run
+	.ci/module-coverage
 
 .PHONY: simulate
 simulate: warm cpp ## brain, session and core together under a seeded scheduler: ARGS='--seeds 0-99'

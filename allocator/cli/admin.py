@@ -1,13 +1,14 @@
 """Commands for a running sidecar: what it does, why, and what operators set."""
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from allocator.cli import explain, top
-from allocator.cli.connection import Sidecar, remote
+from allocator.cli.connection import Arguments, Sidecar, remote
 from allocator.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
@@ -16,10 +17,19 @@ if TYPE_CHECKING:
     from allocator.v1 import types_pb2
 
 
+class Sort(StrEnum):
+    """In which order frameworks are shown."""
+
+    WAITING = "waiting"
+    SHARE = "share"
+    NAME = "name"
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     remote(app, "status", show("status"))(status)
-    remote(app, "shares", show("shares"))(shares)
+    # The width is for people only; which frameworks, and in which order, is for JSON as well.
+    remote(app, "shares", _show_shares, _arrange_shares)(shares)
     top.register(app)
     remote(app, "dump", None)(dump)
     group = typer.Typer(no_args_is_help=True)
@@ -36,6 +46,20 @@ def show(name: str) -> Any:  # noqa: ANN401
         getattr(tables, name)(data)
 
     return print_it
+
+
+def _show_shares(data: dict[str, Any], *, wide: bool, **_options: object) -> None:
+    from allocator.cli import share_tables
+
+    share_tables.shares(data, wide=wide)
+
+
+def _arrange_shares(data: dict[str, Any], arguments: Arguments) -> dict[str, Any]:
+    from allocator.cli import share_tables
+
+    names = ("sort", "limit", "waiting")
+    chosen = share_tables.View(**{name: arguments[name] for name in names})
+    return share_tables.arranged(data, chosen)
 
 
 def status(sidecar: Sidecar) -> "Message":
@@ -62,10 +86,21 @@ def shares(
     newcomer_demand: Annotated[
         str, typer.Option(help="What one task of it needs, as in 'cpus:2;mem:2048'; none: unknown.")
     ] = "",
+    wide: Annotated[bool, typer.Option("--wide", help="All columns.")] = False,
+    sort: Annotated[
+        Sort, typer.Option(help="Who comes first: who waits longest, has most, or by name.")
+    ] = Sort.WAITING,
+    limit: Annotated[
+        int, typer.Option(min=0, help="So many frameworks and roles at most; 0: all.")
+    ] = 0,
+    waiting: Annotated[
+        bool, typer.Option("--waiting", help="Only frameworks that wait for an offer.")
+    ] = False,
 ) -> "Message":
-    """Show who holds what."""
+    """Show who holds what; frameworks that starve come first."""
     from allocator.v1 import admin_pb2
 
+    del wide, sort, limit, waiting  # for what is made of the answer
     request = admin_pb2.GetSharesRequest(
         role=role,
         fair=fair,

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, get_type_hints
 
 import typer
 
@@ -46,9 +46,27 @@ class Connection:
         Path | None,
         typer.Option(envvar="MESOS_ALLOCATOR_TLS_KEY", help="PEM file of our private key."),
     ] = None
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="MESOS_ALLOCATOR_TOKEN_FILE", help="File with a token that has rights."
+        ),
+    ] = None
 
     def open(self) -> "grpc.Channel":
         """Make a channel; nothing is sent yet."""
+        token = self._read(self.token_file)
+        if token is None:
+            return self._open()
+        import grpc
+
+        from allocator.cli.bearer import Bearer
+
+        return grpc.intercept_channel(
+            self._open(), Bearer(token.decode("utf-8", "replace").strip())
+        )
+
+    def _open(self) -> "grpc.Channel":
         import grpc
 
         options = [
@@ -108,7 +126,11 @@ class Connection:
                 Exit.UNREACHABLE,
                 f"the sidecar at {self.target} did not answer within {self.timeout:g} s",
             )
-        refused = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION)
+        refused = (
+            grpc.StatusCode.INVALID_ARGUMENT,
+            grpc.StatusCode.FAILED_PRECONDITION,
+            grpc.StatusCode.PERMISSION_DENIED,
+        )
         if code in refused:
             self._end(Exit.REFUSED, details)
         self._end(Exit.FAILURE, f"{code.name}: {details}")
@@ -123,13 +145,21 @@ class Sidecar:
     as_json: bool = False
 
 
+Arguments: TypeAlias = dict[str, Any]
+"""What was given to a command, by name."""
+
+
 def remote(
-    app: typer.Typer, name: str, show: Callable[[dict[str, Any]], None] | None
+    app: typer.Typer,
+    name: str,
+    show: Callable[..., None] | None,
+    arrange: Callable[[dict[str, Any], Arguments], dict[str, Any]] | None = None,
 ) -> Callable[[Callable[..., "Message | None"]], None]:
     """Register a command that calls a sidecar.
 
     The function takes a `Sidecar` and options of its own and returns the response; `show` prints
-    it for people. The command has the function's options, and those of `Connection`.
+    it for people. The command has the function's options, and those of `Connection`. What is shown,
+    as JSON too, is what `arrange` makes of the response by the options, which `show` gets as well.
     """
 
     def register(function: Callable[..., "Message | None"]) -> None:
@@ -142,10 +172,13 @@ def remote(
             from allocator.cli.views import plain
 
             data = plain(response)
+            options = {} if arrange is None else arguments
+            if arrange is not None:
+                data = arrange(data, options)
             if connection.json:
                 typer.echo(json.dumps(data, indent=2))
             else:
-                show(data)
+                show(data, **options)
 
         _take_signature(command, function)
         app.command(name)(command)

@@ -55,6 +55,14 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "choosy-fig-15": Experiment(
         "allocator.sim.papers.choosy_times:figure_15", _BOTH, "time of the offline optimum"
     ),
+    "kesidis-pf": Experiment(
+        "allocator.sim.papers.kesidis_fluid:proportional_fairness_of_filling",
+        _BOTH,
+        "how near `pf` comes to proportional fairness over agents",
+    ),
+    "quincy-solver": Experiment(
+        "allocator.sim.papers.quincy:solver_times", _BOTH, "time of Quincy's minimum-cost flow"
+    ),
     "drf-example": Experiment(
         "allocator.sim.papers.drf:example", (), "9 CPUs and 18 GB under DRF, asset fairness, CEEI"
     ),

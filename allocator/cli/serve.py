@@ -53,6 +53,9 @@ def serve(
         "--mode": ("policy.mode", mode),
         "--log-level": ("log.level", log_level),
     }
+    # gRPC's library in C writes lines of a form of its own to standard error, such as of each
+    # handshake that fails; it looks at this when it is loaded. Whoever wants the lines sets it.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     flags = _flags(assignments, short)
     loaded = _load(config, flags)
     note = loop_cache.prepare()

@@ -1,11 +1,9 @@
-"""Responses for people: tables on the terminal."""
+"""The status of a sidecar, as tables."""
 
 from typing import Any
 
 from allocator.cli.setting_tables import policy_in_words, print_settings
-from allocator.cli.terminal import as_text, console, in_words, print_table
-
-_FAIR = [">fair", ">off by"]
+from allocator.cli.terminal import as_text, console, print_table
 
 
 def _percent(part: float, whole: float) -> str:
@@ -68,55 +66,3 @@ def _loops(data: dict[str, Any]) -> str:
         return "compiled"
     done, parts = data["loop_parts_compiled"], data["loop_parts"]
     return f"interpreted ({data['loops_state']}), {done} of {parts} parts compiled"
-
-
-def shares(data: dict[str, Any]) -> None:
-    """Print shares, the largest first."""
-    fair = data["fair"]
-    head = ["role", ">weight", ">share", *_FAIR * fair, ">weighted", "dominant", "held", ">offered"]
-    print_table(head, (_share(each, fair) for each in data["roles"]), "no roles")
-    console().print()
-    rows = (
-        (
-            each["framework_name"] or each["framework_id"],
-            *_share(each, fair),
-            "" if each["score"] is None else f"{each['score']:.4f}",
-            in_words(each["demand"]),
-            each["demand_source"],
-            each["agents"],
-            each["filters"],
-            f"{each['offer_age_s']:.0f} s" if each["offer_age_s"] else "",
-            each["waited_cycles"],
-            _state(each),
-        )
-        for each in data["clients"]
-    )
-    more = [">score", "demand", "from", ">agents", ">filters", ">offered for", ">waited", "state"]
-    print_table(["framework", *head, *more], rows, "no frameworks")
-    envy = data["envy_max"]
-    envy_text = "too much to compare" if envy is None else f"{envy:.3g} tasks"
-    console().print(f"\nJain index {data['jain_index']:.3f}, largest envy: {envy_text}")
-    if fair:
-        text = "root mean square of all differences from the fair share"
-        console().print(f"{text}: {data['fairness_error_rms']:.4f}")
-    if data["newcomer_share"] is not None:
-        console().print(f"a newcomer would be given {data['newcomer_share']:.4f}")
-
-
-def _share(share: dict[str, Any], fair: bool) -> tuple[object, ...]:
-    return (
-        share["role"],
-        f"{share['weight']:g}",
-        f"{share['share']:.4f}",
-        *((f"{share['fair_share']:.4f}", f"{share['fairness_error']:+.4f}") if fair else ()),
-        f"{share['weighted_share']:.4f}",
-        share["dominant_resource"],
-        in_words(share["held"]),
-        f"{share['offered_share']:.4f}",
-    )
-
-
-def _state(share: dict[str, Any]) -> str:
-    if not share["active"]:
-        return "inactive"
-    return "suppressed" if share["suppressed"] else "active"

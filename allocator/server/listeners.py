@@ -10,6 +10,7 @@ from pathlib import Path
 
 import grpc
 
+from allocator.server.certificates import Certificates
 from allocator.server.config.sections import Config, ListenSection
 
 UNIX = "unix:"
@@ -93,13 +94,9 @@ def _credentials(section: ListenSection) -> grpc.ServerCredentials | None:
     if not section.tls_cert:
         return None
     try:
-        key, cert = (Path(path).read_bytes() for path in (section.tls_key, section.tls_cert))
-        authority = Path(section.tls_client_ca).read_bytes() if section.tls_client_ca else None
+        return Certificates(section).credentials()
     except OSError as error:
         raise ListenError(f"the files for TLS cannot be read: {error}") from None
-    return grpc.ssl_server_credentials(
-        [(key, cert)], authority, require_client_auth=authority is not None
-    )
 
 
 def _add(server: grpc.Server, target: str, credentials: grpc.ServerCredentials | None) -> int:

@@ -26,9 +26,6 @@ def configure(level: str = "info", style: str = "auto", stream: TextIO = sys.std
         ``json``, ``console``, or ``auto``: console on a terminal, else JSON.
     stream : file
     """
-    # gRPC's library in C writes lines of its own form to standard error. What they say of a session
-    # is in ours; whoever wants them all the same sets the variable.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     stream = cast("TextIO", _Lenient(stream))
     threshold = logging.getLevelNamesMapping()[level.upper()]
     console = style == "console" or (style == "auto" and stream.isatty())

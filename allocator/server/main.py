@@ -16,6 +16,7 @@ from grpc_reflection.v1alpha import reflection
 
 from allocator import policies
 from allocator.server import keeper, logs, loop_cache
+from allocator.server.access import Access
 from allocator.server.admin import AdminServicer
 from allocator.server.audit import Audit
 from allocator.server.changes import Changes
@@ -127,6 +128,7 @@ class Server:
         server = grpc.server(
             ThreadPoolExecutor(workers, "grpc"),
             options=[*_OPTIONS, bytes_max],
+            interceptors=[Access(config.access)],
             maximum_concurrent_rpcs=workers,
         )
         sessions = SessionServicer(self.loop, queue_max=config.limits.queue)

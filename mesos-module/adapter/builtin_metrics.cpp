@@ -1,5 +1,8 @@
 #include "adapter/builtin_metrics.hpp"
 
+#include <iterator>
+#include <utility>
+
 #include <process/defer.hpp>
 #include <process/future.hpp>
 #include <process/metrics/metrics.hpp>
@@ -77,6 +80,12 @@ BuiltinMetrics::~BuiltinMetrics()
     }
   }
 
+  for (const auto& framework : suppressed) {
+    for (const auto& role : framework.second) {
+      process::metrics::remove(role.second);
+    }
+  }
+
   process::metrics::remove(runs);
   process::metrics::remove(run);
   process::metrics::remove(latency);
@@ -107,6 +116,39 @@ void BuiltinMetrics::subscribe(
       byRole.erase(role);
       subscribers.erase(role);
     }
+  }
+}
+
+
+void BuiltinMetrics::setSuppressed(
+    const string& framework,
+    const std::map<string, bool>& roles)
+{
+  std::map<string, Push>& gauges = suppressed[framework];
+
+  for (auto gauge = gauges.begin(); gauge != gauges.end();) {
+    const bool gone = roles.count(gauge->first) == 0;
+    if (gone) {
+      process::metrics::remove(gauge->second);
+    }
+    gauge = gone ? gauges.erase(gauge) : std::next(gauge);
+  }
+
+  for (const auto& role : roles) {
+    auto gauge = gauges.find(role.first);
+    if (gauge == gauges.end()) {
+      gauge = gauges
+                  .emplace(
+                      role.first,
+                      Push(framework + "roles/" + role.first + "/suppressed"))
+                  .first;
+      process::metrics::add(gauge->second);
+    }
+    gauge->second = role.second ? 1.0 : 0.0;
+  }
+
+  if (gauges.empty()) {
+    suppressed.erase(framework);
   }
 }
 

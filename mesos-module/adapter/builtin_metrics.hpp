@@ -72,6 +72,12 @@ public:
       const std::set<std::string>& before,
       const std::set<std::string>& roles);
 
+  // In which of its roles a framework does not want offers; `framework` is
+  // what the names of its metrics begin with. Without roles it is gone.
+  void setSuppressed(
+      const std::string& framework,
+      const std::map<std::string, bool>& suppressed);
+
   // An empty quota is none.
   void setQuota(const std::string& role, const mesos::Quota& quota);
 
@@ -100,6 +106,9 @@ private:
   // Of roles with a quota.
   std::map<std::string, std::vector<Push>> quotas;
   std::map<std::string, std::vector<Pull>> used;
+
+  // Of frameworks, by role.
+  std::map<std::string, std::map<std::string, Push>> suppressed;
 
   process::metrics::Counter runs;
   process::metrics::Timer<Milliseconds> run;

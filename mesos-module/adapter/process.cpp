@@ -53,6 +53,7 @@ void AllocatorProcess::doWithoutSidecar(const string& why)
     if (keeper != nullptr) {
       keeper->stop();
     }
+    giveBack();
     step(brain::NotStarted{why});
   } catch (const std::exception& error) {
     LOG(ERROR) << "The allocator has no more means: " << error.what();

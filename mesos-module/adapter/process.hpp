@@ -4,12 +4,16 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <mesos/maintenance/maintenance.hpp>
 #include <mesos/quota/quota.hpp>
 
 #include <process/future.hpp>
+#include <process/http.hpp>
 #include <process/pid.hpp>
 #include <process/process.hpp>
 
@@ -154,6 +158,7 @@ public:
   void resume();
 
 protected:
+  void initialize() override;
   void finalize() override;
 
 private:
@@ -178,6 +183,7 @@ private:
   {
     std::set<std::string> roles;
     mesos::allocator::OfferConstraintsFilter constraints;
+    std::string metrics; // What the names of its metrics begin with.
   };
 
   // Runs what a call or an answer is about: nothing that is thrown leaves
@@ -196,7 +202,8 @@ private:
   // process_effects.cpp: what the brain says is to be done.
   void carryOut();
   void carryOut(brain::Message&& message);
-  void makeOffers(const std::vector<brain::Offer>& offers);
+  void makeOffers();
+  void giveBack();
   void makeInverseOffers(const std::vector<brain::InverseOffer>& offers);
   Resources toOffer(const brain::Offer& offer, const SlaveID& agentId);
   void startSession();
@@ -211,6 +218,13 @@ private:
   void decided(const session::Decisions& decisions) override;
   void ended(const session::Keeper::End& end) override;
 
+  void subscribe(
+      const FrameworkID& frameworkId,
+      const FrameworkInfo& info,
+      const std::set<std::string>& roles,
+      mesos::allocator::FrameworkOptions&& settings);
+  void showSuppressed(const FrameworkID& frameworkId);
+
   // Evaluates offer constraints anew, for a framework on all agents or for
   // all frameworks on an agent.
   void updateExclusions(const FrameworkID& frameworkId);
@@ -221,6 +235,10 @@ private:
       const SlaveID& agentId,
       const Agent& agent,
       std::vector<brain::Exclude::Row>* changes) const;
+
+  // The books, for whoever may look at the master.
+  process::http::Response showBooks(
+      const process::http::Request& request) const;
 
   // builtin_readings.cpp.
   void startBuiltinMetrics();
@@ -241,7 +259,8 @@ private:
   InverseOfferCallback inverseOfferCallback;
 
   std::unique_ptr<session::Keeper> keeper;
-  std::string notStarted;  // Why a session could not be begun.
+  std::string notStarted;           // Why a session could not be begun.
+  std::vector<brain::Offer> unmade; // Booked, and not with the master yet.
   Option<int64_t> cycleMs; // When the cycle that is asked for counts as run.
 
   bool wakingSoon = false;

@@ -28,6 +28,7 @@ namespace adapter {
 void AllocatorProcess::carryOut()
 {
   brain::Ready ready = brain.ready();
+  unmade.swap(ready.offers);
 
   for (const brain::Log& log : ready.logs) {
     switch (log.level) {
@@ -39,7 +40,7 @@ void AllocatorProcess::carryOut()
 
   // Offers first: what is thrown later must not keep what is held already
   // from the master.
-  makeOffers(ready.offers);
+  makeOffers();
   makeInverseOffers(ready.inverseOffers);
   objects.forget(ready.forgotten);
 
@@ -171,22 +172,53 @@ Resources AllocatorProcess::toOffer(
 }
 
 
-void AllocatorProcess::makeOffers(const vector<brain::Offer>& all)
+// Where something is thrown, those that the master has not are left.
+void AllocatorProcess::makeOffers()
 {
   const brain::Cluster& cluster = brain.cluster();
   hashmap<uint32_t, Offers> offers;
 
-  for (const brain::Offer& offer : all) {
+  for (const brain::Offer& offer : unmade) {
     SlaveID agentId;
     agentId.set_value(*cluster.agentHandles.id(offer.agent));
     offers[offer.framework][cluster.roles.path(offer.role)][agentId] +=
         toOffer(offer, agentId);
   }
 
-  for (const auto& entry : offers) {
-    FrameworkID frameworkId;
-    frameworkId.set_value(*cluster.frameworkHandles.id(entry.first));
-    offerCallback(frameworkId, entry.second);
+  try {
+    for (auto& entry : offers) {
+      FrameworkID frameworkId;
+      frameworkId.set_value(*cluster.frameworkHandles.id(entry.first));
+      offerCallback(frameworkId, entry.second);
+      entry.second.clear();
+    }
+  } catch (...) {
+    const auto isMade = [&](const brain::Offer& offer) {
+      return offers.at(offer.framework).empty();
+    };
+    unmade.erase(
+        std::remove_if(unmade.begin(), unmade.end(), isMade), unmade.end());
+    throw;
+  }
+
+  unmade.clear();
+}
+
+
+// What was booked for offers that could not be made is free again.
+void AllocatorProcess::giveBack()
+{
+  const brain::Cluster& cluster = brain.cluster();
+
+  while (!unmade.empty()) {
+    const brain::Offer& offer = unmade.back();
+    brain::Release event;
+    event.agent = *cluster.agentHandles.id(offer.agent);
+    event.framework = *cluster.frameworkHandles.id(offer.framework);
+    event.parts.push_back(
+        brain::RoleParts{cluster.roles.path(offer.role), offer.parts});
+    brain.step(event, nowMs());
+    unmade.pop_back();
   }
 }
 

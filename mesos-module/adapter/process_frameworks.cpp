@@ -1,6 +1,9 @@
 #include "adapter/process.hpp"
 
+#include <map>
 #include <utility>
+
+#include <process/http.hpp>
 
 #include "adapter/builtin_metrics.hpp"
 #include "adapter/convert.hpp"
@@ -26,13 +29,7 @@ void AllocatorProcess::addFramework(
 
     const string wrong = step(event);
     if (wrong.empty()) {
-      Framework& framework = frameworks[frameworkId];
-      if (builtin != nullptr) {
-        builtin->subscribe(framework.roles, event.roles);
-      }
-      framework.roles = event.roles;
-      framework.constraints = std::move(settings.offerConstraintsFilter);
-      updateExclusions(frameworkId);
+      subscribe(frameworkId, info, event.roles, std::move(settings));
     }
     return wrong;
   });
@@ -51,16 +48,59 @@ void AllocatorProcess::updateFramework(
 
     const string wrong = step(event);
     if (wrong.empty()) {
-      Framework& framework = frameworks[frameworkId];
-      if (builtin != nullptr) {
-        builtin->subscribe(framework.roles, event.roles);
-      }
-      framework.roles = event.roles;
-      framework.constraints = std::move(settings.offerConstraintsFilter);
-      updateExclusions(frameworkId);
+      subscribe(frameworkId, info, event.roles, std::move(settings));
     }
     return wrong;
   });
+}
+
+
+// What a framework that was added, or changes its roles, is known by here.
+void AllocatorProcess::subscribe(
+    const FrameworkID& frameworkId,
+    const FrameworkInfo& info,
+    const set<string>& roles,
+    mesos::allocator::FrameworkOptions&& settings)
+{
+  Framework& framework = frameworks[frameworkId];
+
+  if (builtin != nullptr) {
+    builtin->subscribe(framework.roles, roles);
+  }
+
+  // A framework that changes its name is shown by the first one.
+  if (framework.metrics.empty()) {
+    framework.metrics = "master/frameworks/" +
+        process::http::encode(info.name()) + "/" + frameworkId.value() + "/";
+  }
+
+  framework.roles = roles;
+  framework.constraints = std::move(settings.offerConstraintsFilter);
+  showSuppressed(frameworkId);
+  updateExclusions(frameworkId);
+}
+
+
+void AllocatorProcess::showSuppressed(const FrameworkID& frameworkId)
+{
+  const brain::Cluster& cluster = brain.cluster();
+  const brain::Framework* record = cluster.frameworks.find(
+      cluster.frameworkHandles.find(frameworkId.value()));
+  auto found = frameworks.find(frameworkId);
+
+  if (builtin == nullptr || !options.publishPerFrameworkMetrics ||
+      found == frameworks.end()) {
+    return;
+  }
+
+  std::map<string, bool> suppressed;
+  if (record != nullptr) {
+    for (uint32_t role : record->roles) {
+      suppressed[cluster.roles.path(role)] = record->suppressed.count(role) > 0;
+    }
+  }
+
+  builtin->setSuppressed(found->second.metrics, suppressed);
 }
 
 
@@ -71,6 +111,7 @@ void AllocatorProcess::removeFramework(const FrameworkID& frameworkId)
     if (found != frameworks.end()) {
       if (builtin != nullptr) {
         builtin->subscribe(found->second.roles, {});
+        builtin->setSuppressed(found->second.metrics, {});
       }
       frameworks.erase(found);
     }
@@ -109,7 +150,11 @@ void AllocatorProcess::suppressOffers(
     const FrameworkID& frameworkId,
     const set<string>& roles)
 {
-  guard([&]() { return step(brain::Suppress{frameworkId.value(), roles}); });
+  guard([&]() {
+    const string wrong = step(brain::Suppress{frameworkId.value(), roles});
+    showSuppressed(frameworkId);
+    return wrong;
+  });
 }
 
 
@@ -117,7 +162,11 @@ void AllocatorProcess::reviveOffers(
     const FrameworkID& frameworkId,
     const set<string>& roles)
 {
-  guard([&]() { return step(brain::Revive{frameworkId.value(), roles}); });
+  guard([&]() {
+    const string wrong = step(brain::Revive{frameworkId.value(), roles});
+    showSuppressed(frameworkId);
+    return wrong;
+  });
 }
 
 

@@ -7,8 +7,11 @@
 #include <string>
 
 #include <process/future.hpp>
+#include <process/http.hpp>
 #include <process/metrics/metrics.hpp>
 #include <process/process.hpp>
+
+#include <stout/json.hpp>
 
 #include "adapter/process.hpp"
 
@@ -223,6 +226,68 @@ TEST_F(BuiltinMetricsTest, ARoleIsShownWhileSomebodySubscribes)
   all = snapshot();
   EXPECT_EQ(-1, of(all, share));
   EXPECT_EQ(-1, of(all, filters));
+}
+
+
+TEST_F(BuiltinMetricsTest, TheBooksCanBeReadAPageAtATime)
+{
+  addFramework({"eng"});
+  addAgent("cpus:4;mem:100", "cpus:1");
+  settle();
+
+  const auto get = [&](const std::string& query) {
+    process::Future<process::http::Response> response =
+        process::http::get(actor->self(), "books", query);
+    response.await(Seconds(30));
+    return response.isReady() ? response.get() : process::http::Response();
+  };
+
+  const Try<JSON::Object> books = JSON::parse<JSON::Object>(get("").body);
+  ASSERT_TRUE(books.isSome()) << books.error();
+  EXPECT_EQ("agent", books->find<JSON::String>("agents[0].id").get().value);
+  EXPECT_EQ(
+      "one",
+      books->find<JSON::String>("agents[0].held[0].framework").get().value);
+  EXPECT_EQ(0, books->find<JSON::Number>("next").get().as<int>());
+
+  const Try<JSON::Object> page =
+      JSON::parse<JSON::Object>(get("first=0&count=1").body);
+  ASSERT_TRUE(page.isSome()) << page.error();
+  EXPECT_EQ(1, page->find<JSON::Number>("next").get().as<int>());
+
+  EXPECT_EQ(process::http::Status::BAD_REQUEST, get("count=1001").code);
+  EXPECT_EQ(process::http::Status::BAD_REQUEST, get("first=x").code);
+}
+
+
+TEST_F(BuiltinMetricsTest, WhetherAFrameworkWantsOffersIsShownByRole)
+{
+  const std::string eng = "master/frameworks/name/one/roles/eng/suppressed";
+  const std::string ops = "master/frameworks/name/one/roles/ops/suppressed";
+
+  addFramework({"eng", "ops"});
+  auto all = snapshot();
+  EXPECT_EQ(1u, all.count(eng));
+  EXPECT_EQ(0, all[eng]);
+  EXPECT_EQ(0, all[ops]);
+
+  tell(&AllocatorProcess::suppressOffers, ONE, std::set<std::string>({"eng"}));
+  all = snapshot();
+  EXPECT_EQ(1, all[eng]);
+  EXPECT_EQ(0, all[ops]);
+
+  tell(&AllocatorProcess::suppressOffers, ONE, std::set<std::string>());
+  EXPECT_EQ(1, snapshot()[ops]);
+
+  tell(&AllocatorProcess::reviveOffers, ONE, std::set<std::string>({"eng"}));
+  all = snapshot();
+  EXPECT_EQ(0, all[eng]);
+  EXPECT_EQ(1, all[ops]);
+
+  tell(&AllocatorProcess::removeFramework, ONE);
+  all = snapshot();
+  EXPECT_EQ(0u, all.count(eng));
+  EXPECT_EQ(0u, all.count(ops));
 }
 
 

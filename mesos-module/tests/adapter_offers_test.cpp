@@ -1,5 +1,7 @@
+#include <atomic>
 #include <functional>
 #include <future>
+#include <new>
 
 #include <process/dispatch.hpp>
 #include <process/process.hpp>
@@ -38,6 +40,10 @@ protected:
       allocator->initialize_(
           options,
           [this](const FrameworkID& id, const Offers& some) {
+            if (failures > 0) {
+              --failures;
+              throw std::bad_alloc();
+            }
             for (const auto& role : some) {
               for (const auto& agent : role.second) {
                 EXPECT_EQ(role.first, roles[id.value()]);
@@ -141,6 +147,7 @@ protected:
   std::unique_ptr<AllocatorProcess> actor;
   hashmap<std::string, std::string> roles;
   hashmap<std::string, Resources> offered;
+  std::atomic<int> failures{0}; // So many offers cannot be made.
 };
 
 
@@ -292,6 +299,19 @@ TEST_F(OffersTest, WhoeverIsUnknownChangesNothing)
   });
   settle();
   EXPECT_EQ(allocated("cpus:4", "eng"), take(ONE));
+}
+
+
+TEST_F(OffersTest, WhatTheMasterCouldNotBeOfferedIsFreeAgain)
+{
+  addFramework(ONE, "eng");
+  failures = 1;
+  addAgent(parse("cpus:4;mem:512;ports:[1-9]"));
+  EXPECT_EQ(0, failures.load());
+  EXPECT_TRUE(take(ONE).empty());
+
+  revive(ONE);
+  EXPECT_EQ(allocated("cpus:4;mem:512;ports:[1-9]", "eng"), take(ONE));
 }
 
 

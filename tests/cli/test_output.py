@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from allocator.cli import setting_tables, tables
+from allocator.cli import setting_tables, share_tables, tables
+from allocator.cli.share_tables import View
 from allocator.cli.views import plain
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
@@ -46,7 +47,7 @@ def test_shares_are_a_table(capsys):
     answer = pb.GetSharesResponse(
         clients=clients, roles=[share(role="eng")], jain_index=0.75, envy_max=float("nan")
     )
-    tables.shares(plain(answer))
+    share_tables.shares(share_tables.arranged(plain(answer), View()), wide=True)
     lines = capsys.readouterr().out.splitlines()
     (spark,) = [line for line in lines if line.startswith("spark")]
     numbers = ["1", "0.5000", "0.0000", "0.2500", "label", "0", "0", "62", "s", "7"]
@@ -54,6 +55,53 @@ def test_shares_are_a_table(capsys):
     (nameless,) = [line for line in lines if line.startswith("id-2")]
     assert nameless.split()[-4:] == ["0", "0", "0", "suppressed"]
     assert "Jain index 0.750, largest envy: too much to compare" in lines
+
+
+def many() -> dict:
+    """Two that wait, two that do not, in the order of the answer: the largest share first."""
+    held = Quantities(name=["cpus", "mem"], amount=[4000, 8_192_000])
+    demand = Quantities(name=["cpus", "mem"], amount=[2000, 4_096_000])
+    clients = [
+        share(framework_name="rich", role="eng", share=0.5, weighted_share=0.5, held=held),
+        share(framework_name="fed", role="eng/ads", share=0.2, weighted_share=0.2, held=held),
+        share(framework_name="thin", role="ops", share=0.1, weighted_share=0.1, waited_cycles=7),
+        share(framework_name="starved-framework", role="ops", waited_cycles=7, demand=demand),
+        share(framework_name="new", role="ops", waited_cycles=1),
+    ]
+    for each in clients[:2]:
+        each.dominant_resource = "mem"
+    roles = [share(role=role) for role in ("eng", "eng/ads", "ops")]
+    answer = pb.GetSharesResponse(clients=clients, roles=roles, jain_index=0.75, envy_max=1.5)
+    return plain(answer)
+
+
+def names(data: dict, **view) -> list[str]:
+    return [each["framework_name"] for each in share_tables.arranged(data, View(**view))["clients"]]
+
+
+def test_who_starves_comes_first():
+    assert names(many()) == ["starved-framework", "thin", "new", "rich", "fed"]
+    assert names(many(), sort="share") == ["rich", "fed", "thin", "starved-framework", "new"]
+    assert names(many(), sort="name") == ["fed", "new", "rich", "starved-framework", "thin"]
+    assert names(many(), waiting=True, limit=2) == ["starved-framework", "thin"]
+    limited = share_tables.arranged(many(), View(limit=2))
+    assert (len(limited["roles"]), limited["not_shown"]) == (2, 3)
+
+
+def test_shares_fit_eighty_characters(capsys):
+    share_tables.shares(share_tables.arranged(many(), View()))
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    (starved,) = [line for line in text.splitlines() if line.startswith("starved")]
+    assert starved.split() == [
+        "starved-framework",
+        "ops",
+        "0.000",
+        "cpus:2;mem:4096",
+        "7",
+        "active",
+    ]
+    assert "mem:8192" in text
 
 
 def test_a_status_is_a_list(capsys):
@@ -85,7 +133,7 @@ def test_a_status_says_how_far_the_compiled_loops_are(capsys, state, said):
 @pytest.mark.parametrize("name", ["\x1b]0;owned\x07", "[bold red]x[/]", "\u202eevil", "a\nb"])
 def test_a_framework_cannot_command_the_terminal(capsys, name):
     answer = pb.GetSharesResponse(clients=[share(framework_name=name, role="eng")])
-    tables.shares(plain(answer))
+    share_tables.shares(share_tables.arranged(plain(answer), View()))
     text = capsys.readouterr().out
     assert not [each for each in text if not each.isprintable() and each != "\n"]
     assert ("[bold red]x[/]" in text) == (name == "[bold red]x[/]")

@@ -60,7 +60,7 @@ class CrowdFigures:
 
 def crowd(mesos: Mesos, agents: int, frameworks: int, seconds: float) -> CrowdFigures:
     """Let them decline and work, kill the sidecar and start it again, then share all evenly."""
-    figures = CrowdFigures(agents, frameworks)
+    figures, begun_s = CrowdFigures(agents, frameworks), time.monotonic()
     with World(mesos, agents=0) as world:
         figures.agents_s = _gather(world, agents)
         members = [
@@ -90,6 +90,7 @@ def crowd(mesos: Mesos, agents: int, frameworks: int, seconds: float) -> CrowdFi
             figures.round_trip_ms[name] = metrics[f"{PREFIX}round_trip_ms/{name}"]
         assert metrics[PREFIX + "misfits"] == 0
         world.check_master()
+    figures.seconds = time.monotonic() - begun_s
     return figures
 
 

@@ -22,7 +22,7 @@ INTERVAL_S = 1.0
 PREFIX = "allocator/sidecar/"
 
 
-def freeze(world: World, frameworks: list[Framework], within_s: float = 20.0) -> None:
+def freeze(world: World, frameworks: list[Framework], within_s: float = 120.0) -> None:
     """Let all books be compared while the frameworks keep their offers, then let them go on."""
     manners = [framework.manner for framework in frameworks]
     for framework in frameworks:

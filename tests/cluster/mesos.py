@@ -32,6 +32,20 @@ class Mesos:
     launcher: Path
     module: Path
 
+    def library(self, name: str) -> Path:
+        """A library of Mesos's own modules.
+
+        Raises
+        ------
+        NotFoundError
+            Where this Mesos was built without it.
+        """
+        prefix = self.master.parent.parent
+        for below in ("src/.libs", "lib/mesos/modules", "lib"):
+            if (prefix / below / name).is_file():
+                return prefix / below / name
+        raise NotFoundError(f"there is no {name} in {prefix}/lib")
+
 
 def find(root: str | None = None, module: str | None = None) -> Mesos:
     """Find the programs below `root` (or MESOS_ROOT), and the module (or MESOS_ALLOCATOR_MODULE).

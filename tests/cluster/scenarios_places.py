@@ -133,6 +133,36 @@ def regions_are_for_those_who_know_them(world: World) -> Outcome:
     }
 
 
+def _estimator(world: World) -> dict[str, str]:
+    """Flags of an agent that says of two of its cpus that others may use them meanwhile."""
+    parameter = {"key": "resources", "value": "cpus:2"}
+    name = "org_apache_mesos_FixedResourceEstimator"
+    module = {"name": name, "parameters": [parameter]}
+    library = world.mesos.library("libfixed_resource_estimator.so")
+    text = json.dumps({"libraries": [{"file": str(library), "modules": [module]}]})
+    return {
+        "modules": text,
+        "resource_estimator": name,
+        "oversubscribed_resources_interval": "1secs",
+    }
+
+
+@scenario(agents=1)
+def what_is_lent_is_for_who_can_give_it_back(world: World) -> Outcome:
+    """Oversubscribed cpus come to an agent later, revocable, for those who know of it."""
+    agent_id = _add(world, "agent-lends", **_estimator(world))
+    plain = world.framework("plain", "eng")
+    until(lambda: out([plain], agent_id), 20, "it is offered")
+    kept = all_out([plain], agent_id)
+    able = world.framework("able", "ads", capabilities=(*CAPABILITIES, "REVOCABLE_RESOURCES"))
+    until(lambda: out([able], agent_id)["cpus revocable"] == 2000, 20, "they are lent")
+    lent = all_out([able], agent_id)
+    plain.manner = refuse(600)
+    plain.decline_all(600)
+    until(lambda: out([able], agent_id)["cpus"] == 4000, 20, "the rest comes, too")
+    return {"to one": kept, "to the other": lent, "at last": all_out([able], agent_id)}
+
+
 def _cpus_by_role(*frameworks: Framework) -> dict[str, float]:
     """Cpus in use, by the role in which tasks were launched."""
     sums: dict[str, float] = {}

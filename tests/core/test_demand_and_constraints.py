@@ -15,6 +15,7 @@ from allocator.core import (
     Request,
     SetConstraint,
     SetDemand,
+    SetLimit,
     Settings,
     Transition,
     UpdateAllocation,
@@ -192,3 +193,84 @@ def test_an_agent_whose_gpus_went_is_for_everybody():
     session.allocator.step(UpdateAllocation(1, 1, 1, {2: 1000}, {}))
     session.give_back(offer, refuse_ms=60_000)
     assert [offer[0] for offer in session.cycle(2000)] == [2]
+
+
+def test_a_rule_that_overrides_counts_before_what_the_framework_states():
+    session = Session(TASKS)
+    session.framework(1, labels={DEMAND_LABEL: "cpus:2;mem:1"})
+    session.allocator.step(Request(1, ({"cpus": 3000},)))
+    session.allocator.step(SetDemand("", "", {"cpus": 4000}, override=True))
+    assert source(session) == ("operator", {"cpus": 4000})
+    session.allocator.step(SetDemand("", "", {}, override=True))
+    assert source(session) == ("", {})
+    session.allocator.step(SetDemand("", "", None))
+    assert source(session) == ("request", {"cpus": 3000})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["zone<3", "zone>=3", "zone==a", "!zone=a", "a b", "'zone'=a", "zone=a&b", "!!x", "=a"],
+)
+def test_a_clause_is_read_strictly(text):
+    with pytest.raises(ValueError, match="is no clause"):
+        parse_constraint(f"ssd; {text}")
+
+
+@pytest.mark.parametrize(
+    "text", ["zone=a|b", "rack-1!=x y", "kernel.version=5.10-2", "disks={a,b}", "n=[1-3]", "!a/b:c"]
+)
+def test_names_and_values_of_mesos_are_taken(text):
+    (clause,) = parse_constraint(text)
+    assert clause.attribute
+
+
+def limited(session: Session) -> dict[int, float]:
+    """What each framework is given of the CPUs in a cycle."""
+    given: dict[int, float] = {}
+    for framework, _, _, amounts in session.cycle(session.state.now_ms + 1000):
+        given[framework] = given.get(framework, 0) + amounts.get("cpus", 0)
+    return given
+
+
+def test_a_limit_bounds_from_the_next_cycle_on():
+    session = Session(TASKS)
+    session.agent(1, 8, 8)
+    session.framework(1, labels={DEMAND_LABEL: "cpus:1"})
+    role = session.state.roles.path[1]
+    session.allocator.step(SetLimit(role, {"cpus": 3000}))
+    assert limited(session) == {1: 3}
+    session.allocator.step(SetLimit(role, {"cpus": 5000}))
+    assert limited(session) == {1: 2}
+    session.allocator.step(SetLimit(role, None))
+    assert limited(session) == {1: 3}
+    with pytest.raises(EventError, match="there is no limit of role"):
+        session.allocator.step(SetLimit(role, None))
+
+
+def test_all_settings_are_replaced_or_none():
+    session = Session(TASKS)
+    session.agent(1, 8, 8)
+    session.framework(1)
+    settings, role = session.allocator.settings, session.state.roles.path[1]
+    before = settings.copied()
+    good = Settings(
+        policy=PolicySpec("tsf", mode="characterised"),
+        demands={("", ""): SetDemand("", "", {"cpus": 2000})},
+        limits={role: {"cpus": 4000}},
+    )
+    for wrong in (
+        Settings(policy=PolicySpec("nonesuch")),
+        Settings(policy=good.policy, constraints={("", ""): SetConstraint("", "", "zone<3")}),
+        Settings(policy=good.policy, demands={("", ""): SetDemand("", "", {"cpus": 0})}),
+        Settings(policy=good.policy, limits={"a//b": {"cpus": 1}}),
+    ):
+        with pytest.raises(EventError):
+            session.allocator.reconfigure(wrong)
+        assert session.allocator.settings == before
+    session.allocator.reconfigure(good)
+    assert session.allocator.settings == good
+    assert source(session) == ("operator", {"cpus": 2000})
+    assert limited(session) == {1: 4}
+    session.allocator.step(SetDemand("", "", None))
+    assert good.demands, "the settings that were given stay as they are"
+    session.allocator.check()

@@ -111,6 +111,11 @@ def test_shares_tell_who_holds_what(session):
     table = session.command("shares").stdout
     assert "kafka" in table
     assert "Jain index 1.000" in table
+    wide = session.command("shares", "--wide", "--limit", "1").stdout
+    assert "offered for" in wide
+    assert "1 more frameworks are not shown" in wide
+    assert session.ask("shares", "--waiting", "--sort", "name")["clients"] == []
+    assert session.command("shares", "--sort", "size").returncode == 2
     done = session.command("shares", "--role", "opps")
     assert (done.returncode, done.stderr) == (
         4,

@@ -1,14 +1,18 @@
 """The command line's channel to a sidecar: TLS, Unix sockets, deadlines."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import grpc
 import pytest
+from typer.testing import CliRunner, Result
 
-from tests.server.process import SidecarProcess
+from allocator.cli.app import app
+from tests.server.process import GrpcModule, SidecarProcess
 
 
 def status(target: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -58,7 +62,7 @@ def test_with_tls_only_operators_with_a_certificate_are_heard(pems):
             [sys.executable, "-m", "allocator", *change, *authority, *ours], timeout=120, check=True
         )
         assert done.returncode == 0
-        (line,) = [each for each in process.log if each.get("logger") == "mesos_allocator.audit"]
+        line = process.await_said("setting", logger="mesos_allocator.audit")
         assert "certificate operator" in line["who"]
         # What failed above is not told in gRPC's own form.
         assert not [each for each in process.raw if not each.startswith("{")]
@@ -82,3 +86,66 @@ def test_a_sidecar_that_hangs_is_not_waited_for():
         assert done.stderr.startswith("error: ")
         assert "did not answer within 0.5 s" in done.stderr
         assert status(process.targets[0]).returncode == 0
+
+
+def begun(pems, *flags: str) -> SidecarProcess:
+    files = {"tls_cert": "sidecar.pem", "tls_key": "sidecar.key", "tls_client_ca": "ca.pem"}
+    return SidecarProcess(*(f"listen.{key}={pems / name}" for key, name in files.items()), *flags)
+
+
+def run(process: SidecarProcess, pems: Path, *words: str, token: str = "") -> Result:
+    given = ["--tls-ca", f"{pems}/ca.pem", "--target", process.targets[0]]
+    given += ["--tls-cert", f"{pems}/operator.pem", "--tls-key", f"{pems}/operator.key"]
+    return CliRunner().invoke(app, [*words, *given, *(["--token-file", token] if token else [])])
+
+
+def test_rights_are_separate(pems, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("a-long-secret\n")
+    wrong = tmp_path / "wrong"
+    wrong.write_text("another\n")
+    flags = ("access.session=master", "access.admin_read=operator")
+    with begun(pems, *flags, f"access.admin_write_token={token}") as process:
+        assert run(process, pems, "status").exit_code == 0
+        change = ["limit", "set", "eng", "cpus:1"]
+        for refused in (run(process, pems, *change), run(process, pems, *change, token=str(wrong))):
+            assert refused.exit_code == 4
+            assert "the certificate 'operator' has no right admin_write" in refused.stderr
+        assert run(process, pems, *change, token=str(token)).exit_code == 0
+        token.write_text("changed\n")
+        assert run(process, pems, *change, token=str(token)).exit_code == 0, "it is read anew"
+        credentials = grpc.ssl_channel_credentials(
+            (pems / "ca.pem").read_bytes(),
+            (pems / "operator.key").read_bytes(),
+            (pems / "operator.pem").read_bytes(),
+        )
+        with grpc.secure_channel(process.targets[0], credentials) as channel:
+            module = GrpcModule(channel)
+            module.say(module.client.hello())
+            with pytest.raises(grpc.RpcError) as error:
+                module.hear()
+            assert error.value.code() == grpc.StatusCode.PERMISSION_DENIED
+        assert "a-long-secret" not in "".join(process.raw)
+
+
+def test_certificates_are_read_again_without_a_restart(pems, tmp_path):
+    own = tmp_path / "pems"
+    shutil.copytree(pems, own)
+    with begun(own) as process:
+        assert run(process, own, "status").exit_code == 0
+        # A certificate alone does not fit the key: the pair from before counts.
+        (own / "sidecar.pem").write_bytes((pems / "operator.pem").read_bytes())
+        assert run(process, own, "status").exit_code == 0
+        process.await_said("changed certificates cannot be used; those from before count")
+        (own / "sidecar.key").write_bytes((pems / "operator.key").read_bytes())
+        assert run(process, own, "status").exit_code == 0
+        process.await_said("certificates read again")
+
+
+def test_an_open_port_without_tls_is_refused_unless_it_is_allowed():
+    process = SidecarProcess(listen=["0.0.0.0:0"])
+    assert process.process.wait(120) == 78
+    process.__exit__()
+    assert "0.0.0.0:0 reaches beyond this machine without TLS" in "".join(process.raw)
+    with SidecarProcess("listen.allow_plaintext=true", listen=["0.0.0.0:0"]) as allowed:
+        assert allowed.alive

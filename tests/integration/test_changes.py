@@ -3,6 +3,8 @@
 import getpass
 import json
 import signal
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -37,58 +39,63 @@ def audit(process: SidecarProcess) -> list[dict]:
 
 def test_a_mistyped_constraint_is_refused(session):
     for text in ("zone<3", "zone>=3", "!zone=a", "zone==a", "zone='a'", "a b", "zone=a&ssd"):
-        done = session.command("constraint", "set", text, "--all")
+        done = command(session.process, "constraint", "set", text, "--all")
         assert done.returncode == 4, text
         assert "is no clause; write 'name=a|b'" in done.stderr
         assert len(done.stderr.splitlines()) == 1
-    assert session.ask("constraint", "list") == {"constraints": []}
+    assert ask(session.process, "constraint", "list") == {"constraints": []}
     assert len(session.offer()) == 2
 
 
 def test_a_rule_for_everybody_has_to_say_so(session):
     for words in (["constraint", "set", "ssd"], ["demand", "set", "cpus:1"], ["demand", "remove"]):
-        done = session.command(*words)
+        done = command(session.process, *words)
         assert done.returncode == 2
         assert "--all" in done.stderr
-    done = session.command("constraint", "set", "zone=a", "--all", "--role", "eng")
+    done = command(session.process, "constraint", "set", "zone=a", "--all", "--role", "eng")
     assert done.returncode == 2
-    assert session.ask("constraint", "set", "zone=a", "--all")["change"]["match"]["agents"] == 1
+    assert (
+        ask(session.process, "constraint", "set", "zone=a", "--all")["change"]["match"]["agents"]
+        == 1
+    )
 
 
 def test_a_constraint_says_what_it_matches_and_what_it_would_stop(session):
     words = ["constraint", "set", "zone=a", "--role", "eng"]
-    change = session.ask(*words, "--dry-run")["change"]
+    change = ask(session.process, *words, "--dry-run")["change"]
     match = change["match"]
     assert (match["agents"], match["agents_total"]) == (1, 2)
     assert (match["frameworks"], match["frameworks_total"]) == (1, 2)
     assert (change["dry_run"], change["warnings"]) == (True, [])
-    assert session.ask("constraint", "list") == {"constraints": []}
-    text = session.command(*words, "--dry-run").stdout
+    assert ask(session.process, "constraint", "list") == {"constraints": []}
+    text = command(session.process, *words, "--dry-run").stdout
     assert "the rule is about 1 of 2 agents, 1 of 2 frameworks" in text
     assert "dry run: nothing was changed" in text
-    stopped = session.ask("constraint", "set", "zoen=a", "--role", "eng")["change"]
+    stopped = ask(session.process, "constraint", "set", "zoen=a", "--role", "eng")["change"]
     assert stopped["warnings"] == [
         "no agent has an attribute 'zoen'; did you mean 'zone'?",
         "no agent satisfies it: whoever it is for is offered nothing",
     ]
-    both = session.ask("constraint", "set", "zone=b", "--framework-name", "spark")["change"]
+    both = ask(session.process, "constraint", "set", "zone=b", "--framework-name", "spark")[
+        "change"
+    ]
     assert both["warnings"] == ["with their other rules, 1 frameworks have no agent left"]
-    status = session.command("status").stdout
+    status = command(session.process, "status").stdout
     assert "0 of 2 agents, 1 of 2 frameworks, 1 WITHOUT AN AGENT" in status
 
 
 def test_a_demand_that_cannot_be_met_and_a_role_that_is_unknown_warn(session):
-    change = session.ask("demand", "set", "cpu:2", "--role", "eng", "--dry-run")["change"]
+    change = ask(session.process, "demand", "set", "cpu:2", "--role", "eng", "--dry-run")["change"]
     assert change["warnings"] == ["no agent has any 'cpu'; did you mean 'cpus'?"]
-    change = session.ask("demand", "set", "cpus:9", "--role", "egn", "--dry-run")["change"]
+    change = ask(session.process, "demand", "set", "cpus:9", "--role", "egn", "--dry-run")["change"]
     assert change["warnings"] == [
         "no framework matches now; did you mean 'eng'?",
         "no agent is large enough for cpus:9",
     ]
-    change = session.ask("policy", "set", "--subtree", "enq=drf")["change"]
+    change = ask(session.process, "policy", "set", "--subtree", "enq=drf")["change"]
     (warning,) = change["warnings"]
     assert "a role 'enq' that nobody is in now; did you mean 'eng'?" in warning
-    change = session.ask("limit", "set", "eng", "gpu:1", "--dry-run")["change"]
+    change = ask(session.process, "limit", "set", "eng", "gpu:1", "--dry-run")["change"]
     assert change["warnings"] == ["no agent has any 'gpu'; did you mean 'cpus'?"] or change[
         "warnings"
     ] == ["no agent has any 'gpu'"]
@@ -97,15 +104,15 @@ def test_a_demand_that_cannot_be_met_and_a_role_that_is_unknown_warn(session):
 def test_policy_dry_run_shows_how_the_next_decisions_would_differ(session):
     ask(session.process, "demand", "set", "cpus:1;mem:1024", "--role", "eng")
     words = ["policy", "set", "drf", "--mode", "characterised", "--dry-run"]
-    answer = session.ask(*words)
+    answer = ask(session.process, *words)
     assert answer["policy"]["mode"] == "oblivious"
     assert answer["change"]["dry_run"]
     names = {each["framework_name"] for each in answer["forecasts"]}
     assert len(names) + answer["unaffected"] == 2
-    text = session.command(*words).stdout
+    text = command(session.process, *words).stdout
     assert "in the end" in text
-    assert session.ask("policy", "show")["policy"]["mode"] == "oblivious"
-    done = session.command("policy", "set", "drff", "--dry-run")
+    assert ask(session.process, "policy", "show")["policy"]["mode"] == "oblivious"
+    done = command(session.process, "policy", "set", "drff", "--dry-run")
     assert done.returncode == 4
 
 
@@ -115,16 +122,17 @@ def test_every_change_leaves_a_line_of_who_and_what(session):
     ask(process, "demand", "set", "cpus:2", "--role", "eng")
     command(process, "demand", "set", "cpus:0", "--role", "eng")
     ask(process, "demand", "remove", "--role", "eng", "--dry-run")
-    deadline_lines = [each for each in audit(process) if each["scope"] == "role eng"][-4:]
-    pairs = [(each["result"], each["old"], each["new"]) for each in deadline_lines]
+    process.await_said("setting", scope="role eng", result="dry_run")
+    lines = [each for each in audit(process) if each["scope"] == "role eng"][-4:]
+    pairs = [(each["result"], each["old"], each["new"]) for each in lines]
     assert pairs == [
         ("done", "", "cpus:1"),
         ("done", "cpus:1", "cpus:2"),
         ("refused", "", "cpus:0"),
         ("dry_run", "cpus:2", ""),
     ]
-    assert all(f"user {getpass.getuser()}" in each["who"] for each in deadline_lines)
-    assert all("at 127.0.0.1:" in each["who"] for each in deadline_lines)
+    assert all(f"user {getpass.getuser()}" in each["who"] for each in lines)
+    assert all("at 127.0.0.1:" in each["who"] for each in lines)
     with urllib.request.urlopen(f"http://{process.http}/metrics", timeout=30) as answer:
         found = samples(answer.read().decode())
     refused = found["admin_changes_total", (("result", "refused"), ("setting", "demand"))]
@@ -141,7 +149,7 @@ def test_who_calls_by_a_unix_socket_is_told(tmp_path):
     target = f"unix:{tmp_path}/a.sock"
     with SidecarProcess(listen=[target]) as process:
         ask(process, "limit", "set", "eng", "cpus:1")
-        (line,) = audit(process)
+        line = process.await_said("setting", setting="limit")
         assert line["who"].startswith("user ")
         assert line["who"].endswith("at unix")
 
@@ -212,7 +220,13 @@ def test_a_reload_replays(tmp_path):
         module.batch(cycle=True)
         channel.close()
         process.terminate()
-        done = command(process, "replay", str(journal), "--json")
+    done = subprocess.run(
+        [sys.executable, "-m", "allocator", "replay", str(journal), "--json"],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["differing"] == 0
     assert Path(journal.parent / "settings.json").exists(), "beside the journal by default"

@@ -1,14 +1,14 @@
 """What operators set, and what was learnt, is there again after the process was killed."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from allocator.cli.app import app
 from allocator.core import (
     AddAgent,
     AddFramework,
@@ -37,14 +37,10 @@ NOBODY = tuple(each for each in CLUSTER if not isinstance(each, AddFramework))
 
 
 def command(process: SidecarProcess, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "allocator", *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, "MESOS_ALLOCATOR_TARGET": process.targets[0]},
-    )
+    """Run a command in this process: the sidecar is another one, as it should be."""
+    target = {"MESOS_ALLOCATOR_TARGET": process.targets[0]}
+    done = CliRunner().invoke(app, words, env=target)
+    return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
 
 def ask(process: SidecarProcess, *words: str) -> dict:

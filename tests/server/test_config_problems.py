@@ -150,6 +150,14 @@ def test_a_file_that_is_no_toml_is_reported_and_not_more(tmp_path, text, found):
         ),
         ("[[constraint]]\nall = true\nagents = 'zone<3'", "'zone<3' is no clause"),
         ("[journal]\npath = '/tmp'", "is a directory; name a file in it, as in '/tmp/journal'"),
+        (
+            "[listen]\ntargets = ['10.0.0.1:1']",
+            "10.0.0.1:1 reaches beyond this machine without TLS",
+        ),
+        (
+            "[access]\nadmin_write = ['x']",
+            "c.toml:2: access.admin_write: names certificates, but listen.tls_client_ca asks",
+        ),
         ("[state]\ndirectory = 'here'", "must be an absolute path"),
         ("[journal]\nbytes_max = 1.5", "journal.bytes_max = 1.5: must be a whole number"),
         ("[http]\nhost = 2026-01-01", 'http.host = "2026-01-01": must be text in quotes'),

@@ -12,7 +12,8 @@ from allocator.server.listeners import ListenError, claim_addresses
 
 
 def config(*targets: str, http: int = 0) -> Config:
-    return Config.model_validate({"listen": {"targets": targets}, "http": {"port": http}})
+    listen = {"targets": targets, "allow_plaintext": True}
+    return Config.model_validate({"listen": listen, "http": {"port": http}})
 
 
 @pytest.fixture

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core import Limits, PolicySpec, SetConstraint, SetDemand, SetPolicy, Settings
+from allocator.core import (
+    Limits,
+    PolicySpec,
+    SetConstraint,
+    SetDemand,
+    SetLimit,
+    SetPolicy,
+    Settings,
+)
 from allocator.core.checkpoint import Detached
 from allocator.policies import build
 from allocator.v1 import journal_pb2
@@ -24,11 +32,17 @@ from allocator.wire.journal import (
     opened_record,
     operator_record,
     read_closed,
+    read_settings,
     read_start,
     request_record,
     start_record,
 )
-from allocator.wire.operator_settings import read_constraint, read_demand, read_policy
+from allocator.wire.operator_settings import (
+    read_constraint,
+    read_demand,
+    read_limit,
+    read_policy,
+)
 from tests.wire.dialogue import WELCOME, new_sidecar
 
 
@@ -105,7 +119,7 @@ SETTINGS = Settings(
     limits={"a/b": {"cpus": 3000, "mem": 4000}},
     demands={
         ("b", ""): SetDemand("b", "", {"cpus": 1000}),
-        ("a", "x*"): SetDemand("a", "x*", {}),
+        ("a", "x*"): SetDemand("a", "x*", {}, override=True),
     },
     constraints={("", "spark"): SetConstraint("", "spark", "zone=a")},
 )
@@ -128,6 +142,9 @@ def test_the_first_record_holds_all_settings():
         SetDemand("a", "b", None),
         SetConstraint("a", "b", "ssd"),
         SetConstraint("a", "b", None),
+        SetLimit("a/b", {"cpus": 500}),
+        SetLimit("a", None),
+        SETTINGS,
     ],
 )
 def test_what_operators_set_comes_back_as_it_was(event):
@@ -139,6 +156,10 @@ def test_what_operators_set_comes_back_as_it_was(event):
             assert read_demand(record.demand) == event
         case "constraint":
             assert read_constraint(record.constraint) == event
+        case "limit":
+            assert read_limit(record.limit) == event
+        case "settings":
+            assert read_settings(record.settings) == event
         case other:
             raise AssertionError(other)
 

@@ -91,6 +91,12 @@ def target(text: str) -> str:
     return text
 
 
+def is_local(text: str) -> bool:
+    """Whether only this machine reaches an address."""
+    host = text.rpartition(":")[0].strip("[]")
+    return text.startswith("unix:") or host in ("localhost", "::1") or host.startswith("127.")
+
+
 def readable_file(text: str) -> str:
     """Check a file that is read at start; empty says that there is none."""
     if text:

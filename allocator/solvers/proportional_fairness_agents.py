@@ -1,0 +1,289 @@
+"""Proportional fairness, and the alpha-fair family, over many agents with constraints, fluid.
+
+Maximise the sum of ``weight * g(tasks)``, where g is the logarithm for alpha 1 and ``tasks **
+(1 - alpha) / (1 - alpha)`` else, over what frameworks run on the agents that they can use, each
+agent within its own capacity. The task volumes are unique ([1]_, Proposition 2); how they lie on
+agents need not be. With one agent that all can use it is the pooled model of
+`proportional_fairness`.
+
+A primal-dual interior-point method; equal agents are taken together first.
+
+References
+----------
+.. [1] Kesidis, Shan, Wang, Urgaonkar, Khamse-Ashari, Lambadaris. "Scheduling Distributed Resources
+   in Heterogeneous Private Clouds." MASCOTS 2018, eq. 8 and Proposition 2.
+.. [2] Boyd, Vandenberghe. "Convex Optimization." Cambridge University Press 2004, sec. 11.7.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.solvers import NotOptimal
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+TOLERANCE = 1e-7
+"""The largest residual of an answer that is returned."""
+
+_STEPS_MAX = 200
+_PATH_END = 1e-10  # mean complementarity, of the smallest income, at which the method stops
+_TO_BOUNDARY = 0.99  # the part of the way to the boundary that a step may go
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The fluid optimum and its certificate.
+
+    Attributes
+    ----------
+    tasks : (F, A) float64
+        Of each framework on each agent; 0 for one that no agent suits.
+    prices : (A, R) float64
+        Lagrange multipliers: what a unit of the resource costs on the agent. Where a framework
+        runs, a task costs its marginal utility ``weight * tasks ** -alpha``, and nowhere less.
+    residual : float
+        Largest violation of the optimality conditions, each relative.
+    """
+
+    tasks: Floats
+    prices: Floats
+    residual: float
+
+
+def solve(
+    demand: Floats,
+    capacity: Floats,
+    eligible: Bools | None = None,
+    weight: Floats | None = None,
+    alpha: float = 1.0,
+) -> Solution:
+    """Find the alpha-fair task volumes and the prices that prove them.
+
+    Parameters
+    ----------
+    demand : (F, R) float64, >= 0
+        One task's needs; each framework needs something.
+    capacity : (A, R) float64, >= 0
+        Of each agent, in the same units.
+    eligible : (F, A) bool, optional
+    weight : (F,) float64, > 0, optional
+    alpha : float, > 0
+        1 for proportional fairness; the larger, the nearer to max-min fairness of tasks.
+
+    Raises
+    ------
+    ValueError
+        On a framework without any need, a weight or an alpha that is not positive, or arrays that
+        do not fit together.
+    NotOptimal
+        Where the residual exceeds `TOLERANCE`.
+
+    Notes
+    -----
+    A step solves a system of as many equations as there are different agents times resources. With
+    an alpha well above 1, and weights and sizes many orders of magnitude apart, marginal utilities
+    are so far apart that rounding may leave no answer that passes: then it is `NotOptimal`.
+
+    Examples
+    --------
+    Two agents like those of Table I in [1]_: each framework takes the agent that suits it.
+
+    >>> solution = solve(np.array([[5.0, 1], [1, 5]]), np.array([[100.0, 30], [30, 100]]))
+    >>> solution.tasks.sum(axis=1).round(3).tolist()
+    [20.833, 20.833]
+    """
+    demand, capacity = np.asarray(demand, np.float64), np.asarray(capacity, np.float64)
+    able, weight = _checked(demand, capacity, eligible, weight, alpha)
+    tasks, prices = np.zeros((len(demand), len(capacity))), np.zeros(capacity.shape)
+    served = able.any(axis=1)
+    if not served.any():
+        return Solution(tasks, prices, 0.0)
+    # Equal agents are one, as many times as large.
+    rows = np.column_stack([capacity, able.T])
+    _, first, of_agent, copies = np.unique(
+        rows, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    of_agent = of_agent.reshape(-1)
+    room = capacity[first] * copies[:, None]
+    found, cost = _scaled(demand[served], room, able[served][:, first], weight[served], alpha)
+    tasks[served] = (found / copies)[:, of_agent]
+    prices = cost[of_agent]
+    wrong = residual(tasks, prices, demand, capacity, able, weight, alpha)
+    if not wrong <= TOLERANCE:
+        problem = "alpha-fairness over agents"
+        raise NotOptimal(problem, wrong, TOLERANCE)
+    return Solution(tasks, prices, wrong)
+
+
+def residual(
+    tasks: Floats,
+    prices: Floats,
+    demand: Floats,
+    capacity: Floats,
+    eligible: Bools,
+    weight: Floats,
+    alpha: float = 1.0,
+) -> float:
+    """Largest violation of the conditions of Karush, Kuhn and Tucker, each relative.
+
+    No task costs less than its framework's marginal utility, nor more where it runs; nothing is
+    given beyond a capacity, or to whom the agent does not suit; what is not used up costs nothing.
+    """
+    volume = tasks.sum(axis=1)
+    able = eligible & ~((demand[:, None, :] > 0) & (capacity[None] <= 0)).any(axis=2)
+    served = able.any(axis=1)
+    if tasks[~able].any() or (volume[served] <= 0).any() or not np.isfinite(tasks).all():
+        return np.inf
+    if not served.any():
+        return 0.0
+    utility = weight[served] * volume[served] ** -alpha
+    cost = demand[served] @ prices.T / utility[:, None]
+    used = tasks.T @ demand
+    income = float((utility * volume[served]).sum())
+    # A task's cost, in parts of its utility; by volume, what it costs too much where it runs.
+    cheap = np.where(able[served], 1 - cost, 0.0).max()
+    dear = (tasks[served] / volume[served, None] * np.where(able[served], cost - 1, 0.0)).sum(
+        axis=1
+    )
+    over = np.divide(used - capacity, capacity, out=np.zeros(used.shape), where=capacity > 0)
+    unsold = float((prices * (capacity - used)).sum()) / income
+    return float(max(cheap, dear.max(), over.max(), abs(unsold), -prices.min(), -tasks.min(), 0.0))
+
+
+def _checked(
+    demand: Floats,
+    capacity: Floats,
+    eligible: Bools | None,
+    weight: Floats | None,
+    alpha: float,
+) -> tuple[Bools, Floats]:
+    """Which agents each framework can use, and the weights."""
+    shape = len(demand), len(capacity)
+    able = np.ones(shape, np.bool_) if eligible is None else np.asarray(eligible, np.bool_)
+    weight = np.ones(len(demand)) if weight is None else np.asarray(weight, np.float64)
+    if able.shape != shape or weight.shape != shape[:1] or demand.shape[1:] != capacity.shape[1:]:
+        raise ValueError(f"demands {demand.shape} do not fit capacities {capacity.shape}")
+    if not ((weight > 0) & (weight < np.inf)).all() or not 0 < alpha < np.inf:
+        raise ValueError("weights and alpha must be positive and finite")
+    if not (demand > 0).any(axis=1).all():
+        at = int((~(demand > 0).any(axis=1)).argmax())
+        raise ValueError(f"framework {at} needs nothing at all")
+    # An agent that lacks what a task needs suits nobody who needs it.
+    lacking = (demand[:, None, :] > 0) & (capacity[None] <= 0)
+    return able & ~lacking.any(axis=2), weight
+
+
+def _scaled(
+    demand: Floats, capacity: Floats, able: Bools, weight: Floats, alpha: float
+) -> tuple[Floats, Floats]:
+    """Solve with all numbers near 1: tasks on agents, (F, A), and prices, (A, R)."""
+    # What each framework could run alone; a task is that many tasks, divided by the frameworks.
+    present = capacity > 0
+    part = np.divide(
+        demand[:, None, :], capacity[None], out=np.zeros((*able.shape, demand.shape[1])),
+        where=present[None],
+    )  # fmt: skip
+    largest = part.max(axis=2)
+    alone = np.divide(1, largest, out=np.zeros(able.shape), where=able).sum(axis=1)
+    unit = alone / len(alone)
+    income = weight * unit ** (1 - alpha)
+    scale = income.sum()
+    pairs = np.nonzero(able)
+    need = part[pairs] * unit[pairs[0], None]
+    found, price = _interior_point(need, *pairs, present, income / scale, alpha)
+    tasks = np.zeros(able.shape)
+    tasks[pairs] = found * unit[pairs[0]]
+    cost = np.divide(price * scale, capacity, out=np.zeros(capacity.shape), where=present)
+    return tasks, cost
+
+
+def _interior_point(
+    need: Floats, of: Ints, on: Ints, present: Bools, weight: Floats, alpha: float
+) -> tuple[Floats, Floats]:
+    """Volumes of each pair, (P,), and prices of each agent's resources, (A, R).
+
+    Parameters
+    ----------
+    need : (P, R) float64
+        Parts of its agent that one task takes.
+    of, on : (P,) int64
+        The framework and the agent of each pair.
+    present : (A, R) bool
+        Whether the agent has the resource.
+    weight : (F,) float64
+        Of all, which is 1.
+    """
+    frameworks, (agents, resources) = len(weight), present.shape
+    rows = np.flatnonzero(present.ravel())
+    # All constraints by pair; those of resources that are not there are left out.
+    matrix = np.zeros((agents * resources, len(of)))
+    for r in range(resources):
+        matrix[on * resources + r, np.arange(len(of))] = need[:, r]
+    matrix = matrix[rows]
+    volume = 0.5 / np.maximum(matrix.sum(axis=0), 1e-12) / np.bincount(on, minlength=agents)[on]
+    price, bar = np.full(len(rows), 1 / len(rows)), np.ones(len(of)) / len(of)
+    for _ in range(_STEPS_MAX):
+        slack = 1 - matrix @ volume
+        total = np.bincount(of, volume, frameworks)
+        utility = weight * total**-alpha
+        short = utility[of] - price @ matrix + bar
+        gap = float(volume @ bar + price @ slack)
+        middle = gap / (len(of) + len(rows))
+        # Exact enough even for the framework with the smallest income.
+        end = _PATH_END * min(1.0, float((utility * total).min()))
+        if middle < end and np.abs(short * volume).max() < end:
+            break
+        target = 0.1 * middle
+        # Newton's step: the volumes of each framework depend on each other by its utility alone.
+        loose = volume / bar
+        bend = alpha * utility / total
+        tied = bend / (1 + bend * np.bincount(of, loose, frameworks))
+
+        def unbend(change: Floats, loose: Floats = loose, tied: Floats = tied) -> Floats:
+            """Apply the inverse of the second derivative to rows of one number a pair."""
+            moved = change * loose
+            sums = np.stack([np.bincount(of, row, frameworks) for row in moved])
+            return moved - (sums * tied)[:, of] * loose
+
+        wanted = short + target / volume - bar
+        reach = unbend(matrix)
+        system = reach @ matrix.T + np.diag(slack / price)
+        right = reach @ wanted + target / price - slack
+        # Scaled to a diagonal of ones. Where rounding ends the way, the certificate judges.
+        step_price = _solve_even(system, right)
+        if step_price is None:
+            break
+        step = unbend((wanted - step_price @ matrix)[None])[0]
+        step_bar = target / volume - bar - bar / volume * step
+        step_slack = -(matrix @ step)
+        pairs = ((volume, step), (price, step_price), (bar, step_bar), (slack, step_slack))
+        length = min(1.0, _TO_BOUNDARY * min(_room(*pair) for pair in pairs))
+        volume = volume + length * step
+        price, bar = price + length * step_price, bar + length * step_bar
+    prices = np.zeros(agents * resources)
+    prices[rows] = price
+    return volume, prices.reshape(agents, resources)
+
+
+def _solve_even(system: Floats, right: Floats) -> Floats | None:
+    """Solve a symmetric system whose rows may differ by many orders; None where that fails."""
+    with np.errstate(all="ignore"):
+        even = 1 / np.sqrt(np.diag(system))
+        scaled = system * np.outer(even, even)
+        if not np.isfinite(scaled).all():
+            return None
+        try:
+            result = even * np.linalg.solve(scaled, even * right)
+        except np.linalg.LinAlgError:
+            return None
+    return result if np.isfinite(result).all() else None
+
+
+def _room(value: Floats, step: Floats) -> float:
+    """How many steps lead from positive values to the boundary."""
+    falling = step < 0
+    return float((value[falling] / -step[falling]).min(initial=np.inf))

@@ -1,0 +1,140 @@
+"""Alpha-fairness over agents: its certificate, an independent solver, and what it refuses."""
+
+import clarabel
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+
+from allocator.solvers import NotOptimal, proportional_fairness
+from allocator.solvers.proportional_fairness_agents import residual, solve
+
+SIZES = st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 100.0])
+ALPHAS = st.sampled_from([0.5, 1.0, 2.0, 4.0])
+
+
+@st.composite
+def clusters(draw: st.DrawFn):
+    frameworks, agents, resources = (draw(st.integers(1, n)) for n in (5, 5, 3))
+    demand = draw(arrays(np.float64, (frameworks, resources), elements=SIZES))
+    demand[:, 0] = np.where(demand.any(axis=1), demand[:, 0], 1.0)
+    sizes = st.sampled_from([0.0, 1.0, 7.0, 100.0]) | st.floats(0.5, 1e4)
+    capacity = draw(arrays(np.float64, (agents, resources), elements=sizes))
+    eligible = draw(arrays(np.bool_, (frameworks, agents)))
+    weight = draw(arrays(np.float64, frameworks, elements=st.floats(0.01, 100)))
+    return demand, capacity, eligible, weight
+
+
+def clarabel_tasks(demand, capacity, eligible, weight, alpha: float) -> np.ndarray:
+    """Tasks of each framework by power and exponential cones; all of them can run somewhere."""
+    frameworks, of, on = len(demand), *np.nonzero(eligible)
+    pairs, rows = len(of), capacity.size
+    count = pairs + frameworks
+    # Variables: volumes of pairs, bounds on each framework's utility.
+    upper = sparse.lil_matrix((rows + pairs, count))
+    for k in range(pairs):
+        upper[on[k] * demand.shape[1] + np.arange(demand.shape[1]), k] = demand[of[k]]
+        upper[rows + k, k] = -1.0
+    cone, right, cones = sparse.lil_matrix((3 * frameworks, count)), [], []
+    for f in range(frameworks):
+        mine = np.flatnonzero(of == f)
+        if alpha == 1:  # (t, 1, x): t <= log x
+            cone[3 * f, pairs + f], cone[3 * f + 2, mine] = -1.0, -1.0
+            right += [0.0, 1.0, 0.0]
+            cones.append(clarabel.ExponentialConeT())
+        elif alpha < 1:  # (x, 1, t): t <= x ** (1 - alpha)
+            cone[3 * f, mine], cone[3 * f + 2, pairs + f] = -1.0, -1.0
+            right += [0.0, 1.0, 0.0]
+            cones.append(clarabel.PowerConeT(1 - alpha))
+        else:  # (t, x, 1): t ** (1 / alpha) * x ** (1 - 1 / alpha) >= 1, t >= x ** (1 - alpha)
+            cone[3 * f, pairs + f], cone[3 * f + 1, mine] = -1.0, -1.0
+            right += [0.0, 0.0, 1.0]
+            cones.append(clarabel.PowerConeT(1 / alpha))
+    sign = -1.0 if alpha <= 1 else 1.0
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    result = clarabel.DefaultSolver(
+        sparse.csc_matrix((count, count)),
+        np.concatenate([np.zeros(pairs), sign * weight]),
+        sparse.csc_matrix(sparse.vstack([upper, cone])),
+        np.concatenate([capacity.ravel(), np.zeros(pairs), right]),
+        [clarabel.NonnegativeConeT(rows + pairs), *cones],
+        settings,
+    ).solve()
+    assert str(result.status) == "Solved"
+    return np.bincount(of, np.array(result.x)[:pairs], frameworks)
+
+
+@given(clusters(), ALPHAS)
+def test_the_certificate_holds(cluster, alpha: float) -> None:
+    demand, capacity, eligible = cluster[:3]
+    try:
+        solution = solve(*cluster, alpha)
+    except NotOptimal:
+        assert alpha > 1  # marginal utilities too far apart
+        return
+    assert residual(solution.tasks, solution.prices, *cluster, alpha) <= 1e-7
+    assert not solution.tasks[~eligible].any()
+    assert (solution.tasks.T @ demand <= capacity * (1 + 1e-7)).all()
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_tasks_are_those_of_another_solver(seed: int, alpha: float) -> None:
+    rng = np.random.default_rng(seed)
+    demand = rng.integers(0, 4, (5, 2)) + np.eye(2)[rng.integers(0, 2, 5)]
+    capacity, weight = rng.uniform(5, 30, (4, 2)), rng.uniform(0.5, 2, 5)
+    eligible = (rng.random((5, 4)) < 0.6) | np.eye(5, 4, dtype=bool)
+    eligible[4, 0] = True
+    ours = solve(demand, capacity, eligible, weight, alpha).tasks.sum(axis=1)
+    theirs = clarabel_tasks(demand, capacity, eligible, weight, alpha)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3)
+    # Closer than that: neither has more utility than the other by what both promise.
+    gain = (weight * (theirs - ours) / ours**alpha).sum() / (weight * ours ** (1 - alpha)).sum()
+    assert gain <= 1e-6  # Proposition 2: ours is the better for every feasible other
+
+
+@given(clusters())
+def test_on_one_agent_it_is_the_pooled_model(cluster) -> None:
+    demand, capacity, _, weight = cluster
+    pooled = proportional_fairness.solve(demand, capacity[0], weight)
+    alone = solve(demand, capacity[:1], None, weight)
+    np.testing.assert_allclose(alone.tasks[:, 0], pooled.tasks, rtol=1e-5, atol=1e-9)
+
+
+def test_many_equal_agents_are_one_large_agent() -> None:
+    demand, agent = np.array([[0.5, 1], [1, 0.5]]), np.ones((1, 2))
+    solution = solve(demand, np.repeat(agent, 9, axis=0))
+    np.testing.assert_allclose(solution.tasks, np.full((2, 9), 2 / 3), rtol=1e-6)
+    np.testing.assert_allclose(solution.prices * 9, np.full((9, 2), 1.5) * 2 / 3, rtol=1e-5)
+
+
+def test_the_certificate_refuses_what_is_not_optimal() -> None:
+    cluster = (np.eye(2), np.array([[4.0, 4.0]]), np.ones((2, 1), bool), np.ones(2))
+    best = solve(*cluster)
+    assert residual(best.tasks, best.prices, *cluster) < 1e-7
+    assert residual(best.tasks * 0.9, best.prices, *cluster) > 0.05
+    assert residual(best.tasks * 1.1, best.prices, *cluster) > 0.05
+    assert residual(best.tasks, best.prices * 0.9, *cluster) > 0.05
+    assert residual(best.tasks * np.nan, best.prices, *cluster) == np.inf
+
+
+def test_who_can_run_nowhere_gets_nothing() -> None:
+    demand, capacity = np.array([[1.0, 0], [1, 1], [1, 0]]), np.array([[10.0, 0.0]])
+    solution = solve(demand, capacity, np.array([[True], [True], [False]]))
+    np.testing.assert_allclose(solution.tasks[:, 0], [10, 0, 0], atol=1e-6)
+    assert not solve(demand[1:2], capacity).tasks.any()
+
+
+def test_bad_input_is_named() -> None:
+    one = np.ones((1, 1))
+    with pytest.raises(ValueError, match="framework 0 needs nothing at all"):
+        solve(0 * one, one)
+    with pytest.raises(ValueError, match="weights and alpha must be positive"):
+        solve(one, one, weight=np.zeros(1))
+    with pytest.raises(ValueError, match="weights and alpha must be positive"):
+        solve(one, one, alpha=0)
+    with pytest.raises(ValueError, match="do not fit"):
+        solve(one, np.ones((1, 2)))

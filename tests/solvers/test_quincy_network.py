@@ -1,0 +1,93 @@
+"""Quincy's network: what it places, within which bounds, at the least cost; step after step."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from allocator.sim.papers.quincy import World, solver_times
+from allocator.solvers.flow_repair import UNKNOWN
+from allocator.solvers.min_cost_flow import solve
+from allocator.solvers.quincy_network import Cluster, QuincyNetwork, Tasks, build
+
+
+def cost_of(network: QuincyNetwork, place: np.ndarray) -> int:
+    """What a placement costs, each task by its cheapest way there."""
+    tasks, total = network.tasks, 0
+    for row, computer in enumerate(place.tolist()):
+        if computer < 0:
+            total += int(tasks.unscheduled[row])
+            continue
+        ways = [int(tasks.anywhere[row])]
+        here = (tasks.task == row) & (tasks.computer == computer)
+        ways += tasks.at_computer[here].tolist()
+        rack = network.cluster.rack_of[computer]
+        ways += tasks.in_rack[(tasks.rack_task == row) & (tasks.rack == rack)].tolist()
+        total += min(ways)
+    return total
+
+
+@given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 3), st.floats(0.3, 2.5))
+def test_placements_are_the_cheapest_within_bounds_step_after_step(seed, computers, jobs, load):
+    world = World(computers, jobs, load, seed)
+    network = build(world.tasks(), world.cluster())
+    solution = solve(network.network)
+    for _ in range(4):
+        place = network.place(solution.flow)
+        placed = np.bincount(place[place >= 0], minlength=computers)
+        assert (placed <= network.cluster.slots).all()
+        count = np.bincount(network.tasks.job, minlength=jobs)
+        running = np.bincount(network.tasks.job[place >= 0], minlength=jobs)
+        assert (running <= network.cluster.most).all()
+        assert (running >= np.minimum(network.cluster.least, count)).all()
+        assert cost_of(network, place) <= solution.cost
+        world.step(place)
+        before, network = network, build(world.tasks(), world.cluster())
+        again = solve(network.network, *network.begin_with(before, solution))
+        solution = solve(network.network)
+        assert again.cost == solution.cost
+
+
+@given(st.integers(0, 10**6), st.integers(1, 8), st.floats(0.3, 2.5))
+def test_without_bounds_it_is_an_assignment(seed, computers, load) -> None:
+    world = World(computers, 1, load, seed)
+    tasks, cluster = world.tasks(), world.cluster()
+    free = np.zeros(1, np.int64), np.full(1, 10**6)
+    network = build(tasks, Cluster(cluster.rack_of, cluster.slots, *free))
+    cost = np.repeat(tasks.anywhere[:, None], computers, axis=1)
+    for row, rack, price in zip(tasks.rack_task, tasks.rack, tasks.in_rack, strict=True):
+        there = cluster.rack_of == rack
+        cost[row, there] = np.minimum(cost[row, there], price)
+    np.minimum.at(cost, (tasks.task, tasks.computer), tasks.at_computer)
+    idle = np.full((len(cost), len(cost)), 10**9)
+    np.fill_diagonal(idle, tasks.unscheduled)
+    square = np.hstack([cost, idle])
+    assert solve(network.network).cost == square[linear_sum_assignment(square)].sum()
+
+
+def test_another_cluster_begins_from_nothing() -> None:
+    world, other = World(5, 2, 1.0, 0), World(6, 2, 1.0, 0)
+    network, wider = (build(each.tasks(), each.cluster()) for each in (world, other))
+    flow, potential = wider.begin_with(network, solve(network.network))
+    assert not flow.any()
+    assert (potential == UNKNOWN).all()
+    assert solve(wider.network, flow, potential).cost == solve(wider.network).cost
+
+
+def test_bounds_that_contradict_each_other_are_named() -> None:
+    none = np.zeros(0, np.int64)
+    one = np.zeros(2, np.int64)
+    tasks = Tasks(np.arange(2), one, one, one, none, none, none, none, none, none)
+    cluster = Cluster(one, one + 1, np.array([2]), np.array([1]))
+    with pytest.raises(ValueError, match="job 0 is to run 2 tasks at least, 1 at most"):
+        build(tasks, cluster)
+
+
+def test_the_times_are_those_of_real_solutions() -> None:
+    report = solver_times(trials=2)
+    assert [row.name for row in report.rows] == [
+        "243 computers, 10 jobs",
+        "2500 computers, 100 jobs",
+    ]
+    assert all(cell.computed > 0 for row in report.rows for cell in row.cells)

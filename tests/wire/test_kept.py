@@ -1,0 +1,143 @@
+"""What outlives the process: read as it was written, over any configuration."""
+
+import pytest
+
+from allocator.core import (
+    Allocator,
+    DemandMemory,
+    Limits,
+    PolicySpec,
+    Remembered,
+    SetConstraint,
+    SetDemand,
+    SetLimit,
+    SetPolicy,
+    Settings,
+)
+from allocator.policies import build
+from allocator.v1 import settings_pb2 as pb
+from allocator.wire import WireError
+from allocator.wire.kept import (
+    Kept,
+    Overlay,
+    copy_learnt,
+    key_of,
+    read_learnt,
+    read_overlay,
+    rules,
+    write_learnt,
+    write_overlay,
+)
+
+BASE = Settings(
+    demands={("a", ""): SetDemand("a", "", {"cpus": 1000})},
+    constraints={("", "x*"): SetConstraint("", "x*", "ssd")},
+    limits={"ops": {"cpus": 2000}},
+)
+CHANGES = (
+    SetPolicy(PolicySpec("choosy", "joint", "characterised", parameters={"unit": "tasks"})),
+    SetDemand("b", "y*", {"cpus": 500}, override=True),
+    SetDemand("c", "", {}),
+    SetDemand("a", "", None),
+    SetConstraint("", "x*", "zone=a|b"),
+    SetLimit("ops", None),
+    SetLimit("eng/ads", {"cpus": 3000}),
+)
+
+
+def overlay(*changes, base: Settings = BASE) -> Overlay:
+    made = Overlay()
+    for at_ms, change in enumerate(changes):
+        made.note(Kept(change, "somebody", at_ms), rules(base))
+    return made
+
+
+def over(base: Settings, kept: Overlay) -> Settings:
+    settings, refused = kept.over(base, Limits(), build)
+    assert not refused
+    return settings
+
+
+def test_what_was_kept_comes_back_in_its_order():
+    kept = overlay(*CHANGES)
+    again = read_overlay(pb.KeptSettings.FromString(write_overlay(kept).SerializeToString()))
+    assert list(again.changes.items()) == list(kept.changes.items())
+
+
+def test_it_gives_the_settings_that_were_in_force():
+    allocator = Allocator(build, BASE.copied(), Limits())
+    for change in CHANGES:
+        allocator.step(change)
+    assert over(BASE, overlay(*CHANGES)) == allocator.settings
+    assert list(over(BASE, overlay(*CHANGES)).demands) == list(allocator.settings.demands)
+    assert BASE.limits == {"ops": {"cpus": 2000}}, "the configuration is not changed"
+
+
+def test_another_configuration_counts_where_no_operator_said_otherwise():
+    kept = overlay(SetDemand("b", "", {"cpus": 9000}), SetLimit("ops", None))
+    other = Settings(
+        policy=PolicySpec("tsf"),
+        demands={("b", ""): SetDemand("b", "", {"cpus": 1})},
+        limits={"new": {"cpus": 7000}},
+    )
+    found = over(other, kept)
+    assert found.policy.name == "tsf"
+    assert found.demands["b", ""].demand == {"cpus": 9000}
+    assert found.limits == {"new": {"cpus": 7000}}
+
+
+def test_what_nobody_configured_needs_no_taking_back():
+    kept = overlay(SetDemand("q", "", {"cpus": 1000}), SetDemand("q", "", None))
+    assert kept.changes == {}
+    assert list(overlay(SetDemand("a", "", None)).changes) == [("demand", "a", "")]
+
+
+def test_kinds_can_be_taken_out():
+    rest = overlay(*CHANGES).without({"demand", "policy"})
+    assert {key[0] for key in rest.changes} == {"constraint", "limit"}
+
+
+def test_what_is_not_possible_any_more_is_left_out():
+    kept = overlay(SetPolicy(PolicySpec("gone")), SetLimit("eng", {"cpus": 1000}))
+    settings, refused = kept.over(BASE, Limits(), build)
+    assert list(refused) == [key_of(SetPolicy(PolicySpec("gone")))]
+    assert settings.policy == BASE.policy
+    assert settings.limits["eng"] == {"cpus": 1000}
+
+
+def test_a_change_that_is_none_is_refused():
+    with pytest.raises(WireError, match="is missing; name what was set"):
+        read_overlay(pb.KeptSettings(changes=[pb.KeptChange(by="x")]))
+
+
+@pytest.mark.parametrize("kind", ["name", "size"])
+def test_a_remembered_demand_that_is_none_is_refused(kind):
+    message = pb.KeptDemands(demands=[pb.KeptDemand(kind=kind, weight=1)])
+    with pytest.raises(WireError, match="is no demand that could be remembered"):
+        read_learnt(message, 0, 10)
+
+
+def memory() -> DemandMemory:
+    made = DemandMemory()
+    made.advance(0)
+    made.teach(Settings(), ("eng", "name", "job-#"), {"cpus": 2000}, times=8)
+    made.advance(5_000)
+    made.teach(Settings(), ("ops", "user", "u"), {"cpus": 1000, "mem": 4000}, times=4)
+    made.advance(7_000)
+    return made
+
+
+def test_what_was_learnt_comes_back_older():
+    settings = Settings(prior_half_life_ms=10_000)
+    learnt = copy_learnt(memory())
+    message = write_learnt(learnt, now_ms=1_000_000)
+    again = read_learnt(message, 1_000_000, 10)
+    assert list(again.entries) == list(learnt.entries), "what is forgotten first stays so"
+    eng, ops = ("eng", "name", "job-#"), ("ops", "user", "u")
+    assert (again.weight(settings, eng), again.weight(settings, ops)) == (8, 4)
+    away = read_learnt(message, 1_000_000 + 9_000, 10)
+    assert (away.weight(settings, eng), away.weight(settings, ops)) == (4, 2), "time went on"
+    assert away.entries[ops] == Remembered({"cpus": 1000, "mem": 4000}, 4, -11_000)
+    assert list(read_learnt(message, 1_000_000, 1).entries) == [ops], "the latest are kept"
+    backwards = read_learnt(message, 0, 10)
+    assert backwards.weight(settings, eng) == 8, "a clock that was set back"
