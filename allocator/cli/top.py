@@ -1,5 +1,6 @@
 """`mesos-allocator top`: who waits, who holds what, and what lies on offer, while one watches."""
 
+import os
 import select
 import sys
 import time
@@ -199,6 +200,7 @@ def _pressed(within_s: float) -> bool:
     until_s = time.monotonic() + within_s
     while (left_s := until_s - time.monotonic()) > 0:
         ready, _, _ = select.select([sys.stdin], [], [], left_s)
-        if ready and sys.stdin.read(1) in {"q", "Q", "\x03", ""}:
+        # Not by `sys.stdin`, which would keep keys in a buffer that `select` knows nothing of.
+        if ready and os.read(sys.stdin.fileno(), 1) in {b"q", b"Q", b"\x03", b""}:
             return True
     return False

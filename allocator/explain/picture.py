@@ -20,6 +20,7 @@ from allocator.core import (
     SetConstraint,
     Snapshot,
     State,
+    Trail,
     see,
 )
 from allocator.explain.subjects import (
@@ -269,7 +270,7 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
         outstanding_max=state.settings.outstanding_max,
         policy=state.settings.policy,
         policy_error=allocator.last_cycle.policy_error,
-        names=_names(allocator),
+        names=(trail or Trail()).names(state),
         snapshot=snapshot,
         bound_paths=tuple(quotas.path),
         quotas=quotas,
@@ -282,18 +283,6 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
         cycles=trail.latest() if trail else (),
         events=tuple(trail.events) if trail else (),
         left_out=len(rows) - len(chosen),
-    )
-
-
-def _names(allocator: Allocator) -> Names:
-    state = allocator.state
-    if allocator.trail is not None:
-        return allocator.trail.names(state)
-    return Names(
-        state.clients.framework.copy(),
-        state.clients.role.copy(),
-        tuple(state.frameworks.info),
-        tuple(state.roles.path),
     )
 
 

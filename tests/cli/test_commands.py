@@ -173,12 +173,7 @@ def test_without_a_sidecar_every_command_says_so_and_ends_with_3(arguments, tmp_
     done = run(*arguments, "--target", target)
     assert (done.returncode, done.stdout) == (3, "")
     assert len(done.stderr.splitlines()) == 1
-    error = json.loads(done.stderr)["error"]
-    assert (error["code"], error["reason"]) == (3, "unreachable")
-    assert error["message"].startswith(f"no sidecar answers at {target}; is it running?")
-    if arguments[0] == "status":
-        done = run(*arguments, "--target", target)
-        assert done.stderr.startswith(f"error: no sidecar answers at {target}; is it running?")
+    assert done.stderr.startswith(f"error: no sidecar answers at {target}; is it running?")
 
 
 def test_errors_are_json_where_answers_are(tmp_path):
