@@ -71,11 +71,11 @@ def clarabel_tasks(demand, capacity, eligible, weight, alpha: float) -> np.ndarr
 def test_the_certificate_holds(cluster, alpha: float) -> None:
     demand, capacity, eligible = cluster[:3]
     try:
-        solution = solve(*cluster, alpha)
+        solution = solve(*cluster, alpha=alpha)
     except NotOptimal:
         assert alpha > 1  # marginal utilities too far apart
         return
-    assert residual(solution.tasks, solution.prices, *cluster, alpha) <= 1e-7
+    assert residual(solution.tasks, solution.prices, *cluster, alpha=alpha) <= 1e-7
     assert not solution.tasks[~eligible].any()
     assert (solution.tasks.T @ demand <= capacity * (1 + 1e-7)).all()
 
