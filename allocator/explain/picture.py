@@ -251,6 +251,8 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
     ------
     UnknownSubjectError
     """
+    # First, whether or not there is such a subject: the host wrote down that somebody looks.
+    taken = allocator.look()
     state = allocator.state
     agent = 0
     if kind == "framework":
@@ -263,7 +265,6 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
     waited = state.clients.waited
     most = min(CLIENTS_MAX, max(CLIENTS_MIN, PAIRS_MAX // max(1, len(state.agents))))
     chosen = sorted(rows, key=lambda row: (-int(waited[row]), row))[:most]
-    taken = allocator.look()
     snapshot = None
     if taken is not None:
         cells = max(1, taken.filters.amount.shape[1])
@@ -329,8 +330,11 @@ def _of_role(state: State, path: str) -> list[int]:
     """Rows of the clients in a role or below it."""
     if not path or state.roles.row(path) is None:
         raise UnknownSubjectError("role", path, state.roles.path)
-    inside = state.roles.inside(path)[state.clients.role] & (state.clients.framework > 0)
-    return [int(row) for row in np.flatnonzero(inside)]
+    # By name, for the numbering of the tree is kept when it is asked for, and this only looks.
+    inside = [f"{each}/".startswith(f"{path}/") for each in state.roles.path]
+    clients = state.clients
+    rows = np.flatnonzero(clients.framework)
+    return [int(row) for row in rows if inside[int(clients.role[row])]]
 
 
 def _agent(state: State, name: str) -> int:

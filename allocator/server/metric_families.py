@@ -192,34 +192,7 @@ def _cluster(scrape: Scrape) -> Iterator[Metric]:
         "competition": "flat" if policy.flat else "hierarchical",
     }
     yield info_family("policy", "The policy in force.", labels)
-    agents = vars(report.agents).items()
-    rows = [([state], float(count)) for state, count in agents]
-    text = "Agents: active ones, those deactivated, those not on the whitelist."
-    yield labelled(GaugeMetricFamily, "agents", text, ["state"], rows)
-    active = report.frameworks_active
-    rows = [(["active"], active), (["inactive"], report.frameworks - active)]
-    yield labelled(
-        GaugeMetricFamily,
-        "frameworks",
-        "Frameworks that subscribed to the master, by whether they are connected.",
-        ["state"],
-        rows,
-    )
-    yield gauge(
-        "roles",
-        "Roles that the master told of, with their ancestors.",
-        int(report.roles.bound.sum()) - 1,
-    )
-    yield gauge(
-        "filters",
-        "Refusals (offer filters) in force, of all frameworks on all agents.",
-        report.filters,
-    )
-    text = "Decisions whose outcome is not known yet."
-    yield gauge("decisions_outstanding", text, report.outstanding)
-    rows = [([why], float(count)) for why, count in vars(report.overdue).items()]
-    text = "Clients that waited for an offer for starvation.patience_cycles."
-    yield labelled(GaugeMetricFamily, "clients_overdue", text, ["kept_by"], rows)
+    yield from _counts(report)
     for name, text, amounts in (
         (
             "capacity",
@@ -252,6 +225,38 @@ def _cluster(scrape: Scrape) -> Iterator[Metric]:
     yield labelled(GaugeMetricFamily, "jain_index", text, ["among"], rows)
     text = "Most tasks more that a framework could run with what another one holds."
     yield gauge("envy_max_tasks", text, report.envy_max)
+
+
+def _counts(report: Report) -> Iterator[Metric]:
+    """How many agents, frameworks, roles, refusals and decisions there are."""
+    agents = vars(report.agents).items()
+    rows = [([state], float(count)) for state, count in agents]
+    text = "Agents: active ones, those deactivated, those not on the whitelist."
+    yield labelled(GaugeMetricFamily, "agents", text, ["state"], rows)
+    active = report.frameworks_active
+    rows = [(["active"], active), (["inactive"], report.frameworks - active)]
+    yield labelled(
+        GaugeMetricFamily,
+        "frameworks",
+        "Frameworks that subscribed to the master, by whether they are connected.",
+        ["state"],
+        rows,
+    )
+    yield gauge(
+        "roles",
+        "Roles that the master told of, with their ancestors.",
+        int(report.roles.bound.sum()) - 1,
+    )
+    yield gauge(
+        "filters",
+        "Refusals (offer filters) in force, of all frameworks on all agents.",
+        report.filters,
+    )
+    text = "Decisions whose outcome is not known yet."
+    yield gauge("decisions_outstanding", text, report.outstanding)
+    rows = [([why], float(count)) for why, count in vars(report.overdue).items()]
+    text = "Clients that waited for an offer for starvation.patience_cycles."
+    yield labelled(GaugeMetricFamily, "clients_overdue", text, ["kept_by"], rows)
 
 
 def _roles(report: Report, limit: int) -> Iterator[Metric]:

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from allocator.core import PolicySpec, SetConstraint, Trail
+from allocator.core.checkpoint import shred
 from allocator.explain import Answer, Blocker, UnknownSubjectError, explain, take, warm
 from allocator.policies.filling import serving
+from allocator.wire.checkpoint import mark
 from tests.world.world import World
 
 CHARACTERISED = PolicySpec("drf", mode="characterised")
@@ -254,3 +256,25 @@ def test_the_loop_is_compiled_for_one_type_whoever_asks():
     warm()
     loop: Any = serving._look_at_all
     assert len(loop.dispatcher.signatures) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("framework", "f"), ("role", "eng"), ("agent", "host-1"), ("role", "nobody")],
+)
+def test_whoever_asks_changes_nothing_but_what_a_look_does(kind, name):
+    """A replay looks where somebody looked, and knows nothing of the question."""
+    a = world()
+    a.agent("cpus:4;mem:4;cpus(eng):1")
+    a.framework("eng/ads", name="f")
+    a.quota("eng", limit="cpus:4;mem:4")
+    for offer in a.cycle():
+        a.decline(offer, refuse_s=10)
+    a.allocator.look()
+    before = mark(shred(a.allocator.copied().value))
+    if name == "nobody":
+        with pytest.raises(UnknownSubjectError):
+            take(a.allocator, kind, name)
+    else:
+        ask(a, name, kind)
+    assert mark(shred(a.allocator.copied().value)) == before

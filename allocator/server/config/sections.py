@@ -3,30 +3,34 @@
 The checks, the error messages and ``deploy/config.example.toml`` are derived from these models.
 """
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from allocator.core import Limits, PolicySpec, SetConstraint, SetDemand, Settings, parse_quantities
+from allocator.core import Limits, PolicySpec, Settings, parse_quantities
 from allocator.server.config.access import AccessSection
 from allocator.server.config.base import Count, Section
 from allocator.server.config.checks import (
-    constraint_expression,
     is_local,
     no_directory,
     non_empty,
-    non_empty_quantities,
     plugin_file,
     policy_name,
     readable_file,
     refuse_at,
-    role_path,
     selection_name,
     spec_that_builds,
     target,
 )
 from allocator.server.config.keeping import StateSection
 from allocator.server.config.learning import LearnSection
+from allocator.server.config.rules import (
+    ConstraintRule,
+    DemandRule,
+    LimitRule,
+    distinct_patterns,
+    distinct_roles,
+)
 from allocator.server.tls import find_problem
 
 GIB = 2**30
@@ -273,101 +277,6 @@ class StarvationSection(Section):
             " roles together; then it is offered no more. 1: no bound."
         ),
     )
-
-
-class LimitRule(Section):
-    """What is granted in a role and below it at most, beside the limits of the master's quotas."""
-
-    role: Annotated[str, AfterValidator(role_path)] = Field(
-        description="Path of the role.", examples=["eng/ads"]
-    )
-    resources: Annotated[str, AfterValidator(non_empty_quantities)] = Field(
-        description="The limit.", examples=["cpus:20;mem:65536"]
-    )
-
-
-class FrameworksRule(Section):
-    """Which frameworks a rule is for."""
-
-    role: str = Field(
-        "",
-        description='Shell pattern of roles, such as "eng/*"; empty: all.',
-        examples=["eng/*"],
-    )
-    framework_name: str = Field("", description="Shell pattern of framework names; empty: all.")
-    all: bool = Field(
-        False, description="true: for every framework. Needed where both patterns are empty."
-    )
-
-    @model_validator(mode="after")
-    def check_patterns(self) -> "FrameworksRule":
-        """A rule for everybody is meant to be one."""
-        named = bool(self.role or self.framework_name)
-        if named and self.all:
-            refuse_at("all", "does not go with role or framework_name; leave it out, or them")
-        if not named and not self.all:
-            text = "the rule would be for every framework; give role or framework_name, or all ="
-            refuse_at("all", f"{text} true")
-        return self
-
-
-class DemandRule(FrameworksRule):
-    """The demand vector (one task's needs) of the frameworks that both patterns match."""
-
-    resources: Annotated[str, AfterValidator(non_empty_quantities)] = Field(
-        description="What one task needs.", examples=["cpus:2;mem:2048"]
-    )
-    override: bool = Field(
-        False,
-        description=(
-            "true: counts before what the framework states itself (REQUEST call, label). false:"
-            " after it."
-        ),
-    )
-
-    def event(self) -> SetDemand:
-        """The rule as the core takes it."""
-        amounts = parse_quantities(self.resources)
-        return SetDemand(self.role, self.framework_name, amounts, self.override)
-
-
-class ConstraintRule(FrameworksRule):
-    """Which agents the frameworks that both patterns match may use."""
-
-    agents: Annotated[str, AfterValidator(constraint_expression)] = Field(
-        description=(
-            "Clauses about agents' attributes, joined by ;, all of which must hold. hostname,"
-            " region and zone count as attributes."
-        ),
-        examples=["zone=a|b; gpu_model!=K80; ssd"],
-    )
-
-    def event(self) -> SetConstraint:
-        """The rule as the core takes it."""
-        return SetConstraint(self.role, self.framework_name, self.agents)
-
-
-Rules = TypeVar("Rules", tuple[DemandRule, ...], tuple[ConstraintRule, ...])
-
-
-def distinct_patterns(rules: Rules) -> Rules:
-    """Refuse two rules with the same patterns: one would be lost."""
-    seen: set[tuple[str, str]] = set()
-    for index, rule in enumerate(rules):
-        if (rule.role, rule.framework_name) in seen:
-            refuse_at(index, "has the patterns of an earlier rule; keep one of the two")
-        seen.add((rule.role, rule.framework_name))
-    return rules
-
-
-def distinct_roles(rules: tuple[LimitRule, ...]) -> tuple[LimitRule, ...]:
-    """Refuse two limits of one role: one would be lost."""
-    seen: set[str] = set()
-    for index, rule in enumerate(rules):
-        if rule.role in seen:
-            refuse_at(index, "has the role of an earlier limit; keep one of the two")
-        seen.add(rule.role)
-    return rules
 
 
 class Config(Section):
