@@ -192,11 +192,11 @@ def _scaled(
     unit = alone / len(alone)
     income = weight * unit ** (1 - alpha)
     scale = income.sum()
-    pairs = np.nonzero(able)
-    need = part[pairs] * unit[pairs[0], None]
-    found, price = _interior_point(need, *pairs, present, income / scale, alpha)
+    pairs = of, on = np.nonzero(able)
+    need = part[pairs] * unit[of, None]
+    found, price = _interior_point(need, of, on, present, income / scale, alpha)
     tasks = np.zeros(able.shape)
-    tasks[pairs] = found * unit[pairs[0]]
+    tasks[pairs] = found * unit[of]
     cost = np.divide(price * scale, capacity, out=np.zeros(capacity.shape), where=present)
     return tasks, cost
 

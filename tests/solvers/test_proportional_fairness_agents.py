@@ -69,13 +69,14 @@ def clarabel_tasks(demand, capacity, eligible, weight, alpha: float) -> np.ndarr
 
 @given(clusters(), ALPHAS)
 def test_the_certificate_holds(cluster, alpha: float) -> None:
-    demand, capacity, eligible = cluster[:3]
+    demand, capacity, eligible, weight = cluster
     try:
-        solution = solve(*cluster, alpha)
+        solution = solve(demand, capacity, eligible, weight, alpha)
     except NotOptimal:
         assert alpha > 1  # marginal utilities too far apart
         return
-    assert residual(solution.tasks, solution.prices, *cluster, alpha) <= 1e-7
+    found = solution.tasks, solution.prices
+    assert residual(*found, demand, capacity, eligible, weight, alpha) <= 1e-7
     assert not solution.tasks[~eligible].any()
     assert (solution.tasks.T @ demand <= capacity * (1 + 1e-7)).all()
 
