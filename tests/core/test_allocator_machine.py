@@ -244,7 +244,7 @@ class AllocatorMachine(RuleBasedStateMachine):
                 part = tuple(fate.choice([0, a]) for a in amount)
                 less.append(part)
                 self.model.offer(key, part)
-                if not any(part):
+                if not any(self.model.held[key]):  # nor does it hold anything from before
                     del self.model.held[key], self.model.offered[key]
         amounts = np.array(less, np.int64).reshape(-1, KINDS)
         whole = np.where(offered, Reason.OFFERED, Reason.NOTHING_AVAILABLE)

@@ -56,8 +56,11 @@ class Scraped:
 
 
 @pytest.fixture(scope="module")
-def process() -> Iterator[SidecarProcess]:
-    with SidecarProcess(f"metrics.frameworks_max={FRAMEWORKS_MAX}") as running:
+def process(tmp_path_factory) -> Iterator[SidecarProcess]:
+    """A sidecar with a journal, so that its metrics are there, too."""
+    journal = tmp_path_factory.mktemp("journal") / "journal"
+    flags = [f"metrics.frameworks_max={FRAMEWORKS_MAX}", f"journal.path={journal}"]
+    with SidecarProcess(*flags) as running:
         yield running
 
 

@@ -65,10 +65,12 @@ def test_nothing_is_compiled_for_an_address_that_is_taken(taken):
     """The loops, which take a minute to compile, are not even imported."""
     program = f"""
 import sys
-from allocator.server.config import Flag, load
+from allocator.server.config import Flag
+from allocator.server.config.source import load_all
 from allocator.server.main import run
 flags = [Flag("", "listen.targets", "127.0.0.1:{taken}"), Flag("", "http.port", "0")]
-print(run(load(None, {{}}, flags)))
+loaded = load_all(None, {{}}, flags)
+print(run(lambda: loaded, loaded))
 print([name for name in sys.modules if name.endswith(("filling.by_agent", "filling.by_client"))])
 """
     done = subprocess.run(
