@@ -3,22 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
+
+from allocator.cli.terminal import console
 
 if TYPE_CHECKING:
     from allocator.sim.experiments.claims import Verdict
     from allocator.sim.experiments.demand_sources import Average
     from allocator.sim.experiments.runs import Result
 
-WIDTH_IN_FILES = 160
 NAMES = {"cpus": "CPU", "mem": "memory", "gpus": "GPU"}
-
-
-def console() -> Console:
-    """Give what tables are printed on: wide where it is no terminal."""
-    terminal = Console(highlight=False)
-    return terminal if terminal.is_terminal else Console(width=WIDTH_IN_FILES, highlight=False)
 
 
 def print_runs(results: Sequence["Result"]) -> None:
