@@ -94,7 +94,7 @@ def solve(
 
     >>> solution = solve(np.array([[5.0, 1], [1, 5]]), np.array([[100.0, 30], [30, 100]]))
     >>> solution.tasks.sum(axis=1).round(3).tolist()
-    [20.833, 20.833]
+    [21.667, 21.667]
     """
     demand, capacity = np.asarray(demand, np.float64), np.asarray(capacity, np.float64)
     able, weight = _checked(demand, capacity, eligible, weight, alpha)
