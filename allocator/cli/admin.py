@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from allocator.cli import explain, top
-from allocator.cli.connection import Arguments, Sidecar, remote
+from allocator.cli.connection import Arguments, Sidecar, group, printed_by, remote
 from allocator.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
@@ -27,25 +27,12 @@ class Sort(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    remote(app, "status", show("status"))(status)
+    remote(app, "status", printed_by("allocator.cli.tables", "status"))(status)
     # The width is for people only; which frameworks, and in which order, is for JSON as well.
     remote(app, "shares", _show_shares, _arrange_shares)(shares)
     top.register(app)
     remote(app, "dump", None)(dump)
-    group = typer.Typer(no_args_is_help=True)
-    app.add_typer(group, name="explain", help="Why a framework, a role or an agent gets nothing.")
-    explain.register(group)
-
-
-def show(name: str) -> Any:  # noqa: ANN401
-    """Print a response with the function of that name; tables are imported only then."""
-
-    def print_it(data: dict[str, Any]) -> None:
-        from allocator.cli import tables
-
-        getattr(tables, name)(data)
-
-    return print_it
+    explain.register(group(app, "explain", "Why a framework, a role or an agent gets nothing."))
 
 
 def _show_shares(data: dict[str, Any], *, wide: bool, **_options: object) -> None:

@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, get_type_hints
 
@@ -147,6 +148,22 @@ class Sidecar:
 
 Arguments: TypeAlias = dict[str, Any]
 """What was given to a command, by name."""
+
+
+def group(app: typer.Typer, name: str, what: str) -> typer.Typer:
+    """Add a command that has commands of its own; without one of them it prints its help."""
+    commands = typer.Typer(no_args_is_help=True)
+    app.add_typer(commands, name=name, help=what)
+    return commands
+
+
+def printed_by(module: str, name: str) -> Callable[[dict[str, Any]], None]:
+    """Print a response with the function `name` of a module, which is imported only then."""
+
+    def print_it(data: dict[str, Any]) -> None:
+        getattr(import_module(module), name)(data)
+
+    return print_it
 
 
 def remote(

@@ -1,10 +1,10 @@
 """`mesos-allocator explain`: why somebody gets nothing, from a running sidecar."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocator.cli.connection import Sidecar, remote
+from allocator.cli.connection import Sidecar, printed_by, remote
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -19,9 +19,10 @@ CYCLES_USUAL = 10
 
 def register(group: typer.Typer) -> None:
     """Add the commands."""
-    remote(group, "framework", _show)(framework)
-    remote(group, "role", _show)(role)
-    remote(group, "agent", _show)(agent)
+    show = printed_by("allocator.cli.explanations", "show")
+    remote(group, "framework", show)(framework)
+    remote(group, "role", show)(role)
+    remote(group, "agent", show)(agent)
 
 
 def framework(
@@ -56,9 +57,3 @@ def _ask(sidecar: Sidecar, cycles: int, **name: str) -> "Message":
 
     request = explain_pb2.ExplainRequest(cycles=cycles, **name)
     return sidecar.stub.Explain(request, timeout=sidecar.timeout_s)
-
-
-def _show(data: dict[str, Any]) -> None:
-    from allocator.cli import explanations
-
-    explanations.show(data)

@@ -1,12 +1,12 @@
 """Commands that say what is set in a running sidecar, and change it."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from allocator.cli.admin import quantities
-from allocator.cli.connection import Sidecar, remote
+from allocator.cli.connection import Sidecar, group, printed_by, remote
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -30,44 +30,29 @@ DryRun = Annotated[
 ]
 Role = Annotated[str, typer.Argument(help="Path of the role, such as eng/ads.")]
 
+_printed = partial(printed_by, "allocator.cli.setting_tables")
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    policy = _group(app, "policy", "The policy that decides.")
-    remote(policy, "show", show("policy"))(policy_show)
-    remote(policy, "set", show("policy"))(policy_set)
-    demand = _group(app, "demand", "Rules that say what one task of a framework needs.")
-    remote(demand, "list", show("demands"))(demand_list)
-    remote(demand, "set", show("demands"))(demand_set)
-    remote(demand, "remove", show("demands"))(demand_remove)
-    constraint = _group(app, "constraint", "Rules that say which agents a framework may use.")
-    remote(constraint, "list", show("constraints"))(constraint_list)
-    remote(constraint, "set", show("constraints"))(constraint_set)
-    remote(constraint, "remove", show("constraints"))(constraint_remove)
-    limit = _group(app, "limit", "What roles are granted at most, beside the master's quotas.")
-    remote(limit, "list", show("limits"))(limit_list)
-    remote(limit, "set", show("limits"))(limit_set)
-    remote(limit, "remove", show("limits"))(limit_remove)
-    settings = _group(app, "settings", "All that is set, and where it comes from.")
-    remote(settings, "show", show("settings"))(settings_show)
-    remote(settings, "reset", show("settings"))(settings_reset)
-
-
-def _group(app: typer.Typer, name: str, what: str) -> typer.Typer:
-    group = typer.Typer(no_args_is_help=True)
-    app.add_typer(group, name=name, help=what)
-    return group
-
-
-def show(name: str) -> Callable[[dict[str, Any]], None]:
-    """Print a response with the function of that name; tables are imported only then."""
-
-    def print_it(data: dict[str, Any]) -> None:
-        from allocator.cli import setting_tables
-
-        getattr(setting_tables, name)(data)
-
-    return print_it
+    policy = group(app, "policy", "The policy that decides.")
+    remote(policy, "show", _printed("policy"))(policy_show)
+    remote(policy, "set", _printed("policy"))(policy_set)
+    demand = group(app, "demand", "Rules that say what one task of a framework needs.")
+    remote(demand, "list", _printed("demands"))(demand_list)
+    remote(demand, "set", _printed("demands"))(demand_set)
+    remote(demand, "remove", _printed("demands"))(demand_remove)
+    constraint = group(app, "constraint", "Rules that say which agents a framework may use.")
+    remote(constraint, "list", _printed("constraints"))(constraint_list)
+    remote(constraint, "set", _printed("constraints"))(constraint_set)
+    remote(constraint, "remove", _printed("constraints"))(constraint_remove)
+    limit = group(app, "limit", "What roles are granted at most, beside the master's quotas.")
+    remote(limit, "list", _printed("limits"))(limit_list)
+    remote(limit, "set", _printed("limits"))(limit_set)
+    remote(limit, "remove", _printed("limits"))(limit_remove)
+    settings = group(app, "settings", "All that is set, and where it comes from.")
+    remote(settings, "show", _printed("settings"))(settings_show)
+    remote(settings, "reset", _printed("settings"))(settings_reset)
 
 
 def policy_show(sidecar: Sidecar) -> "Message":

@@ -10,25 +10,13 @@ import numpy as np
 import pytest
 
 from allocator.core import (
-    AddAgent,
-    AddFramework,
-    AgentInfo,
     Decisions,
-    Define,
-    FrameworkInfo,
-    Kind,
     Outcomes,
 )
 from allocator.v1 import session_pb2
+from tests.integration.two_frameworks import CLUSTER
 from tests.server.process import GrpcModule, SidecarProcess
 
-CLUSTER = (
-    Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "ops"}),
-    AddFramework(1, FrameworkInfo("id-1", name="spark"), (1,)),
-    AddFramework(2, FrameworkInfo("id-2", name="kafka"), (2,)),
-    AddAgent(1, AgentInfo("a1", attributes={"zone": "a"}), {0: 8000, 1: 16_384_000}),
-    AddAgent(2, AgentInfo("a2", attributes={"zone": "b"}), {0: 8000, 1: 16_384_000}),
-)
 DEMAND = {"cpus": 1000, "mem": 1_024_000}
 
 

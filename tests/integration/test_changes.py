@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_admin import CLUSTER, Session
+from tests.integration.test_admin import Session
 from tests.integration.test_lasting_settings import ask, command, settings
+from tests.integration.two_frameworks import CLUSTER
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.server.scraping import samples
 

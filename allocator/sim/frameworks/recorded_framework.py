@@ -13,6 +13,7 @@ from allocator.sim.frameworks.base import (
     Task,
     fit,
 )
+from allocator.sim.master.ledger_rows import Amount, minus
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class RecordedFramework:
         self._ran = ran
         self._left = left
         self._unfinished = len(tasks)
-        self._waiting: list[Wanted] = []
+        self._waiting: list[tuple[Wanted, Amount]] = []
         self._running: dict[Task, tuple[Wanted, int]] = {}
 
     def subscribed(self, master: Master) -> None:
@@ -77,9 +78,9 @@ class RecordedFramework:
             if not launched:
                 useless.append(offer)
                 continue
-            amounts = [self._master.amount(task.need) for task in launched]
+            amounts = [need for _, need in launched]
             begun = self._master.accept(offer, amounts, REFUSE_DEFAULT_MS)
-            for task, wanted in zip(begun, launched, strict=True):
+            for task, (wanted, _) in zip(begun, launched, strict=True):
                 self._start(task, wanted)
         if useless:
             self._master.decline(useless, REFUSE_DEFAULT_MS)
@@ -92,18 +93,17 @@ class RecordedFramework:
             self._want(self._running.pop(task)[0])
 
     def _want(self, task: Wanted) -> None:
-        self._waiting.append(task)
+        self._waiting.append((task, self._master.amount(task.need)))
         if len(self._waiting) == 1:
             self._master.revive(self)
 
-    def _fill(self, offer: Offer) -> list[Wanted]:
+    def _fill(self, offer: Offer) -> list[tuple[Wanted, Amount]]:
         """Take what fits into an offer out of those that wait."""
-        free, launched, waiting = list(offer.amount), [], []
+        free, launched, waiting = offer.amount, [], []
         for task in self._waiting:
-            need = self._master.amount(task.need)
-            if fit(tuple(free), need):
+            if fit(free, task[1]):
                 launched.append(task)
-                free = [f - n for f, n in zip(free, need, strict=False)] + free[len(need) :]
+                free = minus(free, task[1])
             else:
                 waiting.append(task)
         self._waiting = waiting

@@ -31,14 +31,10 @@ def roles_of(state: State, framework: int) -> list[str]:
     return [state.roles.path[int(state.clients.role[client])] for client in clients]
 
 
-def by_name(state: State, amounts: Ints, kinds: Iterable[int] | None = None) -> Quantities:
-    """Add amounts (K,) up by name; zeros are left out."""
-    result: Quantities = {}
-    for kind, amount in zip(kinds or range(len(amounts)), amounts.tolist(), strict=False):
-        bound = state.space.kinds[kind] if amount and kind < len(state.space.kinds) else None
-        if bound is not None:
-            result[bound.name] = result.get(bound.name, 0) + amount
-    return result
+def by_name(state: State, amounts: Ints) -> Quantities:
+    """Add amounts (K,) of all kinds up by name; zeros are left out."""
+    columns = state.space.by_column(amounts[None])[0].tolist()
+    return {name: n for name, n in zip(state.space.names, columns, strict=True) if n}
 
 
 def used_on(state: State, agents: Iterable[int]) -> dict[Place, Quantities]:
@@ -60,10 +56,11 @@ def rows_by_name(
     state: State, holdings: Holdings, wanted: Bools
 ) -> Iterator[tuple[Place, Quantities]]:
     """Give the rows that are wanted, (N,), and that name a framework and an agent there is."""
-    kinds = holdings.kind.tolist()
+    whole = np.zeros(len(state.space), np.int64)
     for row in np.flatnonzero(wanted).tolist():
         who = framework_id(state, int(holdings.framework[row]))
         where = agent_id(state, int(holdings.agent[row]))
-        amounts = by_name(state, holdings.amount[row], kinds)
+        whole[holdings.kind] = holdings.amount[row]
+        amounts = by_name(state, whole)
         if who and where and amounts:
             yield (who, state.roles.path[int(holdings.role[row])], where), amounts
