@@ -148,8 +148,7 @@ TEST_F(ObjectsTest, EachRoleHasItsOwn)
 // Were it left out, what is taken would be offered once more.
 TEST_F(ObjectsTest, WhatNamesNoRoleIsTakenAllTheSame)
 {
-  const auto parts =
-      objects.toRoleParts(parse("cpus:9") + parse("mem(eng):7"));
+  const auto parts = objects.toRoleParts(parse("cpus:9") + parse("mem(eng):7"));
   ASSERT_EQ(2u, parts.size());
 
   for (const brain::RoleParts& each : parts) {
