@@ -197,8 +197,10 @@ class Ledger:
         missing = np.flatnonzero(rows < 0)
         if len(missing):
             # The same holding may be named several times: make one row for it.
-            new_keys, first = np.unique(keys[missing], return_index=True)
-            at = missing[first]
+            new_keys, at = keys[missing], missing
+            if len(missing) > 1:
+                new_keys, first = np.unique(new_keys, return_index=True)
+                at = missing[first]
             fresh = self._take_rows(len(new_keys))
             self._rows.put(new_keys, fresh)
             self.books.agent[fresh] = agent[at]
