@@ -47,9 +47,9 @@ def gain_by_definition(tasks, demand, capacity, eligible, weight) -> float:
             kept = np.where(level <= own * (1 + 1e-7), have, 0.0)
             use = (demand[able] * alone[able, None]).T[room > 0] / room[room > 0][:, None]
             me = int(able[:n].sum())
-            low = np.column_stack([kept, np.full(len(kept), np.inf)])
+            low = [(float(least), None) for least in kept]
             room_left = np.maximum(1, use @ kept)  # what rounding took
-            best = linprog(-np.eye(len(have))[me], use, room_left, bounds=low)
+            best = linprog(-np.eye(len(have))[me], A_ub=use, b_ub=room_left, bounds=low)
             assert best.status == 0
             most = max(most, -best.fun - have[me])
     return most
@@ -115,8 +115,9 @@ def test_there_may_be_several_allocations() -> None:
     rng = np.random.default_rng(0)
     apart = 0.0
     for _ in range(60):
-        demand = rng.integers(0, 6, (4, 2)) + np.eye(2)[rng.integers(0, 2, 4)]
-        capacity = rng.integers(1, 11, (5, 2)) * 100.0
+        demand = rng.integers(0, 6, (4, 2)).astype(np.float64)
+        demand += np.eye(2)[rng.integers(0, 2, 4)]
+        capacity = 100 * rng.integers(1, 11, (5, 2)).astype(np.float64)
         eligible = rng.random((4, 5)) < 0.7
         one = solve(demand, capacity, eligible)
         other = solve(demand, capacity[::-1], eligible[:, ::-1])
