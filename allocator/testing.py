@@ -177,6 +177,7 @@ def problem_of(snapshot: Snapshot) -> Problem:
         demand=snapshot.demand,
         held=snapshot.held,
         agents_held=snapshot.agents_held,
+        waiting_s=np.zeros(len(snapshot.demand)),
         client=tree.client,
         weight=weight_of_leaves(tree.parent, tree.weight, len(tree.client)),
         agents=nobody * len(snapshot.capacity),

@@ -48,6 +48,9 @@ class Problem:
     demand, held : (C, R) int64, thousandths
         As in `Snapshot`.
     agents_held : (C,) int64
+    waiting_s : (C,) float64
+        How long ago each client was offered something last, or came, or was suppressed or revived,
+        whichever was latest.
     client : (L,) int64
         Clients that may be served.
     weight : (L,) float64
@@ -68,6 +71,7 @@ class Problem:
     demand: Ints
     held: Ints
     agents_held: Ints
+    waiting_s: Floats
     client: Ints
     weight: Floats
     agents: tuple[AgentInfo | None, ...]
@@ -129,6 +133,7 @@ def problem_of(
         demand=fixed(clients.demand.copy()),
         held=fixed(state.held_by_column().copy()),
         agents_held=fixed(state.ledger.books.agents_held.copy()),
+        waiting_s=fixed((state.now_ms - np.maximum(clients.offered_ms, clients.changed_ms)) / 1000),
         client=shape.client,
         weight=weight_of_leaves(tree.parent, tree.weight, len(tree.client)),
         agents=tuple(agents.info),

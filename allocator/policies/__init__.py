@@ -9,7 +9,7 @@ Users' own are added to it by the hosts, see `Entry` and ``examples/``.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from allocator.core import PlanningPolicy, Policy, PolicySpec
+from allocator.core import PlanningPolicy, Policy, PolicySpec, Problem
 from allocator.policies.asset_fairness import asset_fairness
 from allocator.policies.choosy import UNITS, choosy
 from allocator.policies.cmmf import STEER, cmmf, machines
@@ -17,10 +17,11 @@ from allocator.policies.drf import drf
 from allocator.policies.filling import SELECTIONS as SELECTIONS
 from allocator.policies.filling import CriterionFunction, Filling
 from allocator.policies.pf_exact import plan_proportional_fairness, spending
-from allocator.policies.planning import Planner, Steered
+from allocator.policies.planning import Planner, Steered, same_question
 from allocator.policies.proportional_fairness import proportional_fairness
 from allocator.policies.ps_dsf import ps_dsf
 from allocator.policies.ps_dsf_exact import plan_per_server_fairness
+from allocator.policies.quincy import LEAST, MOST, TRANSFER, WAIT, quincy, same_places
 from allocator.policies.rps_dsf import rps_dsf
 from allocator.policies.tsf import tsf
 from allocator.testing import problem_of, static_snapshot
@@ -91,6 +92,7 @@ def planned_by(
     progress: CriterionFunction,
     criterion: CriterionFunction,
     parameters: Mapping[str, tuple[str, ...]] | None = None,
+    stands: Callable[[Problem, Problem], bool] = same_question,
 ) -> Entry:
     """Enter a policy that plans.
 
@@ -104,11 +106,13 @@ def planned_by(
         Ranks clients where the plan says nothing, and where there is none.
     parameters : dict of str to tuple of str
         As in `Entry`.
+    stands : function of two Problems
+        Whether a plan for the first is good for the second.
     """
 
     def build_planned(spec: PolicySpec) -> Policy:
         filling = Filling(criterion, spec.selection or SELECTIONS[0])
-        return Steered(planner(**spec.parameters), progress, filling)
+        return Steered(planner(**spec.parameters), progress, filling, stands)
 
     return Entry(build_planned, SELECTIONS, parameters or {})
 
@@ -125,6 +129,13 @@ POLICIES: dict[str, Entry] = {
     "asset": _fixed(asset_fairness),
     "cmmf": planned_by(cmmf, machines, machines, {"steer": STEER}),
     "pf-exact": planned_by(lambda: plan_proportional_fairness, drf, spending),
+    "quincy": planned_by(
+        quincy,
+        drf,
+        drf,
+        {"most": MOST, "least": LEAST, "transfer": TRANSFER, "wait": WAIT},
+        same_places,
+    ),
     "ps-dsf-exact": planned_by(lambda: plan_per_server_fairness, drf, ps_dsf),
 }
 

@@ -250,6 +250,7 @@ ELSEWHERE = {
     "choosy": "tests/papers/test_choosy.py",
     "cmmf": "its optimum, tests/papers/test_choosy.py; that it comes to it, test_planning",
     "pf-exact": "the optimum of ceei on one pool; that it comes to it, test_planning",
+    "quincy": "no paper promises any; where it places tasks, tests/policies/test_quincy.py",
     "ps-dsf-exact": "drf on one pool; that it comes to its definition, test_planning",
 }
 """Policies without rows of their own, and where what they promise is tested."""

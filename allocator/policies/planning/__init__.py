@@ -10,10 +10,11 @@ from allocator.policies.planning.groups import (
     dominant_shares,
     group_agents,
     merged,
+    plan_by_agent,
     plan_of,
     sole_owners,
 )
-from allocator.policies.planning.steered import Planner, Steered
+from allocator.policies.planning.steered import Planner, Steered, same_question
 
 __all__ = [
     "Groups",
@@ -23,6 +24,8 @@ __all__ = [
     "dominant_shares",
     "group_agents",
     "merged",
+    "plan_by_agent",
     "plan_of",
+    "same_question",
     "sole_owners",
 ]

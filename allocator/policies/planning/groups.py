@@ -142,6 +142,28 @@ def plan_of(
     return Plan(fixed(of_client), fixed(groups.group), fixed(words), fixed(costs), fixed(parts))
 
 
+def plan_by_agent(problem: Problem, groups: Groups, target: Floats, there: Bools) -> Plan:
+    """Make a plan that says of every agent who may have something of it.
+
+    Parameters
+    ----------
+    problem : Problem
+    groups : Groups
+    target : (n,) float64
+    there : (n, B) bool
+        By agent's handle; nobody is to have anything of the agents beyond B.
+    """
+    of_client = np.zeros(len(problem.demand))
+    of_client[groups.clients] = target
+    some = np.flatnonzero(there.any(axis=0))
+    sorts, of_agent = np.unique(there[:, some].T, axis=0, return_inverse=True)
+    group = np.full(len(problem.capacity), -1)
+    group[some] = of_agent.reshape(-1)
+    words = words_of(sorts, groups.clients, max(problem.excluded.shape[1], 1))
+    none = np.zeros((0, len(problem.total)))
+    return Plan(fixed(of_client), fixed(group), fixed(words), fixed(none))
+
+
 def sole_owners(problem: Problem, groups: Groups, target: Floats, owner: Ints) -> Plan:
     """Make a plan in which every agent is one client's.
 
