@@ -123,10 +123,13 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     # data, and where they are already.
     near, in_rack = _near(problem, groups)
     far = np.where(near.any(axis=1), int(_UNIT * costs.transfer), 0)
+    within = np.minimum(far, int(_UNIT * _WITHIN_RACK))
+    cost = np.where(in_rack, within[:, None], far[:, None])
+    cost[near] = 0
+    home = _at_home(problem, groups)
     network.in_groups(groups.eligible, most, far)
-    network.on_agents(in_rack & ~near, most, int(_UNIT * min(_WITHIN_RACK, costs.transfer)))
-    network.on_agents(near, most, 0)
-    network.on_agents(_at_home(problem, groups), most, -int(_UNIT * _TO_LEAVE))
+    network.on_agents((in_rack | near) & ~home, most, cost)
+    network.on_agents(home, most, cost - int(_UNIT * _TO_LEAVE))
     network.agents(groups.group, places)
     given = network.places_of(solve(network.network(most)).flow)
     share = given.sum(axis=1) * dominant_shares(problem, groups)
@@ -219,14 +222,14 @@ class _Arcs:
         client, group = np.nonzero(eligible)
         self._add(self._first_client + client, 1 + group, most[client], cost[client])
 
-    def on_agents(self, there: Bools, most: Ints, cost: int) -> None:
-        """Tasks may run on these agents, (n, A), at another cost."""
+    def on_agents(self, there: Bools, most: Ints, cost: Ints) -> None:
+        """Tasks may run on these agents, (n, A), at another cost, (n, A)."""
         client, at = np.nonzero(there[:, self._usable])
         self._add(
             self._first_client + client,
             self._first_agent + at,
             most[client],
-            np.full(len(at), cost, np.int64),
+            cost[client, self._usable[at]],
         )
 
     def agents(self, group: Ints, places: Ints) -> None:

@@ -60,9 +60,7 @@ def test_openb_pods_run_where_their_gpus_are_and_nobody_starves(traces, sidecar)
     assert played.record.used[-1] == (0, 0, 0)
 
 
-PLANNING = tuple(
-    name for name in POLICIES if isinstance(build(PolicySpec(name)), PlanningPolicy)
-)
+PLANNING = tuple(name for name in POLICIES if isinstance(build(PolicySpec(name)), PlanningPolicy))
 
 
 @pytest.mark.parametrize("policy", PLANNING)
