@@ -31,6 +31,7 @@ from allocator.server.metrics import start_http
 from allocator.server.operation_families import OperationCollector
 from allocator.server.operators import Operators, settings_in_force
 from allocator.server.page import page_routes
+from allocator.server.planning import Planner
 from allocator.server.reloading import read_again
 from allocator.server.service import SERVICE, SessionServicer
 from allocator.server.state_files import StateError
@@ -69,6 +70,7 @@ class Server:
     Attributes
     ----------
     loop : CoreLoop
+    planner : Planner
     targets : list of str
         The addresses of the gRPC services.
     http_port : int
@@ -103,10 +105,18 @@ class Server:
         self.views = Views(self.loop, self.operators, lambda: compilation.progress)
         self.audit = Audit()
         self._health = Health((SERVICE, ADMIN_SERVICE))
+        self.planner = Planner(
+            self.loop,
+            budget_s=config.policy.plan_budget_ms / 1000,
+            interval_s=config.policy.plan_interval_ms / 1000,
+            may_begin=lambda: compilation.state in {"compiled", "failed"},
+        )
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
-            more = OperationCollector(self.loop, self.operators, self.audit)
+            self.planner.start()
+            undo.callback(self.planner.stop)
+            more = OperationCollector(self.loop, self.operators, self.audit, self.planner)
             pages = page_routes(self.views, config.http.page)
             if self._keeper:
                 self._keeper.start()
@@ -173,6 +183,7 @@ class Server:
         self._http.close()
         if self._keeper:
             self._keeper.close()
+        self.planner.stop()
         self.loop.stop()
 
 

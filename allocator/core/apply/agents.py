@@ -20,6 +20,7 @@ from allocator.core.events import (
     SetWhitelist,
     UpdateAgent,
 )
+from allocator.core.planning import forget_agent, forget_client
 from allocator.core.snapshot import Ints
 from allocator.core.state import State
 
@@ -114,6 +115,7 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
     state.tentative.void_agent(agent)
     state.eligibility.drop_agent(agent)
     state.agents.unbind(agent)
+    forget_agent(state, agent)
     for client in held_by.tolist():
         close_client_if_idle(state, client)
 
@@ -161,6 +163,7 @@ def close_client_if_idle(state: State, client: int) -> None:
     state.eligibility.set_rule(client, None)
     state.frameworks.clients[int(clients.framework[client])].discard(client)
     clients.close(client)
+    forget_client(state, client)
 
 
 def refresh_agents(state: State, agents: Ints) -> None:

@@ -132,6 +132,17 @@ class PolicySection(Section):
             " decides instead, until the policy is set again."
         ),
     )
+    plan_budget_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
+        1000,
+        description=(
+            "A plan (of a policy that plans) that takes longer is late: nobody waits for it, but it"
+            " is counted and logged."
+        ),
+    )
+    plan_interval_ms: Annotated[int, Field(ge=0, le=3_600_000)] = Field(
+        1000,
+        description="From the beginning of one plan to that of the next, at least.",
+    )
     name: Annotated[str, AfterValidator(policy_name)] = Field(
         "drf", description="Policy; `mesos-allocator policy show` lists them."
     )
