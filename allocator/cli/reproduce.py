@@ -84,6 +84,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "drf-example": Experiment(
         "allocator.sim.papers.drf:example", (), "9 CPUs and 18 GB under DRF, asset fairness, CEEI"
     ),
+    "drf-properties": Experiment(
+        "allocator.sim.papers.drf_properties:properties", _BOTH, "Table 2, each cell by experiment"
+    ),
     "pf-examples": Experiment(
         "allocator.sim.papers.proportional_fairness:examples", (), "proportional fairness and DRF"
     ),

@@ -125,8 +125,8 @@ def figure_5() -> Report:
             (
                 "The bound of each false claim is the true one's rate: 'there is no winning "
                 f"strategy'. What is below {_VISIBLE:g} cannot be seen in the figure: a small "
-                "claim gains a thousandth at some loads. Capacity: (1 + alpha) / (1 + beta), beyond "
-                "which, and just below, the rate is given as 0."
+                "claim gains a thousandth at some loads. Capacity: (1 + alpha) / (1 + beta), "
+                "beyond which, and just below, the rate is given as 0."
             ),
         ),
         panels=tuple(panels),
