@@ -91,6 +91,14 @@ def target(text: str) -> str:
     return text
 
 
+def owner(text: str) -> str:
+    """Check a user and a group."""
+    if text and not re.fullmatch(r"[\w.-]*(:[\w.-]+)?", text):
+        message = "must be user:group, :group or user, as in 'root:mesos'"
+        raise ValueError(message)
+    return text
+
+
 def is_local(text: str) -> bool:
     """Whether only this machine reaches an address."""
     host = text.rpartition(":")[0].strip("[]")

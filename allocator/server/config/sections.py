@@ -14,6 +14,7 @@ from allocator.server.config.checks import (
     is_local,
     no_directory,
     non_empty,
+    owner,
     plugin_file,
     policy_name,
     readable_file,
@@ -79,6 +80,13 @@ class ListenSection(Section):
         le=0o777,
         description="Permissions of Unix sockets.",
         json_schema_extra={"octal": True},
+    )
+    unix_owner: Annotated[str, AfterValidator(owner)] = Field(
+        "",
+        description=(
+            "Whom Unix sockets belong to, as user:group or :group, names or numbers; empty: to the"
+            " sidecar's user and group."
+        ),
     )
 
     @model_validator(mode="after")
