@@ -16,7 +16,7 @@ Exit codes: 0 done, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused b
 78 wrong configuration.
 """
 
-SIMULATOR_ONLY = {"joblib", "matplotlib", "scipy"}
+SIMULATOR_ONLY = {"joblib", "matplotlib", "pyarrow", "scipy"}
 """What the extra `sim` installs."""
 
 PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -63,6 +63,12 @@ def demo(context: typer.Context) -> None:
 def reproduce(context: typer.Context) -> None:
     """Compute the papers' tables and figures, beside the published numbers."""
     _run_module("allocator.cli.reproduce", context)
+
+
+@app.command(context_settings=PASS_THROUGH, add_help_option=False)
+def simulate(context: typer.Context) -> None:
+    """Play a scenario of your own under several policies, over many seeds."""
+    _run_module("allocator.cli.simulate", context)
 
 
 @app.command(context_settings=PASS_THROUGH, add_help_option=False)

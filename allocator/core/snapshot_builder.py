@@ -8,6 +8,7 @@ import numpy as np
 
 from allocator.core.array_structures import read_only, some
 from allocator.core.competition_tree import Shape, shape
+from allocator.core.compiled import loop, loop_view
 from allocator.core.demand_probing import probed
 from allocator.core.filters.coverage import Offerable
 from allocator.core.memo import Steady, fixed
@@ -284,12 +285,30 @@ def minimum_of(state: State) -> tuple[Ints, Ints]:
 
 
 def reaches(amount: Ints, minimum: Ints) -> Bools:
-    """Which rows of amounts (n, R) are large enough to be offered."""
-    # Without a minimum every amount is enough; an empty one never is.
-    enough = np.full(len(amount), not len(minimum))
-    for row in minimum:
-        enough |= ~some(amount < row)
-    enough &= some(amount)
+    """Which rows of amounts (n, R) are large enough to be offered, by rows of minimum (m, R)."""
+    enough: Bools = _reached(loop_view(amount), loop_view(minimum))
+    return enough
+
+
+@loop
+def _reached(amount: Ints, minimum: Ints) -> Bools:
+    enough = np.zeros(len(amount), np.bool_)
+    for row in range(len(amount)):
+        # Nothing is never enough. Without a minimum, everything else is.
+        largest = 0
+        for r in range(amount.shape[1]):
+            largest = max(largest, amount[row, r])
+        if largest == 0:
+            continue
+        enough[row] = not len(minimum)
+        # It need reach one row of the minimum only, but that in every column.
+        for m in range(len(minimum)):
+            lacks = False
+            for r in range(amount.shape[1]):
+                lacks |= amount[row, r] < minimum[m, r]
+            if not lacks:
+                enough[row] = True
+                break
     return enough
 
 
@@ -301,7 +320,9 @@ def _ready(state: State, wanted: Ints | None) -> Ints | None:
     if wanted is None:
         return None
     agents = state.agents
-    rows = np.unique(wanted[(wanted > 0) & (wanted < len(agents.bound))])
+    rows = wanted[(wanted > 0) & (wanted < len(agents.bound))]
+    if len(rows) > 1:
+        rows = np.unique(rows)
     ready = agents.bound[rows] & agents.active[rows] & agents.whitelisted[rows]
     return np.append(0, rows[ready])
 

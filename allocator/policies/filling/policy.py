@@ -103,7 +103,10 @@ class Filling:
         scene = scene_builder.scene_of(snapshot, criteria)
         log = scene_builder.empty_log(snapshot)
         state = np.array([seed], np.uint64)
-        held = scene_builder.own(snapshot.held, np.int64)
+        # Only searches by client change what is held.
+        held = snapshot.held
+        if self.selection not in _AGENT_FIRST:
+            held = scene_builder.own(held, np.int64)
         # Every pass goes on from what the one before left: free amounts, measures and the log.
         for each in passes(snapshot, scene, criteria):
             log = self._fill(each, log, held, state)

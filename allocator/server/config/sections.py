@@ -98,12 +98,19 @@ class ListenSection(Section):
 
 
 class HttpSection(Section):
-    """Where /metrics, /healthz and /readyz are served (HTTP, without secrets)."""
+    """Where /metrics, /healthz, /readyz and the status page are served (HTTP, only to read)."""
 
     host: str = Field(
         "127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0: all interfaces."
     )
     port: int = Field(5057, ge=0, le=65535, description="Port; 0: any free one.")
+    page: Literal["local", "all", "off"] = Field(
+        "local",
+        description=(
+            "Who may see the status page, which names frameworks, agents and operators: local:"
+            " whoever asks from this machine; all: whoever reaches the port; off: nobody."
+        ),
+    )
 
 
 class PolicySection(Section):

@@ -306,7 +306,7 @@ def watched(recorder: DayRecorder) -> Callable[..., Allocator]:
             recorder.begin(self.state)
 
         def step(self, event: Event | AdoptPlan) -> None:
-            if isinstance(event, AdoptPlan):
+            if isinstance(event, AdoptPlan):  # the policy's own; another one makes its own
                 super().step(event)
             else:
                 recorder.step(self.state, event, lambda: Allocator.step(self, event))
