@@ -76,6 +76,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         _BOTH,
         "how near `pf` comes to proportional fairness over agents",
     ),
+    "kesidis-propositions": Experiment(
+        "allocator.sim.papers.kesidis_propositions:propositions",
+        _BOTH,
+        "Propositions 1 and 2 with priorities and server preferences",
+    ),
     "kesidis-sensitivity": Experiment(
         "allocator.sim.papers.kesidis_sensitivity:sensitivity",
         _BOTH,

@@ -33,7 +33,8 @@ def test_a_gain_would_be_seen(monkeypatch):
         return claim / np.maximum(claim.sum(axis=0), 1) * count
 
     monkeypatch.setattr(paper, "_given", by_size_of_claim)
-    assert paper.gain_by_lying(pool, np.random.default_rng(0), cmmf=True) > 0.5
+    gains = [paper.gain_by_lying(pool, np.random.default_rng(s), cmmf=True) for s in range(5)]
+    assert max(gains) == pytest.approx(2 - 4 / 3)
 
 
 def test_the_report_finds_counter_examples_for_the_first_alone():
