@@ -1,5 +1,6 @@
 """One cycle: let the policy decide on a snapshot, check, charge, coalesce."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -38,10 +39,16 @@ class CycleReport:
     policy_error: str = ""
 
 
-def check_grants(state: State, snapshot: Snapshot, grants: Grants) -> None:
+def check_grants(barred: Callable[[Ints, Ints], Bools], snapshot: Snapshot, grants: Grants) -> None:
     """Raise `BadGrantError` where the policy gave what it must not.
 
-    The snapshot's arrays still say what was free before.
+    Parameters
+    ----------
+    barred : function of rows of clients and of agents in the snapshot
+        Says which of these pairs may not meet.
+    snapshot : Snapshot
+        Its arrays still say what was free before.
+    grants : Grants
     """
     client, agent = grants.client, grants.agent
     # The form: one entry for each grant, one column for each resource.
@@ -58,7 +65,7 @@ def check_grants(state: State, snapshot: Snapshot, grants: Grants) -> None:
     candidate[snapshot.agents] = True
     if (agent < 0).any() or (agent >= len(candidate)).any() or not candidate[agent].all():
         raise BadGrantError("a grant on an agent that is not to be offered")
-    if state.eligibility.barred(client, snapshot.handle[agent]).any():
+    if barred(client, agent).any():
         raise BadGrantError("a grant on an agent that is excluded")
     # How much: something, nothing negative, and per agent no more than is free.
     something: Bools = np.asarray(grants.amount.any(axis=1))
@@ -153,7 +160,11 @@ def coalesce(grants: Grants) -> Grants:
 def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> Grants:
     """Let a policy decide, and check what it says; whatever it raises is the caller's."""
     grants = policy.allocate(snapshot, seed)
-    check_grants(state, snapshot, grants)
+
+    def barred(client: Ints, agent: Ints) -> Bools:
+        return state.eligibility.barred(client, snapshot.handle[agent])
+
+    check_grants(barred, snapshot, grants)
     return grants
 
 
@@ -182,11 +193,25 @@ def _enough(snapshot: Snapshot, client: Ints, columns: Ints) -> Bools:
     return enough
 
 
+def offers_of(snapshot: Snapshot, grants: Grants) -> tuple[Grants, Ints, Bools]:
+    """Put grants together to one for each client and agent.
+
+    Returns
+    -------
+    merged : Grants
+    amount : (G, R) int64, thousandths
+        Of each resource, whatever its kind.
+    enough : (G,) bool
+        Which of them are offered. What is too small even together is dropped, and stays free.
+    """
+    merged = coalesce(grants)
+    amount = _by_column(snapshot, merged)
+    return merged, amount, _enough(snapshot, merged.client, amount)
+
+
 def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
     """Charge grants to the books as tentative decisions."""
-    # One decision for each pair. What is too small even together is dropped, and stays free.
-    merged = coalesce(grants)
-    enough = _enough(snapshot, merged.client, _by_column(snapshot, merged))
+    merged, _, enough = offers_of(snapshot, grants)
     amounts = rows_of(snapshot, merged)
     rows = np.flatnonzero(enough)
     if len(rows) < len(enough):

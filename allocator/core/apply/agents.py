@@ -164,7 +164,15 @@ def close_client_if_idle(state: State, client: int) -> None:
 def refresh_agent(state: State, agent: int) -> None:
     """Derive what depends on an agent's information."""
     state.agents.whitelisted[agent] = _whitelisted(state, agent)
+    refresh_drained(state, agent)
     state.eligibility.set_agent(agent, _traits(state, agent))
+
+
+def refresh_drained(state: State, agent: int) -> None:
+    """Derive whether an operator drains an agent."""
+    info, drains = state.agents.info[agent], state.settings.drains
+    drained = info is not None and (info.agent_id in drains or info.hostname in drains)
+    state.agents.drained[agent] = drained
 
 
 def _whitelisted(state: State, agent: int) -> bool:
