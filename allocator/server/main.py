@@ -93,6 +93,7 @@ class Server:
         self.loop = CoreLoop(
             config,
             build_policy=registry.build,
+            build_apart=registry.build_apart,
             fallback=policies.fallback(),
             try_policy=registry.try_out,
             before_policy=registry.renew,

@@ -4,11 +4,16 @@ A file is a header and records. Each record is framed by its length and checksum
 tells a file that was cut off while it was written from one that was damaged:
 
     "mesos-allocator journal\n"  version: 1 byte
-    length: 4 bytes  crc32 of the length  crc32 of the record  record: a serialized `JournalRecord`
+    length: 4 bytes  crc32 of the length  crc32 of the body  body: a `JournalRecord`
     ...
 
-Numbers are little-endian. A file begins with how the core was set up, and a checkpoint of what it
-knew; so it can be replayed without those before it.
+Numbers are little-endian. A body is the serialized record, or that compressed by zstd, which its
+first bytes tell: no record begins with them. Each is compressed by itself, so that a file that was
+cut off loses its last record only, and records can be copied from one file to the next. Files of
+version 2 are not compressed.
+
+A file begins with how the core was set up, and a checkpoint of what it knew; so it can be replayed
+without those before it.
 """
 
 import hashlib
@@ -19,6 +24,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from google.protobuf.message import DecodeError
+from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, frame_content_size
 
 from allocator.core import (
     AdoptPlan,
@@ -26,9 +32,12 @@ from allocator.core import (
     Plan,
     SetConstraint,
     SetDemand,
+    SetDrain,
     SetLimit,
     SetPolicy,
+    SetShadow,
     Settings,
+    SetWeight,
 )
 from allocator.v1 import journal_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
@@ -39,16 +48,30 @@ from allocator.wire.operator_settings import (
     read_constraint,
     read_demand,
     read_policy,
+    read_weight,
     write_constraint,
     write_demand,
+    write_drain,
     write_limit,
     write_policy,
+    write_shadow,
+    write_weight,
 )
 from allocator.wire.sidecar import Answer
 
 MAGIC = b"mesos-allocator journal\n"
-VERSION = 2
+VERSION = 3
 HEADER = MAGIC + bytes([VERSION])
+READABLE = (2, VERSION)
+
+RECORD_BYTES_MAX = 2**31 - 1
+"""What one record may come to; protobuf reads no more."""
+
+_ZSTD = b"\x28\xb5\x2f\xfd"
+"""How what zstd compressed begins. As a record it would be a field that there is not."""
+
+_LEVEL = 1
+"""The core waits while a record is compressed; more effort gains little."""
 
 _LENGTH = struct.Struct("<I")
 _FRAME = struct.Struct("<III")
@@ -74,9 +97,28 @@ class Torn(NamedTuple):
     length: int
 
 
+class Framer:
+    """Frames records, and compresses those that become smaller; for one thread."""
+
+    def __init__(self) -> None:
+        """Begin."""
+        self._compressor = ZstdCompressor(level=_LEVEL)
+
+    def frame(self, record: journal_pb2.JournalRecord) -> bytes:
+        """Frame a record for a file."""
+        plain = record.SerializeToString(deterministic=True)
+        if record.HasField("checkpoint_piece"):  # compressed already
+            return _framed(plain)
+        packed = self._compressor.compress(plain)
+        return _framed(packed if len(packed) < len(plain) else plain)
+
+
 def frame(record: journal_pb2.JournalRecord) -> bytes:
-    """Frame a record for a file."""
-    body = record.SerializeToString(deterministic=True)
+    """Frame a record for a file, as it is."""
+    return _framed(record.SerializeToString(deterministic=True))
+
+
+def _framed(body: bytes) -> bytes:
     return _FRAME.pack(len(body), _length_checksum(len(body)), zlib.crc32(body)) + body
 
 
@@ -101,13 +143,14 @@ def read_records(
         Where the file is no journal of this version, or is damaged.
     """
     header = file.read(len(HEADER))
-    if header != HEADER:
+    if header[: len(MAGIC)] != MAGIC or header[-1] not in READABLE or len(header) < len(HEADER):
         # Not even the header is whole: nothing was lost with it.
         if HEADER.startswith(header):
             _tell(torn, 0, len(header))
             return
         if header[: len(MAGIC)] == MAGIC:
-            raise JournalError(f"the journal has version {header[-1]}; {VERSION} can be read")
+            known = " and ".join(map(str, READABLE))
+            raise JournalError(f"the journal has version {header[-1]}; {known} can be read")
         raise JournalError("the file is no journal")
     position = len(HEADER)
     while head := file.read(_FRAME.size):
@@ -126,11 +169,21 @@ def read_records(
         if zlib.crc32(body) != checksum:
             raise JournalError(f"a record is damaged, at byte {position}")
         try:
-            yield journal_pb2.JournalRecord.FromString(body)
-        except DecodeError:
+            yield journal_pb2.JournalRecord.FromString(_plain(body))
+        except (DecodeError, ZstdError):
             text = f"a record is none, though its checksum fits, at byte {position}"
             raise JournalError(text) from None
         position += len(head) + length
+
+
+def _plain(body: bytes) -> bytes:
+    """Decompress a body, if it is compressed; never more than a record may come to."""
+    if body[: len(_ZSTD)] != _ZSTD:
+        return body
+    size = frame_content_size(body)
+    if not 0 <= size <= RECORD_BYTES_MAX:
+        raise ZstdError(f"{size} bytes are no record")
+    return ZstdDecompressor().decompress(body)
 
 
 def _tell(torn: Callable[[Torn], None] | None, position: int, length: int) -> None:
@@ -194,6 +247,9 @@ def _write_settings(settings: Settings) -> journal_pb2.JournalStart:
         ),
         demands=demands,
         constraints=constraints,
+        drains=(settings_pb2.Drain(agent=agent) for agent in sorted(settings.drains)),
+        weights=(write_weight(rule).weight for rule in settings.weights.values()),
+        shadow=None if settings.shadow is None else write_policy(settings.shadow),
     )
 
 
@@ -220,6 +276,12 @@ def read_settings(start: journal_pb2.JournalStart) -> Settings:
     for constraint in start.constraints:
         only = read_constraint(settings_pb2.SetConstraintRequest(constraint=constraint))
         settings.constraints[only.role, only.framework_name] = only
+    for weight in start.weights:
+        own = read_weight(settings_pb2.SetWeightRequest(weight=weight))
+        settings.weights[own.role, own.framework_name] = own
+    settings.drains = frozenset(drain.agent for drain in start.drains)
+    if start.HasField("shadow"):
+        settings.shadow = read_policy(start.shadow)
     return settings
 
 
@@ -292,6 +354,12 @@ def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:
             return journal_pb2.JournalRecord(constraint=write_constraint(event))
         case SetLimit():
             return journal_pb2.JournalRecord(limit=write_limit(event))
+        case SetDrain():
+            return journal_pb2.JournalRecord(drain=write_drain(event))
+        case SetWeight():
+            return journal_pb2.JournalRecord(weight=write_weight(event))
+        case SetShadow():
+            return journal_pb2.JournalRecord(shadow=write_shadow(event))
         case Settings():
             return journal_pb2.JournalRecord(settings=_write_settings(event))
         case AdoptPlan():

@@ -227,8 +227,8 @@ def test_another_state_than_then_is_told(directory, recorded):
     ("data", "said"),
     [
         (b"something else altogether, and longer", "the file is no journal"),
-        (MAGIC + b"\x01", "the journal has version 1; 2 can be read"),
-        (MAGIC + b"\x09", "the journal has version 9; 2 can be read"),
+        (MAGIC + b"\x01", "the journal has version 1; 2 and 3 can be read"),
+        (MAGIC + b"\x09", "the journal has version 9; 2 and 3 can be read"),
     ],
 )
 def test_another_file_is_refused(tmp_path, data, said):

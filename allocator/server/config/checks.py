@@ -66,6 +66,13 @@ def non_empty(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
+def non_blank(text: str) -> str:
+    """Check a name."""
+    if not text.strip():
+        raise ValueError("must not be empty")
+    return text
+
+
 def role_path(text: str) -> str:
     """Check the path of a role."""
     if not text or not all(text.split("/")):
