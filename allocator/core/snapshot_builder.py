@@ -17,7 +17,7 @@ from allocator.core.planning import Problem, held_by_group, problem_of, shown
 from allocator.core.policy import Subtree
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
 from allocator.core.servable import servable
-from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials
+from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials, Tree
 from allocator.core.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.state import State
 from allocator.core.task_counts import has_demand
@@ -72,8 +72,7 @@ class SnapshotBuilder:
         capacity = self._capacity(state)
         excluded = state.eligibility.excluded
         demand = steady("demand", clients.demand)
-        schemes = self._schemes(state)
-        known = steady("characterised", _characterised(state, demand, schemes))
+        known = steady("characterised", _characterised(state, demand, self._schemes(state)))
         tree_shape = self._tree_shape(state)
         snapshot = Snapshot(
             resources=tuple(space.names),
@@ -95,12 +94,7 @@ class SnapshotBuilder:
             excluded=excluded if rows is None else excluded[rows],
             filters=self._filters(state, handle, free, specials, plain, demand, known),
             holder=state.ledger.holders(handle),
-            tree=tree_shape.tree(
-                steady("weights", _weights(state)),
-                schemes,
-                clients.served,
-                steady("own weights", clients.weight) if state.settings.weights else None,
-            ),
+            tree=self._tree(state, tree_shape),
             leaf_of_client=tree_shape.leaf_of_client,
             parent_of_client=tree_shape.parent_of_client,
             classes=self._agent_classes(state, capacity),
@@ -111,15 +105,21 @@ class SnapshotBuilder:
     def problem(self, state: State) -> Problem:
         """Copy what a plan is about."""
         tree_shape, capacity = self._tree_shape(state), self._capacity(state)
-        weights, schemes = self._steady("weights", _weights(state)), self._schemes(state)
         return problem_of(
             state,
             tree_shape,
-            tree_shape.tree(weights, schemes, state.clients.served),
+            self._tree(state, tree_shape),
             capacity=capacity,
             free=state.space.by_column(state.free_on(None)),
             total=self._total(state),
         )
+
+    def _tree(self, state: State, tree_shape: Shape) -> Tree:
+        """The tree of the competition, with all weights."""
+        clients, steady = state.clients, self._steady
+        own = steady("own weights", clients.weight) if state.settings.weights else None
+        weights = steady("weights", _weights(state))
+        return tree_shape.tree(weights, self._schemes(state), clients.served, own)
 
     def _plan(self, state: State, handle: Ints, words: int) -> Plan | None:
         """Show the plan in force; the same arrays while they say the same."""

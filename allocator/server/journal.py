@@ -13,7 +13,7 @@ import structlog
 
 from allocator.server.disk import reason
 from allocator.v1 import journal_pb2
-from allocator.wire.journal import HEADER, Framer, frame
+from allocator.wire.framing import HEADER, Framer, frame
 
 RETRY_S = 60.0
 """A journal that could not be written is begun again after this time."""

@@ -10,8 +10,8 @@ from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.checkpoint import Mark, mark, read_checkpoint, read_mark
 from allocator.wire.counters import Counts
+from allocator.wire.framing import JournalError
 from allocator.wire.journal import (
-    JournalError,
     answered_record,
     read_closed,
     read_plan,

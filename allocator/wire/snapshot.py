@@ -12,14 +12,8 @@ from allocator.core.checkpoint import shred
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.checkpoint import write_checkpoint
-from allocator.wire.journal import (
-    HEADER,
-    answered_record,
-    frame,
-    read_start,
-    request_record,
-    start_record,
-)
+from allocator.wire.framing import HEADER, frame
+from allocator.wire.journal import answered_record, read_start, request_record, start_record
 from allocator.wire.sidecar import Kept, Sidecar
 
 

@@ -15,7 +15,7 @@ from allocator.sim.frameworks.trace_framework import Arrival, Replay
 from allocator.sim.links.stream import StreamLink
 from allocator.sim.workloads.cluster import AgentSpec
 from allocator.v1 import journal_pb2
-from allocator.wire.journal import HEADER, MAGIC, frame, read_records
+from allocator.wire.framing import HEADER, MAGIC, frame, read_records
 from tests.server.process import SidecarProcess
 from tests.server.test_loop_journal import long_play
 

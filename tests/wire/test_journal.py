@@ -28,11 +28,8 @@ from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import JournalError, WireError, frame, read_records, replay
 from allocator.wire.checkpoint import head
+from allocator.wire.framing import HEADER, MAGIC, Framer, Torn
 from allocator.wire.journal import (
-    HEADER,
-    MAGIC,
-    Framer,
-    Torn,
     closed_record,
     looked_record,
     opened_record,
