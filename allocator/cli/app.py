@@ -16,7 +16,7 @@ Exit codes: 0 done, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused b
 78 wrong configuration.
 """
 
-SIMULATOR_ONLY = {"joblib", "matplotlib", "ortools", "scipy"}
+SIMULATOR_ONLY = {"joblib", "matplotlib", "pyarrow", "scipy"}
 """What the extra `sim` installs."""
 
 PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -67,9 +67,21 @@ def reproduce(context: typer.Context) -> None:
 
 
 @app.command(context_settings=PASS_THROUGH, add_help_option=False)
+def simulate(context: typer.Context) -> None:
+    """Play a scenario of your own under several policies, over many seeds."""
+    _run_module("allocator.cli.simulate", context)
+
+
+@app.command(context_settings=PASS_THROUGH, add_help_option=False)
 def replay(context: typer.Context) -> None:
     """Compute again what a sidecar answered, from its journal, and compare."""
     _run_module("allocator.cli.replay", context)
+
+
+@app.command(context_settings=PASS_THROUGH, add_help_option=False)
+def graph(context: typer.Context) -> None:
+    """Export or draw who may use which agents, from a journal."""
+    _run_module("allocator.cli.graph", context)
 
 
 def _run_module(name: str, context: typer.Context) -> None:

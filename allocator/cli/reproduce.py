@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -49,6 +50,18 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "choosy-fig-6": Experiment(
         "allocator.sim.papers.choosy_times:figure_6", _BOTH, "ramp-up time by pickiness"
     ),
+    "choosy-macrobenchmark": Experiment(
+        "allocator.sim.papers.choosy_macro:macrobenchmark", _BOTH, "Figs. 8, 9, Tables 1, 2"
+    ),
+    "choosy-scaling": Experiment(
+        "allocator.sim.papers.choosy_macro:scaling", ("seed",), "an hour on up to 50,000 machines"
+    ),
+    "choosy-joins": Experiment(
+        "allocator.sim.papers.choosy_micro:joins_and_leaves", _BOTH, "Figs. 10 to 12: nine users"
+    ),
+    "choosy-empty-cluster": Experiment(
+        "allocator.sim.papers.choosy_micro:empty_cluster", _BOTH, "Fig. 13: all at once"
+    ),
     "choosy-fig-14": Experiment(
         "allocator.sim.papers.choosy_jobs:figure_14", ("seed",), "four jobs on 160 cores"
     ),
@@ -60,17 +73,45 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         _BOTH,
         "how near `pf` comes to proportional fairness over agents",
     ),
+    "ps-dsf-fluid": Experiment(
+        "allocator.sim.papers.per_server_fluid:definition_of_filling",
+        _BOTH,
+        "how often `ps-dsf` meets its definition, and how far it is from it",
+    ),
+    "kesidis-sensitivity": Experiment(
+        "allocator.sim.papers.kesidis_sensitivity:sensitivity",
+        _BOTH,
+        "which modelling choice decides the claims of section V",
+    ),
     "quincy-solver": Experiment(
         "allocator.sim.papers.quincy:solver_times", _BOTH, "time of Quincy's minimum-cost flow"
     ),
     "drf-example": Experiment(
         "allocator.sim.papers.drf:example", (), "9 CPUs and 18 GB under DRF, asset fairness, CEEI"
     ),
+    "drf-properties": Experiment(
+        "allocator.sim.papers.drf_properties:properties", _BOTH, "Table 2, each cell by experiment"
+    ),
     "pf-examples": Experiment(
         "allocator.sim.papers.proportional_fairness:examples", (), "proportional fairness and DRF"
     ),
     "pf-service-rates": Experiment(
         "allocator.sim.papers.service_rates:figures", (), "both in dynamic traffic, by load"
+    ),
+    "pf-fig-3": Experiment(
+        "allocator.sim.papers.bonald_traffic:figure_3", _BOTH, "four classes in dynamic traffic"
+    ),
+    "pf-capacity-region": Experiment(
+        "allocator.sim.papers.bonald_traffic:capacity_region", _BOTH, "how much traffic is too much"
+    ),
+    "pf-fig-4": Experiment(
+        "allocator.sim.papers.bonald_strategy:figure_4", (), "what one job gains by a false claim"
+    ),
+    "pf-fig-5": Experiment(
+        "allocator.sim.papers.bonald_strategy:figure_5", (), "what a class gains by false claims"
+    ),
+    "pf-fig-6": Experiment(
+        "allocator.sim.papers.bonald_tasks:figure_6", _BOTH, "whole tasks instead of a fluid"
     ),
 }
 
@@ -89,6 +130,9 @@ Trials = Annotated[
     int | None, typer.Option(help="How often to repeat; the paper's number by default.", min=2)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Plot = Annotated[
+    Path | None, typer.Option(help="Directory for the figure, where there is one to draw.")
+]
 
 
 def run(name: str, **options: int) -> "Report":
@@ -116,27 +160,54 @@ def list_experiments(as_json: AsJson = False) -> None:
         typer.echo(json.dumps(about, indent=2))
         return
     for name, text in about.items():
-        typer.echo(f"{name:18} {text}")
+        typer.echo(f"{name:22} {text}")
 
 
 @app.command("all")
-def reproduce_all(seed: Seed = 0, as_json: AsJson = False) -> None:
+def reproduce_all(seed: Seed = 0, as_json: AsJson = False, plot: Plot = None) -> None:
     """Compute everything."""
-    _show([run(name, seed=seed) for name in EXPERIMENTS], as_json)
+    _show([run(name, seed=seed) for name in EXPERIMENTS], as_json, plot)
+
+
+@app.command("pages")
+def write_pages(
+    only: Annotated[
+        str, typer.Option(help="Experiments to compute anew, joined by commas; all: every one.")
+    ] = "",
+    seed: Seed = 0,
+    trials: Trials = None,
+    out: Annotated[Path, typer.Option(help="Directory of the pages.")] = Path("docs/papers"),
+) -> None:
+    """Write the pages from the results that are kept beside them; compute some anew before."""
+    from allocator.sim.papers import pages
+
+    names = list(EXPERIMENTS) if only == "all" else [each for each in only.split(",") if each]
+    unknown = [name for name in names if name not in EXPERIMENTS]
+    if unknown:
+        fail(Exit.USAGE, f"--only: {', '.join(unknown)}; choose from {', '.join(EXPERIMENTS)}")
+    for name in names:
+        given = {"seed": seed} | ({} if trials is None else {"trials": trials})
+        options = {key: each for key, each in given.items() if key in EXPERIMENTS[name].parameters}
+        typer.echo(name)
+        pages.keep(out, run(name, **options), options)
+    for path in pages.write(out, list(EXPERIMENTS)):
+        typer.echo(str(path))
 
 
 def _register(name: str, experiment: Experiment) -> None:
     """Add the command of one experiment, with the options that it takes."""
 
-    def repeated(seed: Seed = 0, trials: Trials = None, as_json: AsJson = False) -> None:
+    def repeated(
+        seed: Seed = 0, trials: Trials = None, as_json: AsJson = False, plot: Plot = None
+    ) -> None:
         options = {"seed": seed} | ({} if trials is None else {"trials": trials})
-        _show([run(name, **options)], as_json)
+        _show([run(name, **options)], as_json, plot)
 
-    def drawn(seed: Seed = 0, as_json: AsJson = False) -> None:
-        _show([run(name, seed=seed)], as_json)
+    def drawn(seed: Seed = 0, as_json: AsJson = False, plot: Plot = None) -> None:
+        _show([run(name, seed=seed)], as_json, plot)
 
-    def certain(as_json: AsJson = False) -> None:
-        _show([run(name)], as_json)
+    def certain(as_json: AsJson = False, plot: Plot = None) -> None:
+        _show([run(name)], as_json, plot)
 
     commands: Mapping[tuple[str, ...], Callable[..., None]] = {
         _BOTH: repeated,
@@ -151,8 +222,15 @@ for _name, _experiment in EXPERIMENTS.items():
     _register(_name, _experiment)
 
 
-def _show(reports: list["Report"], as_json: bool) -> None:
-    """Print the reports; fail where a number differs and nobody knows why."""
+def _show(reports: list["Report"], as_json: bool, plot: Path | None = None) -> None:
+    """Print the reports, and draw them; fail where a number differs and nobody knows why."""
+    drawn = [report for report in reports if report.panels]
+    if plot is not None and drawn:
+        from allocator.sim.reports.paper_plot import draw
+
+        plot.mkdir(parents=True, exist_ok=True)
+        for report in drawn:
+            draw(plot / f"{report.name}.svg", report)
     if as_json:
         plain = [as_dict(report) for report in reports]
         typer.echo(json.dumps(plain if len(plain) > 1 else plain[0], indent=2))
@@ -212,9 +290,9 @@ def _print(report: "Report") -> None:
 
 def _text(cell: "Cell") -> str:
     """Computed number and verdict; below it the published number."""
-    computed = f"{cell.computed:.4g}"
+    computed = f"{cell.computed:.4g}" + ("" if cell.half is None else f" ± {cell.half:.2g}")
     if cell.published is None:
-        return computed
+        return f"{computed}\n[dim]{cell.outcome}[/dim]" if cell.outcome else computed
     bound = "<" if cell.at_most else ""
     spread = f"±{cell.tolerance:.2g}" if cell.tolerance >= _TOLERANCE_SHOWN else ""
     verdict = "[green]✓[/green]" if cell.agrees else "[red]✗[/red]"

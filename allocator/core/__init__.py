@@ -57,6 +57,8 @@ from allocator.core.events import (
     UpdateAllocation,
     UpdateFramework,
 )
+from allocator.core.plan import Plan
+from allocator.core.planning import AdoptPlan, PlanningPolicy, Problem
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
 from allocator.core.quota import QuotaUse
 from allocator.core.relation import bits
@@ -100,6 +102,7 @@ __all__ = [
     "AddAgent",
     "AddAgents",
     "AddFramework",
+    "AdoptPlan",
     "AgentClasses",
     "AgentInfo",
     "Allocator",
@@ -131,8 +134,11 @@ __all__ = [
     "OfferEvent",
     "Options",
     "Outcomes",
+    "Plan",
+    "PlanningPolicy",
     "Policy",
     "PolicySpec",
+    "Problem",
     "QuotaUse",
     "Reason",
     "Refuse",

@@ -78,6 +78,8 @@ class CoreLoop:
     shadow : Shadow
     last_batch_s : float
         When the latest batch of a master came, since 1970; 0: none came.
+    after_message : callable
+        Called with the allocator after each message is answered, on the core's thread.
     """
 
     def __init__(
@@ -120,6 +122,7 @@ class CoreLoop:
         self.started_s = time.monotonic()
         self.cycle_times = Durations()
         self.last_batch_s = 0.0
+        self.after_message: Callable[[Allocator], None] = lambda _allocator: None
         self._build_policy = build_policy
         self._fallback = fallback
         self.try_policy = try_policy
@@ -253,7 +256,8 @@ class CoreLoop:
     def new_twin(self, policy: PolicySpec) -> Allocator:
         """Make an allocator for a copy of the books, which decides as this one; any thread may."""
         settings = Settings(policy=policy)
-        return Allocator(self._build_policy, settings, self.limits, fallback=self._fallback)
+        fallback = self._fallback
+        return Allocator(self._build_policy, settings, self.limits, fallback=fallback, plans=True)
 
     def new_snapshot(self, *, anonymise: bool) -> Callable[[], Iterator[bytes]]:
         """Copy the whole state; on the core's thread. What is given writes it, on any other."""
@@ -345,6 +349,7 @@ class CoreLoop:
                 self.shadow.after_answers(self.allocator)
                 self._telling.of_policy(counts)
                 self._telling.of_mended(port.number, self._sidecar.sessions.get(port.number))
+                self.after_message(self.allocator)
         finally:
             # In any case, or the stream would wait for ever for room for its next message.
             port.message_done()

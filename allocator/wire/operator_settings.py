@@ -3,6 +3,7 @@
 from typing import TypeAlias
 
 from allocator.core import (
+    AdoptPlan,
     PolicySpec,
     SetConstraint,
     SetDemand,
@@ -21,8 +22,8 @@ OperatorChange: TypeAlias = (
 )
 """One thing that an operator sets, or takes back."""
 
-OperatorEvent: TypeAlias = OperatorChange | Settings
-"""A change, or all settings at once."""
+OperatorEvent: TypeAlias = OperatorChange | Settings | AdoptPlan
+"""A change, or all settings at once; or a plan, which comes in between messages as they do."""
 
 
 def write_policy(spec: PolicySpec) -> settings_pb2.Policy:

@@ -14,6 +14,7 @@ from allocator.wire.journal import (
     JournalError,
     answered_record,
     read_closed,
+    read_plan,
     read_settings,
     read_start,
 )
@@ -336,6 +337,7 @@ def _tell(sidecar: Sidecar, record: journal_pb2.JournalRecord, policy_error: str
             | "weight"
             | "shadow"
             | "settings"
+            | "plan"
         ):
             _operate(sidecar, record)
     return []
@@ -361,5 +363,7 @@ def _operate(sidecar: Sidecar, record: journal_pb2.JournalRecord) -> None:
                 sidecar.operate(read_shadow(record.shadow))
             case "settings":
                 sidecar.operate(read_settings(record.settings))
+            case "plan":
+                sidecar.operate(read_plan(record.plan))
     except EventError:
         return

@@ -26,13 +26,16 @@ from allocator.sim.experiments.demo_runs import OBLIVIOUS, STAGED_APART_MS, STAG
 from allocator.sim.experiments.play import play
 from allocator.sim.experiments.runs import CHARACTERISED
 from allocator.sim.links.in_process import DirectLink
+from allocator.sim.master.cycles import Timing
 from allocator.sim.reports.run_report import figures, sampled
 from allocator.sim.workloads.cluster import AgentSpec
 from allocator.sim.workloads.job_queues import Experiment
 from allocator.sim.workloads.spark_experiment import (
+    DRIVERS,
     HETEROGENEOUS,
     HOMOGENEOUS,
     ONE_OF_EACH,
+    Drivers,
     experiment,
 )
 
@@ -53,26 +56,34 @@ class Setting:
     ----------
     jobs : int
         Of each queue.
-    start : bool
-        Whether executors need time to start.
+    drivers : Drivers
+    selection : str
+        How the policies choose agents; empty: as they do by default.
+    flat : bool
+        Frameworks compete directly, not roles first.
+    answer_ms : int
+        From an offer to the driver's answer.
     """
 
     name: str
     cluster: tuple[AgentSpec, ...]
     jobs: int = 50
     apart_ms: int = 0
-    start: bool = True
+    drivers: Drivers = DRIVERS
+    selection: str = ""
+    flat: bool = False
+    answer_ms: int = 10
 
     def experiment(self, seed: int, scale: float) -> Experiment:
         """Make the experiment of a seed."""
         jobs = max(1, round(self.jobs * scale))
         return experiment(
-            seed, cluster=self.cluster, jobs=jobs, apart_ms=self.apart_ms, start=self.start
+            seed, cluster=self.cluster, jobs=jobs, apart_ms=self.apart_ms, drivers=self.drivers
         )
 
 
 HETERO = Setting("three types", HETEROGENEOUS)
-AT_ONCE = Setting("three types, executors start at once", HETEROGENEOUS, start=False)
+AT_ONCE = Setting("three types, executors start at once", HETEROGENEOUS, drivers=Drivers(start=0.0))
 EQUAL = Setting("equal agents", HOMOGENEOUS)
 STAGED = Setting("one by one", ONE_OF_EACH, STAGED_JOBS, STAGED_APART_MS)
 
@@ -242,9 +253,11 @@ CLAIMS = (*_by_policy(), *_by_mode(), *_one_by_one())
 def run_case(case: Case, seed: int, scale: float) -> Measures:
     """Play one case of one seed."""
     scenario = case.setting.experiment(seed, scale)
-    settings = Settings(policy=PolicySpec(case.policy, mode=case.mode), seed=seed)
-    link = DirectLink(build, settings)
-    played = play(scenario, link, tell_demand=case.mode == CHARACTERISED)
+    setting = case.setting
+    spec = PolicySpec(case.policy, setting.selection, mode=case.mode, flat=setting.flat)
+    link = DirectLink(build, Settings(policy=spec, seed=seed))
+    timing = Timing(answer_ms=setting.answer_ms)
+    played = play(scenario, link, tell_demand=case.mode == CHARACTERISED, timing=timing)
     assert not played.record.rejected, f"{case}, seed {seed}: {played.record.rejected}"
     numbers = figures(played, case.policy, case.mode, seed)
     _, part = sampled(played)

@@ -75,6 +75,34 @@ def play(
     UnfinishedError
         Where jobs are left at `until_ms`, or nothing happens any more.
     """
+    played = play_until(
+        scenario,
+        link,
+        tell_demand=tell_demand,
+        options=options,
+        timing=timing,
+        watch=watch,
+        until_ms=until_ms,
+    )
+    progress = played.progress
+    if not progress.done:
+        now_ms = played.master.event_heap.now_ms
+        message = f"{len(progress.ended_ms)} of {progress.jobs} jobs by {now_ms} ms"
+        raise UnfinishedError(message)
+    return played
+
+
+def play_until(
+    scenario: Scenario,
+    link: Link,
+    *,
+    tell_demand: bool,
+    options: Options | None = None,
+    timing: Timing | None = None,
+    watch: Callable[[Progress], None] | None = None,
+    until_ms: int | None = None,
+) -> Played:
+    """Play a scenario until its jobs have left, the time is over, or nothing happens any more."""
     master = EmulatedMaster(link, scenario.kinds, options, timing=timing)
     progress = Progress(scenario.jobs)
     for register_ms, spec in scenario.agents:
@@ -91,9 +119,7 @@ def play(
     try:
         while not progress.done:
             if not master.step(until_ms) or _stalled(master):
-                now_ms = master.event_heap.now_ms
-                message = f"{len(progress.ended_ms)} of {progress.jobs} jobs by {now_ms} ms"
-                raise UnfinishedError(message)
+                break
     finally:
         master.close()
     return Played(master, progress)

@@ -32,9 +32,40 @@ from allocator.sim.frameworks.base import (
     Task,
     fit,
 )
-from allocator.sim.master.ledger_rows import Amount
+from allocator.sim.master.ledger_rows import Amount, minus
 
 REFUSE_AT_MAXIMUM_MS = 120_000
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What drivers do with offers and executors where Spark, its settings or its age differ.
+
+    Attributes
+    ----------
+    refuse_ms : int
+        Filter on what is declined before the job has all its executors.
+    hoard_ms : int
+        So long an offer that is not used is kept before it is declined.
+    launches_max : int or None
+        Executors that are launched in one round of offers at most.
+    one_per_agent : bool
+        One executor an agent, which takes all the CPUs of its offer: Spark 1.6, and later
+        versions without ``spark.executor.cores``.
+    whole_offers : bool
+        Whatever of an offer no further executor fits into is held by the last one, to the end of
+        the job: a framework that is "configured to accept all resources offered to it".
+    release_idle : bool
+        An executor without work stops when no task of the stage is left to begin, not at the end
+        of the job.
+    """
+
+    refuse_ms: int = REFUSE_DEFAULT_MS
+    hoard_ms: int = 0
+    launches_max: int | None = None
+    one_per_agent: bool = False
+    whole_offers: bool = False
+    release_idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +85,7 @@ class Job:
         From the launch of an executor until it takes tasks.
     stop_ms : tuple of int
         How long executors take to stop after the job, drawn from in turn; none: at once.
+    habits : Habits
     """
 
     executor: Quantities
@@ -62,6 +94,7 @@ class Job:
     stages_ms: tuple[tuple[int, ...], ...]
     start_ms: int = 0
     stop_ms: tuple[int, ...] = (0,)
+    habits: Habits = field(default_factory=Habits)
 
     def framework(self, identity: Identity, left: Callable[[], None]) -> "SparkJob":
         """Make the framework that the job is."""
@@ -73,6 +106,7 @@ class Executor:
     """An executor that runs, and how much of it is idle."""
 
     task: Task
+    slots: int
     idle: int = 0
     running: dict[int, int] = field(default_factory=dict)
 
@@ -105,20 +139,26 @@ class SparkJob:
 
     def offered(self, offers: list[Offer]) -> None:
         """Launch executors round-robin over the offers; decline what is not needed."""
-        if self.done:
-            self._master.decline(offers, REFUSE_DEFAULT_MS)
+        if self.done or self._has_enough():
+            self._decline(offers)
             return
         launches = self._round_robin(offers)
         useless = [offer for offer, count in zip(offers, launches, strict=True) if not count]
         for offer, count in zip(offers, launches, strict=True):
             if not count:
                 continue
-            for task in self._master.accept(offer, [self._amount] * count, REFUSE_DEFAULT_MS):
-                self.executors[task] = executor = Executor(task)
+            taken = executors_of(offer.amount, self._amount, count, self.job)
+            refuse_ms = self.job.habits.refuse_ms
+            amounts = [amount for amount, _ in taken]
+            tasks = self._master.accept(offer, amounts, refuse_ms)
+            for task, (_, slots) in zip(tasks, taken, strict=True):
+                self.executors[task] = executor = Executor(task, slots)
                 self._master.event_heap.after(self.job.start_ms, partial(self._ready, executor))
-        full = len(self.executors) >= self.job.executors_max
-        if useless:
-            self._master.decline(useless, REFUSE_AT_MAXIMUM_MS if full else REFUSE_DEFAULT_MS)
+        if useless and self.job.habits.hoard_ms:
+            after_ms = self.job.habits.hoard_ms
+            self._master.event_heap.after(after_ms, partial(self._decline, useless))
+        elif useless:
+            self._decline(useless)
 
     def lost(self, tasks: list[Task]) -> None:
         """Give back to the queue what ran on executors that are gone."""
@@ -130,11 +170,32 @@ class SparkJob:
         if self.done:
             self._leave_if_alone()
 
+    def _decline(self, offers: Sequence[Offer]) -> None:
+        """Give back offers that were not taken back meanwhile."""
+        live = [offer for offer in offers if offer.live]
+        full = len(self.executors) >= self.job.executors_max and not self.done
+        if live:
+            refuse_ms = REFUSE_AT_MAXIMUM_MS if full else self.job.habits.refuse_ms
+            self._master.decline(live, refuse_ms)
+
+    def _has_enough(self) -> bool:
+        """Whether more executors would find no work: only who releases them looks at that."""
+        return self.job.habits.release_idle and not self._waiting
+
     def _round_robin(self, offers: Sequence[Offer]) -> list[int]:
         """How many executors to launch on each offer: one after the other on all of them."""
+        habits = self.job.habits
         room = [fit(offer.amount, self._amount) for offer in offers]
+        if habits.one_per_agent:
+            there = {task.agent for task in self.executors}
+            room = [
+                min(count, offer.agent not in there)
+                for count, offer in zip(room, offers, strict=True)
+            ]
         launches = [0] * len(offers)
         wanted = self.job.executors_max - len(self.executors)
+        if habits.launches_max is not None:
+            wanted = min(wanted, habits.launches_max)
         while wanted > 0 and any(room):
             for i in range(len(offers)):
                 if room[i] > 0 and wanted > 0:
@@ -145,7 +206,7 @@ class SparkJob:
 
     def _ready(self, executor: Executor) -> None:
         """The executor has started, and takes tasks."""
-        executor.idle = self.job.slots
+        executor.idle = executor.slots
         if executor.task.live:
             self._pull(executor)
 
@@ -158,6 +219,11 @@ class SparkJob:
             ticket = self._tickets
             executor.running[ticket] = duration_ms
             self._master.event_heap.after(duration_ms, partial(self._finish, executor, ticket))
+        if self.job.habits.release_idle and not executor.running and not self._waiting:
+            others = any(each.running for each in self.executors.values())
+            if others:
+                self._release(executor)
+                return
         # A stage begins when all tasks of the one before are done.
         busy = self._waiting or any(e.running for e in self.executors.values())
         if not busy and not self.done:
@@ -182,6 +248,13 @@ class SparkJob:
             delay_ms = self.job.stop_ms[number % len(self.job.stop_ms)]
             self._master.event_heap.after(delay_ms, partial(self._stop, task))
 
+    def _release(self, executor: Executor) -> None:
+        """Stop an executor before the end of the job."""
+        number = len(self.executors) % len(self.job.stop_ms)
+        executor.idle = 0
+        delay_ms = self.job.stop_ms[number]
+        self._master.event_heap.after(delay_ms, partial(self._stop, executor.task))
+
     def _stop(self, task: Task) -> None:
         if not task.live:
             return
@@ -193,3 +266,20 @@ class SparkJob:
         if not self.executors:
             self._master.unsubscribe(self)
             self._left()
+
+
+def executors_of(offered: Amount, need: Amount, count: int, job: Job) -> list[tuple[Amount, int]]:
+    """What each of so many executors on an offer takes, and how many tasks it runs at once."""
+    habits = job.habits
+    if habits.one_per_agent:
+        # The first resource is the CPUs.
+        cpus = offered[0]
+        slots = job.slots * (cpus // need[0])
+        return [(offered if habits.whole_offers else (cpus, *need[1:]), slots)]
+    taken = [(need, job.slots)] * count
+    if habits.whole_offers:
+        left = offered
+        for _ in range(count - 1):
+            left = minus(left, need)
+        taken[-1] = (left, job.slots)
+    return taken

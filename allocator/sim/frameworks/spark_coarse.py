@@ -73,6 +73,8 @@ class CoarseSpark:
         From the launch of an executor until it takes tasks.
     stop_ms : sequence of int
         How long executors take to stop, drawn from in turn.
+    started : callable
+        Called once when its first executor is launched.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class CoarseSpark:
         *,
         start_ms: int = 0,
         stop_ms: Sequence[int] = (0,),
+        started: Callable[[], None] = lambda: None,
     ) -> None:
         self.identity = identity
         self.settings = settings
@@ -95,6 +98,7 @@ class CoarseSpark:
         """Executors that the job wants at most."""
         self._more = 1
         self._left = left
+        self._started: Callable[[], None] | None = started
         self._gone = False
         self._start_ms = start_ms
         self._stop_ms = stop_ms
@@ -127,6 +131,9 @@ class CoarseSpark:
                 useless.append(each.offer)
                 continue
             tasks = self._master.accept(each.offer, each.taken, REFUSE_DEFAULT_MS)
+            if self._started is not None:
+                self._started()
+                self._started = None
             for task, (cores, gpus) in zip(tasks, cores_and_gpus, strict=True):
                 self.executors[task] = executor = Executor(task, cores, gpus)
                 self._master.event_heap.after(self._start_ms, partial(self._ready, executor))

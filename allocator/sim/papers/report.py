@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isfinite, isnan
+
+from allocator.sim.reports.confidence import interval
 
 _ROUNDING = 1e-9  # what a comparison forgives beside its tolerance: the rounding of float64
 
@@ -20,12 +22,18 @@ class Cell:
         How far the computed number may be from the published one.
     at_most : bool
         The published number is a bound: anything below it agrees, too.
+    half : float or None
+        Half the width of the 95 % confidence interval, where the number is a mean over seeds.
+    outcome : str
+        Where the paper makes a claim and no number: ``holds``, ``not shown`` or ``contrary``.
     """
 
     computed: float
     published: float | None = None
     tolerance: float = 0.0
     at_most: bool = False
+    half: float | None = None
+    outcome: str = ""
 
     @property
     def agrees(self) -> bool:
@@ -60,6 +68,39 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """One curve of a figure.
+
+    Attributes
+    ----------
+    x, y : tuple of float
+    half : tuple of float
+        Half the width of the confidence interval of each y; empty: none.
+    points : bool
+        Drawn as points (simulated beside a formula).
+    dashed : bool
+    """
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    half: tuple[float, ...] = ()
+    points: bool = False
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One picture of a figure."""
+
+    title: str
+    xlabel: str
+    ylabel: str
+    lines: tuple[Line, ...]
+    stepped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A table of the paper, computed.
 
@@ -75,6 +116,8 @@ class Report:
     rows : tuple of Row
     notes : tuple of str
         How it was computed, and how the tolerances come about.
+    panels : tuple of Panel
+        What is drawn.
     """
 
     name: str
@@ -83,6 +126,7 @@ class Report:
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = field(default=())
+    panels: tuple[Panel, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -92,6 +136,19 @@ class Report:
     def row(self, name: str) -> Row:
         """Find a row by its name."""
         return next(row for row in self.rows if row.name == name)
+
+
+def averaged(
+    values: Sequence[float],
+    published: float | None = None,
+    tolerance: float = 0.0,
+    *,
+    at_most: bool = False,
+) -> Cell:
+    """A mean over seeds with its confidence interval."""
+    found = interval(values)
+    half = None if isnan(found.half) else found.half
+    return Cell(found.mean, published, tolerance, at_most, half)
 
 
 def exactly(computed: Sequence[float], published: Sequence[float]) -> tuple[Cell, ...]:

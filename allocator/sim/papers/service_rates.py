@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import spsolve
 
-from allocator.sim.papers.report import Cell, Report, Row
+from allocator.sim.papers.report import Cell, Line, Panel, Report, Row
 from allocator.solvers import proportional_fairness, water_filling
 
 Floats = NDArray[np.float64]
@@ -32,6 +32,9 @@ FIG_1: Profile = ((1, 0.1), (0.1, 1))
 FIG_2: Profile = ((1, 0.1), (0.5, 1))
 LOADS = (0.2, 0.5, 0.8)
 """Of resource 1."""
+
+CURVE = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
+"""Loads that are drawn."""
 
 JOBS_MAX = 60
 """Jobs of each class; at a load of 0.8, 80 instead of 60 change no digit that is shown."""
@@ -162,7 +165,7 @@ def demand_at(load: float, profile: Profile, ratio: float) -> tuple[float, float
 
 def figures() -> Report:
     """Figures 1 and 2 at three loads, and the light-traffic approximations."""
-    rows = []
+    rows, panels = [], []
     cases = (
         ("Fig. 1a, balanced", FIG_1, 1.0),
         ("Fig. 1b, rho1 = 3 rho2", FIG_1, 3.0),
@@ -176,6 +179,7 @@ def figures() -> Report:
             cells = [Cell(float(each)) for each in (drf[0], pf[0], drf[1], pf[1])]
             cells.append(Cell(float(drf[1] / pf[1]), 1.0, at_most=True))
             rows.append(Row(f"{name}, load {load:g}", tuple(cells)))
+        panels.append(Panel(name, "load of resource 1", "service rate", _curves(profile, ratio)))
     for name, profile in LIGHT.items():
         for policy in ("drf", "pf"):
             found = light_traffic(policy, profile).ravel()
@@ -200,4 +204,17 @@ def figures() -> Report:
             ),
             f"Stationary distribution with at most {JOBS_MAX} jobs of each class.",
         ),
+        panels=tuple(panels),
     )
+
+
+def _curves(profile: Profile, ratio: float) -> tuple[Line, ...]:
+    """Both classes under both policies."""
+    lines = []
+    for policy in ("drf", "pf"):
+        rates = [service_rates(policy, profile, demand_at(load, profile, ratio)) for load in CURVE]
+        for kind in (0, 1):
+            values = tuple(float(rate[kind]) for rate in rates)
+            name = f"{policy.upper()}, class {kind + 1}"
+            lines.append(Line(name, CURVE, values, dashed=policy == "drf"))
+    return tuple(lines)

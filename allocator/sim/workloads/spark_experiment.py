@@ -21,13 +21,13 @@ References
 .. [2] github.com/yuquanshan/personal-stash, simpletests/pi_clients.sh and wc_clients.sh.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from allocator.core import MILLI
 from allocator.sim.frameworks.base import Quantities
-from allocator.sim.frameworks.spark import Job
+from allocator.sim.frameworks.spark import Habits, Job
 from allocator.sim.workloads.cluster import AgentSpec
 from allocator.sim.workloads.job_queues import Experiment, JobQueue
 
@@ -83,6 +83,28 @@ WORD_COUNT = Application(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Drivers:
+    """What the paper leaves open about Spark.
+
+    Attributes
+    ----------
+    start, stop, gap : float
+        The drawn times are multiplied by these: of an executor's start, of its stop after the
+        job, and from one job to the next.
+    habits : Habits
+        What drivers do with offers and executors.
+    """
+
+    start: float = 1.0
+    stop: float = 1.0
+    gap: float = 1.0
+    habits: Habits = field(default_factory=Habits)
+
+
+DRIVERS = Drivers()
+
+
 def agents(*capacities: Quantities) -> tuple[AgentSpec, ...]:
     """Agents of these capacities."""
     return tuple(AgentSpec(f"agent-{i + 1}", c) for i, c in enumerate(capacities))
@@ -102,7 +124,7 @@ def experiment(
     queues: int = 5,
     jobs: int = 50,
     apart_ms: int = 0,
-    start: bool = True,
+    drivers: Drivers = DRIVERS,
 ) -> Experiment:
     """Section V of the paper: two groups of queues that keep submitting Spark jobs.
 
@@ -114,8 +136,8 @@ def experiment(
         Queues of each role, and jobs of each queue.
     apart_ms : int
         From the registration of one agent to that of the next.
-    start : bool
-        Whether executors need time to start.
+    drivers : Drivers
+        How Spark behaves where the paper leaves it open.
 
     Notes
     -----
@@ -130,7 +152,7 @@ def experiment(
         JobQueue(
             f"{application.role.lower()}-{number + 1}",
             application.role,
-            tuple(_job(application, chance, start=start) for _ in range(jobs)),
+            tuple(_job(application, chance, drivers) for _ in range(jobs)),
         )
         for application in (PI, WORD_COUNT)
         for number in range(queues)
@@ -138,11 +160,11 @@ def experiment(
     return Experiment(
         agents=tuple((apart_ms * i, spec) for i, spec in enumerate(cluster)),
         queues=tuple(made),
-        gap_ms=_times(chance, 3_000, 6_000, 97),
+        gap_ms=tuple(round(gap * drivers.gap) for gap in _times(chance, 3_000, 6_000, 97)),
     )
 
 
-def _job(application: Application, chance: np.random.Generator, *, start: bool) -> Job:
+def _job(application: Application, chance: np.random.Generator, drivers: Drivers) -> Job:
     stages = tuple(
         tuple(lognormal_ms(chance, mean_ms, 0.3, count))
         for count, mean_ms in zip(application.tasks, application.task_ms, strict=True)
@@ -153,8 +175,9 @@ def _job(application: Application, chance: np.random.Generator, *, start: bool) 
         slots=application.slots,
         executors_max=application.executors_max,
         stages_ms=stages,
-        start_ms=start_ms if start else 0,
-        stop_ms=_stops(chance, 16),
+        start_ms=round(start_ms * drivers.start),
+        stop_ms=tuple(round(stop_ms * drivers.stop) for stop_ms in _stops(chance, 16)),
+        habits=drivers.habits,
     )
 
 

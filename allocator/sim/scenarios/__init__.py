@@ -1,0 +1,1 @@
+"""Scenarios of an operator's own: a TOML file, read strictly, and what is drawn from it."""

@@ -1,0 +1,219 @@
+"""What a scenario file may say.
+
+Times are in seconds, amounts in Mesos's form (``cpus:2;mem:2048``).
+"""
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from allocator.core import parse_quantities
+
+Law: TypeAlias = Literal["constant", "exponential", "erlang", "lognormal", "pareto"]
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
+Seconds: TypeAlias = Annotated[float, Field(ge=0, le=1e7)]
+Positive: TypeAlias = Annotated[float, Field(ge=0.001, le=1e7)]
+
+
+def _amounts(text: str) -> str:
+    """Check the form of amounts; at least one must be there."""
+    if not parse_quantities(text):
+        raise ValueError("must name at least one amount, as in 'cpus:2;mem:2048'")
+    return text
+
+
+Amounts: TypeAlias = Annotated[str, AfterValidator(_amounts)]
+
+
+class _Section(BaseModel):
+    """A table of the file: no key is passed over, no value is converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def _refuse(key: str, message: str) -> None:
+    """Say that a key is wrong, seen together with the others of its table."""
+    raise PydanticCustomError("section", "{message}", {"key": key, "message": message})
+
+
+class Duration(_Section):
+    """How long tasks take."""
+
+    law: Law = "exponential"
+    mean_s: Positive
+    alpha: Annotated[float, Field(gt=1.0, le=100.0)] = 2.0
+    phases: Annotated[int, Field(ge=1, le=1000)] = 20
+    variation: Annotated[float, Field(ge=0.0, le=10.0)] = 0.3
+
+    @model_validator(mode="after")
+    def _only_what_the_law_has(self) -> "Duration":
+        for key, its in (("alpha", "pareto"), ("phases", "erlang"), ("variation", "lognormal")):
+            if key in self.model_fields_set and self.law != its:
+                _refuse(key, f"is of the law {its!r}, and the law is {self.law!r}; leave it out")
+        return self
+
+
+class Agents(_Section):
+    """So many equal agents."""
+
+    name: Text
+    capacity: Amounts
+    count: Count = 1
+    attributes: dict[str, str] = {}
+    arrives_s: Seconds = 0.0
+    apart_s: Seconds = 0.0
+    leaves_s: Seconds | None = None
+
+
+class Role(_Section):
+    """What operators set for a role."""
+
+    path: Text
+    weight: Annotated[float, Field(gt=0.0, le=1e6)] = 1.0
+    guarantee: Amounts | None = None
+    limit: Amounts | None = None
+
+
+class Size(_Section):
+    """One size of task."""
+
+    need: Amounts
+    share: Annotated[float, Field(gt=0.0, le=1.0)]
+
+
+class _Queues(_Section):
+    """What all kinds of frameworks have: queues of jobs, each job a framework of its own."""
+
+    name: Text
+    role: Text
+    count: Count = 1
+    jobs: Count = 1
+    arrives_s: Seconds = 0.0
+    apart_s: Seconds = 0.0
+    arrival: Literal["regular", "poisson"] = "regular"
+    gap_s: Seconds = 0.0
+    states_demand: bool = True
+
+
+class Frameworks(_Queues):
+    """Queues of jobs that are sets of tasks."""
+
+    tasks: Count
+    task: Amounts | None = None
+    sizes: list[Size] = []
+    duration: Duration
+    gang: Count = 1
+    holds_s: Positive = 30.0
+    greedy: bool = False
+    refuse_s: Seconds = 5.0
+    allowed: dict[str, list[str]] = {}
+    constrained: bool = False
+    cancelled_after_s: Positive | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> "Frameworks":
+        if (self.task is None) == (not self.sizes):
+            _refuse("task", "give either task or sizes")
+        if self.sizes and abs(sum(size.share for size in self.sizes) - 1) > 1e-6:
+            total = sum(size.share for size in self.sizes)
+            _refuse("sizes", f"the shares must add up to 1, and are {total:g} together")
+        if self.gang > 1 and self.tasks % self.gang:
+            _refuse("gang", f"{self.tasks} tasks are no whole number of gangs of {self.gang}")
+        if self.gang > 1 and (self.sizes or self.greedy):
+            _refuse("gang", "a gang has one size, and takes no whole offers; leave the others out")
+        return self
+
+
+class Stage(_Section):
+    """One stage of a Spark job."""
+
+    tasks: Count
+    mean_s: Positive
+    variation: Annotated[float, Field(ge=0.0, le=10.0)] = 0.3
+
+
+class Spark(_Queues):
+    """Queues of Spark jobs in coarse-grained mode."""
+
+    stages: Annotated[list[Stage], Field(min_length=1)]
+    executor_cores: Annotated[int, Field(ge=1, le=1024)] | None = None
+    executor_memory_mib: Annotated[int, Field(ge=1, le=10_000_000)] = 1024
+    cores_max: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    gpus_max: Annotated[int, Field(ge=0, le=1024)] = 0
+    dynamic_allocation: bool = False
+    start_s: Seconds = 2.5
+    gap_s: Seconds = 4.5
+    allowed: dict[str, list[str]] = {}
+
+
+class Constraints(_Section):
+    """Random constraints: types of agents meet some, frameworks that are `constrained` ask."""
+
+    constraints: Annotated[int, Field(ge=1, le=100)] = 21
+    per_job: Annotated[float, Field(gt=0.0, le=100.0)] = 1.8
+    rarest: Annotated[float, Field(gt=0.0, le=1.0)] = 0.07
+    commonest: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    rarer: Annotated[float, Field(ge=0.0, le=10.0)] = 0.4
+    types: Count = 50
+
+
+class ScenarioFile(_Section):
+    """A whole file.
+
+    Attributes
+    ----------
+    about : str
+        What it shows, in a sentence.
+    until_s : float
+        When a run ends, though jobs are left.
+    sample_s : float
+        How often what roles hold is looked at.
+    filter_gpus : bool
+        Mesos's option: agents with GPUs are only for frameworks that can use them.
+    """
+
+    about: Text
+    until_s: Positive = 86_400.0
+    sample_s: Positive = 5.0
+    filter_gpus: bool = True
+    agents: Annotated[list[Agents], Field(min_length=1)]
+    roles: list[Role] = []
+    frameworks: list[Frameworks] = []
+    spark: list[Spark] = []
+    constraints: Constraints | None = None
+
+    @property
+    def groups(self) -> tuple[Frameworks | Spark, ...]:
+        """All groups of frameworks."""
+        return (*self.frameworks, *self.spark)
+
+    @model_validator(mode="after")
+    def _check(self) -> "ScenarioFile":
+        if not self.frameworks and not self.spark:
+            _refuse("frameworks", "nothing runs: give [[frameworks]] or [[spark]]")
+        names = [group.name for group in self.groups]
+        for name in names:
+            if names.count(name) > 1:
+                _refuse("frameworks", f"two groups are named {name!r}; name each once")
+        for place, group in enumerate(self.frameworks):
+            if group.constrained and self.constraints is None:
+                message = "asks for random constraints, and there are none; add [constraints]"
+                _refuse(f"frameworks.{place}.constrained", message)
+        self._check_fit()
+        return self
+
+    def _check_fit(self) -> None:
+        """See that each task fits on some empty agent: else it would wait for ever."""
+        capacities = [parse_quantities(each.capacity) for each in self.agents]
+        for place, group in enumerate(self.frameworks):
+            for need in [group.task] if group.task else [size.need for size in group.sizes]:
+                wanted = parse_quantities(need)
+                if not any(_fits(wanted, capacity) for capacity in capacities):
+                    message = f"{need!r} fits on none of the agents; make it smaller"
+                    _refuse(f"frameworks.{place}.task", message)
+
+
+def _fits(need: dict[str, int], capacity: dict[str, int]) -> bool:
+    return all(capacity.get(name, 0) >= amount for name, amount in need.items())
