@@ -11,8 +11,7 @@ import numpy as np
 from allocator.core.cycle import check_grants, offers_of
 from allocator.core.other_mode import in_mode
 from allocator.core.policy import Policy, PolicySpec
-from allocator.core.relation import bits
-from allocator.core.snapshot import Bools, Floats, Grants, Ints, Snapshot
+from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
 from allocator.core.snapshot_builder import FULL_MODE
 from allocator.core.trail import CycleRecord, Names
 
@@ -67,11 +66,8 @@ def compare_beside(record: CycleRecord, spec: PolicySpec, policy: Policy) -> Com
     if snapshot is None:
         return None
     grants = policy.allocate(snapshot, record.seed)
-
-    def barred(client: Ints, agent: Ints) -> Bools:
-        return bits(snapshot.excluded, agent, client)
-
-    check_grants(barred, snapshot, grants)
+    rows = np.arange(len(snapshot.free))
+    check_grants(snapshot.excluded, rows, snapshot, grants)
     one, other = (_offers(snapshot, each) for each in (record.grants, grants))
     both = len(np.intersect1d(one.pairs, other.pairs, assume_unique=True))
     return Comparison(

@@ -1,6 +1,5 @@
 """One cycle: let the policy decide on a snapshot, check, charge, coalesce."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,7 +9,7 @@ from allocator.core.compiled import loop, loop_view
 from allocator.core.decisions import Decisions
 from allocator.core.events import Holdings
 from allocator.core.policy import Policy
-from allocator.core.snapshot import Bools, Grants, Ints, Snapshot
+from allocator.core.snapshot import Bools, Grants, Ints, Snapshot, Words
 from allocator.core.snapshot_builder import reaches
 from allocator.core.sparse_rows import groups_of, rows_of
 from allocator.core.state import State
@@ -42,13 +41,15 @@ class CycleReport:
     policy_error: str = ""
 
 
-def check_grants(barred: Callable[[Ints, Ints], Bools], snapshot: Snapshot, grants: Grants) -> None:
+def check_grants(excluded: Words, handle: Ints, snapshot: Snapshot, grants: Grants) -> None:
     """Raise `BadGrantError` where the policy gave what it must not.
 
     Parameters
     ----------
-    barred : function of rows of clients and of agents in the snapshot
-        Says which of these pairs may not meet.
+    excluded : (A, W) uint64
+        Which pairs may not meet, as in the snapshot.
+    handle : (J,) int64
+        Which row of `excluded` is for each agent of the snapshot.
     snapshot : Snapshot
         Its arrays still say what was free before.
     grants : Grants
@@ -64,11 +65,10 @@ def check_grants(barred: Callable[[Ints, Ints], Bools], snapshot: Snapshot, gran
         return
     arrays = (
         *(client, agent, grants.amount, grants.special_grant),
-        *(snapshot.leaf_of_client, snapshot.agents, snapshot.free),
+        *(snapshot.leaf_of_client, snapshot.agents, handle),
+        *(excluded, snapshot.free),
     )
     wrong = _wrong_grant(*map(loop_view, arrays))
-    if not wrong and barred(client, agent).any():
-        wrong = _EXCLUDED
     if wrong:
         raise BadGrantError(_WRONG_GRANTS[wrong])
     _check_specials(snapshot, grants)
@@ -79,11 +79,10 @@ _WRONG_GRANTS = (
     "",
     "a grant to a client that takes no offers",
     "a grant on an agent that is not to be offered",
+    "a grant on an agent that is excluded",
     "an empty or negative grant",
     "more granted than is free",
-    "a grant on an agent that is excluded",
 )
-_EXCLUDED = 5
 
 
 @loop
@@ -94,31 +93,35 @@ def _wrong_grant(
     special_grant: Ints,
     leaf_of_client: Ints,
     candidates: Ints,
+    handle: Ints,
+    excluded: Words,
     free: Ints,
 ) -> int:
-    """What is wrong, as an index of `_WRONG_GRANTS`; whether pairs may meet is not looked at."""
+    """What is wrong, as an index of `_WRONG_GRANTS`."""
     candidate = np.zeros(len(free), np.bool_)
     candidate[candidates] = True
     something = np.zeros(len(client), np.bool_)
     something[special_grant] = True
     left = free.copy()
     for row in range(len(client)):
-        # Whom, and where: a client of this cycle, a candidate agent.
+        # Whom, and where: a client of this cycle, a candidate agent, a pair that may meet.
         who, where = client[row], agent[row]
         if who < 0 or who >= len(leaf_of_client) or leaf_of_client[who] < 0:
             return 1
         if where < 0 or where >= len(free) or not candidate[where]:
             return 2
+        if excluded[handle[where], who // 64] >> np.uint64(who % 64) & np.uint64(1):
+            return 3
         # How much: something, nothing negative, and per agent no more than is free.
         for r in range(amount.shape[1]):
             if amount[row, r] < 0:
-                return 3
+                return 4
             something[row] |= amount[row, r] > 0
             left[where, r] -= amount[row, r]
             if left[where, r] < 0:
-                return 4
+                return 5
         if not something[row]:
-            return 3
+            return 4
     return 0
 
 
@@ -202,11 +205,7 @@ def coalesce(grants: Grants) -> Grants:
 def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> Grants:
     """Let a policy decide, and check what it says; whatever it raises is the caller's."""
     grants = policy.allocate(snapshot, seed)
-
-    def barred(client: Ints, agent: Ints) -> Bools:
-        return state.eligibility.barred(client, snapshot.handle[agent])
-
-    check_grants(barred, snapshot, grants)
+    check_grants(state.eligibility.excluded, snapshot.handle, snapshot, grants)
     return grants
 
 
