@@ -77,7 +77,7 @@ def cluster(policy: PolicySpec, frameworks: int) -> tuple[Allocator, str]:
         labels = {"allocator.demand": demand, "allocator.preference": f"rack=r{row % 38}"}
         if pod.models:
             labels["allocator.constraint"] = "model=" + "|".join(sorted(pod.models))
-        capable = frozenset({"MULTI_ROLE", *(["GPU_RESOURCES"] if pod.need.get("gpus") else [])})
+        capable = frozenset(["GPU_RESOURCES"] if pod.need.get("gpus") else [])
         info_of = FrameworkInfo(f"f{row}", f"f{row}", labels=labels, capabilities=capable)
         allocator.step(AddFramework(row, info_of, (1,)))
     return allocator, "openb" if there else "stand-in"
