@@ -344,6 +344,7 @@ def _size_of_snapshot(snapshot: Snapshot) -> int:
     filters, bounds = snapshot.filters, snapshot.bounds
     return (
         2 * snapshot.free.nbytes
+        + (0 if snapshot.plan is None else snapshot.plan.held.nbytes)
         + snapshot.held.nbytes
         + snapshot.agents_held.nbytes
         + snapshot.excluded.nbytes

@@ -17,6 +17,7 @@ from allocator.core import (
     RemoveFramework,
     SetPolicy,
     Settings,
+    see,
 )
 from allocator.core.checkpoint import Detached, restore, shred
 from allocator.policies import build
@@ -173,3 +174,19 @@ def test_what_clients_hold_of_a_group_counts_in_later_cycles() -> None:
     made.allocator.step(planned(made))
     (offer,) = made.cycle(2000)
     assert offer == (2, 1, 2, {"cpus": 10, "mem": 10})
+
+
+def test_what_a_plan_adds_to_a_snapshot_counts_against_the_trails_memory() -> None:
+    made = Session(PolicySpec("ps-dsf-exact", "listed", mode="characterised"))
+    made.agent(1, 10, 10)
+    made.framework(1, labels={"allocator.demand": "cpus:1;mem:1"})
+    before = made.allocator.look()
+    made.allocator.step(planned(made))
+    after = made.allocator.look()
+    assert before is not None
+    assert after is not None
+    assert after.plan is not None
+    one, other = see(before), see(after)
+    assert one is not None
+    assert other is not None
+    assert other.nbytes == one.nbytes + after.plan.held.nbytes > one.nbytes

@@ -65,6 +65,11 @@ def started(tmp_path: Path, slow: Slow):
     loop.stop()
 
 
+def looked(loop: CoreLoop) -> None:
+    """Wait until the planner has seen the last message, which is answered before."""
+    loop.call(lambda: None).result(WAIT_S)
+
+
 def settle(loop: CoreLoop, planner: Planner) -> None:
     """Wait until the plan that is being worked out is taken over."""
     done = threading.Event()
@@ -83,10 +88,12 @@ def test_cycles_do_not_wait_for_a_plan_and_go_by_it_when_it_has_come(started, sl
     assert len(module.batch(10)), "the filling decides meanwhile"
     assert slow.begun.acquire(timeout=WAIT_S)
     module.batch(1000)
+    looked(loop)
     assert planner.age_s is None
     assert planner.running_s > 0
     assert planner.counts.late == 1, "it is counted once"
     module.batch(2000)
+    looked(loop)
     assert planner.counts.late == 1
     slow.go.set()
     settle(loop, planner)
@@ -136,6 +143,7 @@ def test_no_plan_is_begun_before_it_may_be(slow):
     planner.start()
     Heard.kept = []
     assert len(Heard(loop).begin().batch(10))
+    looked(loop)
     assert planner.running_s == 0
     planner.stop()
     loop.stop()
