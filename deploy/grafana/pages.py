@@ -1,5 +1,6 @@
 """What our dashboards show. `python deploy/grafana/generate.py` writes them as JSON."""
 
+from deciding import DECIDING
 from expressions import ONE, cycle_time, metric, rate
 from operations import OPERATION
 from panels import Page, Panel, Query
@@ -398,6 +399,25 @@ ROLE = Page(
                 (Query(metric("framework_waited_cycles", role="$role"), "{{framework_name}}"),),
             ),
             Panel(
+                "CPUs of each framework",
+                "Held, and the part of it that is on offer and not in use.",
+                (
+                    Query(
+                        metric("framework_held", role="$role", resource="cpus"),
+                        "{{framework_name}}",
+                    ),
+                    Query(
+                        metric("framework_offered", role="$role", resource="cpus"),
+                        "{{framework_name}} on offer",
+                    ),
+                ),
+            ),
+            Panel(
+                "Weight",
+                "Of the role among its siblings; 1 where the master set none.",
+                (Query(metric("role_weight", role="$role"), "weight"),),
+            ),
+            Panel(
                 "Agents",
                 "On how many agents it holds something.",
                 (Query(metric("framework_agents", role="$role"), "{{framework_name}}"),),
@@ -416,4 +436,4 @@ ROLE = Page(
     },
 )
 
-PAGES = (OVERVIEW, FAIRNESS, OFFERS, HEALTH, OPERATION, ROLE)
+PAGES = (OVERVIEW, FAIRNESS, OFFERS, DECIDING, HEALTH, OPERATION, ROLE)
