@@ -53,7 +53,7 @@ tools: $(STAMP)
 	@for tool in promtool prometheus; do \
 	  command -v $$tool >/dev/null || .ci/debian-packages --file usr/bin/$$tool $(BIN) prometheus || true; \
 	done
-	@for pair in openssl:openssl systemd-analyze:systemd; do \
+	@for pair in openssl:openssl systemd-analyze:systemd chromium:chromium; do \
 	  command -v $${pair%:*} >/dev/null || .ci/debian-packages $${pair#*:} || true; \
 	done
 
@@ -123,6 +123,11 @@ proto-check: $(STAMP) ## allocator/v1 is what proto/ says
 	@rm -rf .cache/proto && mkdir -p .cache/proto
 	$(call generate,.cache/proto)
 	diff -r --exclude __init__.py --exclude __pycache__ .cache/proto/allocator/v1 allocator/v1
+
+.PHONY: docs
+docs: $(STAMP) ## regenerate the references in docs/, and the dashboards
+	python docs/generate.py
+	python deploy/grafana/generate.py
 
 # What needs no Mesos; with MESOS_ROOT it is the module for that Mesos.
 .PHONY: module

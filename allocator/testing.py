@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from allocator.core.filters.coverage import Offerable
 from allocator.core.filters.table import FilterTable
+from allocator.core.planning import PlanningPolicy, Problem, weight_of_leaves
+from allocator.core.policy import Policy
 from allocator.core.snapshot import (
     AgentClasses,
     Bools,
@@ -159,6 +161,37 @@ def no_filters(agents: int, clients: int, resources: int) -> Filters:
         largest=np.zeros((agents, resources), np.int64),
         covered=np.zeros((agents, clients // 64 + 1), np.uint64),
     )
+
+
+def problem_of(snapshot: Snapshot) -> Problem:
+    """Take the problem that a plan for a snapshot of all agents is about."""
+    tree, nobody = snapshot.tree, (None,)
+    return Problem(
+        resources=snapshot.resources,
+        counted=snapshot.counted,
+        capacity=snapshot.capacity,
+        free=snapshot.free,
+        total=snapshot.total,
+        excluded=snapshot.excluded,
+        holder=snapshot.holder,
+        demand=snapshot.demand,
+        held=snapshot.held,
+        agents_held=snapshot.agents_held,
+        waiting_s=np.zeros(len(snapshot.demand)),
+        client=tree.client,
+        weight=weight_of_leaves(tree.parent, tree.weight, len(tree.client)),
+        agents=nobody * len(snapshot.capacity),
+        frameworks=nobody * len(snapshot.demand),
+    )
+
+
+def planned(snapshot: Snapshot, policy: Policy) -> Snapshot:
+    """Let a policy plan, where it does, for a cluster on which nobody holds anything."""
+    if not isinstance(policy, PlanningPolicy):
+        return snapshot
+    plan = policy.plan(problem_of(snapshot))
+    shape = (len(plan.part), *snapshot.demand.shape)
+    return replace(snapshot, plan=replace(plan, held=np.zeros(shape, np.int64)))
 
 
 def with_refusals(

@@ -1,11 +1,11 @@
 """Random inputs for Hypothesis: small, and rich in ties, zeros and corner cases."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from allocator.core.snapshot import (
     UNBOUNDED,
@@ -19,13 +19,32 @@ from allocator.core.snapshot import (
 from allocator.testing import excluded_words, make_snapshot, make_tree
 
 # Few distinct values, so that ties, exact fits and exhausted agents are common.
-AMOUNTS = st.sampled_from([0, 0, 1000, 2000, 3000, 4000, 6000, 7500, 12_000])
-NEEDS = st.sampled_from([0, 0, 500, 1000, 1000, 2000, 3000])
-WEIGHTS = st.sampled_from([1.0, 1.0, 2.0, 0.5, 3.0])
+AMOUNTS = (0, 0, 1000, 2000, 3000, 4000, 6000, 7500, 12_000)
+NEEDS = (0, 0, 500, 1000, 1000, 2000, 3000)
+WEIGHTS = (1.0, 1.0, 2.0, 0.5, 3.0)
 
 
-def amounts(shape: tuple[int, ...], values: st.SearchStrategy[int] = AMOUNTS):
-    return hnp.arrays(np.int64, shape, elements=values, fill=st.nothing())
+def arrays_of(shape: tuple[int, ...] | int, values: Sequence[Any], dtype: type = np.int64):
+    """Arrays of values out of a few; the first is what failing examples shrink to.
+
+    They are drawn as bytes: one draw for an array, where a draw for each entry took most of the
+    time of the tests.
+    """
+    size = int(np.prod(shape))
+    options: np.ndarray = np.array(values, dtype)
+
+    def chosen(drawn: bytes) -> np.ndarray:
+        return options[np.frombuffer(drawn, np.uint8) % len(options)].reshape(shape)
+
+    return st.binary(min_size=size, max_size=size).map(chosen)
+
+
+def amounts(shape: tuple[int, ...], values: Sequence[int] = AMOUNTS):
+    return arrays_of(shape, values)
+
+
+def flags(shape: tuple[int, ...] | int, values: Sequence[bool] = (False, True)):
+    return arrays_of(shape, values, np.bool_)
 
 
 @st.composite
@@ -37,15 +56,13 @@ def snapshot_trees(draw, clients: int) -> dict[str, Any]:
         parent = draw(st.integers(0, len(parents) - 1).filter(lambda q: depth[q] < 2))
         parents.append(parent)
         depth.append(depth[parent] + 1)
-    of_client = st.lists(st.integers(0, len(parents) - 1), min_size=clients, max_size=clients)
-    live = hnp.arrays(np.bool_, clients, elements=st.sampled_from([True, True, True, False]))
     return make_tree(
-        role=draw(of_client),
+        role=draw(amounts((clients,), range(len(parents)))).tolist(),
         role_parent=parents,
-        weight=draw(st.lists(WEIGHTS, min_size=clients, max_size=clients)),
-        role_weight=draw(st.lists(WEIGHTS, min_size=len(parents), max_size=len(parents))),
-        served=draw(amounts((clients,), st.integers(0, 2))),
-        live=draw(live),
+        weight=draw(arrays_of(clients, WEIGHTS, np.float64)).tolist(),
+        role_weight=draw(arrays_of(len(parents), WEIGHTS, np.float64)).tolist(),
+        served=draw(amounts((clients,), range(3))),
+        live=draw(flags(clients, (True, True, True, False))),
     )
 
 
@@ -55,11 +72,10 @@ def snapshot_filters(draw, agents: int, clients: int, resources: int, kinds: int
     count = draw(st.integers(0, 6))
     head = np.full(agents, -1, np.int32)
     following = np.full(count, -1, np.int32)
-    for row in range(count):
-        agent = draw(st.integers(1, agents - 1))
+    for row, agent in enumerate(draw(amounts((count,), range(1, agents)))):
         following[row] = head[agent]
         head[agent] = row
-    client = draw(amounts((count,), st.integers(0, clients - 1)))
+    client = draw(amounts((count,), range(clients)))
     amount = draw(amounts((count, kinds)))
     largest = np.zeros((agents, kinds), np.int64)
     for agent in range(agents):
@@ -84,22 +100,20 @@ def snapshot_specials(draw, agents: int, clients: int, resources: int) -> Specia
     if draw(st.booleans()):
         return Specials.none(agents, clients // 64 + 1)
     count = draw(st.integers(1, 4))
-    tier = draw(amounts((count,), st.sampled_from([*Tier])))
-    free = draw(amounts((agents, count), st.sampled_from([0, 0, 0, 500, 1000, 4000])))
+    tier = draw(amounts((count,), [*Tier]))
+    free = draw(amounts((agents, count), (0, 0, 0, 500, 1000, 4000)))
     free[0] = 0
     agent, row = np.nonzero(free)
-    reached = draw(
-        hnp.arrays(np.bool_, (count, clients), elements=st.sampled_from([True, True, False]))
-    )
+    reached = draw(flags((count, clients), (True, True, False)))
     return Specials(
         start=np.searchsorted(agent, np.arange(agents + 1)),
         row=row,
         free=free[agent, row],
         kind=resources + np.arange(count),
-        column=draw(amounts((count,), st.integers(0, resources - 1))),
+        column=draw(amounts((count,), range(resources))),
         tier=tier,
         bounded=tier == Tier.OPEN,
-        whole=draw(hnp.arrays(np.bool_, count, elements=st.booleans())),
+        whole=draw(flags(count)),
         reach=pack_bits(reached),
     )
 
@@ -113,12 +127,12 @@ def snapshot_bounds(draw, free: np.ndarray, clients: int) -> Bounds:
     if not count and not own:
         return Bounds.none(clients, resources)
     above = np.array([draw(st.sampled_from([-1, *range(q + 1, count)])) for q in range(count)])
-    limits = st.sampled_from([UNBOUNDED, UNBOUNDED, -1000, 0, 1000, 3000, 6000])
-    owed = draw(amounts((count, resources), st.sampled_from([0, 0, 1000, 2000, 4000])))
+    limits = (UNBOUNDED, UNBOUNDED, -1000, 0, 1000, 3000, 6000)
+    owed = draw(amounts((count, resources), (0, 0, 1000, 2000, 4000)))
     owed[above >= 0] = 0
-    of_framework = draw(amounts((clients,), st.integers(0, max(own - 1, 0))))
+    of_framework = draw(amounts((clients,), range(max(own, 1))))
     return Bounds(
-        of_client=draw(amounts((clients,), st.integers(-1, count - 1))),
+        of_client=draw(amounts((clients,), range(-1, count))),
         of_framework=count + of_framework if own else np.full(clients, -1),
         above=np.append(above, np.full(own, -1)).astype(np.int64),
         left=draw(amounts((count + own, resources), limits)),
@@ -186,21 +200,19 @@ def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
     clients = draw(st.integers(1, clients_max))
     absent = draw(st.sampled_from([0, 0, 0, 61, 70]))  # so that bits of two words are in use
     shapes = draw(amounts((draw(st.integers(1, 3)), resources)))
-    capacity = shapes[draw(amounts((agents,), st.integers(0, len(shapes) - 1)))]
+    capacity = shapes[draw(amounts((agents,), range(len(shapes))))]
     capacity[0] = 0
     free = capacity - np.minimum(capacity, draw(amounts(capacity.shape)))
     if draw(st.booleans()):
         free = capacity.copy()
     demand = draw(amounts((clients, resources), NEEDS))
-    characterised = draw(hnp.arrays(np.bool_, clients, elements=st.booleans()))
-    holds = draw(hnp.arrays(np.bool_, (agents, clients), elements=st.booleans()))
+    characterised = draw(flags(clients))
+    holds = draw(flags((agents, clients)))
     holds[0] = False
     held = draw(amounts((clients, resources))) * holds.any(axis=0)[:, None]
     tree = draw(snapshot_trees(clients))
-    barred = draw(
-        hnp.arrays(np.bool_, (clients, agents - 1), elements=st.sampled_from([False, False, True]))
-    )
-    listed = draw(hnp.arrays(np.bool_, agents, elements=st.sampled_from([True, True, False])))
+    barred = draw(flags((clients, agents - 1), (False, False, True)))
+    listed = draw(flags(agents, (True, True, False)))
     listed[0] = False
     shifted = _shift_clients(tree, absent)
     specials = draw(snapshot_specials(agents, absent + clients, resources))
@@ -213,9 +225,7 @@ def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
     return make_snapshot(
         capacity=capacity,
         free=free,
-        counted=draw(
-            hnp.arrays(np.bool_, resources, elements=st.sampled_from([True, True, False]))
-        ),
+        counted=draw(flags(resources, (True, True, False))),
         specials=specials,
         bounds=draw(snapshot_bounds(free, absent + clients)),
         demand=demand,
@@ -228,10 +238,7 @@ def snapshots(draw, *, agents_max: int = 5, clients_max: int = 6) -> Snapshot:
         agents=np.flatnonzero(listed),
         minimum=minimum,
         minimum_rows=draw(snapshot_minimum_rows(absent + clients, len(minimum))),
-        overdue=_after(
-            absent,
-            draw(hnp.arrays(np.bool_, clients, elements=st.sampled_from([False, False, True]))),
-        ),
+        overdue=_after(absent, draw(flags(clients, (False, False, True)))),
         excluded=excluded_words(_after(absent, barred)),
         filters=filters._replace(
             covered=covered_bits(filters, free, specials, demand, characterised)

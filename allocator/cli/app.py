@@ -16,7 +16,7 @@ Exit codes: 0 done, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused b
 78 wrong configuration.
 """
 
-SIMULATOR_ONLY = {"joblib", "matplotlib", "ortools", "pyarrow", "scipy"}
+SIMULATOR_ONLY = {"joblib", "matplotlib", "pyarrow", "scipy"}
 """What the extra `sim` installs."""
 
 PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -75,6 +75,12 @@ def simulate(context: typer.Context) -> None:
 def replay(context: typer.Context) -> None:
     """Compute again what a sidecar answered, from its journal, and compare."""
     _run_module("allocator.cli.replay", context)
+
+
+@app.command(context_settings=PASS_THROUGH, add_help_option=False)
+def graph(context: typer.Context) -> None:
+    """Export or draw who may use which agents, from a journal."""
+    _run_module("allocator.cli.graph", context)
 
 
 def _run_module(name: str, context: typer.Context) -> None:

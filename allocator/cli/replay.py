@@ -104,7 +104,9 @@ def replay(
     _load_policies(plugin or [])
     question = what_if.ask(policy or [], mode, out)
     try:
-        files = [file for path in paths for file in (_in_order(path) if path.is_dir() else [path])]
+        files = [
+            file for path in paths for file in (journals_in(path) if path.is_dir() else [path])
+        ]
     except OSError as error:
         fail(Exit.FAILURE, str(error))
     if not files:
@@ -113,7 +115,7 @@ def replay(
     player = Replay(policies.build, policies.fallback(), check=check, make=make)
     read = []
     for path in files:
-        read.append(_read(path, player))
+        read.append(play_file(path, player))
         if not as_json:
             typer.echo(_in_words(read[-1]))
     player.finish()
@@ -143,7 +145,7 @@ def _load_policies(paths: list[str]) -> None:
             fail(Exit.USAGE, f"--plugin {path}: {error}")
 
 
-def _in_order(directory: Path) -> list[Path]:
+def journals_in(directory: Path) -> list[Path]:
     """List the journals of a directory, the older first."""
     from allocator.wire.journal import MAGIC
 
@@ -161,7 +163,7 @@ def _in_order(directory: Path) -> list[Path]:
     return sorted(filter(is_journal, files), key=age)
 
 
-def _read(path: Path, player: "Replay") -> FileFound:
+def play_file(path: Path, player: "Replay") -> FileFound:
     """Replay a file, as far as it goes."""
     from allocator.wire.journal import JournalError, read_records
 

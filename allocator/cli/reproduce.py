@@ -78,6 +78,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         _BOTH,
         "which modelling choice decides the claims of section V",
     ),
+    "ps-dsf-fluid": Experiment(
+        "allocator.sim.papers.per_server_fluid:definition_of_filling",
+        _BOTH,
+        "how often `ps-dsf` meets its definition, and how far it is from it",
+    ),
     "quincy-solver": Experiment(
         "allocator.sim.papers.quincy:solver_times", _BOTH, "time of Quincy's minimum-cost flow"
     ),

@@ -33,14 +33,24 @@ def status(data: dict[str, Any]) -> None:
         ("decisions", f"{data['decisions']}, {data['outstanding_decisions']} outstanding"),
     ]
     print_table(["", ""], pairs, "")
+    for warning in data["warnings"]:
+        console().print(
+            as_text(f"warning: {warning['what']}: {warning['text']}; {warning['mend']}")
+        )
     _settings_in_force(data)
     if data["resources"]:
         rows = (
-            (use["name"], use["total"], use["held"], _percent(use["held"], use["total"]))
+            (
+                use["name"],
+                use["total"],
+                use["held"],
+                _percent(use["held"], use["total"]),
+                use["offered"],
+            )
             for use in data["resources"]
         )
         console().print()
-        print_table(["resource", ">total", ">held", ">"], rows, "")
+        print_table(["resource", ">total", ">held", ">", ">of which on offer"], rows, "")
 
 
 def _settings_in_force(data: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 MILLI = 1000
 
 # Amounts that stand alone, in thousandths; those in Quantities are found by their message.
-_AMOUNTS = {("ResourceUse", "total"), ("ResourceUse", "held")}
+_AMOUNTS = {("ResourceUse", field) for field in ("total", "held", "offered")}
 
 
 def plain(message: Message) -> dict[str, Any]:

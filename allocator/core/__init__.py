@@ -51,6 +51,8 @@ from allocator.core.events import (
     UpdateAllocation,
     UpdateFramework,
 )
+from allocator.core.plan import Plan
+from allocator.core.planning import AdoptPlan, PlanningPolicy, Problem
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.quota import QuotaUse
 from allocator.core.resources import (
@@ -91,6 +93,7 @@ __all__ = [
     "AddAgent",
     "AddAgents",
     "AddFramework",
+    "AdoptPlan",
     "AgentClasses",
     "AgentInfo",
     "Allocator",
@@ -121,8 +124,11 @@ __all__ = [
     "OfferEvent",
     "Options",
     "Outcomes",
+    "Plan",
+    "PlanningPolicy",
     "Policy",
     "PolicySpec",
+    "Problem",
     "QuotaUse",
     "Reason",
     "Refuse",

@@ -5,7 +5,7 @@ and the times that it is told, so that the same journal gives the same decisions
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from allocator.core.decisions import Decisions
 from allocator.core.demand import Settings
 from allocator.core.demand_probing import note_hunger
 from allocator.core.events import EventError
+from allocator.core.planning import AdoptPlan, PlanningPolicy, Problem, adopt, still_true
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.quota import QuotaUse, quota_use
 from allocator.core.servable import servable
@@ -50,6 +51,7 @@ class Allocator:
         fallback: Policy | None = None,
         around_cycle: Callable[[], AbstractContextManager[object]] = nullcontext,
         trail: Trail | None = None,
+        plans: bool = False,
     ) -> None:
         """Begin a session.
 
@@ -67,6 +69,9 @@ class Allocator:
             Gives a context in which a cycle is run, for hosts that look at the clock.
         trail : Trail
             Keeps the last cycles and events about offers. None: nothing is kept.
+        plans : bool
+            Where the policy plans: plan before a cycle over all agents that needs it, as long as
+            it takes. False: plans come as events, see `AdoptPlan`, from whoever works them out.
 
         Raises
         ------
@@ -83,13 +88,20 @@ class Allocator:
         self._around_cycle = around_cycle
         self._snapshots = SnapshotBuilder()
         self._overruled = ""
+        self._plans = plans
+        self._planned: Problem | None = None
+
+    @property
+    def planner(self) -> PlanningPolicy | None:
+        """The policy, where it plans."""
+        return self._policy if isinstance(self._policy, PlanningPolicy) else None
 
     @property
     def settings(self) -> Settings:
         """What operators set."""
         return self.state.settings
 
-    def step(self, event: events.Event) -> None:
+    def step(self, event: events.Event | AdoptPlan) -> None:
         """Apply one event.
 
         Raises
@@ -99,6 +111,10 @@ class Allocator:
         """
         if isinstance(event, events.SetPolicy):
             self._policy = set_policy(self.state, event, self._build)
+            self._planned = None
+            return
+        if isinstance(event, AdoptPlan):
+            adopt(self.state, event)
             return
         apply(self.state, event)
         if self.trail is not None:
@@ -113,6 +129,7 @@ class Allocator:
             Where one of them is not possible; then nothing has changed.
         """
         self._policy = replace_settings(self.state, settings, self._build)
+        self._planned = None
 
     def advance(self, now_ms: int) -> None:
         """Tell the time of the events that follow, and of the next cycle.
@@ -156,6 +173,8 @@ class Allocator:
         if state.paused:
             self.last_cycle = cycles.CycleReport()
             return self._nothing()
+        if self._plans and agents is None:
+            self._plan_here()
         snapshot = self._snapshots.build(state, agents)
         candidates, clients = len(snapshot.agents), len(snapshot.tree.client)
         if not candidates or not clients:
@@ -195,6 +214,35 @@ class Allocator:
             return Grants.none(len(snapshot.resources)), error
         return cycles.run_policy(self.state, snapshot, self._fallback, seed), error
 
+    def problem(self) -> Problem | None:
+        """Copy what a plan would be about; None where nobody is to be served. Changes nothing."""
+        return self._snapshots.problem(self.state) if self.state.live_clients().any() else None
+
+    def plan_for(self, problem: Problem) -> AdoptPlan:
+        """Work out a plan; any thread may, while the books go on.
+
+        Raises
+        ------
+        Exception
+            Where the policy finds none.
+        """
+        assert self.planner is not None
+        return AdoptPlan(self.planner.plan(problem))
+
+    def fresh(self, problem: Problem, planned: AdoptPlan) -> AdoptPlan:
+        """Leave out of a plan who has gone since its problem was taken."""
+        return AdoptPlan(still_true(self.state, problem, planned.plan))
+
+    def _plan_here(self) -> None:
+        """Plan where the policy does and the last plan does not stand; a failure leaves that."""
+        problem = self.problem() if self.planner else None
+        if problem is None or self.planner is None:
+            return
+        if self._planned is None or not self.planner.stands(self._planned, problem):
+            with suppress(Exception):
+                self.step(self.plan_for(problem))
+            self._planned = problem
+
     def kept(self) -> tuple[int, cycles.CycleReport, State]:
         """All that later answers depend on, to be kept in a checkpoint."""
         return self.cycle, self.last_cycle, self.state
@@ -212,6 +260,7 @@ class Allocator:
         self.cycle, self.last_cycle, self.state = kept
         self._policy = policy
         self._snapshots = SnapshotBuilder()
+        self._planned = None
 
     def remember(self, before: "Allocator") -> None:
         """Take over what was learnt of frameworks' demands in the session before this one.

@@ -5,13 +5,16 @@ from itertools import pairwise
 
 import numpy as np
 
+from allocator.core.compiled import loop, loop_view
 from allocator.core.decisions import Decisions
 from allocator.core.events import Holdings
 from allocator.core.policy import Policy
-from allocator.core.snapshot import Bools, Grants, Ints, Snapshot
+from allocator.core.snapshot import Bools, Grants, Ints, Snapshot, Words
 from allocator.core.snapshot_builder import reaches
 from allocator.core.sparse_rows import groups_of, rows_of
 from allocator.core.state import State
+
+_INT64 = np.dtype(np.int64)
 
 
 class BadGrantError(AssertionError):
@@ -44,33 +47,74 @@ def check_grants(state: State, snapshot: Snapshot, grants: Grants) -> None:
     The snapshot's arrays still say what was free before.
     """
     client, agent = grants.client, grants.agent
-    # The form: one entry for each grant, one column for each resource.
+    # The form: one entry for each grant, one column for each resource, in whole thousandths.
+    if {each.dtype for each in (client, agent, grants.amount)} != {_INT64}:
+        raise BadGrantError("columns that are not int64")
     shape_ok = grants.amount.shape == (len(client), snapshot.free.shape[1])
     if not shape_ok or len(agent) != len(client) or len(grants.tasks) != len(client):
         raise BadGrantError("columns of unequal length")
     if not len(client):
         return
-    # Whom, and where: a client of this cycle, a candidate agent, a pair that may meet.
-    leaf = snapshot.leaf_of_client
-    if (client < 0).any() or (client >= len(leaf)).any() or (leaf[client] < 0).any():
-        raise BadGrantError("a grant to a client that takes no offers")
-    candidate = np.zeros(len(snapshot.free), np.bool_)
-    candidate[snapshot.agents] = True
-    if (agent < 0).any() or (agent >= len(candidate)).any() or not candidate[agent].all():
-        raise BadGrantError("a grant on an agent that is not to be offered")
-    if state.eligibility.barred(client, snapshot.handle[agent]).any():
-        raise BadGrantError("a grant on an agent that is excluded")
-    # How much: something, nothing negative, and per agent no more than is free.
-    something: Bools = np.asarray(grants.amount.any(axis=1))
-    something[grants.special_grant] = True
-    if (grants.amount < 0).any() or not something.all():
-        raise BadGrantError("an empty or negative grant")
-    given = np.zeros_like(snapshot.free)
-    np.add.at(given, agent, grants.amount)
-    if (given > snapshot.free).any():
-        raise BadGrantError("more granted than is free")
+    arrays = (
+        *(client, agent, grants.amount, grants.special_grant),
+        *(snapshot.leaf_of_client, snapshot.agents, snapshot.handle),
+        *(state.eligibility.excluded, snapshot.free),
+    )
+    wrong = _wrong_grant(*map(loop_view, arrays))
+    if wrong:
+        raise BadGrantError(_WRONG_GRANTS[wrong])
     _check_specials(snapshot, grants)
     _check_bounds(snapshot, grants)
+
+
+_WRONG_GRANTS = (
+    "",
+    "a grant to a client that takes no offers",
+    "a grant on an agent that is not to be offered",
+    "a grant on an agent that is excluded",
+    "an empty or negative grant",
+    "more granted than is free",
+)
+
+
+@loop
+def _wrong_grant(
+    client: Ints,
+    agent: Ints,
+    amount: Ints,
+    special_grant: Ints,
+    leaf_of_client: Ints,
+    candidates: Ints,
+    handle: Ints,
+    excluded: Words,
+    free: Ints,
+) -> int:
+    """What is wrong, as an index of `_WRONG_GRANTS`."""
+    candidate = np.zeros(len(free), np.bool_)
+    candidate[candidates] = True
+    something = np.zeros(len(client), np.bool_)
+    something[special_grant] = True
+    left = free.copy()
+    for row in range(len(client)):
+        # Whom, and where: a client of this cycle, a candidate agent, a pair that may meet.
+        who, where = client[row], agent[row]
+        if who < 0 or who >= len(leaf_of_client) or leaf_of_client[who] < 0:
+            return 1
+        if where < 0 or where >= len(free) or not candidate[where]:
+            return 2
+        if excluded[handle[where], who // 64] >> np.uint64(who % 64) & np.uint64(1):
+            return 3
+        # How much: something, nothing negative, and per agent no more than is free.
+        for r in range(amount.shape[1]):
+            if amount[row, r] < 0:
+                return 4
+            something[row] |= amount[row, r] > 0
+            left[where, r] -= amount[row, r]
+            if left[where, r] < 0:
+                return 5
+        if not something[row]:
+            return 4
+    return 0
 
 
 def _check_specials(snapshot: Snapshot, grants: Grants) -> None:

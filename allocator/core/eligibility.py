@@ -72,6 +72,23 @@ class _RuleClass:
     bars: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
+def _barred_by(rule: Rule, traits: Sequence[AgentTraits | None]) -> Bools:
+    """Which agents (N,) a rule bars; None is an agent that is not there, and not barred."""
+    if rule.clauses:
+        return np.array([its is not None and not rule.allows(its) for its in traits], np.bool_)
+    # Without clauses attributes do not matter, and in the rest agents hardly differ: so agents
+    # that are alike are judged once.
+    barred: dict[tuple[bool, ...], bool] = {}
+    bars = np.zeros(len(traits), np.bool_)
+    for index, its in enumerate(traits):
+        if its is not None:
+            alike = its.gpus, its.remote, its.many_roles, its.nested_roles
+            if alike not in barred:
+                barred[alike] = not rule.allows(its)
+            bars[index] = barred[alike]
+    return bars
+
+
 def _column(words: Words, client: int) -> Bools:
     """One client's bits."""
     word = words[:, client // _BITS] >> np.uint64(client % _BITS)
@@ -106,18 +123,24 @@ class Eligibility:
             entry.mask = grow(entry.mask, words)[:words]
             entry.bars = grow(entry.bars, len(self.excluded))[: len(self.excluded)]
 
-    def set_agent(self, agent: int, traits: AgentTraits | None) -> None:
-        """Tell what an agent is like; None: it is gone, with the exclusions on it."""
-        if traits is None:
-            self._told[agent] = 0
-        self._traits[agent] = traits
-        # Begin with what the host said, then paint each rule that bars the agent over it.
-        self.excluded[agent] = self._told[agent]
+    def set_agents(self, agents: Ints, traits: Sequence[AgentTraits]) -> None:
+        """Tell what agents (N,) are like."""
+        for agent, its in zip(agents.tolist(), traits, strict=True):
+            self._traits[agent] = its
+        # Begin with what the host said, then paint each rule that bars an agent over it.
+        self.excluded[agents] = self._told[agents]
         for rule, entry in self._classes.items():
-            bars = traits is not None and not rule.allows(traits)
-            entry.bars[agent] = bars
-            if bars:
-                self.excluded[agent] |= entry.mask
+            bars = _barred_by(rule, traits)
+            entry.bars[agents] = bars
+            self.excluded[agents[bars]] |= entry.mask
+
+    def drop_agent(self, agent: int) -> None:
+        """Forget an agent, with the exclusions on it."""
+        self._traits[agent] = None
+        self._told[agent] = 0
+        self.excluded[agent] = 0
+        for entry in self._classes.values():
+            entry.bars[agent] = False
 
     def set_rule(self, client: int, rule: Rule | None) -> None:
         """Give a client its rule; None: it is gone, with the exclusions of it."""
@@ -202,13 +225,10 @@ class Eligibility:
     def _class(self, rule: Rule) -> _RuleClass:
         """Return the class of a rule; one that is met first is evaluated on every agent."""
         if rule not in self._classes:
-            entry = _RuleClass(
+            self._classes[rule] = _RuleClass(
                 mask=np.zeros(self.excluded.shape[1], np.uint64),
-                bars=np.zeros(len(self.excluded), np.bool_),
+                bars=_barred_by(rule, self._traits),
             )
-            for agent, traits in enumerate(self._traits):
-                entry.bars[agent] = traits is not None and not rule.allows(traits)
-            self._classes[rule] = entry
         return self._classes[rule]
 
     def check(self) -> None:

@@ -164,6 +164,10 @@ class Ledger:
         """Since when each client has had something on offer, (C,); -1 where it has nothing."""
         return loops.oldest_offer(self.books, self._end)
 
+    def offered_by_agent(self) -> Ints:
+        """What is on offer on each agent and not in use, (A, K)."""
+        return loops.offered_by_agent(self.books, self._end)
+
     def holders(self, agents: Ints) -> Ints:
         """Who holds something on some agents (J,): sorted keys ``place there * 2**32 + client``."""
         keys: Ints = loops.keys_of_agents(self.books, agents)
@@ -197,8 +201,10 @@ class Ledger:
         missing = np.flatnonzero(rows < 0)
         if len(missing):
             # The same holding may be named several times: make one row for it.
-            new_keys, first = np.unique(keys[missing], return_index=True)
-            at = missing[first]
+            new_keys, at = keys[missing], missing
+            if len(missing) > 1:
+                new_keys, first = np.unique(new_keys, return_index=True)
+                at = missing[first]
             fresh = self._take_rows(len(new_keys))
             self._rows.put(new_keys, fresh)
             self.books.agent[fresh] = agent[at]
@@ -272,6 +278,9 @@ class Ledger:
             expected = np.zeros_like(total)
             np.add.at(expected, owner[rows], held[rows])
             assert (expected == total).all()
+        offered = np.zeros_like(books.agent_held)
+        np.add.at(offered, books.agent[rows], books.offered[rows])
+        assert (self.offered_by_agent() == offered).all()
         counts = np.bincount(books.client[rows], minlength=len(books.agents_held))
         assert (counts == books.agents_held).all()
         # The lists of the agents and clients hold every row once.

@@ -199,6 +199,20 @@ def oldest_offer(books: Books, end: int) -> Ints:
 
 
 @loop
+def offered_by_agent(books: Books, end: int) -> Ints:
+    """Add up what is on offer on each agent, (A, K)."""
+    offered = np.zeros(books.agent_held.shape, np.int64)
+    for row in range(end):
+        agent = books.agent[row]
+        if agent == 0:
+            continue
+        for k in range(books.offered.shape[1]):
+            if books.offered[row, k] != 0:
+                offered[agent, k] += books.offered[row, k]
+    return offered
+
+
+@loop
 def enlist(books: Books, rows: Ints) -> None:
     """Put new rows into the lists of their agents and clients."""
     for row in rows:

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core.plan import Plan
 from allocator.core.task_counts import has_demand, tasks_held
 from allocator.core.tree_sums import add_up_amounts
 
@@ -287,6 +288,8 @@ class Snapshot:
         the nearest ancestor in the tree where it has no leaf).
     classes : AgentClasses
         All agents by capacity.
+    plan : Plan or None
+        The plan in force.
     """
 
     resources: tuple[str, ...]
@@ -312,6 +315,7 @@ class Snapshot:
     leaf_of_client: Ints
     parent_of_client: Ints
     classes: AgentClasses
+    plan: Plan | None = None
 
     @cached_property
     def free_by_column(self) -> Ints:

@@ -8,9 +8,12 @@ import numpy as np
 
 from allocator.core.array_structures import read_only, some
 from allocator.core.competition_tree import Shape, shape
+from allocator.core.compiled import loop, loop_view
 from allocator.core.demand_probing import probed
 from allocator.core.filters.coverage import Offerable
 from allocator.core.memo import Steady, fixed
+from allocator.core.plan import Plan
+from allocator.core.planning import Problem, held_by_group, problem_of, shown
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
 from allocator.core.servable import servable
 from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials
@@ -97,8 +100,36 @@ class SnapshotBuilder:
             leaf_of_client=tree_shape.leaf_of_client,
             parent_of_client=tree_shape.parent_of_client,
             classes=self._agent_classes(state, capacity),
+            plan=self._plan(state, handle, excluded.shape[1]),
         )
         return frozen(_without_hopeless(snapshot))
+
+    def problem(self, state: State) -> Problem:
+        """Copy what a plan is about."""
+        tree_shape, capacity = self._tree_shape(state), self._capacity(state)
+        weights, schemes = self._steady("weights", _weights(state)), self._schemes(state)
+        return problem_of(
+            state,
+            tree_shape,
+            tree_shape.tree(weights, schemes, state.clients.served),
+            capacity=capacity,
+            free=state.space.by_column(state.free_on(None)),
+            total=self._total(state),
+        )
+
+    def _plan(self, state: State, handle: Ints, words: int) -> Plan | None:
+        """Show the plan in force; the same arrays while they say the same."""
+        if state.plan is None:
+            return None
+        plan, steady = shown(state.plan, handle, len(state.clients.framework), words), self._steady
+        return Plan(
+            steady("plan_target", plan.target),
+            steady("plan_group", plan.group),
+            steady("plan_allowed", plan.allowed),
+            steady("plan_price", plan.price),
+            steady("plan_part", plan.part),
+            held_by_group(state, state.plan, handle),
+        )
 
     def _keep(self, name: str, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
         """Return what is kept under a name; make it again only where its key has changed."""
@@ -195,6 +226,8 @@ def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, an
         return read_only(part)
     if isinstance(part, AgentClasses):
         return AgentClasses(read_only(part.capacity), read_only(part.count))
+    if isinstance(part, Plan):
+        return part  # fixed already
     if hasattr(part, "_make"):
         return part._make(map(_frozen_part, part))
     return part
@@ -252,12 +285,30 @@ def minimum_of(state: State) -> tuple[Ints, Ints]:
 
 
 def reaches(amount: Ints, minimum: Ints) -> Bools:
-    """Which rows of amounts (n, R) are large enough to be offered."""
-    # Without a minimum every amount is enough; an empty one never is.
-    enough = np.full(len(amount), not len(minimum))
-    for row in minimum:
-        enough |= ~some(amount < row)
-    enough &= some(amount)
+    """Which rows of amounts (n, R) are large enough to be offered, by rows of minimum (m, R)."""
+    enough: Bools = _reached(loop_view(amount), loop_view(minimum))
+    return enough
+
+
+@loop
+def _reached(amount: Ints, minimum: Ints) -> Bools:
+    enough = np.zeros(len(amount), np.bool_)
+    for row in range(len(amount)):
+        # Nothing is never enough. Without a minimum, everything else is.
+        largest = 0
+        for r in range(amount.shape[1]):
+            largest = max(largest, amount[row, r])
+        if largest == 0:
+            continue
+        enough[row] = not len(minimum)
+        # It need reach one row of the minimum only, but that in every column.
+        for m in range(len(minimum)):
+            lacks = False
+            for r in range(amount.shape[1]):
+                lacks |= amount[row, r] < minimum[m, r]
+            if not lacks:
+                enough[row] = True
+                break
     return enough
 
 
@@ -269,7 +320,9 @@ def _ready(state: State, wanted: Ints | None) -> Ints | None:
     if wanted is None:
         return None
     agents = state.agents
-    rows = np.unique(wanted[(wanted > 0) & (wanted < len(agents.bound))])
+    rows = wanted[(wanted > 0) & (wanted < len(agents.bound))]
+    if len(rows) > 1:
+        rows = np.unique(rows)
     ready = agents.bound[rows] & agents.active[rows] & agents.whitelisted[rows]
     return np.append(0, rows[ready])
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core.compiled import loop, loop_view
 from allocator.core.snapshot import Grants, Ints, Snapshot, Words
 
 
@@ -63,14 +64,17 @@ def joined(tables: list[SparseRows]) -> SparseRows:
 def rows_of(snapshot: Snapshot, grants: Grants) -> SparseRows:
     """Say what is granted by kind; parts of one kind in one grant are added up."""
     specials = snapshot.specials
+    if not len(grants.special):  # as mostly
+        plain = snapshot.filters.plain_kind
+        order = np.argsort(plain, kind="stable")
+        return SparseRows(*_plain_rows(*map(loop_view, (grants.amount, plain, order))))
     # Plain amounts: one part for each cell that is not zero. Special ones are added as they are.
     row, column = np.nonzero(grants.amount)
     kind = snapshot.filters.plain_kind[column]
     amount = grants.amount[row, column]
-    if len(grants.special):
-        row = np.concatenate([row, grants.special_grant])
-        kind = np.concatenate([kind, specials.kind[grants.special]])
-        amount = np.concatenate([amount, grants.special_amount])
+    row = np.concatenate([row, grants.special_grant])
+    kind = np.concatenate([kind, specials.kind[grants.special]])
+    amount = np.concatenate([amount, grants.special_amount])
     # Sort by row, then by kind; equal keys become neighbours and are added up.
     key = (row << np.int64(32)) | kind
     order = np.argsort(key, kind="stable")
@@ -80,6 +84,21 @@ def rows_of(snapshot: Snapshot, grants: Grants) -> SparseRows:
         amount, key = np.add.reduceat(amount, first), key[first]
     start = np.searchsorted(key, np.arange(len(grants) + 1) << np.int64(32))
     return SparseRows(start, key & (2**32 - 1), amount)
+
+
+@loop
+def _plain_rows(amount: Ints, plain_kind: Ints, order: Ints) -> tuple[Ints, Ints, Ints]:
+    """Turn amounts by column (G, R) into the fields of `SparseRows`; columns by ascending kind."""
+    count, end = amount.size, 0
+    start, kind = np.zeros(len(amount) + 1, np.int64), np.empty(count, np.int64)
+    part = np.empty(count, np.int64)
+    for row in range(len(amount)):
+        for column in order:
+            if amount[row, column] != 0:
+                kind[end], part[end] = plain_kind[column], amount[row, column]
+                end += 1
+        start[row + 1] = end
+    return start, kind[:end], part[:end]
 
 
 def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:

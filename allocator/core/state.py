@@ -12,6 +12,7 @@ from allocator.core.events import Options, SetQuota
 from allocator.core.filters.table import FilterTable
 from allocator.core.ledger import Ledger
 from allocator.core.open_decisions import Tentative
+from allocator.core.plan import Plan
 from allocator.core.resource_space import ResourceSpace
 from allocator.core.roles import RoleTable
 from allocator.core.snapshot import Ints
@@ -50,6 +51,8 @@ class State:
         When decisions were held back last, or let go on.
     memory : DemandMemory
         What frameworks were seen to need, in earlier sessions too.
+    plan : Plan or None
+        What cycles go by, of a policy that plans.
     """
 
     # Kept from one question to the next, so whoever only asks changes them, too.
@@ -76,6 +79,7 @@ class State:
         self.eligibility = Eligibility()
         self.tentative = Tentative()
         self.memory = DemandMemory()
+        self.plan: Plan | None = None
         self._total: Ints = np.zeros(0, np.int64)
         self._total_version = -1
         self._reserved = (-1, -1, -1, -1)

@@ -51,5 +51,6 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
         allocator.step(Transition(offered))
         allocator.step(Release(offered, np.full(len(made), 5000), yes))
     allocator.state.ledger.oldest_offer_ms()
+    allocator.state.ledger.offered_by_agent()
     allocator.step(Revive(1))
     allocator.step(RemoveAgent(1))

@@ -23,7 +23,7 @@ from allocator.explain.answers import (
 )
 from allocator.explain.explaining import explain
 from allocator.explain.gates import warm
-from allocator.explain.picture import Picture, take
+from allocator.explain.picture import Picture, agent_name, take
 from allocator.explain.subjects import UnknownSubjectError
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "Standing",
     "Tally",
     "UnknownSubjectError",
+    "agent_name",
     "explain",
     "take",
     "warm",

@@ -9,17 +9,22 @@ Users' own are added to it by the hosts, see `Entry` and ``examples/``.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from allocator.core import Policy, PolicySpec
+from allocator.core import PlanningPolicy, Policy, PolicySpec, Problem
 from allocator.policies.asset_fairness import asset_fairness
 from allocator.policies.choosy import UNITS, choosy
+from allocator.policies.cmmf import STEER, cmmf, machines
 from allocator.policies.drf import drf
 from allocator.policies.filling import SELECTIONS as SELECTIONS
 from allocator.policies.filling import CriterionFunction, Filling
+from allocator.policies.pf_exact import plan_proportional_fairness, spending
+from allocator.policies.planning import Planner, Steered, same_question
 from allocator.policies.proportional_fairness import proportional_fairness
 from allocator.policies.ps_dsf import ps_dsf
+from allocator.policies.ps_dsf_exact import plan_per_server_fairness
+from allocator.policies.quincy import LEAST, MOST, TRANSFER, WAIT, quincy, same_places
 from allocator.policies.rps_dsf import rps_dsf
 from allocator.policies.tsf import tsf
-from allocator.testing import static_snapshot
+from allocator.testing import problem_of, static_snapshot
 
 MODES = ("oblivious", "characterised")
 
@@ -82,6 +87,36 @@ def _fixed(criterion: CriterionFunction, selection: str = "random") -> Entry:
     return filled_by(lambda: criterion, selection)
 
 
+def planned_by(
+    planner: Callable[..., Planner],
+    progress: CriterionFunction,
+    criterion: CriterionFunction,
+    parameters: Mapping[str, tuple[str, ...]] | None = None,
+    stands: Callable[[Problem, Problem], bool] = same_question,
+) -> Entry:
+    """Enter a policy that plans.
+
+    Parameters
+    ----------
+    planner : function of the parameters
+        Makes what works plans out.
+    progress : function from Snapshot to Criterion
+        What clients have, in the unit of the plan's targets.
+    criterion : function from Snapshot to Criterion
+        Ranks clients where the plan says nothing, and where there is none.
+    parameters : dict of str to tuple of str
+        As in `Entry`.
+    stands : function of two Problems
+        Whether a plan for the first is good for the second.
+    """
+
+    def build_planned(spec: PolicySpec) -> Policy:
+        filling = Filling(criterion, spec.selection or SELECTIONS[0])
+        return Steered(planner(**spec.parameters), progress, filling, stands)
+
+    return Entry(build_planned, SELECTIONS, parameters or {})
+
+
 POLICIES: dict[str, Entry] = {
     "drf": _fixed(drf),
     "tsf": _fixed(tsf),
@@ -92,6 +127,16 @@ POLICIES: dict[str, Entry] = {
     "pf": _fixed(proportional_fairness),
     "ceei": _fixed(proportional_fairness),
     "asset": _fixed(asset_fairness),
+    "cmmf": planned_by(cmmf, machines, machines, {"steer": STEER}),
+    "pf-exact": planned_by(lambda: plan_proportional_fairness, drf, spending),
+    "quincy": planned_by(
+        quincy,
+        drf,
+        drf,
+        {"most": MOST, "least": LEAST, "transfer": TRANSFER, "wait": WAIT},
+        same_places,
+    ),
+    "ps-dsf-exact": planned_by(lambda: plan_per_server_fairness, drf, ps_dsf),
 }
 
 
@@ -168,6 +213,18 @@ def _criterion_below(spec: PolicySpec, role: str) -> CriterionFunction:
 
 def _choose_from(names: Mapping[str, object] | tuple[str, ...]) -> str:
     return "choose from " + ", ".join(names)
+
+
+def warm_plans() -> None:
+    """Load the compiled loops of the solvers that plans need, or compile them."""
+    cluster = problem_of(static_snapshot(capacity=[[4, 8], [2, 16]], demand=[[1, 1], [0, 0]]))
+    for name, entry in POLICIES.items():
+        # Each parameter's values, one by one: solvers differ by them.
+        choices = [{key: value} for key, some in entry.parameters.items() for value in some] or [{}]
+        for parameters in [] if entry.origin else choices:
+            policy = entry.build(PolicySpec(name, parameters=parameters))
+            if isinstance(policy, PlanningPolicy):
+                policy.plan(cluster)
 
 
 def warm(*selections: str) -> None:

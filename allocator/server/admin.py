@@ -1,31 +1,26 @@
 """The operators' service. Whatever it asks of the core is done on the core's thread."""
 # ruff: noqa: N802 - methods bear the names of the RPCs.
 
-import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 import grpc
-import numpy as np
 
-from allocator import __version__
-from allocator.core import Detached, EventError, Floats, Newcomer, SetLimit, SetPolicy
-from allocator.policies import POLICIES, SELECTIONS
-from allocator.server import dump, explaining, fair_shares, forecast, report
+from allocator.core import Detached, SetLimit, SetPolicy
+from allocator.server import dump, forecast
 from allocator.server.answering import refuse as _refuse
 from allocator.server.answering import wait as _wait
 from allocator.server.audit import Audit
 from allocator.server.changes import Changes, check_patterns
-from allocator.server.compilation import COMPILED, PARTS, Progress
 from allocator.server.config import Config, Loaded
-from allocator.server.config.checks import suggestion
 from allocator.server.core_loop import CoreLoop
-from allocator.server.fair_shares import root_mean_square
 from allocator.server.operators import Operators
-from allocator.server.shares import write_clients, write_roles
+from allocator.server.views import Ask, RefusedError, Views
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, explain_pb2, settings_pb2
-from allocator.wire import WireError, proto_types
+from allocator.wire import WireError
 from allocator.wire.kept import rules
 from allocator.wire.operator_settings import (
     read_constraint,
@@ -45,104 +40,47 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     """Answers operators; changes nothing where a request is wrong."""
 
     def __init__(
-        self,
-        loop: CoreLoop,
-        progress: Callable[[], Progress] = lambda: COMPILED,
-        changes: Changes | None = None,
+        self, loop: CoreLoop, views: Views | None = None, changes: Changes | None = None
     ) -> None:
         """Speak for this loop.
 
         Parameters
         ----------
         loop : CoreLoop
-        progress : callable
-            Says how far its compiled loops are.
+        views : Views
+            Answer what changes nothing; by default those of a process whose loops are compiled.
         changes : Changes
             Makes the changes that are asked for; by default nothing of them is kept.
         """
         self._loop = loop
-        self._progress = progress
-        operators = Operators(loop, Loaded(Config(), {}))
-        self._changes = changes or Changes(loop, operators, Audit())
+        self._views = views or Views(loop, Operators(loop, Loaded(Config(), {})))
+        self._changes = changes or Changes(loop, self._views.operators, Audit())
 
     def GetStatus(
         self, request: pb.GetStatusRequest, context: grpc.ServicerContext
     ) -> pb.GetStatusResponse:
         """Say what the sidecar is doing."""
-        status = self._ask(context, lambda: _status(self._loop, self._progress()))
-        status.settings.extend(self._changes.settings(context, every=False))
-        status.state_directory = self._changes.operators.directory
-        status.state_problem = self._changes.operators.problem
-        return status
+        return self._views.status(self._asking(context))
 
     def GetShares(
         self, request: pb.GetSharesRequest, context: grpc.ServicerContext
     ) -> pb.GetSharesResponse:
         """Say who holds what."""
-
-        def read() -> tuple[report.Report, Floats, Detached | None]:
-            allocator = self._loop.allocator
-            self._loop.look()
-            rows = np.flatnonzero(allocator.state.clients.framework)
-            score = allocator.scores()[rows]
-            # All of the same moment, so that its clients are the same.
-            copied = allocator.copied() if request.fair or request.newcomer_role else None
-            return report.read(allocator), score, copied
-
-        state, score, copied = self._ask(context, read)
-        for field in ("role", "newcomer_role"):
-            path = getattr(request, field)
-            if path and path not in state.roles.path:
-                near = suggestion(path, state.roles.path)
-                _refuse(context, f"{field} = {path!r}: there is no such role{near}")
-        fair, newcomer = None, float("nan")
-        if copied is not None and request.fair:
-            fair = fair_shares.deal(self._loop, state.policy, copied)
-        if copied is not None and request.newcomer_role:
-            newcomer = self._newcomer(request, context, state, copied)
-        error = float("nan") if fair is None else root_mean_square(state.share - fair.share)
-        return pb.GetSharesResponse(
-            clients=write_clients(state, score, request.role, fair),
-            roles=write_roles(state, request.role, fair),
-            jain_index=state.jain_frameworks,
-            envy_max=state.envy_max,
-            fairness_error_rms=error,
-            fair=request.fair,
-            newcomer_share=newcomer,
-        )
-
-    def _newcomer(
-        self,
-        request: pb.GetSharesRequest,
-        context: grpc.ServicerContext,
-        state: report.Report,
-        copied: Detached,
-    ) -> float:
-        """Work out what a framework that there is not would be given."""
-        try:
-            demand = proto_types.read_quantities(request.newcomer_demand)
-            newcomer = Newcomer(state.roles.path.index(request.newcomer_role), demand)
-            return fair_shares.newcomers_share(self._loop, state.policy, copied, newcomer)
-        except (WireError, EventError) as error:
-            _refuse(context, f"newcomer_demand: {error}")
+        with _refusing(context):
+            return self._views.shares(self._asking(context), request)
 
     def Explain(
         self, request: explain_pb2.ExplainRequest, context: grpc.ServicerContext
     ) -> explain_pb2.ExplainResponse:
         """Say why somebody gets nothing."""
-        try:
-            kind, name = explaining.asked_for(request)
-            picture = self._ask(context, lambda: explaining.take(self._loop, kind, name))
-        except (ValueError, LookupError) as error:
-            _refuse(context, str(error))
-        return explaining.answer(picture, kind, name, request.cycles)
+        with _refusing(context):
+            return self._views.explain(self._asking(context), request)
 
     def GetPolicy(
         self, request: pb.GetPolicyRequest, context: grpc.ServicerContext
     ) -> pb.GetPolicyResponse:
         """Say which policy decides, and which others could."""
-        policy = self._ask(context, self._policy)
-        return pb.GetPolicyResponse(policy=policy, policies=POLICIES, selections=SELECTIONS)
+        return self._views.policy(self._asking(context))
 
     def SetPolicy(
         self, request: pb.SetPolicyRequest, context: grpc.ServicerContext
@@ -218,14 +156,15 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: pb.ListSettingsRequest, context: grpc.ServicerContext
     ) -> pb.ListSettingsResponse:
         """List all settings, and where each comes from."""
-        return pb.ListSettingsResponse(settings=self._changes.settings(context, every=True))
+        listed = self._views.settings(self._asking(context), every=True)
+        return pb.ListSettingsResponse(settings=listed)
 
     def ResetSettings(
         self, request: pb.ResetSettingsRequest, context: grpc.ServicerContext
     ) -> pb.ResetSettingsResponse:
         """Let the configuration count again."""
         told = self._changes.reset(context, request.what)
-        listed = self._changes.settings(context, every=False)
+        listed = self._views.settings(self._asking(context), every=False)
         return pb.ResetSettingsResponse(settings=listed, change=told)
 
     def Dump(
@@ -261,39 +200,14 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
         return _wait(context, self._loop.call(work))
 
+    def _asking(self, context: grpc.ServicerContext) -> Ask:
+        return partial(self._ask, context)
 
-def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:
-    state, counts, times = report.read(loop.allocator), loop.counts, loop.cycle_times
-    response = pb.GetStatusResponse(
-        sidecar_version=__version__,
-        sidecar_id=loop.sidecar_id,
-        uptime_s=time.monotonic() - loop.started_s,
-        cycles=counts.cycles,
-        decisions=counts.decisions,
-        agents=state.agents.total,
-        active_agents=state.agents.total - state.agents.inactive,
-        frameworks=state.frameworks,
-        active_frameworks=state.frameworks_active,
-        roles=int(state.roles.bound.sum()) - 1,
-        filters=state.filters,
-        outstanding_decisions=state.outstanding,
-        policy=write_policy(state.policy),
-        cycle_p50_ms=1000 * times.percentile(0.5),
-        cycle_p99_ms=1000 * times.percentile(0.99),
-        events=sum(counts.events.values()),
-        sessions=counts.sessions_opened,
-        loops_state=progress.state,
-        loop_parts_compiled=progress.done,
-        loop_parts=len(PARTS),
-    )
-    for name, total, held in zip(state.resources, state.total, state.held, strict=True):
-        response.resources.add(name=name, total=int(total), held=int(held))
-    session = loop.session
-    if session is not None:
-        response.in_session = True
-        response.master_id = session.master_id
-        response.instance_id = session.instance_id
-        response.mesos_version = session.mesos_version
-        response.sequence = session.sequence
-        response.clock_ms = session.clock_ms
-    return response
+
+@contextmanager
+def _refusing(context: grpc.ServicerContext) -> Iterator[None]:
+    """End the call where what was asked is wrong."""
+    try:
+        yield
+    except RefusedError as error:
+        _refuse(context, str(error))

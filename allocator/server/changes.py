@@ -18,7 +18,7 @@ from allocator.server.rule_match import (
     settings_after,
     warnings_of,
 )
-from allocator.server.setting_rows import rows, scope_of, taken_back, value_of
+from allocator.server.setting_rows import scope_of, value_of
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.kept import KINDS, key_of, takes_back
 from allocator.wire.operator_settings import OperatorChange
@@ -90,25 +90,6 @@ class Changes:
         told = pb.Change()
         self._keep(context, told, effect.number)
         return told
-
-    def settings(self, context: grpc.ServicerContext, *, every: bool) -> list[pb.Setting]:
-        """Say what is in force, and where it comes from; or only rules, and what operators set."""
-
-        def read() -> tuple[Cluster, list[tuple[pb.Setting, OperatorChange | None]]]:
-            mine, settings = self.operators, self._loop.allocator.settings
-            found = rows(mine.loaded, mine.overlay, settings)
-            more = ((row, None) for row in taken_back(mine.overlay))
-            return copy_cluster(self._loop.allocator), [*found, *more]
-
-        cluster, found = self._ask(context, read)
-        shown = []
-        for row, rule in found:
-            if rule is not None:
-                row.match.CopyFrom(match_of(cluster, rule, cluster.settings))
-            elif not every and row.source != "operator":
-                continue
-            shown.append(row)
-        return shown
 
     def _check(
         self, context: grpc.ServicerContext, cluster: Cluster, change: OperatorChange

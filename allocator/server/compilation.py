@@ -22,7 +22,7 @@ from allocator import core, explain, policies
 from allocator.core.compiled import compiled_here, interpret, supersede
 from allocator.server import loop_cache
 
-PARTS = ("agent-first", "client-first", "core")
+PARTS = ("agent-first", "client-first", "core", "plans")
 """What is compiled in a process of its own, what takes longest first."""
 
 _log = structlog.get_logger()
@@ -67,6 +67,8 @@ def load(part: str = "") -> None:
         policies.warm("random")
     if part in ("", "client-first"):
         policies.warm("joint")
+    if part in ("", "plans"):
+        policies.warm_plans()
 
 
 class Compilation:

@@ -74,6 +74,8 @@ class CoreLoop:
     journal : Journal or None
     last_batch_s : float
         When the latest batch of a master came, since 1970; 0: none came.
+    after_message : callable
+        Called with the allocator after each message is answered, on the core's thread.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class CoreLoop:
         self.started_s = time.monotonic()
         self.cycle_times = Durations()
         self.last_batch_s = 0.0
+        self.after_message: Callable[[Allocator], None] = lambda _allocator: None
         self._build_policy = build_policy
         self._fallback = fallback
         self.try_policy = try_policy
@@ -244,7 +247,8 @@ class CoreLoop:
     def new_twin(self, policy: PolicySpec) -> Allocator:
         """Make an allocator for a copy of the books, which decides as this one; any thread may."""
         settings = Settings(policy=policy)
-        return Allocator(self._build_policy, settings, self.limits, fallback=self._fallback)
+        fallback = self._fallback
+        return Allocator(self._build_policy, settings, self.limits, fallback=fallback, plans=True)
 
     def _new_journal(self, config: Config, welcome: pb.Welcome) -> Journal:
         def begin(file: int, records_before: int) -> Head:
@@ -317,6 +321,7 @@ class CoreLoop:
                 self._record_answers(answers, counts.policy_error if failed_now else "")
                 self._tell_of_policy()
                 self._tell_of_mended(port.number)
+                self.after_message(self.allocator)
         finally:
             # In any case, or the stream would wait for ever for room for its next message.
             port.message_done()

@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -110,7 +111,8 @@ def _state() -> str:
     """Name what compiled loops depend on."""
     digest = hashlib.sha256()
     # All sources that a loop may be made of, with their paths.
-    for path in sorted((PACKAGE / "core").rglob("*.py")):
+    rooms = ((PACKAGE / "core").rglob("*.py"), (PACKAGE / "solvers").glob("*.py"))
+    for path in sorted(chain(*rooms)):
         source = path.read_bytes()
         if path.name in _TYPES or b"core.compiled" in source:
             digest.update(str(path).encode() + b"\0" + source)

@@ -30,9 +30,12 @@ from allocator.server.listeners import UNIX, ListenError, claim_addresses, liste
 from allocator.server.metrics import start_http
 from allocator.server.operation_families import OperationCollector
 from allocator.server.operators import Operators, settings_in_force
+from allocator.server.page import page_routes
+from allocator.server.planning import Planner
 from allocator.server.reloading import read_again
 from allocator.server.service import SERVICE, SessionServicer
 from allocator.server.state_files import StateError
+from allocator.server.views import Views
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.wire.kept import Learnt, copy_learnt
 
@@ -67,6 +70,7 @@ class Server:
     Attributes
     ----------
     loop : CoreLoop
+    planner : Planner
     targets : list of str
         The addresses of the gRPC services.
     http_port : int
@@ -98,19 +102,29 @@ class Server:
         self._check_journal(config)
         self._keeper = self._new_keeper(config, kept)
         self.operators = Operators(self.loop, loaded, kept.overlay, self._keeper)
+        self.views = Views(self.loop, self.operators, lambda: compilation.progress)
         self.audit = Audit()
         self._health = Health((SERVICE, ADMIN_SERVICE))
+        self.planner = Planner(
+            self.loop,
+            budget_s=config.policy.plan_budget_ms / 1000,
+            interval_s=config.policy.plan_interval_ms / 1000,
+            may_begin=lambda: compilation.state in {"compiled", "failed"},
+        )
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
-            more = OperationCollector(self.loop, self.operators, self.audit)
+            self.planner.start()
+            undo.callback(self.planner.stop)
+            more = OperationCollector(self.loop, self.operators, self.audit, self.planner)
+            pages = page_routes(self.views, config.http.page)
             if self._keeper:
                 self._keeper.start()
                 undo.callback(self._keeper.close)
             self._http = undo.enter_context(
-                closing(start_http(config, self.loop, compilation, [more]))
+                closing(start_http(config, self.loop, compilation, [more], pages))
             )
-            self._grpc = self._build(config, compilation)
+            self._grpc = self._build(config)
             undo.callback(self._grpc.stop, None)
             self.targets = listen(self._grpc, config.listen)
             undo.pop_all()
@@ -122,7 +136,7 @@ class Server:
         self._health.serving()
         self._http.serving()
 
-    def _build(self, config: Config, compilation: Compilation) -> grpc.Server:
+    def _build(self, config: Config) -> grpc.Server:
         workers = SESSIONS_MAX + OTHER_CALLS_MAX
         bytes_max = ("grpc.max_receive_message_length", config.limits.message_bytes_max)
         server = grpc.server(
@@ -135,7 +149,7 @@ class Server:
         server.add_generic_rpc_handlers((sessions.handler(),))
         paths = (target.removeprefix(UNIX) for target in config.listen.targets)
         changes = Changes(self.loop, self.operators, self.audit, tuple(paths))
-        servicer = AdminServicer(self.loop, lambda: compilation.progress, changes)
+        servicer = AdminServicer(self.loop, self.views, changes)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(servicer, server)
         self._health.add_to(server)
         names = (SERVICE, ADMIN_SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
@@ -169,6 +183,7 @@ class Server:
         self._http.close()
         if self._keeper:
             self._keeper.close()
+        self.planner.stop()
         self.loop.stop()
 
 

@@ -12,13 +12,15 @@ from typing import Generic, TypeVar
 import structlog
 from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from prometheus_client.registry import Collector
+from starlette.routing import BaseRoute
 
 from allocator.server import report
 from allocator.server.compilation import PARTS, Compilation
 from allocator.server.config import Config
 from allocator.server.core_loop import CoreLoop
-from allocator.server.http import HttpServer, nothing_to_add
+from allocator.server.http import HttpServer
 from allocator.server.metric_families import Scrape, StateCollector
+from allocator.server.probes import nothing_to_add, probe_routes
 
 ANSWER_S = 2.0
 """How long the core may take to answer before we say that it is busy."""
@@ -146,7 +148,7 @@ class Monitor:
 
 
 class MetricsServer(HttpServer):
-    """The listener for /metrics, /healthz and /readyz."""
+    """The listener for /metrics, /healthz and /readyz, and for whatever else is given."""
 
     def __init__(
         self,
@@ -154,6 +156,7 @@ class MetricsServer(HttpServer):
         loop: CoreLoop,
         compilation: Compilation | None = None,
         more: Iterable[Collector] = (),
+        pages: Iterable[BaseRoute] = (),
     ) -> None:
         """Listen; not ready before `serving` is called."""
         registry = CollectorRegistry()
@@ -173,14 +176,9 @@ class MetricsServer(HttpServer):
         monitor = Monitor(loop)
         self.serving = monitor.serving
         self.draining = monitor.draining
-        super().__init__(
-            config.http.host,
-            config.http.port,
-            registry,
-            monitor.health,
-            monitor.readiness,
-            compilation.remark if compilation else nothing_to_add,
-        )
+        remark = compilation.remark if compilation else nothing_to_add
+        probes = probe_routes(registry, monitor.health, monitor.readiness, remark)
+        super().__init__(config.http.host, config.http.port, [*probes, *pages])
 
 
 def _show_compilation(registry: CollectorRegistry, compilation: Compilation) -> None:
@@ -197,6 +195,7 @@ def start_http(
     loop: CoreLoop,
     compilation: Compilation | None = None,
     more: Iterable[Collector] = (),
+    pages: Iterable[BaseRoute] = (),
 ) -> MetricsServer:
     """Serve metrics, liveness and readiness; `more` gives metrics beside the state's.
 
@@ -205,4 +204,4 @@ def start_http(
     OSError
         Where the address cannot be listened on.
     """
-    return MetricsServer(config, loop, compilation, more)
+    return MetricsServer(config, loop, compilation, more, pages)

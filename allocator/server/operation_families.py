@@ -10,14 +10,18 @@ from allocator.server.audit import RESULTS, Audit
 from allocator.server.core_loop import CoreLoop
 from allocator.server.metric_building import counter, gauge, labelled
 from allocator.server.operators import Operators
+from allocator.server.planning import Planner
 from allocator.wire.kept import KINDS
 
 
 class OperationCollector(Collector):
     """Says what is asked of any thread, without waiting for the core."""
 
-    def __init__(self, loop: CoreLoop, operators: Operators, audit: Audit) -> None:
+    def __init__(
+        self, loop: CoreLoop, operators: Operators, audit: Audit, planner: Planner
+    ) -> None:
         """Read these."""
+        self._planner = planner
         self._loop = loop
         self._operators = operators
         self._audit = audit
@@ -31,6 +35,7 @@ class OperationCollector(Collector):
         yield from self._changes()
         yield from self._keeping()
         yield from self._journal()
+        yield from self._planning()
         text = "Commands (messages, questions, changes) that wait for the core's thread."
         yield gauge("core_queue_depth", text, self._loop.queue_depth)
         text = "When the latest batch of a master came, in seconds since 1970; 0: none came."
@@ -81,3 +86,24 @@ class OperationCollector(Collector):
         yield gauge("journal_on", text, journal.on)
         text = "Size of the journal's present file, in bytes; rotated files are not in it."
         yield gauge("journal_file_bytes", text, journal.size)
+
+    def _planning(self) -> Iterator[Metric]:
+        planner, counts = self._planner, self._planner.counts
+        results = {"adopted": counts.adopted, "failed": counts.failed, "dropped": counts.dropped}
+        text = (
+            "Plans that a policy worked out beside the cycles, by what came of them: dropped ones"
+            " came when another policy or session was there."
+        )
+        rows = [([result], float(number)) for result, number in results.items()]
+        yield labelled(CounterMetricFamily, "plans", text, ["result"], rows)
+        text = "Plans that took longer than policy.plan_budget_ms, whatever came of them."
+        yield counter("plans_late", text, counts.late)
+        text = "Time that plans took in all, in seconds."
+        yield counter("plan_work_seconds", text, counts.total_s)
+        yield gauge("plan_last_seconds", "Time that the last plan took, in seconds.", counts.last_s)
+        text = "How long the plan takes so far that is being worked out; 0: none is."
+        yield gauge("plan_running_seconds", text, planner.running_s)
+        age_s = planner.age_s
+        if age_s is not None:
+            text = "How long ago the plan in force was good for the cluster, in seconds."
+            yield gauge("plan_age_seconds", text, age_s)

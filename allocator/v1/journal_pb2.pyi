@@ -43,6 +43,7 @@ class JournalRecord(_message.Message):
     CHECKPOINT_END_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    PLAN_FIELD_NUMBER: _builtins.int
     session: _builtins.int
     """Sessions are numbered from 1 within one sidecar process; 0 where none is concerned."""
     request: _builtins.bytes
@@ -86,6 +87,10 @@ class JournalRecord(_message.Message):
     def settings(self) -> Global___JournalStart:
         """All settings at once, as when the configuration is read again; only the fields about them."""
 
+    @_builtins.property
+    def plan(self) -> Global___JournalPlan:
+        """What a policy that plans worked out beside the cycles, when it was taken over."""
+
     def __init__(
         self,
         *,
@@ -103,12 +108,13 @@ class JournalRecord(_message.Message):
         checkpoint_end: Global___JournalCheckpointEnd | None = ...,
         limit: _settings_pb2.SetLimitRequest | None = ...,
         settings: Global___JournalStart | None = ...,
+        plan: Global___JournalPlan | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "limit", b"limit", "looked", b"looked", "opened", b"opened", "policy", b"policy", "record", b"record", "request", b"request", "settings", b"settings", "start", b"start"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "limit", b"limit", "looked", b"looked", "opened", b"opened", "plan", b"plan", "policy", b"policy", "record", b"record", "request", b"request", "settings", b"settings", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "limit", b"limit", "looked", b"looked", "opened", b"opened", "policy", b"policy", "record", b"record", "request", b"request", "session", b"session", "settings", b"settings", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "limit", b"limit", "looked", b"looked", "opened", b"opened", "plan", b"plan", "policy", b"policy", "record", b"record", "request", b"request", "session", b"session", "settings", b"settings", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["start", "opened", "request", "closed", "policy", "demand", "constraint", "answered", "looked", "checkpoint_piece", "checkpoint_end", "limit", "settings"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["start", "opened", "request", "closed", "policy", "demand", "constraint", "answered", "looked", "checkpoint_piece", "checkpoint_end", "limit", "settings", "plan"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -250,6 +256,50 @@ class JournalLooked(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JournalLooked: _TypeAlias = JournalLooked  # noqa: Y015
+
+@_typing.final
+class JournalPlan(_message.Message):
+    """A plan, see allocator/core/plan.py: little-endian arrays, row by row."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TARGET_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    ALLOWED_FIELD_NUMBER: _builtins.int
+    PRICE_FIELD_NUMBER: _builtins.int
+    WORDS_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
+    target: _builtins.bytes
+    """float64 by client."""
+    group: _builtins.bytes
+    """int64 by agent."""
+    allowed: _builtins.bytes
+    """uint64, `words` a group."""
+    price: _builtins.bytes
+    """float64, `columns` a group."""
+    words: _builtins.int
+    columns: _builtins.int
+    part: _builtins.bytes
+    """float64, one a client, a group."""
+    def __init__(
+        self,
+        *,
+        target: _builtins.bytes = ...,
+        group: _builtins.bytes = ...,
+        allowed: _builtins.bytes = ...,
+        price: _builtins.bytes = ...,
+        words: _builtins.int = ...,
+        columns: _builtins.int = ...,
+        part: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "columns", b"columns", "group", b"group", "part", b"part", "price", b"price", "target", b"target", "words", b"words"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JournalPlan: _TypeAlias = JournalPlan  # noqa: Y015
 
 @_typing.final
 class JournalCheckpointEnd(_message.Message):

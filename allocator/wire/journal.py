@@ -17,9 +17,19 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
+import numpy as np
 from google.protobuf.message import DecodeError
 
-from allocator.core import Limits, SetConstraint, SetDemand, SetLimit, SetPolicy, Settings
+from allocator.core import (
+    AdoptPlan,
+    Limits,
+    Plan,
+    SetConstraint,
+    SetDemand,
+    SetLimit,
+    SetPolicy,
+    Settings,
+)
 from allocator.v1 import journal_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import proto_types
@@ -272,7 +282,7 @@ def answered_record(answers: Iterable[Answer], policy_error: str = "") -> journa
 
 
 def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:
-    """Keep what an operator set."""
+    """Keep what an operator set, or a plan."""
     match event:
         case SetPolicy():
             return journal_pb2.JournalRecord(policy=write_policy(event.spec))
@@ -284,3 +294,41 @@ def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:
             return journal_pb2.JournalRecord(limit=write_limit(event))
         case Settings():
             return journal_pb2.JournalRecord(settings=_write_settings(event))
+        case AdoptPlan():
+            return journal_pb2.JournalRecord(plan=write_plan(event.plan))
+
+
+def write_plan(plan: Plan) -> journal_pb2.JournalPlan:
+    """Keep a plan."""
+    return journal_pb2.JournalPlan(
+        target=plan.target.astype("<f8").tobytes(),
+        group=plan.group.astype("<i8").tobytes(),
+        allowed=plan.allowed.astype("<u8").tobytes(),
+        price=plan.price.astype("<f8").tobytes(),
+        words=plan.allowed.shape[1],
+        columns=plan.price.shape[1],
+        part=plan.part.astype("<f8").tobytes(),
+    )
+
+
+def read_plan(plan: journal_pb2.JournalPlan) -> AdoptPlan:
+    """Read a plan.
+
+    Raises
+    ------
+    JournalError
+        Where its bytes are no arrays of these sizes.
+    """
+    try:
+        target = np.frombuffer(plan.target, "<f8")
+        return AdoptPlan(
+            Plan(
+                target,
+                np.frombuffer(plan.group, "<i8"),
+                np.frombuffer(plan.allowed, "<u8").reshape(-1, plan.words or 1),
+                np.frombuffer(plan.price, "<f8").reshape(-1, plan.columns or 1),
+                np.frombuffer(plan.part, "<f8").reshape(-1, len(target) or 1),
+            )
+        )
+    except ValueError as error:
+        raise JournalError(f"a plan cannot be read: {error}") from None

@@ -2,15 +2,23 @@
 
 from typing import TypeAlias
 
-from allocator.core import PolicySpec, SetConstraint, SetDemand, SetLimit, SetPolicy, Settings
+from allocator.core import (
+    AdoptPlan,
+    PolicySpec,
+    SetConstraint,
+    SetDemand,
+    SetLimit,
+    SetPolicy,
+    Settings,
+)
 from allocator.v1 import settings_pb2
 from allocator.wire import proto_types
 
 OperatorChange: TypeAlias = SetPolicy | SetDemand | SetConstraint | SetLimit
 """One thing that an operator sets, or takes back."""
 
-OperatorEvent: TypeAlias = OperatorChange | Settings
-"""A change, or all settings at once."""
+OperatorEvent: TypeAlias = OperatorChange | Settings | AdoptPlan
+"""A change, or all settings at once; or a plan, which comes in between messages as they do."""
 
 
 def write_policy(spec: PolicySpec) -> settings_pb2.Policy:

@@ -14,6 +14,7 @@ from allocator.wire.journal import (
     JournalError,
     answered_record,
     read_closed,
+    read_plan,
     read_settings,
     read_start,
 )
@@ -319,7 +320,7 @@ def _tell(sidecar: Sidecar, record: journal_pb2.JournalRecord, policy_error: str
             return sidecar.close(record.session, read_closed(record.closed))
         case "looked":
             sidecar.allocator.look()
-        case "policy" | "demand" | "constraint" | "limit" | "settings":
+        case "policy" | "demand" | "constraint" | "limit" | "settings" | "plan":
             _operate(sidecar, record)
     return []
 
@@ -338,5 +339,7 @@ def _operate(sidecar: Sidecar, record: journal_pb2.JournalRecord) -> None:
                 sidecar.operate(read_limit(record.limit))
             case "settings":
                 sidecar.operate(read_settings(record.settings))
+            case "plan":
+                sidecar.operate(read_plan(record.plan))
     except EventError:
         return

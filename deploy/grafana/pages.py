@@ -1,25 +1,8 @@
 """What our dashboards show. `python deploy/grafana/generate.py` writes them as JSON."""
 
+from expressions import ONE, cycle_time, metric, rate
+from operations import OPERATION
 from panels import Page, Panel, Query
-
-ONE = '{instance="$instance"}'
-"""Every series of the sidecar that was chosen."""
-
-
-def _m(name: str, **labels: str) -> str:
-    """One of our metrics, of the chosen sidecar."""
-    more = "".join(f', {key}="{value}"' for key, value in labels.items())
-    return f'mesos_allocator_{name}{{instance="$instance"{more}}}'
-
-
-def _rate(name: str, by: str = "") -> str:
-    inner = f"rate({_m(name)}[$__rate_interval])"
-    return f"sum by ({by}) ({inner})" if by else inner
-
-
-def _cycle_time(part: float) -> str:
-    """The time that this part of all cycles stays below."""
-    return f"histogram_quantile({part}, {_rate('cycle_duration_seconds_bucket', 'le')})"
 
 
 def _amount(title: str, text: str, resource: str, unit: str) -> Panel:
@@ -27,7 +10,9 @@ def _amount(title: str, text: str, resource: str, unit: str) -> Panel:
     return Panel(
         title,
         text,
-        tuple(Query(_m(name, resource=resource), name) for name in ("capacity", "held", "offered")),
+        tuple(
+            Query(metric(name, resource=resource), name) for name in ("capacity", "held", "offered")
+        ),
         unit=unit,
     )
 
@@ -41,7 +26,7 @@ OVERVIEW = Page(
             Panel(
                 "In session",
                 "1 while a master's module has this sidecar. 0: the module allocates by itself.",
-                (Query(_m("in_session")),),
+                (Query(metric("in_session")),),
                 shape="number",
                 width=4,
             ),
@@ -49,7 +34,7 @@ OVERVIEW = Page(
                 "Frameworks that wait",
                 "They could be served, refuse nothing, are below their limits, and got nothing for "
                 "longer than starvation.patience_cycles.",
-                (Query(_m("clients_overdue", kept_by="nothing")),),
+                (Query(metric("clients_overdue", kept_by="nothing")),),
                 shape="number",
                 width=4,
                 bad_from=1,
@@ -57,21 +42,21 @@ OVERVIEW = Page(
             Panel(
                 "Agents",
                 "Agents that may be offered.",
-                (Query(_m("agents", state="active")),),
+                (Query(metric("agents", state="active")),),
                 shape="number",
                 width=4,
             ),
             Panel(
                 "Frameworks",
                 "Frameworks that are connected.",
-                (Query(_m("frameworks", state="active")),),
+                (Query(metric("frameworks", state="active")),),
                 shape="number",
                 width=4,
             ),
             Panel(
                 "99 % of cycles take less than",
                 "Offers wait for a cycle. Near the master's allocation interval it is too slow.",
-                (Query(_cycle_time(0.99)),),
+                (Query(cycle_time(0.99)),),
                 unit="s",
                 shape="number",
                 width=4,
@@ -80,7 +65,7 @@ OVERVIEW = Page(
             Panel(
                 "Fairness among roles",
                 "Jain's index of the weighted dominant shares of roles. 1: all have the same.",
-                (Query(_m("jain_index", among="roles")),),
+                (Query(metric("jain_index", among="roles")),),
                 shape="number",
                 width=4,
                 most=1,
@@ -90,7 +75,7 @@ OVERVIEW = Page(
             Panel(
                 "Utilisation",
                 "Part of the capacity that is offered or in use, by resource.",
-                (Query(_m("utilisation_ratio"), "{{resource}}"),),
+                (Query(metric("utilisation_ratio"), "{{resource}}"),),
                 unit="percentunit",
                 most=1,
             ),
@@ -104,7 +89,7 @@ OVERVIEW = Page(
             Panel(
                 "Roles by dominant share",
                 "The largest share of any resource that each role holds.",
-                (Query(_m("role_dominant_share"), "{{role}}"),),
+                (Query(metric("role_dominant_share"), "{{role}}"),),
                 unit="percentunit",
             ),
         ),
@@ -112,13 +97,13 @@ OVERVIEW = Page(
             Panel(
                 "Offers decided",
                 "Offers that the sidecar decides on, a second.",
-                (Query(_rate("decisions_total"), "decisions"),),
+                (Query(rate("decisions_total"), "decisions"),),
                 unit="ops",
             ),
             Panel(
                 "What became of them",
                 "Outcomes by reason. All but offered and partial are decisions that came too late.",
-                (Query(_rate("outcomes_total", "reason"), "{{reason}}"),),
+                (Query(rate("outcomes_total", "reason"), "{{reason}}"),),
                 unit="ops",
                 shape="stacked",
             ),
@@ -135,13 +120,13 @@ FAIRNESS = Page(
             Panel(
                 "Dominant share",
                 "The largest share of any resource.",
-                (Query(_m("role_dominant_share"), "{{role}}"),),
+                (Query(metric("role_dominant_share"), "{{role}}"),),
                 unit="percentunit",
             ),
             Panel(
                 "Dominant share by weight",
                 "What DRF makes equal where there is enough demand.",
-                (Query(_m("role_weighted_share"), "{{role}}"),),
+                (Query(metric("role_weighted_share"), "{{role}}"),),
                 unit="percentunit",
             ),
         ),
@@ -151,7 +136,7 @@ FAIRNESS = Page(
                 "Frameworks beyond metrics.frameworks_max have no series of their own.",
                 (
                     Query(
-                        f"topk(10, {_m('framework_weighted_share')})",
+                        f"topk(10, {metric('framework_weighted_share')})",
                         "{{framework_name}} ({{role}})",
                     ),
                 ),
@@ -163,7 +148,7 @@ FAIRNESS = Page(
                 "Full cycles in a row that could have served a framework and did not.",
                 (
                     Query(
-                        f"topk(10, {_m('framework_waited_cycles')} > 0)",
+                        f"topk(10, {metric('framework_waited_cycles')} > 0)",
                         "{{framework_name}} ({{role}})",
                     ),
                 ),
@@ -174,13 +159,13 @@ FAIRNESS = Page(
             Panel(
                 "Jain's index",
                 "1: all weighted dominant shares are equal. Low is no fault where demands differ.",
-                (Query(_m("jain_index"), "{{among}}"),),
+                (Query(metric("jain_index"), "{{among}}"),),
                 most=1,
             ),
             Panel(
                 "Largest envy",
                 "Most tasks more that some framework could run with what another one holds.",
-                (Query(_m("envy_max_tasks"), "tasks"),),
+                (Query(metric("envy_max_tasks"), "tasks"),),
             ),
         ),
     },
@@ -195,7 +180,7 @@ OFFERS = Page(
             Panel(
                 "On offer and not used, by role",
                 "The part of the CPUs that lies in offers. Much of it for long is hoarding.",
-                (Query(_m("role_offered", resource="cpus"), "{{role}}"),),
+                (Query(metric("role_offered", resource="cpus"), "{{role}}"),),
                 shape="stacked",
             ),
             Panel(
@@ -203,7 +188,7 @@ OFFERS = Page(
                 "How long a framework has had something on offer without a break.",
                 (
                     Query(
-                        f"topk(10, {_m('framework_offer_age_seconds')})",
+                        f"topk(10, {metric('framework_offer_age_seconds')})",
                         "{{framework_name}} ({{role}})",
                     ),
                 ),
@@ -212,7 +197,7 @@ OFFERS = Page(
             Panel(
                 "Decisions without an outcome",
                 "On their way to the master. It should stay near zero.",
-                (Query(_m("decisions_outstanding"), "decisions"),),
+                (Query(metric("decisions_outstanding"), "decisions"),),
             ),
             Panel(
                 "Refused by the master",
@@ -231,24 +216,36 @@ OFFERS = Page(
             Panel(
                 "Filters in force",
                 "Refusals of frameworks that have not run out.",
-                (Query(_m("filters"), "filters"),),
+                (Query(metric("filters"), "filters"),),
             ),
             Panel(
                 "Filters by role",
                 "Where a role filters almost everything its frameworks starve by their own choice.",
-                (Query(_m("role_filters"), "{{role}}"),),
+                (Query(metric("role_filters"), "{{role}}"),),
                 shape="stacked",
+            ),
+            Panel(
+                "Those that refuse most",
+                "Refusals in force of the ten frameworks that have most of them.",
+                (
+                    Query(
+                        f"topk(10, {metric('framework_filters')} > 0)",
+                        "{{framework_name}} ({{role}})",
+                    ),
+                ),
+                shape="bars",
+                width=24,
             ),
             Panel(
                 "Clients that wait, and what keeps them",
                 "filters: they refuse some agents. limit: their role is at its limit. "
                 "nothing: neither.",
-                (Query(_m("clients_overdue"), "{{kept_by}}"),),
+                (Query(metric("clients_overdue"), "{{kept_by}}"),),
             ),
             Panel(
                 "Filters forgotten",
                 "limits.filters is reached: frameworks are offered again what they refused.",
-                (Query(_rate("filters_forgotten_total"), "filters"),),
+                (Query(rate("filters_forgotten_total"), "filters"),),
                 unit="ops",
             ),
         ),
@@ -264,27 +261,27 @@ HEALTH = Page(
             Panel(
                 "Cycles",
                 "How long allocation cycles take.",
-                tuple(Query(_cycle_time(part), f"{part:.0%}") for part in (0.5, 0.9, 0.99)),
+                tuple(Query(cycle_time(part), f"{part:.0%}") for part in (0.5, 0.9, 0.99)),
                 unit="s",
             ),
             Panel(
                 "Age of these numbers",
                 "How long the core has been busy. Above some seconds a cycle hangs.",
-                (Query(_m("report_age_seconds"), "age"),),
+                (Query(metric("report_age_seconds"), "age"),),
                 unit="s",
                 bad_from=5,
             ),
             Panel(
                 "Events",
                 "Events from the master by type.",
-                (Query(_rate("events_total", "type"), "{{type}}"),),
+                (Query(rate("events_total", "type"), "{{type}}"),),
                 unit="ops",
                 shape="stacked",
             ),
             Panel(
                 "Cycles and batches",
                 "A module sends a batch each allocation interval, and more when much happens.",
-                (Query(_rate("cycles_total"), "cycles"), Query(_rate("batches_total"), "batches")),
+                (Query(rate("cycles_total"), "cycles"), Query(rate("batches_total"), "batches")),
                 unit="ops",
             ),
         ),
@@ -292,26 +289,26 @@ HEALTH = Page(
             Panel(
                 "Sessions",
                 "Streams that are open, and whether a master has the sidecar.",
-                (Query(_m("sessions"), "open"), Query(_m("in_session"), "in session")),
+                (Query(metric("sessions"), "open"), Query(metric("in_session"), "in session")),
             ),
             Panel(
                 "Sessions that ended",
                 "left: the module went by itself. Everything else is an error.",
-                (Query(_rate("sessions_closed_total", "reason"), "{{reason}}"),),
+                (Query(rate("sessions_closed_total", "reason"), "{{reason}}"),),
                 unit="ops",
             ),
             Panel(
                 "Errors sent to modules",
                 "By code; the sidecar's log has the field and the value.",
-                (Query(_rate("errors_total", "code"), "{{code}}"),),
+                (Query(rate("errors_total", "code"), "{{code}}"),),
                 unit="ops",
             ),
             Panel(
                 "What should be zero",
                 "The policy failed and another one decided; the journal could not be written.",
                 (
-                    Query(_rate("policy_errors_total"), "policy errors"),
-                    Query(_rate("journal_errors_total"), "journal errors"),
+                    Query(rate("policy_errors_total"), "policy errors"),
+                    Query(rate("journal_errors_total"), "journal errors"),
                 ),
                 unit="ops",
             ),
@@ -343,7 +340,10 @@ ROLE = Page(
                 "CPUs",
                 "Held, offered, guaranteed and allowed.",
                 tuple(
-                    Query(_m(f"role_{name}", role="$role", resource="cpus"), name.replace("_", " "))
+                    Query(
+                        metric(f"role_{name}", role="$role", resource="cpus"),
+                        name.replace("_", " "),
+                    )
                     for name in (
                         "held",
                         "offered",
@@ -357,7 +357,9 @@ ROLE = Page(
                 "Memory",
                 "Memory: see the panel beside it.",
                 tuple(
-                    Query(_m(f"role_{name}", role="$role", resource="mem"), name.replace("_", " "))
+                    Query(
+                        metric(f"role_{name}", role="$role", resource="mem"), name.replace("_", " ")
+                    )
                     for name in (
                         "held",
                         "offered",
@@ -372,40 +374,41 @@ ROLE = Page(
                 "Share and weight",
                 "Dominant share, and the same divided by the weight.",
                 (
-                    Query(_m("role_dominant_share", role="$role"), "dominant share"),
-                    Query(_m("role_weighted_share", role="$role"), "by weight"),
+                    Query(metric("role_dominant_share", role="$role"), "dominant share"),
+                    Query(metric("role_weighted_share", role="$role"), "by weight"),
                 ),
                 unit="percentunit",
             ),
             Panel(
                 "Filters",
                 "Refusals in force of its frameworks.",
-                (Query(_m("role_filters", role="$role"), "filters"),),
+                (Query(metric("role_filters", role="$role"), "filters"),),
             ),
         ),
         "Frameworks of the role": (
             Panel(
                 "Dominant shares",
                 "The largest share of any resource, by framework.",
-                (Query(_m("framework_dominant_share", role="$role"), "{{framework_name}}"),),
+                (Query(metric("framework_dominant_share", role="$role"), "{{framework_name}}"),),
                 unit="percentunit",
             ),
             Panel(
                 "Waiting",
                 "Full cycles in a row that could have served it and did not.",
-                (Query(_m("framework_waited_cycles", role="$role"), "{{framework_name}}"),),
+                (Query(metric("framework_waited_cycles", role="$role"), "{{framework_name}}"),),
             ),
             Panel(
                 "Agents",
                 "On how many agents it holds something.",
-                (Query(_m("framework_agents", role="$role"), "{{framework_name}}"),),
+                (Query(metric("framework_agents", role="$role"), "{{framework_name}}"),),
             ),
             Panel(
                 "What one task needs",
                 "CPUs of the demand vector, where known: told, learnt, or remembered of others.",
                 (
                     Query(
-                        _m("framework_demand", role="$role", resource="cpus"), "{{framework_name}}"
+                        metric("framework_demand", role="$role", resource="cpus"),
+                        "{{framework_name}}",
                     ),
                 ),
             ),
@@ -413,4 +416,4 @@ ROLE = Page(
     },
 )
 
-PAGES = (OVERVIEW, FAIRNESS, OFFERS, HEALTH, ROLE)
+PAGES = (OVERVIEW, FAIRNESS, OFFERS, HEALTH, OPERATION, ROLE)

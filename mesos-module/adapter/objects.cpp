@@ -55,6 +55,16 @@ bool isBare(const Resource& resource)
 }
 
 
+string roleOf(const Resource& resource)
+{
+  if (resource.has_allocation_info()) {
+    return resource.allocation_info().role();
+  }
+  return Resources::isReserved(resource) ? Resources::reservationRole(resource)
+                                         : "*";
+}
+
+
 // What is alike in objects that Mesos takes for the same.
 string keyOf(const Resource& resource)
 {
@@ -273,11 +283,7 @@ vector<brain::RoleParts> Objects::toRoleParts(const Resources& resources)
   vector<brain::RoleParts> result;
 
   for (const Resource& resource : resources) {
-    if (!resource.has_allocation_info()) {
-      continue;
-    }
-
-    const string& role = resource.allocation_info().role();
+    const string role = roleOf(resource);
     auto place = std::find_if(
         result.begin(), result.end(), [&](const brain::RoleParts& each) {
           return each.role == role;

@@ -38,7 +38,8 @@ public:
 
   brain::Parts toParts(const Resources& resources);
 
-  // By the role that they are allocated to; what is not is left out.
+  // By the role that they are allocated to. A master always names it; what names none is taken
+  // all the same, so it counts for whom it is reserved, or for the default role.
   std::vector<brain::RoleParts> toRoleParts(const Resources& resources);
 
   // Allocated to nobody. Pieces that are not known are left out.

@@ -27,6 +27,11 @@ AllocatorProcess::AllocatorProcess(const Parameters& _parameters)
       brain.step(event, nowMs());
     })
 {
+  // As with the built-in allocator, they are there before it is initialized.
+  guard([this]() {
+    startBuiltinMetrics();
+    return string();
+  });
 }
 
 
@@ -72,7 +77,6 @@ void AllocatorProcess::initialize_(
 
   guard([this]() {
     metrics.reset(new Metrics(*this));
-    startBuiltinMetrics();
     LOG(INFO) << "Allocator initialized; its sidecar is at "
               << parameters.transport.channel.target;
 

@@ -30,8 +30,8 @@ add_library(protobuf INTERFACE)
 target_include_directories(protobuf SYSTEM INTERFACE ${MESOS_INCLUDE})
 target_link_libraries(protobuf INTERFACE Threads::Threads)
 
-# Compilers of today suspect what the headers of that protobuf inline.
-target_compile_options(protobuf INTERFACE -Wno-array-bounds -Wno-stringop-overread)
+# Compilers of today suspect what the headers of that protobuf and of stout inline.
+target_compile_options(protobuf INTERFACE -Wno-array-bounds -Wno-maybe-uninitialized -Wno-stringop-overread)
 
 # A Mesos with TLS has a gRPC with TLS, any other the variant that has none.
 if("USE_SSL_SOCKET=1" IN_LIST MESOS_DEFINITIONS)

@@ -134,14 +134,27 @@ TEST_F(ObjectsTest, WhatCannotBeDividedIsAPieceOfItsSize)
 TEST_F(ObjectsTest, EachRoleHasItsOwn)
 {
   const auto parts = objects.toRoleParts(
-      allocated("cpus:1", "a") + allocated("cpus:2;mem:5", "b") +
-      parse("cpus:9"));
+      allocated("cpus:1", "a") + allocated("cpus:2;mem:5", "b"));
   ASSERT_EQ(2u, parts.size());
 
   for (const brain::RoleParts& each : parts) {
     const Resources resources = objects.toResources(each.parts);
     EXPECT_EQ(
         each.role == "a" ? parse("cpus:1") : parse("cpus:2;mem:5"), resources);
+  }
+}
+
+
+// Were it left out, what is taken would be offered once more.
+TEST_F(ObjectsTest, WhatNamesNoRoleIsTakenAllTheSame)
+{
+  const auto parts = objects.toRoleParts(parse("cpus:9") + parse("mem(eng):7"));
+  ASSERT_EQ(2u, parts.size());
+
+  for (const brain::RoleParts& each : parts) {
+    const Resources resources = objects.toResources(each.parts);
+    EXPECT_EQ(
+        each.role == "eng" ? parse("mem(eng):7") : parse("cpus:9"), resources);
   }
 }
 

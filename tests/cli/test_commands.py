@@ -54,7 +54,7 @@ print("\\nloaded:", *sys.modules)
     return set(done.stdout.rpartition("loaded:")[2].split())
 
 
-SLOW = {"numpy", "numba", "grpc", "matplotlib", "ortools", "structlog", "rich.table"}
+SLOW = {"numpy", "numba", "grpc", "matplotlib", "networkx", "structlog", "rich.table"}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["policy", "set", "-h"]])
@@ -75,7 +75,7 @@ def test_what_runs_no_loop_needs_no_compiler(arguments):
     assert "numba" not in imported_by(*arguments)
 
 
-@pytest.mark.parametrize("missing", ["matplotlib", "ortools", "joblib", "scipy"])
+@pytest.mark.parametrize("missing", ["matplotlib", "joblib", "scipy"])
 def test_what_only_the_simulator_needs_is_named_when_it_is_missing(missing):
     program = f"""
 import sys
@@ -95,17 +95,18 @@ app.main()
 def test_the_server_and_every_policy_run_without_what_only_the_simulator_needs():
     program = """
 import sys
-for name in "clarabel", "joblib", "matplotlib", "networkx", "ortools", "scipy":
+for name in "clarabel", "joblib", "matplotlib", "scipy":
     sys.modules[name] = None
 import allocator.server.main
 from allocator.core import PolicySpec
 from allocator.core.compiled import interpret
 from allocator.policies import POLICIES, build
-from allocator.testing import static_snapshot
+from allocator.testing import planned, static_snapshot
 interpret(True)
 for name in POLICIES:
-    cluster = static_snapshot([[9, 18]], [[1, 4], [3, 1]])
-    assert len(build(PolicySpec(name)).allocate(cluster, 0)), name
+    cluster, policy = static_snapshot([[9, 18]], [[1, 4], [3, 1]]), build(PolicySpec(name))
+    assert len(policy.allocate(cluster, 0)), name
+    assert len(policy.allocate(planned(cluster, policy), 0)), name
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
@@ -132,7 +133,13 @@ def test_the_server_loads_nothing_that_only_the_simulator_and_tables_need():
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     loaded = set(done.stdout.split())
-    assert not loaded & {"matplotlib", "ortools", "joblib", "allocator.sim", "allocator.cli.tables"}
+    assert not loaded & {
+        "matplotlib",
+        "networkx",
+        "joblib",
+        "allocator.sim",
+        "allocator.cli.tables",
+    }
 
 
 def test_version():

@@ -15,7 +15,7 @@ from tests.cluster.mesos import Mesos
 from tests.cluster.processes import until
 from tests.cluster.world import Sampler, World, run
 
-FINE_STATES = {"STAGED", "STARTING", "RUNNING", "FINISHED"}
+FINE_STATES = {"STAGED", "STAGING", "STARTING", "RUNNING", "FINISHED"}
 """Where a task may be while nobody takes its agent or kills it."""
 
 INTERVAL_S = 1.0

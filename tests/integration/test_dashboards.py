@@ -73,3 +73,17 @@ def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):
             found = query(asked)
             optional = "rate(" in asked or "topk(" in asked
             assert found or optional, (board.name, asked)
+
+
+FACTS = {"mesos_allocator_build", "mesos_allocator_policy"}
+"""Labels of which one may read what runs; they are not a figure to be watched."""
+
+
+def test_every_metric_is_shown_by_a_panel_or_watched_by_an_alert(sidecar):
+    text = "".join(board.read_text() for board in BOARDS) + (DEPLOY / "alerts.yaml").read_text()
+    families = re.findall(r"^# TYPE (mesos_allocator_\w+) (\w+)", sidecar.text(), re.MULTILINE)
+    shown = set(re.findall(r"\bmesos_allocator_\w+", text))
+    for family, kind in families:
+        names = {family, f"{family}_total", f"{family}_bucket"}
+        is_fact = family.removesuffix("_info") in FACTS
+        assert names & shown or is_fact, (family, kind)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from allocator.core import PolicySpec
+from allocator.core import PlanningPolicy, PolicySpec
+from allocator.policies import POLICIES, build
 from allocator.sim.experiments import demo_runs as catalogue
 from allocator.sim.experiments.runs import Run, play_on
 from allocator.sim.links.sidecar_process import SidecarProcess
@@ -57,3 +58,24 @@ def test_openb_pods_run_where_their_gpus_are_and_nobody_starves(traces, sidecar)
     scene, played = watched(scenario, "ps-dsf", sidecar)
     assert scene.waiting_max > 0
     assert played.record.used[-1] == (0, 0, 0)
+
+
+PLANNING = tuple(name for name in POLICIES if isinstance(build(PolicySpec(name)), PlanningPolicy))
+
+
+@pytest.mark.parametrize("policy", PLANNING)
+def test_policies_that_plan_serve_everybody_on_openb(traces, sidecar, policy):
+    """On a real session: plans come from the sidecar's planner, late ones hold nobody up."""
+    scenario, _ = catalogue.openb(seed=0, agents=30, scale=0.02)
+    scene, played = watched(scenario, policy, sidecar)
+    assert scene.waiting_max > 0
+    assert played.record.used[-1] == (0, 0, 0)
+
+
+@pytest.mark.parametrize("policy", PLANNING)
+def test_policies_that_plan_serve_everybody_on_a_small_cluster(monkeypatch, sidecar, policy):
+    """The same on the stand-in for the trace, which is always there."""
+    monkeypatch.setenv("MESOS_ALLOCATOR_TRACES", "/nonexistent")
+    scenario, source = catalogue.openb(seed=1, agents=12, scale=0.005)
+    assert source.startswith("synthetic")
+    watched(scenario, policy, sidecar)

@@ -22,7 +22,7 @@ from allocator.policies.tsf import tsf
 from allocator.testing import placement, static_snapshot
 from tests import oracles
 from tests.policies.rows_of_grants import rows
-from tests.strategies import snapshots
+from tests.strategies import arrays_of, snapshots
 
 CRITERIA = {"drf": drf, "ps-dsf": ps_dsf, "tsf": tsf, "rps-dsf": rps_dsf}
 GRADES = [0.25, 0.5, 1.0, 1.0, 3.0]
@@ -39,9 +39,7 @@ def has_mixed_siblings(snapshot) -> bool:
 
 
 def grades(draw, shape) -> np.ndarray:
-    size = int(np.prod(shape))
-    values = draw(st.lists(st.sampled_from(GRADES), min_size=size, max_size=size))
-    return np.array(values).reshape(shape)
+    return draw(arrays_of(shape, GRADES, np.float64))
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

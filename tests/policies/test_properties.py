@@ -248,6 +248,10 @@ ELSEWHERE = {
     "bf-drf": "drf on one pool: below",
     "rps-dsf": "no paper promises any; what holds for every policy: below",
     "choosy": "tests/papers/test_choosy.py",
+    "cmmf": "its optimum, tests/papers/test_choosy.py; that it comes to it, test_planning",
+    "pf-exact": "the optimum of ceei on one pool; that it comes to it, test_planning",
+    "quincy": "no paper promises any; where it places tasks, tests/policies/test_quincy.py",
+    "ps-dsf-exact": "drf on one pool; that it comes to its definition, test_planning",
 }
 """Policies without rows of their own, and where what they promise is tested."""
 

@@ -12,7 +12,7 @@ import pytest
 from allocator import policies
 from allocator.core import AddAgent, AgentInfo, Define, Kind, Options
 from allocator.server import http as listener
-from allocator.server import metrics
+from allocator.server import metrics, report
 from allocator.server.config import Config, Flag, load
 from allocator.server.core_loop import CoreLoop
 from allocator.server.metrics import MetricsServer, start_http
@@ -25,6 +25,7 @@ CONFIG = load(None, {}, [Flag("--set", "http.port", "0")])
 def loop() -> Iterator[CoreLoop]:
     core = CoreLoop(Config(), build_policy=policies.build)
     core.start()
+    core.call(lambda: report.read(core.allocator)).result(200)  # loads what is compiled
     yield core
     core.stop()
 
@@ -97,9 +98,8 @@ def test_the_form_is_what_the_scraper_accepts(server):
 
 
 def test_other_pages_and_methods(server):
-    assert get(server, "/")[0] == 200
     assert get(server, "/nothing")[0] == 404
-    assert get(server, "/metrics", "POST")[0] == 501
+    assert get(server, "/metrics", "POST")[0] == 405
     status, text, headers = get(server, "/metrics", "HEAD")
     assert (status, text) == (200, "")
     assert int(headers["Content-Length"]) > 1000

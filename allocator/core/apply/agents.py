@@ -20,6 +20,8 @@ from allocator.core.events import (
     SetWhitelist,
     UpdateAgent,
 )
+from allocator.core.planning import forget_agent, forget_client
+from allocator.core.snapshot import Ints
 from allocator.core.state import State
 
 GPUS = "gpus"
@@ -51,8 +53,7 @@ def add_agents(state: State, event: AddAgents) -> None:
     state.set_capacity(event.agent, capacity)
     table.unavailable_from_ms[event.agent] = event.unavailable_from_ms
     table.unavailable_for_ms[event.agent] = event.unavailable_for_ms
-    for agent in handles:
-        refresh_agent(state, agent)
+    refresh_agents(state, event.agent)
 
 
 def _check_new(state: State, handles: list[int]) -> None:
@@ -85,7 +86,7 @@ def update_agent(state: State, event: UpdateAgent) -> None:
     if new.attributes != info.attributes:
         state.filters.drop_agent(agent)
     state.agents.info[agent] = new
-    refresh_agent(state, agent)
+    refresh_agents(state, np.array([agent]))
 
 
 def _updated(info: AgentInfo, event: UpdateAgent) -> AgentInfo:
@@ -112,8 +113,9 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
     state.ledger.drop(rows)
     state.filters.drop_agent(agent)
     state.tentative.void_agent(agent)
-    state.eligibility.set_agent(agent, None)
+    state.eligibility.drop_agent(agent)
     state.agents.unbind(agent)
+    forget_agent(state, agent)
     for client in held_by.tolist():
         close_client_if_idle(state, client)
 
@@ -130,7 +132,9 @@ def set_whitelist(state: State, event: SetWhitelist) -> None:
     """Allow agents by host."""
     state.whitelist = event.hostnames
     for agent in np.flatnonzero(state.agents.bound).tolist():
-        state.agents.whitelisted[agent] = _whitelisted(state, agent)
+        info = state.agents.info[agent]
+        assert info is not None
+        state.agents.whitelisted[agent] = _whitelisted(state, info)
 
 
 def set_unavailability(state: State, event: SetUnavailability) -> None:
@@ -159,32 +163,37 @@ def close_client_if_idle(state: State, client: int) -> None:
     state.eligibility.set_rule(client, None)
     state.frameworks.clients[int(clients.framework[client])].discard(client)
     clients.close(client)
+    forget_client(state, client)
 
 
-def refresh_agent(state: State, agent: int) -> None:
-    """Derive what depends on an agent's information."""
-    state.agents.whitelisted[agent] = _whitelisted(state, agent)
-    state.eligibility.set_agent(agent, _traits(state, agent))
+def refresh_agents(state: State, agents: Ints) -> None:
+    """Derive what depends on the information and the capacity of agents (N,)."""
+    handles, traits = agents.tolist(), []
+    for agent, gpus in zip(handles, _with_gpus(state, agents), strict=True):
+        info = state.agents.info[agent]
+        assert info is not None
+        state.agents.whitelisted[agent] = _whitelisted(state, info)
+        traits.append(_traits(info, state.options.region, gpus=gpus))
+    state.eligibility.set_agents(agents, traits)
 
 
-def _whitelisted(state: State, agent: int) -> bool:
-    info = state.agents.info[agent]
-    return state.whitelist is None or (info is not None and info.hostname in state.whitelist)
+def _whitelisted(state: State, info: AgentInfo) -> bool:
+    return state.whitelist is None or info.hostname in state.whitelist
 
 
-def _traits(state: State, agent: int) -> AgentTraits:
-    info = state.agents.info[agent]
-    assert info is not None
-    capacity = state.agents.capacity[agent]
-    gpus = GPUS in state.space.names and any(
-        kind is not None and kind.name == GPUS and capacity[handle] > 0
-        for handle, kind in enumerate(state.space.kinds)
-    )
-    # Without a region of its own, neither side is remote.
-    home = state.options.region
+def _with_gpus(state: State, agents: Ints) -> list[bool]:
+    kinds = [row for row, kind in enumerate(state.space.kinds) if kind and kind.name == GPUS]
+    if not kinds:
+        return [False] * len(agents)
+    found = np.any(state.agents.capacity[agents][:, kinds] > 0, axis=1)
+    return [bool(has) for has in found]
+
+
+def _traits(info: AgentInfo, home: str, *, gpus: bool) -> AgentTraits:
     return AgentTraits(
         attributes=attributes_of(info),
         gpus=gpus,
+        # Without a region of its own, neither side is remote.
         remote=bool(home and info.region and info.region != home),
         many_roles="MULTI_ROLE" in info.capabilities,
         nested_roles="HIERARCHICAL_ROLE" in info.capabilities,

@@ -5,7 +5,7 @@ Each function validates the whole event before it changes anything.
 
 import numpy as np
 
-from allocator.core.apply.agents import GPUS, check_agent, close_client_if_idle, refresh_agent
+from allocator.core.apply.agents import GPUS, check_agent, close_client_if_idle, refresh_agents
 from allocator.core.apply.frameworks import (
     check_client_limit,
     check_framework,
@@ -164,7 +164,7 @@ def update_allocation(state: State, event: UpdateAllocation) -> None:
         _convert_held(state, event, consumed, converted)
     state.set_capacity(event.agent, capacity - consumed + converted)
     if any(kind is not None and kind.name == GPUS for kind in _changed(state, consumed, converted)):
-        refresh_agent(state, event.agent)
+        refresh_agents(state, np.array([event.agent]))
 
 
 def _changed(state: State, consumed: Ints, converted: Ints) -> list[Kind | None]:

@@ -45,6 +45,7 @@ def set_policy(state: State, event: SetPolicy, build: BuildPolicy) -> Policy:
     except ValueError as error:
         raise EventError("value", "policy", str(error)) from None
     state.settings.policy = event.spec
+    state.plan = None  # it was another policy's
     return policy
 
 
@@ -128,6 +129,8 @@ def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
         policy = build(new.policy)
     except ValueError as error:
         raise EventError("value", "policy", str(error)) from None
+    if new.policy != state.settings.policy:
+        state.plan = None  # it was another policy's
     state.settings = new.copied()
     _take_limits(state)
     state.quota_version += 1

@@ -84,7 +84,7 @@ class _Scheme(NamedTuple):
     priority: Floats | None
 
 
-@remember()
+@remember(size=2)
 def _score_by(
     parent: Ints,
     client: Ints,

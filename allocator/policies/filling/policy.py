@@ -10,19 +10,24 @@ References
    IEEE TPDS 26(10), 2015, sec. 5 (best fit).
 """
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from allocator.core.compiled import Superseded, interpret
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot, Words
 from allocator.policies.filling import blocks, scene_builder
-from allocator.policies.filling.criterion import CriterionFunction, leaf_scores
+from allocator.policies.filling.criterion import Criterion, CriterionFunction, leaf_scores
 from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.filling.loop_arrays import Effort, Log, Scene
 
 SELECTIONS = ("random", "round_robin", "listed", "joint", "best_fit")
 """How the agent is chosen, see `Filling`."""
+
+Passes: TypeAlias = Callable[[Snapshot, Scene, Sequence[Criterion]], Iterable[Scene]]
+"""What `Filling.fill` goes by."""
 
 _AGENT_FIRST = SELECTIONS[:3]
 _USUAL = Effort()
@@ -56,27 +61,55 @@ class Filling:
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Fill until nothing more fits; the same seed gives the same grants."""
+        return self.fill(snapshot, seed, in_stages)
+
+    def fill(
+        self,
+        snapshot: Snapshot,
+        seed: int,
+        passes: Passes,
+        more: tuple[CriterionFunction, ...] = (),
+    ) -> Grants:
+        """Fill pass after pass.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+        seed : int
+        passes : function of a snapshot, a scene and the criteria
+            Gives the scene of each pass: the one that it is given with other rules, places or bars.
+        more : tuple of functions from Snapshot to Criterion
+            Criteria that passes go by, beside those of the tree's schemes.
+        """
         try:
-            return self._allocate(snapshot, seed)
+            return self._fill_all(snapshot, seed, passes, more)
         except Superseded:
             # The compiled loops came while this cycle ran interpreted. It only changed copies, so
             # it is given up and run again, compiled, with the same result.
             interpret(False)
-            return self._allocate(snapshot, seed)
+            return self._fill_all(snapshot, seed, passes, more)
 
-    def _allocate(self, snapshot: Snapshot, seed: int) -> Grants:
+    def _fill_all(
+        self,
+        snapshot: Snapshot,
+        seed: int,
+        passes: Passes,
+        more: tuple[CriterionFunction, ...],
+    ) -> Grants:
         if not len(snapshot.agents) or not len(snapshot.tree.client):
             return Grants.none(len(snapshot.resources))
         # Everything that the loops change is a copy, so that the snapshot stays as it is.
-        criteria = [criterion(snapshot) for criterion in (self.criterion, *self.others)]
+        criteria = [criterion(snapshot) for criterion in (self.criterion, *self.others, *more)]
         scene = scene_builder.scene_of(snapshot, criteria)
         log = scene_builder.empty_log(snapshot)
         state = np.array([seed], np.uint64)
-        held = scene_builder.own(snapshot.held, np.int64)
-        # Every stage goes on from what the one before left: free amounts, measures and the log.
-        for stage in stages_of(snapshot):
-            staged = scene._replace(rule=scene.rule._replace(stage=stage))
-            log = self._fill(staged, log, held, state)
+        # Only searches by client change what is held.
+        held = snapshot.held
+        if self.selection not in _AGENT_FIRST:
+            held = scene_builder.own(held, np.int64)
+        # Every pass goes on from what the one before left: free amounts, measures and the log.
+        for each in passes(snapshot, scene, criteria):
+            log = self._fill(each, log, held, state)
         return scene_builder.grants_of(log, scene)
 
     def scores(self, snapshot: Snapshot) -> Floats:
@@ -101,6 +134,14 @@ class Filling:
             order = _AGENT_FIRST.index(self.selection)
             return by_agent.fill(scene, self.effort, log, order, state)[0]
         return by_client.fill(scene, self.effort, log, held, self.selection == "best_fit")[0]
+
+
+def in_stages(
+    snapshot: Snapshot, scene: Scene, _criteria: Sequence[Criterion] = ()
+) -> Iterator[Scene]:
+    """Give the scene of each stage that a cycle needs."""
+    for stage in stages_of(snapshot):
+        yield scene._replace(rule=scene.rule._replace(stage=stage))
 
 
 def stages_of(snapshot: Snapshot) -> list[int]:

@@ -42,7 +42,7 @@ def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Scene:
         Where the loops cannot go by one of them.
     """
     blocks = lay_out(snapshot, criteria)
-    places, node = _places_of(snapshot, blocks)
+    places, node = places_of(snapshot, blocks)
     return Scene(
         places=places,
         standing=_standing_of(snapshot, blocks.criteria, node),
@@ -110,8 +110,8 @@ def _layout(
     )
 
 
-def _places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
-    """Put the clients in their places; returns the places and the node of each place, (P,)."""
+def places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
+    """Put the clients in their places; gives the places, and the node of each place, (P,)."""
     tree, criteria = snapshot.tree, blocks.criteria
     layout = _layout(
         tree.client, tree.parent, tree.child_start, tree.child, snapshot.leaf_of_client
@@ -146,7 +146,7 @@ class _Gains(NamedTuple):
     residual: tuple[bool, ...]
 
 
-@remember()
+@remember(size=2)
 def _places(
     layout: _Layout, terms: _Terms, gains: _Gains, score_by: tuple[Ints, Ints, Bools, Floats]
 ) -> Places:

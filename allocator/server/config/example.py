@@ -42,11 +42,11 @@ def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
         if is_free(option):
             tables.append((key, option))
             continue
-        yield from _comment(_described(option))
+        yield from _comment(described(option))
         yield f"{key} = {toml_value(option.default, option)}"
     for key, option in tables:
         yield ""
-        yield from _comment(_described(option))
+        yield from _comment(described(option))
         yield f"[{name}.{key}]"
 
 
@@ -55,13 +55,13 @@ def _rules(name: str, model: type[BaseModel]) -> Iterator[str]:
     yield from _comment(f"{model.__doc__} One block a rule; none by default.")
     yield f"#[[{name}]]"
     for key, option in model.model_fields.items():
-        yield from _comment(_described(option))
+        yield from _comment(described(option))
         value = option.examples[0] if option.examples else option.default
         yield f"#{key} = {toml_value(value, option)}"
 
 
-def _described(option: FieldInfo) -> str:
-    """The description, with the bounds of numbers and the choices of words."""
+def described(option: FieldInfo) -> str:
+    """What an option is for, with the bounds of numbers and the choices of words."""
     return f"{option.description or ''}{_bounds(option)}"
 
 

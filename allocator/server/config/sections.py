@@ -98,12 +98,19 @@ class ListenSection(Section):
 
 
 class HttpSection(Section):
-    """Where /metrics, /healthz and /readyz are served (HTTP, without secrets)."""
+    """Where /metrics, /healthz, /readyz and the status page are served (HTTP, only to read)."""
 
     host: str = Field(
         "127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0: all interfaces."
     )
     port: int = Field(5057, ge=0, le=65535, description="Port; 0: any free one.")
+    page: Literal["local", "all", "off"] = Field(
+        "local",
+        description=(
+            "Who may see the status page, which names frameworks, agents and operators: local:"
+            " whoever asks from this machine; all: whoever reaches the port; off: nobody."
+        ),
+    )
 
 
 class PolicySection(Section):
@@ -124,6 +131,17 @@ class PolicySection(Section):
             "A policy of your own that has not decided a cycle by then is not asked any more; DRF"
             " decides instead, until the policy is set again."
         ),
+    )
+    plan_budget_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
+        1000,
+        description=(
+            "A plan (of a policy that plans) that takes longer is late: nobody waits for it, but it"
+            " is counted and logged."
+        ),
+    )
+    plan_interval_ms: Annotated[int, Field(ge=0, le=3_600_000)] = Field(
+        1000,
+        description="From the beginning of one plan to that of the next, at least.",
     )
     name: Annotated[str, AfterValidator(policy_name)] = Field(
         "drf", description="Policy; `mesos-allocator policy show` lists them."

@@ -54,4 +54,5 @@ class DirectLink:
         self._settings = self.allocator.settings
 
     def _fresh(self) -> Allocator:
-        return Allocator(self._build, self._settings, fallback=policies.fallback())
+        fallback = policies.fallback()
+        return Allocator(self._build, self._settings, fallback=fallback, plans=True)

@@ -52,7 +52,8 @@ class Online:
         seed : int
             Of all chance in the policy.
         """
-        self.allocator = Allocator(build, Settings(policy=policy, seed=seed, learn_demand=False))
+        settings = Settings(policy=policy, seed=seed, learn_demand=False)
+        self.allocator = Allocator(build, settings, plans=True)
         self._kind = np.arange(len(resources))
         kinds = {number: Kind(name) for number, name in enumerate(resources)}
         self.allocator.step(Options())

@@ -1,0 +1,150 @@
+"""`mesos-allocator graph`: who may use which agents, as a graph to export, draw and reckon with."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from allocator.cli.exits import Exit, fail
+from allocator.cli.replay import journals_in, play_file
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from allocator.core import Allocator
+
+HELP = """Export the constraint graph of a recorded cluster: who may use which agents.
+
+Replays a journal to its end, and writes the graph as it was then: frameworks on one side, agents
+that are equal to all of them on the other. With --shares the constrained max-min fair shares
+(CMMF), in agents, are worked out and written to it.
+
+FILE ends in .graphml (networkx, Gephi, yEd), .json (networkx's node-link data), or .png, .svg or
+.pdf (drawn, which needs the extra `sim`).
+"""
+
+DRAWN = (".png", ".svg", ".pdf")
+ENDINGS = (".graphml", ".json", *DRAWN)
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.command(help=HELP)
+def graph(
+    journal: Annotated[
+        Path, typer.Argument(metavar="JOURNAL|DIR", exists=True, readable=True, show_default=False)
+    ],
+    out: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
+    shares: Annotated[bool, typer.Option("--shares", help="Work the fair shares out.")] = False,
+) -> None:
+    """Export a graph."""
+    from allocator.solvers.graphs import max_min_shares
+
+    if out.suffix not in ENDINGS:
+        fail(Exit.USAGE, f"FILE: {out.name!r} must end in one of {', '.join(ENDINGS)}")
+    allocator = _replayed(journal)
+    if allocator is None:
+        fail(Exit.FAILURE, f"{journal} knows of no framework that could be served at its end")
+    made = constraint_graph_of(allocator)
+    if shares:
+        made = max_min_shares(made)
+    try:
+        _write(made, out)
+    except OSError as error:
+        fail(Exit.FAILURE, f"{out} cannot be written: {error.strerror}")
+    users = sum(data["side"] == 0 for _, data in made.nodes(data=True))
+    types = len(made) - users
+    typer.echo(f"{out}: {users} frameworks, {types} types of agents, {len(made.edges)} edges")
+
+
+def _replayed(journal: Path) -> "Allocator | None":
+    """The last allocator of a journal that had somebody to serve."""
+    from allocator import policies
+    from allocator.core import Allocator
+    from allocator.wire.replay import Replay
+
+    made: list[Allocator] = []
+
+    def make(*arguments: Any, **named: Any) -> Allocator:  # noqa: ANN401 - as the class takes them
+        made.append(Allocator(*arguments, **named))
+        return made[-1]
+
+    player = Replay(policies.build, policies.fallback(), check=False, make=make)
+    for path in journals_in(journal) if journal.is_dir() else [journal]:
+        read = play_file(path, player)
+        if read.damage:
+            typer.echo(f"{path}: passed over from here on: {read.damage}", err=True)
+    player.finish()
+    return next((each for each in reversed(made) if each.problem() is not None), None)
+
+
+def constraint_graph_of(allocator: "Allocator") -> "nx.Graph[Any]":
+    """Make the graph of an allocator's cluster, as it is now.
+
+    Types of agents are named after one of them; users after the framework, and its role where a
+    framework has several.
+    """
+    from allocator.policies.planning import group_agents
+    from allocator.solvers.graphs import constraint_graph
+
+    problem = allocator.problem()
+    assert problem is not None
+    groups, state = group_agents(problem), allocator.state
+    users = []
+    for client in groups.clients.tolist():
+        info = problem.frameworks[client]
+        path = state.roles.path[int(state.clients.role[client])]
+        users.append(f"{info.framework_id if info else client} in {path}")
+    types, one_of = [], {}
+    for agent, group in enumerate(groups.group.tolist()):
+        one_of.setdefault(group, problem.agents[agent])
+    for group, count in enumerate(groups.count.tolist()):
+        info_of_one = one_of[group]
+        host = info_of_one.hostname if info_of_one else str(group)
+        types.append(f"{host} and {count - 1} like it" if count > 1 else host)
+    weight = groups.weight * len(groups.weight)
+    graph = constraint_graph(groups.eligible, groups.count, weight, users=users, types=types)
+    for column, name in enumerate(types):
+        for resource, amount in zip(problem.resources, groups.capacity[column], strict=True):
+            graph.nodes[name][resource] = float(amount) / 1000
+    return graph
+
+
+def _write(graph: "nx.Graph[Any]", out: Path) -> None:
+    import networkx as nx
+
+    if out.suffix == ".json":
+        out.write_text(json.dumps(nx.node_link_data(graph, edges="edges"), indent=1) + "\n")
+    elif out.suffix == ".graphml":
+        nx.write_graphml(graph, out)
+    else:
+        _draw(graph, out)
+
+
+def _draw(graph: "nx.Graph[Any]", out: Path) -> None:
+    """Draw users on the left, types on the right; shares beside the names where they are known."""
+    import networkx as nx
+    from matplotlib.figure import Figure
+
+    users = [name for name, data in graph.nodes(data=True) if data["side"] == 0]
+    figure = Figure(figsize=(9, max(3, 0.3 * max(len(users), len(graph) - len(users)))))
+    axes = figure.add_subplot()
+    place = nx.bipartite_layout(graph, users, align="vertical")
+    labels = {
+        name: f"{name}: {data['machines']:.3g}" if "machines" in data else str(name)
+        for name, data in graph.nodes(data=True)
+    }
+    color = [data.get("cut", data["side"]) for _, data in graph.nodes(data=True)]
+    nx.draw_networkx(
+        graph, place, ax=axes, labels=labels, node_color=color, cmap="Pastel1", font_size=7,
+        edge_color="0.7", node_size=120,
+    )  # fmt: skip
+    axes.margins(0.25, 0.05)
+    axes.set_axis_off()
+    figure.savefig(out, bbox_inches="tight")

@@ -1,0 +1,37 @@
+"""What a plan is; `allocator.core.planning` says how one comes about."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a policy that plans worked out, see `allocator.core.planning`.
+
+    Attributes
+    ----------
+    target : (C,) float64
+        What each client is to have in all, in the policy's own unit; 0 for who is not in the plan.
+    group : (A,) int64
+        The group that each agent is of; -1 for one that is not in the plan. By handle; in a
+        snapshot by its rows.
+    allowed : (G, W) uint64
+        Bit ``c % 64`` of word ``c // 64``: client c is to have something of this group.
+    price : (G, R) float64
+        What a thousandth of a resource costs on agents of this group; no rows without prices.
+    part : (G, C) float64
+        How much of its target each client is to have of which group; no rows where that is all
+        the same.
+    held : (G, C, R) int64, thousandths
+        In a snapshot, of a plan with parts: what each client holds on all agents of each group
+        that the cycle's agents are of.
+    """
+
+    target: NDArray[np.float64]
+    group: NDArray[np.int64]
+    allowed: NDArray[np.uint64]
+    price: NDArray[np.float64]
+    part: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    held: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0, 0), np.int64))

@@ -1,0 +1,273 @@
+"""Quincy: place tasks by a flow of minimum cost, near their data, within fair bounds.
+
+A unit of flow is a task's place. It goes from its client to an agent that holds the client's data
+(costs nothing), to one in the same rack (costs what data cost across the rack's switch), to any
+other (across the core switch), or to none, which costs the more the longer the client has waited
+for an offer. No client has more places than its fair share times ``most``; one that has less than
+its fair share times ``least`` is dear to leave waiting.
+
+What is other than in [1]_: tasks run to their end, so what would cost a preemption there is here a
+place that its client likes to keep, and the plan takes effect as tasks end. Every client is
+counted on for as many tasks as its bound, for what Mesos tells of frameworks does not say how many
+they have. Tasks have different sizes: an agent has as many places as tasks of the average size fit.
+
+Where data are is said by the framework, by the label ``allocator.preference`` of its information:
+an expression as for constraints, such as ``hostname=a|b``, which holds for the agents it prefers.
+Racks are the agents' attribute ``rack``.
+
+References
+----------
+.. [1] Isard, Prabhakaran, Currey, Wieder, Talwar, Goldberg. "Quincy: Fair Scheduling for
+   Distributed Computing Clusters." SOSP 2009, sec. 4 and Appendix.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from allocator.core import (
+    AgentInfo,
+    Bools,
+    FrameworkInfo,
+    Ints,
+    Plan,
+    Problem,
+    attributes_of,
+    parse_constraint,
+)
+from allocator.policies.planning import (
+    Groups,
+    Planner,
+    dominant_shares,
+    group_agents,
+    plan_by_agent,
+)
+
+if TYPE_CHECKING:
+    from allocator.solvers.min_cost_flow import Network
+
+PREFERENCE_LABEL = "allocator.preference"
+RACK = "rack"
+
+MOST = ("1", "1.5", "2", "4")
+LEAST = ("0.5", "0", "1")
+TRANSFER = ("2", "1", "4", "20")
+WAIT = ("0.5", "0", "1", "2")
+
+_UNIT = 100  # costs are whole hundredths
+_WITHIN_RACK = 1.0  # psi: what reading a task's data costs within a rack
+_TO_LEAVE = 1.0  # what giving a place up costs that a client has already
+_BELOW_LEAST = 10_000 * _UNIT
+_WAITED_S_MAX = 3600.0  # later it is no dearer
+
+
+class Costs(NamedTuple):
+    """What counts how much.
+
+    Attributes
+    ----------
+    most, least : float
+        Bounds of a client's places, as parts of its fair share.
+    transfer : float
+        What reading a task's data costs across the core switch.
+    wait : float
+        What a second of waiting costs.
+    """
+
+    most: float
+    least: float
+    transfer: float
+    wait: float
+
+
+def quincy(
+    most: str = MOST[0], least: str = LEAST[0], transfer: str = TRANSFER[0], wait: str = WAIT[0]
+) -> Planner:
+    """Choose bounds and costs, each a number as text, see `Costs`."""
+    costs = Costs(float(most), float(least), float(transfer), float(wait))
+
+    def plan_places(problem: Problem) -> Plan:
+        return plan_by_flow(problem, costs)
+
+    return plan_places
+
+
+def same_places(before: Problem, now: Problem) -> bool:
+    """Whether a plan stands: nobody came, went, or runs elsewhere."""
+    return now.asks_the_same(before) and np.array_equal(before.holder, now.holder)
+
+
+def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
+    """Say who is to run on which agent; targets are dominant shares.
+
+    Raises
+    ------
+    NotOptimal
+        Where the flow is not proved to be optimal.
+    """
+    from allocator.solvers.min_cost_flow import solve
+
+    groups = group_agents(problem)
+    places = _places(problem, groups)
+    usable = np.flatnonzero(places)
+    fair = groups.weight / groups.weight.sum() * places.sum()
+    most = np.minimum(np.ceil(fair * costs.most), places.sum()).astype(np.int64)
+    least = np.minimum(np.floor(fair * costs.least), most).astype(np.int64)
+    network = _Arcs(len(groups.clients), len(groups.count), usable)
+    # Tasks that have no place, those below the lower bound at a price of their own.
+    waited = _UNIT * costs.wait * np.minimum(problem.waiting_s[groups.clients], _WAITED_S_MAX)
+    alone = (waited + _UNIT * (1 + costs.transfer)).astype(np.int64)
+    network.waits(most - least, alone)
+    network.waits(least, alone + _BELOW_LEAST)
+    # Tasks that have one: anywhere that suits them, then in the racks and on the agents of their
+    # data, and where they are already.
+    near, in_rack = _near(problem, groups)
+    far = np.where(near.any(axis=1), int(_UNIT * costs.transfer), 0)
+    within = np.minimum(far, int(_UNIT * _WITHIN_RACK))
+    cost = np.where(in_rack, within[:, None], far[:, None])
+    cost[near] = 0
+    home = _at_home(problem, groups)
+    network.in_groups(groups.eligible, most, far)
+    network.on_agents((in_rack | near) & ~home, most, cost)
+    network.on_agents(home, most, cost - int(_UNIT * _TO_LEAVE))
+    network.agents(groups.group, places)
+    given = network.places_of(solve(network.network(most)).flow)
+    share = given.sum(axis=1) * dominant_shares(problem, groups)
+    return plan_by_agent(problem, groups, share, given > 0)
+
+
+def _places(problem: Problem, groups: Groups) -> Ints:
+    """How many tasks of the average size fit on each agent, (A,); one where any task does."""
+    weight = groups.weight / groups.weight.sum()
+    known = (problem.demand[groups.clients] > 0).max(axis=1, initial=0)
+    # Whoever does not say what it needs takes an agent.
+    agent = groups.capacity.T @ groups.count / max(int(groups.count.sum()), 1)
+    size = weight @ np.where(known[:, None], groups.direction, agent)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fit = np.where(size > 0, groups.capacity / size, np.inf).min(axis=1, initial=np.inf)
+    of_group = np.where(np.isfinite(fit), np.maximum(np.floor(fit), 1), 0).astype(np.int64)
+    of_group[~groups.eligible.any(axis=0)] = 0
+    return np.where(groups.group >= 0, of_group[groups.group], 0) if len(of_group) else groups.group
+
+
+def _near(problem: Problem, groups: Groups) -> tuple[Bools, Bools]:
+    """Agents that each client prefers, and those in their racks, (n, A) each."""
+    count = len(groups.clients), len(problem.capacity)
+    near, in_rack = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    racks = np.array([_rack(info) for info in problem.agents])
+    wishes: dict[str, tuple[Bools, Bools]] = {}
+    for row, client in enumerate(groups.clients.tolist()):
+        label = _preference(problem.frameworks[client])
+        if not label:
+            continue
+        if label not in wishes:
+            mine = _preferred(label, problem.agents)
+            known = set(racks[mine].tolist()) - {""}
+            wishes[label] = mine, mine | np.isin(racks, list(known))
+        suits = groups.eligible[row][groups.group] & (groups.group >= 0)
+        near[row], in_rack[row] = (each & suits for each in wishes[label])
+    return near, in_rack
+
+
+def _rack(info: AgentInfo | None) -> str:
+    return "" if info is None else info.attributes.get(RACK, "")
+
+
+def _preference(info: FrameworkInfo | None) -> str:
+    return "" if info is None else info.labels.get(PREFERENCE_LABEL, "")
+
+
+def _preferred(label: str, agents: tuple[AgentInfo | None, ...]) -> Bools:
+    """Which agents a label prefers; none where it cannot be read, for it is a framework's text."""
+    try:
+        clauses = parse_constraint(label)
+    except ValueError:
+        return np.zeros(len(agents), np.bool_)
+    return np.array(
+        [
+            info is not None and all(clause.holds(attributes_of(info)) for clause in clauses)
+            for info in agents
+        ],
+        np.bool_,
+    )
+
+
+def _at_home(problem: Problem, groups: Groups) -> Bools:
+    """Where clients have something already, (n, A)."""
+    home = np.zeros((len(groups.clients), len(problem.capacity)), np.bool_)
+    row_of = np.full(len(problem.demand), -1)
+    row_of[groups.clients] = np.arange(len(groups.clients))
+    row, agent = row_of[problem.holder & (2**32 - 1)], problem.holder >> 32
+    home[row[row >= 0], agent[row >= 0]] = True
+    return home & groups.eligible[:, groups.group] & (groups.group >= 0)
+
+
+class _Arcs:
+    """The network, while it is made: the sink, groups of agents, agents, clients."""
+
+    def __init__(self, clients: int, groups: int, usable: Ints) -> None:
+        """Begin without arcs; `usable` are the agents that have places."""
+        self._usable = usable
+        self._first_agent = 1 + groups
+        self._first_client = self._first_agent + len(usable)
+        self._clients = clients
+        self._columns: list[tuple[Ints, Ints, Ints, Ints]] = []
+
+    def waits(self, most: Ints, cost: Ints) -> None:
+        """Of each client, (n,), so many tasks may be without a place."""
+        self._add(self._client(), np.zeros(self._clients, np.int64), most, cost)
+
+    def in_groups(self, eligible: Bools, most: Ints, cost: Ints) -> None:
+        """Tasks may run on any agent of a group that suits them."""
+        client, group = np.nonzero(eligible)
+        self._add(self._first_client + client, 1 + group, most[client], cost[client])
+
+    def on_agents(self, there: Bools, most: Ints, cost: Ints) -> None:
+        """Tasks may run on these agents, (n, A), at another cost, (n, A)."""
+        client, at = np.nonzero(there[:, self._usable])
+        self._add(
+            self._first_client + client,
+            self._first_agent + at,
+            most[client],
+            cost[client, self._usable[at]],
+        )
+
+    def agents(self, group: Ints, places: Ints) -> None:
+        """Let agents have so many places, (A,)."""
+        node = self._first_agent + np.arange(len(self._usable))
+        nothing, room = np.zeros(len(node), np.int64), places[self._usable]
+        self._add(1 + group[self._usable], node, room, nothing)
+        self._add(node, nothing, room, nothing)
+
+    def network(self, tasks: Ints) -> "Network":
+        """Give the network, in which each client has so many tasks."""
+        from allocator.solvers.min_cost_flow import Network
+
+        supply = np.zeros(self._first_client + self._clients, np.int64)
+        supply[self._first_client :] = tasks
+        supply[0] = -tasks.sum()
+        columns = zip(*self._columns, strict=True)
+        tail, head, capacity, cost = (np.concatenate(column) for column in columns)
+        return Network(tail, head, capacity, cost, supply)
+
+    def places_of(self, flow: Ints) -> Ints:
+        """How many tasks of each client get a place on each of all agents, (n, A)."""
+        tail = np.concatenate([column[0] for column in self._columns])
+        head = np.concatenate([column[1] for column in self._columns])
+        given = np.zeros((self._clients, int(self._usable.max(initial=-1)) + 1), np.int64)
+        direct = (tail >= self._first_client) & (head >= self._first_agent) & (flow > 0)
+        at = self._usable[head[direct] - self._first_agent]
+        np.add.at(given, (tail[direct] - self._first_client, at), flow[direct])
+        # In each group clients and agents stand in two queues, and meet in their order.
+        for group in range(1, self._first_agent):
+            to, of = (head == group) & (flow > 0), (tail == group) & (flow > 0)
+            clients = np.repeat(tail[to] - self._first_client, flow[to])
+            agents = np.repeat(self._usable[head[of] - self._first_agent], flow[of])
+            np.add.at(given, (clients, agents), 1)
+        return given
+
+    def _client(self) -> Ints:
+        return self._first_client + np.arange(self._clients)
+
+    def _add(self, tail: Ints, head: Ints, capacity: Ints, cost: Ints) -> None:
+        self._columns.append((tail, head, capacity, cost))

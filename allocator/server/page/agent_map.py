@@ -1,0 +1,204 @@
+"""How full the agents are: a map of a bounded number of cells, however many agents there are."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core import Allocator, Bools, Floats, Ints
+from allocator.explain import agent_name
+
+CELLS_MAX = 600
+"""Cells of a map: with more agents, neighbours share one."""
+
+LEVELS = 10
+"""Shades between idle and full."""
+
+_FULL = 0.9995
+"""What is shown as 100.0 %."""
+
+_BANDS = ((0.25, "up to 25 %"), (0.5, "25 to 50 %"), (0.75, "50 to 75 %"), (_FULL, "75 to 100 %"))
+
+
+class AgentRows(NamedTuple):
+    """A copy of the agents, n of them.
+
+    Attributes
+    ----------
+    name : n names
+        Hosts, or ids.
+    on : (n,) bool
+        May be offered: active, and on the whitelist.
+    capacity, used, offered : (n, R) int64, thousandths
+        What is on offer is not in use.
+    resources : R names
+    counted : (R,) bool
+        Which count towards shares.
+    """
+
+    name: list[str]
+    on: Bools
+    capacity: Ints
+    used: Ints
+    offered: Ints
+    resources: tuple[str, ...]
+    counted: Bools
+
+
+class Cell(NamedTuple):
+    """Neighbours on the map.
+
+    Attributes
+    ----------
+    first, size : int
+        Its place in the order of the map, and how many agents it is of.
+    name : str
+        Of the agent, or of the first and the last of them.
+    used, least, most : float
+        Part in use, 0 to 1: on average, and of the emptiest and the fullest.
+    offered : float
+        Part on offer beside that, on average.
+    off : int
+        How many of them are offered to nobody.
+    """
+
+    first: int
+    size: int
+    name: str
+    used: float
+    least: float
+    most: float
+    offered: float
+    off: int
+
+    @property
+    def shade(self) -> str:
+        """Name of its colour: ``off``, or ``u0`` (idle) to ``u10`` (full)."""
+        if self.off == self.size:
+            return "off"
+        if self.used <= 0:
+            return "u0"
+        return "u10" if self.used >= _FULL else f"u{1 + int(self.used * (LEVELS - 1))}"
+
+
+class AgentMap(NamedTuple):
+    """The agents by name, and how full each is.
+
+    Attributes
+    ----------
+    resource : str
+        What it is a map of; empty: of each agent's fullest resource.
+    resources : tuple of str
+        What there could be a map of.
+    names : n names
+        In order: numbers in them count as numbers.
+    used, offered : (n,) float64
+        Part in use, and on offer beside that, 0 to 1.
+    on : (n,) bool
+    """
+
+    resource: str
+    resources: tuple[str, ...]
+    names: list[str]
+    used: Floats
+    offered: Floats
+    on: Bools
+
+    def cells(self, first: int = 0, count: int | None = None) -> list[Cell]:
+        """Give the cells of some of the agents, or of all; `CELLS_MAX` at most."""
+        names = self.names[first:][:count]
+        if not names:
+            return []
+        inside = slice(first, first + len(names))
+        used, offered, on = self.used[inside], self.offered[inside], self.on[inside]
+        size = -(-len(names) // CELLS_MAX)
+        starts = np.arange(0, len(names), size)
+        sizes = np.diff(np.append(starts, len(names)))
+        total, on_offer = np.add.reduceat(used, starts), np.add.reduceat(offered, starts)
+        least, most = np.minimum.reduceat(used, starts), np.maximum.reduceat(used, starts)
+        off = np.add.reduceat(~on, starts, dtype=np.int64)
+        return [
+            Cell(
+                first + begin,
+                many,
+                names[begin] if many == 1 else f"{names[begin]} to {names[begin + many - 1]}",
+                float(total[number] / many),
+                float(least[number]),
+                float(most[number]),
+                float(on_offer[number] / many),
+                int(off[number]),
+            )
+            for number, (begin, many) in enumerate(
+                zip(starts.tolist(), sizes.tolist(), strict=True)
+            )
+        ]
+
+    def bands(self) -> list[tuple[str, int]]:
+        """Count agents by how full they are."""
+        used = self.used[self.on]
+        found = [("idle", int((used <= 0).sum()))]
+        below = 0.0
+        for above, text in _BANDS:
+            inside = (used > below) & ((used < above) if above == _FULL else (used <= above))
+            found.append((text, int(inside.sum())))
+            below = above
+        found.append(("full", int((used >= _FULL).sum())))
+        return [*found, ("offered to nobody", int((~self.on).sum()))]
+
+
+def take(allocator: Allocator) -> AgentRows:
+    """Copy what is needed; on the core's thread."""
+    state = allocator.state
+    agents, space, ledger = state.agents, state.space, state.ledger
+    rows = np.flatnonzero(agents.bound)
+    offered = space.by_column(ledger.offered_by_agent()[rows])
+    return AgentRows(
+        name=[agent_name(agents.info[row], row) for row in rows.tolist()],
+        on=(agents.active & agents.whitelisted)[rows],
+        capacity=space.by_column(agents.capacity[rows]),
+        used=space.by_column(ledger.books.agent_held[rows]) - offered,
+        offered=offered,
+        resources=tuple(space.names),
+        counted=space.counted.copy(),
+    )
+
+
+def draw(rows: AgentRows, resource: str = "") -> AgentMap:
+    """Put the agents in order, and say how full each is; on any thread.
+
+    Raises
+    ------
+    LookupError
+        Where no agent has such a resource.
+    """
+    if resource and resource not in rows.resources:
+        known = ", ".join(rows.resources)
+        raise LookupError(f"resource = {resource!r}: there is no such resource; one of {known}")
+    counts = rows.counted
+    if resource:
+        counts = np.arange(len(rows.resources)) == rows.resources.index(resource)
+    used = (_part(rows.used, rows.capacity) * counts).max(axis=1, initial=0.0)
+    both = (_part(rows.used + rows.offered, rows.capacity) * counts).max(axis=1, initial=0.0)
+    order = np.array(
+        sorted(range(len(rows.name)), key=lambda row: natural(rows.name[row])), np.int64
+    )
+    names = [rows.name[row] for row in order.tolist()]
+    offered = both - used
+    return AgentMap(resource, rows.resources, names, used[order], offered[order], rows.on[order])
+
+
+def _part(amounts: Ints, capacity: Ints) -> Floats:
+    """Amounts (n, R) as parts of capacity; 0 of what an agent has not."""
+    return np.divide(amounts, capacity, out=np.zeros(amounts.shape), where=capacity > 0)
+
+
+def natural(name: str) -> tuple[str, tuple[int, ...], str]:
+    """Sort by this, so that numbers in names count as numbers.
+
+    Examples
+    --------
+    >>> sorted(["rack-10", "gpu-2", "rack-9"], key=natural)
+    ['gpu-2', 'rack-9', 'rack-10']
+    """
+    numbers = tuple(int(each) for each in re.findall(r"[0-9]{1,18}", name))
+    return re.sub(r"[0-9]+", "0", name), numbers, name

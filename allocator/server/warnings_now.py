@@ -1,0 +1,135 @@
+"""What is wrong with the sidecar or its master now, for whoever looks at its status.
+
+Each warning says what holds, in a few words and in a sentence, and what mends it. The worst comes
+first. Alerts watch the same over time; a warning needs no monitoring.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+
+from allocator.server.compilation import PARTS, Progress
+from allocator.server.core_loop import CoreLoop
+from allocator.server.disk import reason
+from allocator.server.report import Report
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import settings_pb2
+
+SILENCE_S = 60.0
+"""A master that has said nothing for so long is told of."""
+
+
+def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.StatusWarning]:
+    """Say what is wrong with the session, the policy, the loops and the journal.
+
+    On the core's thread.
+
+    Parameters
+    ----------
+    loop : CoreLoop
+    state : Report
+        Of this moment.
+    progress : Progress
+        Of its compiled loops.
+    """
+    yield from _session(loop)
+    books, last = loop.allocator.state, loop.allocator.last_cycle
+    if books.paused:
+        for_s = (books.now_ms - books.paused_ms) / 1000
+        yield pb.StatusWarning(
+            what="recovery",
+            text=f"the master holds all offers back, as after a failover: for {for_s:.0f} s so far",
+            mend="it goes on by itself once enough agents are back",
+        )
+    if last.policy_error:
+        name = state.policy.name
+        yield pb.StatusWarning(
+            what="fallback",
+            text=f"DRF decided the last cycle, for the policy {name} failed: {last.policy_error}",
+            mend="mend the policy, or set another: mesos-allocator policy set",
+        )
+    yield from _loops(progress)
+    if loop.journal is not None and not loop.journal.on:
+        failure = loop.journal.failure
+        why = reason(failure) if failure else "the reason is in the log"
+        yield pb.StatusWarning(
+            what="journal off",
+            text=f"decisions go on, and are not recorded: {why}",
+            mend="it is tried again within a minute",
+        )
+    if state.overdue.nothing:
+        patience = loop.allocator.settings.patience_cycles
+        yield pb.StatusWarning(
+            what="starvation",
+            text=f"{state.overdue.nothing} frameworks were offered nothing in {patience} cycles or"
+            " more that could have served them, though they refuse nothing and no limit keeps them",
+            mend="mesos-allocator explain framework NAME says why",
+        )
+    if books.filters.forgotten:
+        yield pb.StatusWarning(
+            what="refusals forgotten",
+            text=f"{books.filters.forgotten} refusals were more than limits.filters allows",
+            mend="raise limits.filters",
+        )
+
+
+def of_settings(
+    settings: Iterable[settings_pb2.Setting], state_problem: str
+) -> Iterator[pb.StatusWarning]:
+    """Say which rules are probably not meant, and whether what operators set is kept.
+
+    Parameters
+    ----------
+    settings : iterable of Setting
+        The rules in force.
+    state_problem : str
+        Why what operators set cannot be kept; empty where it can.
+    """
+    if state_problem:
+        yield pb.StatusWarning(
+            what="not kept",
+            text=f"what operators set ends with the process: {state_problem}",
+            mend="see state.directory in the configuration",
+        )
+    for rule in settings:
+        found = rule.match
+        if rule.key == "constraint" and found.frameworks_without_agents:
+            yield pb.StatusWarning(
+                what="no agent left",
+                text=f"the constraint {rule.value!r} ({rule.scope}) is one of those that leave"
+                f" {found.frameworks_without_agents} frameworks without an agent",
+                mend="mesos-allocator constraint set or remove",
+            )
+
+
+def _session(loop: CoreLoop) -> Iterator[pb.StatusWarning]:
+    if loop.session is None:
+        yield pb.StatusWarning(
+            what="no session",
+            text="no master is in session: its module decides by a DRF of its own meanwhile",
+            mend="see the master's log, and whether its module is given this sidecar's address",
+        )
+        return
+    silent_s = time.time() - loop.last_batch_s
+    if loop.last_batch_s and silent_s > SILENCE_S:
+        yield pb.StatusWarning(
+            what="silent master",
+            text=f"the master is in session and has said nothing for {silent_s:.0f} s",
+            mend="see the master's log",
+        )
+
+
+def _loops(progress: Progress) -> Iterator[pb.StatusWarning]:
+    if progress.state == "failed":
+        yield pb.StatusWarning(
+            what="interpreted",
+            text="the loops could not be compiled: decisions are the same, and slow",
+            mend="mesos-allocator warm shows why",
+        )
+    elif progress.state != "compiled":
+        loaded = " and are being loaded" if progress.state == "loading" else ""
+        yield pb.StatusWarning(
+            what="interpreted",
+            text=f"{progress.done} of {len(PARTS)} parts of the loops are compiled{loaded}; until"
+            " they are in use decisions are the same, and slow",
+            mend="it ends by itself within minutes",
+        )

@@ -1,0 +1,98 @@
+"""The dashboard of what operators do, and of what keeps the sidecar going."""
+
+from expressions import metric, rate
+from panels import Page, Panel, Query
+
+OPERATION = Page(
+    uid="mesos-allocator-operation",
+    title="Mesos allocator: operation",
+    description="What operators changed, what is kept, what waits, and whether loops are compiled.",
+    rows={
+        "Changes": (
+            Panel(
+                "Changes asked for",
+                "By what was to be changed, and whether it was done, refused, or a dry run. The log"
+                " mesos_allocator.audit says who.",
+                (
+                    Query(
+                        f"sum by (setting, result) (increase({metric('admin_changes_total')}"
+                        "[$__rate_interval]))",
+                        "{{setting}} {{result}}",
+                    ),
+                ),
+                shape="stacked",
+            ),
+            Panel(
+                "Rules in force, and what operators set",
+                "Rules of the configuration and of operators; settings over the configuration.",
+                (
+                    Query(metric("rules"), "rules: {{kind}}"),
+                    Query(metric("operator_settings"), "operators: {{kind}}"),
+                ),
+            ),
+            Panel(
+                "Configuration read again",
+                "SIGHUP. refused: something was wrong, the log says what, and nothing changed.",
+                (
+                    Query(
+                        f"increase({metric('config_reloads_total')}[$__rate_interval])",
+                        "{{result}}",
+                    ),
+                ),
+            ),
+            Panel(
+                "Kept across a restart",
+                "1: what operators set survives a restart. Errors: a state file was not written.",
+                (
+                    Query(metric("state_kept"), "kept"),
+                    Query(f"increase({metric('state_errors_total')}[$__rate_interval])", "errors"),
+                ),
+            ),
+        ),
+        "Journal": (
+            Panel(
+                "Written",
+                "1 while the journal is written. 0: it failed, and is tried again each minute.",
+                (Query(metric("journal_on"), "on"),),
+                most=1,
+            ),
+            Panel(
+                "Size of the present file",
+                "It falls to a checkpoint's size at each rotation.",
+                (Query(metric("journal_file_bytes"), "bytes"),),
+                unit="bytes",
+            ),
+        ),
+        "Core": (
+            Panel(
+                "Commands that wait",
+                "Messages, questions and changes before the core's thread. It should be near zero.",
+                (Query(metric("core_queue_depth"), "commands"),),
+            ),
+            Panel(
+                "Since the last batch",
+                "A module sends one each allocation interval, even where nothing happened.",
+                (Query(f"time() - ({metric('last_batch_timestamp_seconds')} > 0)", "seconds"),),
+                unit="s",
+            ),
+            Panel(
+                "Messages and new sessions",
+                "A new session begins with all that the master knows; there should be few.",
+                (
+                    Query(rate("messages_total"), "messages"),
+                    Query(rate("sessions_opened_total"), "new sessions"),
+                ),
+                unit="ops",
+            ),
+            Panel(
+                "Loops that are compiled",
+                "Part that is compiled, and 1 once they run. Until then decisions are slow.",
+                (
+                    Query(metric("compilation_progress"), "part"),
+                    Query(metric("compiled"), "in use"),
+                ),
+                most=1,
+            ),
+        ),
+    },
+)

@@ -1,0 +1,53 @@
+"""`graph`: the constraint graph of a recorded cluster, in files that networkx reads again."""
+
+import json
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from typer.testing import CliRunner
+
+from allocator.cli.graph import app
+from tests.server.test_loop_journal import journaled, play
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    play(journaled(tmp_path / "journal"))
+    return tmp_path / "journal"
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_a_graph_is_read_again_with_its_shares(journal: Path, tmp_path: Path) -> None:
+    out = tmp_path / "graph.json"
+    done = run(journal, out, "--shares")
+    assert done.exit_code == 0, done.output
+    graph = nx.node_link_graph(json.loads(out.read_text()), edges="edges")
+    users = [data for _, data in graph.nodes(data=True) if data["side"] == 0]
+    types = [data for _, data in graph.nodes(data=True) if data["side"] == 1]
+    assert users
+    assert sum(data["machines"] for data in users) == sum(data["count"] for data in types)
+    assert f"{len(users)} frameworks" in done.output
+    assert all("cpus" in data for data in types)
+
+
+def test_a_graph_is_written_for_other_programs_and_drawn(journal: Path, tmp_path: Path) -> None:
+    assert run(journal, tmp_path / "graph.graphml").exit_code == 0
+    assert len(nx.read_graphml(tmp_path / "graph.graphml"))
+    assert run(journal.parent, tmp_path / "graph.svg", "--shares").exit_code == 0
+    assert "<svg" in (tmp_path / "graph.svg").read_text()
+
+
+def test_what_cannot_be_written_is_said(journal: Path, tmp_path: Path) -> None:
+    wrong = run(journal, tmp_path / "graph.doc")
+    assert wrong.exit_code == 2
+    assert ".graphml, .json, .png" in wrong.output + wrong.stderr
+    nowhere = run(journal, tmp_path / "no" / "graph.json")
+    assert nowhere.exit_code == 1
+    assert "cannot be written" in nowhere.output + nowhere.stderr
+    empty = tmp_path / "empty"
+    empty.write_bytes(b"")
+    assert run(empty, tmp_path / "graph.json").exit_code == 1

@@ -1,0 +1,175 @@
+"""Plans in the core: adopted as events, kept in checkpoints, gone with whom they are about."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from allocator.core import (
+    AdoptPlan,
+    AgentInfo,
+    Allocator,
+    EventError,
+    FrameworkInfo,
+    Plan,
+    PolicySpec,
+    RemoveAgent,
+    RemoveFramework,
+    SetPolicy,
+    Settings,
+)
+from allocator.core.checkpoint import Detached, restore, shred
+from allocator.policies import build
+from allocator.wire.journal import operator_record, read_plan
+from tests.core.session import Session
+
+
+def session(policy: str = "cmmf") -> Session:
+    """Three agents of four CPUs, two frameworks, of which the second may use agent 3 only."""
+    made = Session(PolicySpec(policy, "listed"))
+    for agent in (1, 2, 3):
+        made.agent(agent, 4, 4, attributes={"number": str(agent)})
+    made.framework(1)
+    made.framework(2, labels={"allocator.constraint": "number=3"})
+    return made
+
+
+def planned(made: Session) -> AdoptPlan:
+    problem = made.allocator.problem()
+    assert problem is not None
+    return made.allocator.plan_for(problem)
+
+
+def test_a_cycle_goes_by_the_plan_that_was_adopted() -> None:
+    made = session()
+    plan = planned(made)
+    made.allocator.step(plan)
+    assert sorted((agent, framework) for framework, _, agent, _ in made.cycle(1000)) == [
+        (1, 1),
+        (2, 1),
+        (3, 2),
+    ]
+
+
+def test_a_problem_is_a_copy() -> None:
+    made = session()
+    problem = made.allocator.problem()
+    assert problem is not None
+    free = problem.free.copy()
+    made.cycle(1000)
+    assert (problem.free == free).all()
+    again = made.allocator.problem()
+    assert again is not None
+    assert not again.free.any()
+    assert again.asks_the_same(problem)
+    made.agent(4, 4, 4)
+    more = made.allocator.problem()
+    assert more is not None
+    assert not more.asks_the_same(problem)
+
+
+def test_whoever_leaves_is_out_of_the_plan_though_another_takes_the_row() -> None:
+    made = session()
+    made.allocator.step(planned(made))
+    row = made.state.clients.row(2, 1)
+    assert made.state.plan is not None
+    assert made.state.plan.target[row] > 0
+    made.allocator.step(RemoveFramework(2))
+    made.framework(2)
+    assert made.state.clients.row(2, 1) == row
+    assert made.state.plan.target[row] == 0
+    assert made.state.plan.group[3] >= 0
+    made.allocator.step(RemoveAgent(3))
+    assert made.state.plan.group[3] == -1
+    made.state.check()
+
+
+def test_a_plan_that_comes_late_is_not_about_newcomers() -> None:
+    made = session()
+    problem = made.allocator.problem()
+    assert problem is not None
+    late = made.allocator.plan_for(problem)
+    # As if others had had client 2's row and agent 1's when the problem was taken.
+    frameworks, agents = list(problem.frameworks), list(problem.agents)
+    frameworks[made.state.clients.row(2, 1)] = FrameworkInfo("gone", "gone")
+    agents[1] = AgentInfo("gone")
+    problem = replace(problem, frameworks=tuple(frameworks), agents=tuple(agents))
+    fresh = made.allocator.fresh(problem, late).plan
+    assert late.plan.target[made.state.clients.row(2, 1)] > 0
+    assert fresh.target[made.state.clients.row(2, 1)] == 0
+    assert fresh.target[made.state.clients.row(1, 1)] > 0
+    assert (fresh.group[1], fresh.group[2]) == (-1, late.plan.group[2])
+
+
+def test_another_policy_begins_without_a_plan() -> None:
+    made = session()
+    made.allocator.step(planned(made))
+    made.allocator.step(SetPolicy(PolicySpec("drf")))
+    assert made.state.plan is None
+    assert made.allocator.planner is None
+    made.allocator.step(SetPolicy(PolicySpec("ps-dsf-exact")))
+    made.allocator.step(planned(made))
+    made.allocator.reconfigure(replace(made.allocator.settings, seed=5))
+    assert made.state.plan is not None, "the same policy goes on"
+    made.allocator.reconfigure(replace(made.allocator.settings, policy=PolicySpec("cmmf")))
+    assert made.state.plan is None
+
+
+def test_an_allocator_may_plan_by_itself() -> None:
+    made = session()
+    copied = made.allocator.copied()
+    twin = Allocator(build, Settings(policy=PolicySpec("cmmf", "listed")), plans=True)
+    twin.suppose(copied)
+    twin.allocate(1000)
+    assert twin.state.plan is not None
+    assert made.state.plan is None
+
+
+@pytest.mark.parametrize("policy", ["cmmf", "ps-dsf-exact", "pf-exact"])
+def test_a_plan_goes_through_checkpoints_and_the_journal(policy: str) -> None:
+    made = session(policy)
+    plan = planned(made)
+    again = read_plan(operator_record(plan).plan).plan
+    for name in Plan.__slots__:
+        before, after = getattr(plan.plan, name), getattr(again, name)
+        assert before.size == after.size
+        assert (before.ravel() == after.ravel()).all()
+    made.allocator.step(AdoptPlan(again))
+    kept = made.allocator.kept()
+    column = shred(Detached(kept).value)
+    resumed = Allocator(build, Settings(policy=PolicySpec(policy, "listed")))
+    resumed.resume(restore(column, resumed.kept()))
+    one, other = made.allocator.allocate(2000), resumed.allocate(2000)
+    assert one.agent.tolist() == other.agent.tolist()
+    assert one.framework.tolist() == other.framework.tolist()
+
+
+def test_a_plan_that_is_none_changes_nothing() -> None:
+    made = session()
+    plan = planned(made).plan
+    wrong = {
+        "do not fit": {"allowed": plan.allowed[0]},
+        "plan.group": {"group": plan.group + 9},
+        "plan.target": {"target": -1 - plan.target},
+        "plan.part": {"part": np.zeros((len(plan.allowed), 1))},
+    }
+    for message, change in wrong.items():
+        with pytest.raises(EventError, match=message):
+            made.allocator.step(AdoptPlan(replace(plan, **change)))
+    assert made.state.plan is None
+
+
+def test_what_clients_hold_of_a_group_counts_in_later_cycles() -> None:
+    """Half of the tasks run already: the other half makes the exact parts whole."""
+    made = Session(PolicySpec("ps-dsf-exact", "listed", mode="characterised"))
+    made.agent(1, 10, 10)
+    made.framework(1, labels={"allocator.demand": "cpus:1;mem:1"})
+    made.allocator.step(planned(made))
+    (alone,) = made.cycle(1000)
+    made.use(alone)
+    assert alone[3] == {"cpus": 10, "mem": 10}
+    made.agent(2, 10, 10)
+    made.framework(2, labels={"allocator.demand": "cpus:1;mem:1"})
+    made.allocator.step(planned(made))
+    (offer,) = made.cycle(2000)
+    assert offer == (2, 1, 2, {"cpus": 10, "mem": 10})

@@ -1,0 +1,124 @@
+"""Policies that plan: what they come to, and that a plan is a target and breaks no rule."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core import Plan, PlanningPolicy, PolicySpec
+from allocator.policies import POLICIES, build, warm_plans
+from allocator.sim.papers import kesidis_fluid, per_server_fluid
+from allocator.testing import placement, planned, static_snapshot
+from tests.strategies import snapshots
+
+SELECTIONS = ("random", "round_robin", "joint")
+PLANNING = tuple(name for name in POLICIES if isinstance(build(PolicySpec(name)), PlanningPolicy))
+
+# Figure 1 of Choosy: ten machines, four users; by cuts of (1.5, 1.5, 3, 4).
+CAN_USE = [{1, 4}, {3, 4}, {2, 3, 4, 6, 7}, {5, 6, 7, 8, 9, 10}]
+ALLOWED = [[machine in those for machine in range(1, 11)] for those in CAN_USE]
+
+
+def test_which_policies_plan() -> None:
+    assert {"cmmf", "pf-exact", "ps-dsf-exact"} <= set(PLANNING)
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("steer", ["cuts", "machines"])
+def test_cmmf_hands_machines_out_as_the_optimum_does(steer: str, selection: str) -> None:
+    cluster = static_snapshot([[1]] * 10, clients=4, allowed=ALLOWED)
+    policy = build(PolicySpec("cmmf", selection, parameters={"steer": steer}))
+    got = np.bincount(policy.allocate(planned(cluster, policy), seed=1).client)
+    assert sorted(got[:2].tolist()) == [1, 2]
+    assert got[2:].tolist() == [3, 4]
+
+
+def test_greedy_choosy_does_not() -> None:
+    """So the plan makes the difference: in order, user 4 takes a machine that 3 has to have."""
+    cluster = static_snapshot([[1]] * 10, clients=4, allowed=ALLOWED)
+    grants = build(PolicySpec("choosy", "listed")).allocate(cluster, seed=1)
+    assert np.bincount(grants.client).tolist() == [2, 1, 2, 5]
+
+
+def test_a_machine_that_its_owner_holds_already_stays_its_owners() -> None:
+    cluster = static_snapshot([[1]] * 4, clients=2)
+    holder = np.array([1 << 32 | 1, 2 << 32 | 1, 3 << 32 | 0, 4 << 32 | 0])
+    policy = build(PolicySpec("cmmf", parameters={"steer": "machines"}))
+    plan = planned(replace(cluster, holder=holder), policy).plan
+    assert plan is not None
+    assert plan.allowed[plan.group[1:]].ravel().tolist() == [2, 2, 1, 1]
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("seed", range(4))
+def test_exact_ps_dsf_comes_near_its_definition(seed: int, selection: str) -> None:
+    cluster = per_server_fluid.random_cluster(np.random.default_rng(seed))
+    short, moved = per_server_fluid.departure(*cluster, "ps-dsf-exact", selection, seed)
+    assert short <= 0.05
+    assert moved <= 0.02
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("seed", range(4))
+def test_exact_proportional_fairness_comes_near_the_optimum(seed: int, selection: str) -> None:
+    cluster = kesidis_fluid.random_cluster(np.random.default_rng(seed))
+    assert abs(kesidis_fluid.shortfall(*cluster, selection, seed, "pf-exact")) < 1
+
+
+@given(snapshots(), st.sampled_from(PLANNING), st.sampled_from(SELECTIONS), st.randoms())
+def test_a_plan_breaks_no_rule(snapshot, name: str, selection: str, random) -> None:
+    """Whatever a plan says: what is given is free, allowed, and nothing lies idle for its sake."""
+    clients, agents = len(snapshot.demand), len(snapshot.free)
+    groups = 3
+    rng = np.random.default_rng(random.getrandbits(32))
+    part = rng.random((groups, clients)) * (rng.random((groups, clients)) < 0.7)
+    shape = groups, *snapshot.demand.shape
+    plan = Plan(
+        target=rng.random(clients) * (rng.random(clients) < 0.7),
+        group=rng.integers(-1, groups, agents),
+        allowed=rng.integers(0, 2**63, (groups, snapshot.excluded.shape[1])).astype(np.uint64),
+        price=rng.random((groups, len(snapshot.total))),
+        part=part if random.random() < 0.5 else np.zeros((0, clients)),
+        held=np.zeros(shape, np.int64),
+    )
+    policy = build(PolicySpec(name, selection))
+    steered = replace(snapshot, plan=plan)
+    grants = policy.allocate(steered, seed=7)
+    assert_within(snapshot, grants)
+    again = policy.allocate(steered, seed=7)
+    assert (again.client.tolist(), again.agent.tolist()) == (
+        grants.client.tolist(),
+        grants.agent.tolist(),
+    )
+
+
+def assert_within(snapshot, grants) -> None:
+    given_out = np.zeros_like(snapshot.free)
+    np.add.at(given_out, grants.agent, grants.amount)
+    assert (given_out <= snapshot.free).all()
+    word = snapshot.excluded[grants.agent, grants.client // 64]
+    assert not ((word >> (grants.client % 64).astype(np.uint64)) & np.uint64(1)).any()
+    assert (snapshot.leaf_of_client[grants.client] >= 0).all()
+    assert np.isin(grants.agent, snapshot.agents).all()
+
+
+def test_whoever_is_not_in_the_plan_gets_what_it_leaves() -> None:
+    cluster = static_snapshot(capacity=[[4, 4]], demand=[[1, 1], [1, 1]])
+    policy = build(PolicySpec("ps-dsf-exact"))
+    snapshot = planned(cluster, policy)
+    plan = snapshot.plan
+    assert plan is not None
+    only_first = replace(
+        plan, target=plan.target * [1, 0], part=plan.part * [1, 0], allowed=plan.allowed * 0 + 1
+    )
+    everything = policy.allocate(replace(snapshot, plan=only_first), seed=0)
+    assert placement(cluster, everything)[:, 0].tolist() == [4, 0]
+    nobody = replace(plan, group=np.full_like(plan.group, -1))
+    shared = policy.allocate(replace(snapshot, plan=nobody), seed=0)
+    assert placement(cluster, shared)[:, 0].tolist() == [2, 2]
+
+
+def test_solvers_loops_are_warmed_by_planning() -> None:
+    warm_plans()

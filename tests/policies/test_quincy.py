@@ -1,0 +1,106 @@
+"""Quincy live: whose place each agent is, by data, racks, waiting and fair bounds."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from allocator.core import AgentInfo, FrameworkInfo, Plan, PlanningPolicy, PolicySpec, Problem
+from allocator.policies import build
+from allocator.policies.quincy import PREFERENCE_LABEL
+from allocator.testing import problem_of, static_snapshot
+
+# Four agents of one place each, in two racks.
+AGENTS = tuple(
+    [None] + [AgentInfo(f"a{n}", f"host{n}", {"rack": f"r{(n + 1) // 2}"}) for n in range(1, 5)]
+)
+
+
+def problem(
+    prefers: Mapping[int, str] | None = None, clients: int = 4, agents: int = 4, **more
+) -> Problem:
+    snapshot = static_snapshot([[4, 4]] * agents, [[4, 4]] * clients, **more)
+    labels = [{PREFERENCE_LABEL: text} if text else {} for text in
+              ((prefers or {}).get(client, "") for client in range(clients))]  # fmt: skip
+    frameworks = tuple(
+        FrameworkInfo(f"f{row}", f"f{row}", labels=label) for row, label in enumerate(labels)
+    )
+    return replace(problem_of(snapshot), agents=AGENTS[: agents + 1], frameworks=frameworks)
+
+
+def plan(asked: Problem, **parameters: str) -> Plan:
+    policy = build(PolicySpec("quincy", parameters=parameters))
+    assert isinstance(policy, PlanningPolicy)
+    return policy.plan(asked)
+
+
+def places(asked: Problem, **parameters: str) -> list[list[int]]:
+    """The clients of each agent."""
+    made = plan(asked, **parameters)
+    bits = [int(made.allowed[group, 0]) if group >= 0 else 0 for group in made.group[1:]]
+    return [[client for client in range(64) if word >> client & 1] for word in bits]
+
+
+def test_tasks_run_where_their_data_are() -> None:
+    asked = problem({0: "hostname=host4", 1: "hostname=host1", 2: "hostname=host3"})
+    assert places(asked) == [[1], [3], [2], [0]]
+
+
+def test_next_best_is_the_rack_of_the_data() -> None:
+    """Both want agent 3; one gets agent 4 beside it rather than one of the other rack."""
+    there = places(problem({0: "hostname=host3", 1: "hostname=host3"}))
+    assert sorted(there[2] + there[3]) == [0, 1]
+
+
+def test_a_place_that_a_client_has_is_kept() -> None:
+    holder = np.array([1 << 32 | 2, 2 << 32 | 3, 3 << 32 | 0, 4 << 32 | 1])
+    assert places(replace(problem(), holder=holder)) == [[2], [3], [0], [1]]
+
+
+def test_data_elsewhere_are_worth_a_move_only_where_they_cost_more() -> None:
+    holder = np.array([1 << 32 | 0, 2 << 32 | 1, 3 << 32 | 2, 4 << 32 | 3])
+    asked = replace(problem({0: "hostname=host4"}), holder=holder)
+    assert places(asked, transfer="20") == [[3], [1], [2], [0]]
+    assert places(asked, transfer="1") == [[0], [1], [2], [3]]
+
+
+def test_who_waited_longest_comes_first_where_places_are_few() -> None:
+    asked = problem(clients=3, agents=1)
+    for waits in range(3):
+        waited = np.where(np.arange(3) == waits, 60.0, 1.0)
+        assert places(replace(asked, waiting_s=waited), least="0") == [[waits]]
+
+
+def test_shares_are_bounded_by_weights() -> None:
+    asked = problem(clients=2, weight=[3, 1])
+    assert plan(asked).target.tolist() == [0.75, 0.25]
+    greedy = plan(problem({0: ""}, clients=2, weight=[3, 1]), most="4", least="1").target
+    assert greedy.sum() == 1
+    assert (greedy >= [0.75, 0.25]).all()
+
+
+def test_constraints_hold_and_who_fits_nowhere_has_no_place() -> None:
+    allowed = [[True, False, False, False], [False] * 4, [True] * 4, [True] * 4]
+    asked = problem({0: "rack=r2", 1: "rack=r2"}, allowed=allowed)
+    there = places(asked)
+    assert there[0] == [0]
+    assert all(1 not in some for some in there)
+    assert plan(asked).target[1] == 0
+
+
+@pytest.mark.parametrize("text", ["=", "hostname>3", "hostname=nowhere"])
+def test_a_preference_that_says_nothing_is_none(text: str) -> None:
+    assert plan(problem({0: text})).target.tolist() == [0.25] * 4
+
+
+def test_an_agent_has_as_many_places_as_tasks_of_the_average_size_fit() -> None:
+    asked = problem_of(static_snapshot([[8, 8], [4, 4]], [[1, 1], [3, 3]]))
+    asked = replace(asked, agents=(None,) * 3, frameworks=(None,) * 2)
+    # Six places, three each; a task of the second is three times as large.
+    np.testing.assert_allclose(plan(asked).target, [3 / 12, 9 / 12])
+
+
+def test_unknown_demands_take_an_agent() -> None:
+    asked = problem_of(static_snapshot([[4, 4]] * 4, clients=2))
+    np.testing.assert_allclose(plan(asked).target, [2.0, 2.0])

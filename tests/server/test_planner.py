@@ -1,0 +1,141 @@
+"""The planner's thread: nobody waits for a plan, and its journal replays."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from allocator.core import Policy, PolicySpec, Problem
+from allocator.policies import build
+from allocator.policies.planning import Steered
+from allocator.server.config import Config
+from allocator.server.config.sections import JournalSection, PolicySection
+from allocator.server.core_loop import CoreLoop
+from allocator.server.planning import Planner
+from allocator.wire import replay
+from tests.server.test_loop_journal import Heard, decisions, records
+
+WAIT_S = 60.0
+
+
+class Slow:
+    """A planner that waits until it is let go, and fails where it is told to."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.begun = threading.Semaphore(0)
+        self.fails = False
+
+    def build(self, spec: PolicySpec) -> Policy:
+        policy = build(spec)
+        if not isinstance(policy, Steered):
+            return policy
+        plan = policy.planner
+
+        def slowly(problem: Problem):
+            self.begun.release()
+            assert self.go.wait(WAIT_S)
+            if self.fails:
+                raise ArithmeticError("no plan today")
+            return plan(problem)
+
+        return replace(policy, planner=slowly)
+
+
+@pytest.fixture
+def slow() -> Slow:
+    return Slow()
+
+
+@pytest.fixture
+def started(tmp_path: Path, slow: Slow):
+    """A sidecar's loop with a planner; with its journal."""
+    config = Config(
+        policy=PolicySection(name="cmmf"),
+        journal=JournalSection(path=str(tmp_path / "journal")),
+    )
+    loop = CoreLoop(config, build_policy=slow.build)
+    planner = Planner(loop, budget_s=0.0, interval_s=0.0)
+    loop.start()
+    planner.start()
+    yield loop, planner
+    slow.go.set()
+    planner.stop()
+    loop.stop()
+
+
+def settle(loop: CoreLoop, planner: Planner) -> None:
+    """Wait until the plan that is being worked out is taken over."""
+    done = threading.Event()
+
+    def look() -> None:
+        done.set() if planner.running_s == 0 else loop.call(look)
+
+    loop.call(look)
+    assert done.wait(WAIT_S)
+
+
+def test_cycles_do_not_wait_for_a_plan_and_go_by_it_when_it_has_come(started, slow, tmp_path):
+    loop, planner = started
+    Heard.kept = []
+    module = Heard(loop).begin()
+    assert len(module.batch(10)), "the filling decides meanwhile"
+    assert slow.begun.acquire(timeout=WAIT_S)
+    module.batch(1000)
+    assert planner.age_s is None
+    assert planner.running_s > 0
+    assert planner.counts.late == 1, "it is counted once"
+    module.batch(2000)
+    assert planner.counts.late == 1
+    slow.go.set()
+    settle(loop, planner)
+    assert (planner.counts.adopted, planner.counts.late) == (1, 1)
+    assert planner.age_s is not None
+    assert loop.call(lambda: loop.allocator.state.plan is not None).result(WAIT_S)
+    module.batch(3000)
+    settle(loop, planner)
+    assert planner.counts.adopted == 1, "the plan stands"
+    loop.stop()
+    kept = records(tmp_path / "journal")
+    assert [record for record in kept if record.HasField("plan")]
+    assert decisions(replay(kept, build)) == Heard.kept
+
+
+def test_a_failure_leaves_the_filling_and_is_not_repeated(started, slow):
+    loop, planner = started
+    slow.fails = True
+    slow.go.set()
+    module = Heard(loop).begin()
+    Heard.kept = []
+    for clock_ms in (10, 1000, 2000):
+        module.batch(clock_ms)
+        settle(loop, planner)
+    assert planner.counts.failed == 1
+    assert planner.age_s is None
+    assert loop.call(lambda: loop.allocator.state.plan).result(WAIT_S) is None
+
+
+def test_a_plan_for_a_session_that_is_over_is_dropped(started, slow):
+    loop, planner = started
+    Heard.kept = []
+    module = Heard(loop).begin()
+    module.batch(10)
+    assert slow.begun.acquire(timeout=WAIT_S)
+    loop.close(module.port)
+    slow.go.set()
+    settle(loop, planner)
+    assert (planner.counts.adopted, planner.counts.dropped) == (0, 1)
+    assert loop.call(lambda: loop.allocator.state.plan).result(WAIT_S) is None
+
+
+def test_no_plan_is_begun_before_it_may_be(slow):
+    loop = CoreLoop(Config(policy=PolicySection(name="cmmf")), build_policy=slow.build)
+    planner = Planner(loop, budget_s=1.0, interval_s=0.0, may_begin=lambda: False)
+    loop.start()
+    planner.start()
+    Heard.kept = []
+    assert len(Heard(loop).begin().batch(10))
+    assert planner.running_s == 0
+    planner.stop()
+    loop.stop()

@@ -1,0 +1,168 @@
+"""PS-DSF: the definition by linear programs, special cases by other solvers, what it refuses."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import linprog
+
+from allocator.solvers import NotOptimal, max_min, per_server_fairness, water_filling
+from allocator.solvers.per_server_fairness import residual, solve
+
+SIZES = st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 100.0])
+
+
+@st.composite
+def clusters(draw: st.DrawFn, wild: bool = True):
+    frameworks, agents, resources = (draw(st.integers(1, n)) for n in (5, 4, 3))
+    sizes = SIZES if wild else st.integers(0, 3).map(float)
+    demand = draw(arrays(np.float64, (frameworks, resources), elements=sizes))
+    demand[:, 0] = np.where(demand.any(axis=1), demand[:, 0], 1.0)
+    sizes = st.sampled_from([0.0, 1.0, 7.0, 100.0]) | st.floats(0.5, 1e4)
+    sizes = sizes if wild else st.integers(0, 9).map(float)
+    capacity = draw(arrays(np.float64, (agents, resources), elements=sizes))
+    eligible = draw(arrays(np.bool_, (frameworks, agents)))
+    heavy = st.floats(0.01, 100) | st.sampled_from([1e-4, 1.0, 1e5])
+    return demand, capacity, eligible, draw(arrays(np.float64, frameworks, elements=heavy))
+
+
+def gain_by_definition(tasks, demand, capacity, eligible, weight) -> float:
+    """Definition 1, word by word: the most that anybody's tasks on an agent could grow there while
+    nobody loses there who stands no higher; in parts of what it could run there alone.
+    """
+    most = 0.0
+    for i, room in enumerate(capacity):
+        lacks = (demand > 0) & (room <= 0)
+        able = eligible[:, i] & ~lacks.any(axis=1)
+        alone = np.array(
+            [min(room[d > 0] / d[d > 0]) if ok else 0.0
+             for d, ok in zip(demand, able, strict=True)]
+        )  # fmt: skip
+        for n in np.flatnonzero(able):
+            level = tasks.sum(axis=1)[able] / weight[able] / alone[able]
+            own = tasks.sum(axis=1)[n] / weight[n] / alone[n]
+            # In parts of what each could run alone, so that all numbers are near 1.
+            have = tasks[able, i] / alone[able]
+            kept = np.where(level <= own * (1 + 1e-7), have, 0.0)
+            use = (demand[able] * alone[able, None]).T[room > 0] / room[room > 0][:, None]
+            me = int(able[:n].sum())
+            low = [(float(least), None) for least in kept]
+            room_left = np.maximum(1, use @ kept)  # what rounding took
+            best = linprog(-np.eye(len(have))[me], A_ub=use, b_ub=room_left, bounds=low)
+            assert best.status == 0
+            most = max(most, -best.fun - have[me])
+    return most
+
+
+@given(clusters())
+def test_the_certificate_holds(cluster) -> None:
+    demand, capacity, eligible, _ = cluster
+    solution = solve(*cluster)
+    assert solution.residual <= per_server_fairness.TOLERANCE
+    assert not solution.tasks[~eligible].any()
+    assert (solution.tasks.T @ demand <= capacity * (1 + 1e-9)).all()
+
+
+@given(clusters(wild=False))
+def test_it_meets_the_definition(cluster) -> None:
+    assert gain_by_definition(solve(*cluster).tasks, *cluster) <= 1e-5
+
+
+@given(clusters(wild=False))
+def test_the_certificate_refuses_what_the_definition_refuses(cluster) -> None:
+    """Of any allocation that fits: it passes where the linear programs find nothing to gain."""
+    tasks = solve(*cluster).tasks
+    for wrong in (0.9 * tasks, tasks * np.linspace(1, 0.5, len(tasks))[:, None]):
+        gain = gain_by_definition(wrong, *cluster)
+        refused = residual(wrong, *cluster)
+        assert (refused > 1e-3) == (gain > 1e-3) or min(refused, gain) > 1e-6
+
+
+@given(clusters())
+def test_one_agent_is_dominant_resource_fairness(cluster) -> None:
+    demand, capacity, _, weight = cluster
+    rate = water_filling.rate(demand, capacity[0], weight)
+    pooled = water_filling.solve(demand, capacity[0], rate).tasks
+    np.testing.assert_allclose(solve(demand, capacity[:1], None, weight).tasks[:, 0], pooled,
+                               rtol=1e-7, atol=1e-9)  # fmt: skip
+
+
+@given(clusters())
+def test_one_resource_is_max_min_fairness_over_the_constraint_graph(cluster) -> None:
+    """With one resource every agent orders frameworks alike, as machines that are shared."""
+    _, capacity, eligible, weight = cluster
+    count = np.ceil(capacity[:, 0]).astype(np.int64)
+    ours = solve(np.ones((len(eligible), 1)), count[:, None].astype(float), eligible, weight)
+    best = max_min.solve(eligible, count, weight).machines
+    np.testing.assert_allclose(ours.tasks.sum(axis=1), best, rtol=1e-6, atol=1e-6 * count.sum())
+
+
+def test_equal_agents_are_one_large_agent() -> None:
+    demand, agent = np.array([[5.0, 1], [1, 5], [2, 2]]), np.array([[100.0, 30]])
+    large = solve(demand, 7 * agent).tasks[:, 0]
+    many = solve(demand, np.repeat(agent, 7, axis=0))
+    np.testing.assert_allclose(many.tasks, np.repeat(large[:, None] / 7, 7, axis=1), rtol=1e-9)
+
+
+def test_a_heavier_framework_stands_at_the_same_level() -> None:
+    solution = solve(np.ones((2, 1)), np.array([[8.0]]), weight=np.array([1.0, 3.0]))
+    np.testing.assert_allclose(solution.tasks[:, 0], [2, 6])
+
+
+def test_there_may_be_several_allocations() -> None:
+    """The order of the agents decides which is found; both meet the definition."""
+    rng = np.random.default_rng(0)
+    apart = 0.0
+    for _ in range(60):
+        demand = rng.integers(0, 6, (4, 2)).astype(np.float64)
+        demand += np.eye(2)[rng.integers(0, 2, 4)]
+        capacity = 100 * rng.integers(1, 11, (5, 2)).astype(np.float64)
+        eligible = rng.random((4, 5)) < 0.7
+        one = solve(demand, capacity, eligible)
+        other = solve(demand, capacity[::-1], eligible[:, ::-1])
+        problem = demand, capacity, eligible, np.ones(4)
+        assert residual(one.tasks, *problem) <= 1e-9
+        assert residual(other.tasks[:, ::-1], *problem) <= 1e-9
+        tasks = one.tasks.sum(axis=1), other.tasks.sum(axis=1)
+        apart = max(apart, float(np.abs(tasks[0] - tasks[1]).max() / tasks[0].max()))
+    assert apart > 0.01
+
+
+def test_who_can_run_nowhere_gets_nothing() -> None:
+    demand, capacity = np.array([[1.0, 0], [1, 1], [1, 0]]), np.array([[10.0, 0.0]])
+    solution = solve(demand, capacity, np.array([[True], [True], [False]]))
+    assert solution.tasks[:, 0].tolist() == [10, 0, 0]
+    assert not solve(demand[1:2], capacity).tasks.any()
+    assert solve(np.ones((0, 2)), capacity).tasks.shape == (0, 1)
+
+
+def test_the_certificate_refuses_what_is_no_allocation() -> None:
+    cluster = np.eye(2), np.array([[4.0, 4.0]]), np.ones((2, 1), bool), np.ones(2)
+    best = solve(*cluster).tasks
+    assert residual(best, *cluster) <= 1e-9
+    assert residual(1.1 * best, *cluster) > 0.09
+    assert residual(0.9 * best, *cluster) > 0.09
+    assert residual(np.nan * best, *cluster) == np.inf
+    nowhere = np.zeros((2, 1), bool)
+    assert residual(best, *cluster[:2], nowhere, np.ones(2)) == np.inf
+
+
+def test_what_cannot_be_proved_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(per_server_fairness, "TOLERANCE", -1.0)
+    with pytest.raises(NotOptimal, match="per-server dominant-share fairness"):
+        solve(np.ones((1, 1)), np.ones((1, 1)))
+
+
+def test_bad_input_is_named() -> None:
+    one = np.ones((1, 1))
+    with pytest.raises(ValueError, match="framework 0 needs nothing at all"):
+        solve(0 * one, one)
+    with pytest.raises(ValueError, match="weights must be positive"):
+        solve(one, one, weight=np.zeros(1))
+    with pytest.raises(ValueError, match="finite, and 0 or more"):
+        solve(-one, one)
+    with pytest.raises(ValueError, match="finite, and 0 or more"):
+        solve(one, np.nan * one)
+    with pytest.raises(ValueError, match="do not fit"):
+        solve(one, np.ones((1, 2)))
