@@ -44,6 +44,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "choosy-figures": Experiment(
         "allocator.sim.papers.choosy:figures", _BOTH, "Figures 1, 3, 5: the optimum, and online"
     ),
+    "choosy-theorems": Experiment(
+        "allocator.sim.papers.choosy_theorems:theorems", _BOTH, "Theorems 1 to 3 as properties"
+    ),
     "choosy-theorem-4": Experiment(
         "allocator.sim.papers.choosy:theorem_4", _BOTH, "how near Choosy comes from anywhere"
     ),
@@ -72,6 +75,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "allocator.sim.papers.kesidis_fluid:proportional_fairness_of_filling",
         _BOTH,
         "how near `pf` comes to proportional fairness over agents",
+    ),
+    "kesidis-propositions": Experiment(
+        "allocator.sim.papers.kesidis_propositions:propositions",
+        _BOTH,
+        "Propositions 1 and 2 with priorities and server preferences",
     ),
     "kesidis-sensitivity": Experiment(
         "allocator.sim.papers.kesidis_sensitivity:sensitivity",

@@ -35,6 +35,7 @@ FIGURES = {
     "preemption": "Fig. 11, migration and preemption",
     "periodic": "Fig. 12, periodic offline",
 }
+_DRAWN = 3  # every third moment
 _SETTLE = 1.0  # mean task times
 
 
@@ -148,7 +149,8 @@ def _panel(title: str, other: str, seed: int, *, at_once: bool = False) -> Panel
     for scheduler in ("choosy", other):
         moments, history = play(scheduler, seed, at_once=at_once)
         for user in range(0, USERS, 2):
-            x, y = tuple(moments.tolist()), tuple(map(float, history.held[:, user]))
+            x = tuple(moments[::_DRAWN].round(3).tolist())
+            y = tuple(map(float, history.held[::_DRAWN, user]))
             dashed = scheduler != "choosy"
             lines.append(Line(f"user {user + 1}, {scheduler}", x, y, dashed=dashed))
     return Panel(title, "mean task times", "machines", tuple(lines), stepped=True)

@@ -36,8 +36,8 @@ from allocator.sim.frameworks.spark import Habits
 from allocator.sim.papers.report import Cell, Report, Row
 from allocator.sim.workloads.spark_experiment import Drivers
 
-SEEDS = 4
-JOBS = 10
+SEEDS = 3
+JOBS = 8
 """Jobs of each queue; the paper has fifty."""
 
 STAGED_JOBS = 6

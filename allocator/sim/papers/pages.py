@@ -53,11 +53,22 @@ def keep(directory: Path, report: Report, options: Mapping[str, int]) -> None:
 
     results = directory / RESULTS
     results.mkdir(parents=True, exist_ok=True)
-    data = {"options": dict(options), "report": asdict(report)}
-    text = json.dumps(data, indent=1, ensure_ascii=False)
-    (results / f"{report.name}.json").write_text(text + "\n", encoding="utf-8")
+    text = f'{{"options": {json.dumps(dict(options))},\n"report": {_in_lines(asdict(report))}}}\n'
+    (results / f"{report.name}.json").write_text(text, encoding="utf-8")
     if report.panels:
         draw(directory / f"{report.name}.svg", report)
+
+
+def _in_lines(data: Mapping[str, Any]) -> str:
+    """JSON with a line for each entry, and for each part of an entry that is a list."""
+    entries = []
+    for key, value in data.items():
+        if isinstance(value, list | tuple):
+            inner = ",\n".join(json.dumps(each, ensure_ascii=False) for each in value)
+            entries.append(f'"{key}": [\n{inner}]')
+        else:
+            entries.append(f'"{key}": {json.dumps(value, ensure_ascii=False)}')
+    return "{" + ",\n".join(entries) + "}"
 
 
 def load(directory: Path, name: str) -> Kept | None:

@@ -40,7 +40,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
         _line(axes, line, f"C{number % 10}", stepped=panel.stepped)
     axes.set(title=panel.title, xlabel=panel.xlabel, ylabel=panel.ylabel)
     if len(panel.lines) > 1:
-        axes.legend(fontsize=7, framealpha=0.85)
+        axes.legend(fontsize=7, framealpha=0.85, loc="upper right")
 
 
 def _line(axes: Axes, line: Line, colour: str, *, stepped: bool) -> None:
