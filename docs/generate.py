@@ -27,6 +27,7 @@ from allocator.server.core_loop import CoreLoop
 from allocator.server.metrics import start_http
 from allocator.server.operation_families import OperationCollector
 from allocator.server.operators import Operators
+from allocator.server.planning import Planner
 
 HERE = Path(__file__).resolve().parent
 DEPLOY = HERE.parent / "deploy"
@@ -136,9 +137,9 @@ def scraped() -> list[Metric]:
         loop.start()
         operators = Operators(loop, Loaded(config, {}))
         compilation = Compilation()  # interpreted: nothing has to be compiled for one scrape
-        server = start_http(
-            config, loop, compilation, [OperationCollector(loop, operators, Audit())]
-        )
+        planner = Planner(loop, budget_s=1.0, interval_s=1.0)
+        more = [OperationCollector(loop, operators, Audit(), planner)]
+        server = start_http(config, loop, compilation, more)
         try:
             for event in cluster():
                 loop.call(partial(loop.allocator.step, event)).result()

@@ -12,7 +12,7 @@ from allocator.cli.replay import journals_in, play_file
 if TYPE_CHECKING:
     import networkx as nx
 
-    from allocator.core import Allocator
+    from allocator.core import AgentInfo, Allocator
 
 HELP = """Export the constraint graph of a recorded cluster: who may use which agents.
 
@@ -101,7 +101,8 @@ def constraint_graph_of(allocator: "Allocator") -> "nx.Graph[Any]":
         info = problem.frameworks[client]
         path = state.roles.path[int(state.clients.role[client])]
         users.append(f"{info.framework_id if info else client} in {path}")
-    types, one_of = [], {}
+    types: list[str] = []
+    one_of: dict[int, AgentInfo | None] = {}
     for agent, group in enumerate(groups.group.tolist()):
         one_of.setdefault(group, problem.agents[agent])
     for group, count in enumerate(groups.count.tolist()):

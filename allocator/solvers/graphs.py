@@ -128,7 +128,8 @@ def _cuts(found: max_min.Solution) -> tuple[Ints, Ints]:
 
 
 def _sides(graph: "nx.Graph[Any]") -> tuple[list[Any], list[Any]]:
-    users, types = [], []
+    users: list[Any] = []
+    types: list[Any] = []
     for name, attributes in graph.nodes(data=True):
         side = attributes.get("side")
         if side not in {USER, MACHINE}:

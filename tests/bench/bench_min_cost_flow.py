@@ -9,7 +9,7 @@ run. The costs agree.
 import argparse
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.optimize import linprog
@@ -34,10 +34,12 @@ def baseline(network: Network) -> int:
     arcs = np.arange(len(network.tail))
     ends = np.concatenate([network.tail, network.head]), np.concatenate([arcs, arcs])
     leaves = np.repeat([1.0, -1.0], len(arcs))
-    balance = csr_array((leaves, ends), (len(network.supply), len(arcs)))
-    bounds = np.column_stack([np.zeros(len(arcs)), network.capacity])
-    best = linprog(network.cost, A_eq=balance, b_eq=network.supply, bounds=bounds)
+    balance: Any = csr_array((leaves, ends), (len(network.supply), len(arcs)))
+    bounds: Any = np.column_stack([np.zeros(len(arcs)), network.capacity])
+    cost, supply = network.cost.astype(float), network.supply.astype(float)
+    best = linprog(cost, A_eq=balance, b_eq=supply, bounds=bounds)
     assert best.status == 0
+    assert best.fun is not None
     return round(best.fun)
 
 

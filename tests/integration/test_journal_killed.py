@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocator.cli.replay import _in_order
+from allocator.cli.replay import journals_in
 from allocator.core import AddAgent, AgentInfo, Decisions, Event
 from allocator.core.checkpoint import Detached
 from allocator.policies import build
@@ -78,7 +78,7 @@ def test_all_that_was_answered_is_in_the_journal_of_a_killed_process(tmp_path):
     directory = tmp_path / "journals"
     directory.mkdir()
     heard = [answer for seed in range(2) for answer in run_and_kill(directory / "journal", seed)]
-    files = _in_order(directory)
+    files = journals_in(directory)
     assert len(files) > 4
     player, said = Replay(build), []
     for path in files:

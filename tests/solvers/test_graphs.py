@@ -123,6 +123,7 @@ def test_what_is_no_graph_of_this_sort_is_named() -> None:
         max_min_shares(graph)
     with pytest.raises(ValueError, match="different names"):
         constraint_graph(np.ones((1, 1), bool), np.ones(1, int), users=["x"], types=["x"])
-    twice = Network(*(np.array([0, 0]), np.array([1, 1])), *([np.ones(2, int)] * 2), np.zeros(2))
+    one = np.ones(2, int)
+    twice = Network(np.zeros(2, int), one, one, one, np.zeros(2, int))
     with pytest.raises(ValueError, match="arcs different ends"):
         flow_graph(twice)

@@ -51,6 +51,7 @@ def gain_by_definition(tasks, demand, capacity, eligible, weight) -> float:
             room_left = np.maximum(1, use @ kept)  # what rounding took
             best = linprog(-np.eye(len(have))[me], A_ub=use, b_ub=room_left, bounds=low)
             assert best.status == 0
+            assert best.fun is not None
             most = max(most, -best.fun - have[me])
     return most
 

@@ -16,6 +16,7 @@ from allocator.core import (
     AddAgent,
     AddAgents,
     AddFramework,
+    AdoptPlan,
     Allocator,
     Event,
     FrameworkInfo,
@@ -304,8 +305,11 @@ def watched(recorder: DayRecorder) -> Callable[..., Allocator]:
             super().__init__(*arguments, **named)
             recorder.begin(self.state)
 
-        def step(self, event: Event) -> None:
-            recorder.step(self.state, event, lambda: Allocator.step(self, event))
+        def step(self, event: Event | AdoptPlan) -> None:
+            if isinstance(event, AdoptPlan):  # the policy's own; another one makes its own
+                super().step(event)
+            else:
+                recorder.step(self.state, event, lambda: Allocator.step(self, event))
 
         def resume(self, kept: Any) -> None:  # noqa: ANN401
             super().resume(kept)
