@@ -32,6 +32,7 @@ def register(app: typer.Typer) -> None:
     remote(app, "shares", _show_shares, _arrange_shares)(shares)
     top.register(app)
     remote(app, "dump", None)(dump)
+    remote(app, "snapshot", None)(snapshot)
     explain.register(group(app, "explain", "Why a framework, a role or an agent gets nothing."))
 
 
@@ -117,6 +118,37 @@ def dump(
                 file.write(piece.json)
     except OSError as error:
         fail(Exit.FAILURE, f"{output}: {error.strerror}")
+
+
+def snapshot(
+    sidecar: Sidecar,
+    output: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")],
+    anonymise: Annotated[
+        bool,
+        typer.Option(
+            "--anonymise",
+            help="Put pseudonyms in the place of names of frameworks, roles, agents, hosts, users"
+            " and attributes; amounts stay.",
+        ),
+    ] = False,
+) -> None:
+    """Save the state for a bug report; `replay FILE` decides its next cycle again, anywhere."""
+    from allocator.v1 import admin_pb2
+
+    request = admin_pb2.SnapshotRequest(anonymise=anonymise)
+    pieces = sidecar.stub.Snapshot(request, timeout=sidecar.timeout_s)
+    # Nothing stands under the name before all of it is there.
+    unfinished = output.with_name(f"{output.name}.part")
+    try:
+        with unfinished.open("wb") as file:
+            unfinished.chmod(0o600)
+            for piece in pieces:
+                file.write(piece.data)
+        unfinished.replace(output)
+    except OSError as error:
+        fail(Exit.FAILURE, f"{output}: {error.strerror}", as_json=sidecar.as_json)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def quantities(text: str) -> "types_pb2.Quantities":

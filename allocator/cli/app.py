@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from allocator import __version__
-from allocator.cli import admin, rules, serve, warm
+from allocator.cli import admin, more_settings, rules, serve, warm
 from allocator.cli.exits import Exit, fail
 from allocator.server import loop_cache
 
@@ -33,6 +33,7 @@ serve.register(app)
 warm.register(app)
 admin.register(app)
 rules.register(app)
+more_settings.register(app)
 
 
 def _print_version(wanted: bool) -> None:

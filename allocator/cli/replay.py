@@ -14,7 +14,7 @@ from allocator.cli import what_if
 from allocator.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
-    from allocator.wire.journal import Torn
+    from allocator.wire.framing import Torn
     from allocator.wire.replay import Found, Replay
 
 HELP = """Compute again what a sidecar answered, from its journal.
@@ -147,7 +147,7 @@ def _load_policies(paths: list[str]) -> None:
 
 def journals_in(directory: Path) -> list[Path]:
     """List the journals of a directory, the older first."""
-    from allocator.wire.journal import MAGIC
+    from allocator.wire.framing import MAGIC
 
     def age(path: Path) -> tuple[str, int, str]:
         numbered = _NUMBERED.fullmatch(path.name)
@@ -165,7 +165,7 @@ def journals_in(directory: Path) -> list[Path]:
 
 def play_file(path: Path, player: "Replay") -> FileFound:
     """Replay a file, as far as it goes."""
-    from allocator.wire.journal import JournalError, read_records
+    from allocator.wire.framing import JournalError, read_records
 
     found = FileFound(str(path))
 

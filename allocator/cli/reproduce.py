@@ -76,6 +76,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         _BOTH,
         "how near `pf` comes to proportional fairness over agents",
     ),
+    "ps-dsf-fluid": Experiment(
+        "allocator.sim.papers.per_server_fluid:definition_of_filling",
+        _BOTH,
+        "how often `ps-dsf` meets its definition, and how far it is from it",
+    ),
     "kesidis-propositions": Experiment(
         "allocator.sim.papers.kesidis_propositions:propositions",
         _BOTH,
@@ -85,11 +90,6 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "allocator.sim.papers.kesidis_sensitivity:sensitivity",
         _BOTH,
         "which modelling choice decides the claims of section V",
-    ),
-    "ps-dsf-fluid": Experiment(
-        "allocator.sim.papers.per_server_fluid:definition_of_filling",
-        _BOTH,
-        "how often `ps-dsf` meets its definition, and how far it is from it",
     ),
     "quincy-solver": Experiment(
         "allocator.sim.papers.quincy:solver_times", _BOTH, "time of Quincy's minimum-cost flow"

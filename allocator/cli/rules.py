@@ -50,9 +50,10 @@ def register(app: typer.Typer) -> None:
     remote(limit, "list", _printed("limits"))(limit_list)
     remote(limit, "set", _printed("limits"))(limit_set)
     remote(limit, "remove", _printed("limits"))(limit_remove)
-    settings = group(app, "settings", "All that is set, and where it comes from.")
-    remote(settings, "show", _printed("settings"))(settings_show)
-    remote(settings, "reset", _printed("settings"))(settings_reset)
+    weight = group(app, "weight", "Weights of frameworks, beside those of their roles.")
+    remote(weight, "list", _printed("weights"))(weight_list)
+    remote(weight, "set", _printed("weights"))(weight_set)
+    remote(weight, "remove", _printed("weights"))(weight_remove)
 
 
 def policy_show(sidecar: Sidecar) -> "Message":
@@ -262,25 +263,46 @@ def limit_remove(sidecar: Sidecar, role: Role, dry_run: DryRun = False) -> "Mess
     return sidecar.stub.SetLimit(request, timeout=sidecar.timeout_s)
 
 
-def settings_show(sidecar: Sidecar) -> "Message":
-    """Show all settings and rules, and where each comes from."""
+def weight_list(sidecar: Sidecar) -> "Message":
+    """List the rules."""
     from allocator.v1 import admin_pb2
 
-    return sidecar.stub.ListSettings(admin_pb2.ListSettingsRequest(), timeout=sidecar.timeout_s)
+    return sidecar.stub.ListWeights(admin_pb2.ListWeightsRequest(), timeout=sidecar.timeout_s)
 
 
-def settings_reset(
+def weight_set(
     sidecar: Sidecar,
-    what: Annotated[
-        list[str] | None,
-        typer.Argument(help="policy, demand, constraint or limit; none: all of them."),
-    ] = None,
+    weight: Annotated[float, typer.Argument(help="More than 0; 2: twice the share of others.")],
+    role: RolePattern = "",
+    framework_name: NamePattern = "",
+    everybody: Everybody = False,
+    dry_run: DryRun = False,
 ) -> "Message":
-    """Take back what operators set: the configuration counts again."""
-    from allocator.v1 import admin_pb2
+    """Give frameworks a weight, replacing the rule with the same patterns."""
+    from allocator.v1 import settings_pb2
 
-    request = admin_pb2.ResetSettingsRequest(what=what or ())
-    return sidecar.stub.ResetSettings(request, timeout=sidecar.timeout_s)
+    _check_patterns(role, framework_name, everybody=everybody)
+    rule = settings_pb2.FrameworkWeight(role=role, framework_name=framework_name, weight=weight)
+    request = settings_pb2.SetWeightRequest(weight=rule, all=everybody, dry_run=dry_run)
+    return sidecar.stub.SetWeight(request, timeout=sidecar.timeout_s)
+
+
+def weight_remove(
+    sidecar: Sidecar,
+    role: RolePattern = "",
+    framework_name: NamePattern = "",
+    everybody: Everybody = False,
+    dry_run: DryRun = False,
+) -> "Message":
+    """Take the rule with these patterns back."""
+    from allocator.v1 import settings_pb2
+
+    _check_patterns(role, framework_name, everybody=everybody)
+    rule = settings_pb2.FrameworkWeight(role=role, framework_name=framework_name)
+    request = settings_pb2.SetWeightRequest(
+        weight=rule, remove=True, all=everybody, dry_run=dry_run
+    )
+    return sidecar.stub.SetWeight(request, timeout=sidecar.timeout_s)
 
 
 def _check_patterns(role: str, framework_name: str, *, everybody: bool) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 from allocator.cli.terminal import as_text, console, in_words, print_table
 
+RULES = ("demand", "constraint", "limit", "drain", "weight")
+
 
 def policy_in_words(policy: dict[str, Any]) -> str:
     """Write a policy in one line."""
@@ -78,6 +80,32 @@ def limits(data: dict[str, Any]) -> None:
     _tell(data)
 
 
+def drains(data: dict[str, Any]) -> None:
+    """Print the agents that are drained."""
+    print_table(["agent"], ((rule["agent"],) for rule in data["drains"]), "no agent is drained")
+    _tell(data)
+
+
+def weights(data: dict[str, Any]) -> None:
+    """Print the rules about frameworks' weights."""
+    rows = ((*_patterns(rule), f"{rule['weight']:g}") for rule in data["weights"])
+    print_table(["role", "framework", ">weight"], rows, "no rules")
+    _tell(data)
+
+
+def shadow(data: dict[str, Any]) -> None:
+    """Print which policy looks on, and what a change of that did."""
+    console().print(as_text(shadow_in_words(data["shadow"])))
+    _tell(data)
+
+
+def shadow_in_words(spec: dict[str, Any]) -> str:
+    """Write which policy looks on."""
+    if not spec["name"]:
+        return "no policy looks on"
+    return f"{policy_in_words(spec).replace(', hierarchical', '')} looks on"
+
+
 def settings(data: dict[str, Any]) -> None:
     """Print settings, and what a change did."""
     print_settings(data["settings"])
@@ -106,7 +134,7 @@ def _origin(setting: dict[str, Any]) -> str:
 def _matched(setting: dict[str, Any]) -> str:
     """What a rule is about in the cluster as it is."""
     found = setting["match"]
-    if setting["key"] not in {"demand", "constraint", "limit"} or setting["value"] == "taken back":
+    if setting["key"] not in RULES or setting["value"] == "taken back":
         return ""
     return _match(setting["key"], found)
 
@@ -119,6 +147,8 @@ def _match(kind: str, found: dict[str, Any]) -> str:
         return f"{found['agents']} of {found['agents_total']} agents, {frameworks}{stuck}"
     if kind == "demand":
         return f"{frameworks}, counts for {found['frameworks_served_by']}"
+    if kind == "drain":
+        return f"{found['agents']} of {found['agents_total']} agents"
     return frameworks
 
 
@@ -127,7 +157,7 @@ def _tell(data: dict[str, Any]) -> None:
     change = data.get("change")
     if not change:
         return
-    kind = next((name for name in ("demand", "constraint", "limit") if f"{name}s" in data), "")
+    kind = next((name for name in RULES if f"{name}s" in data), "")
     if kind and change["match"]["frameworks_total"] + change["match"]["agents_total"]:
         console().print(as_text(f"the rule is about {_match(kind, change['match'])}"))
     for warning in change["warnings"]:

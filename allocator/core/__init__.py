@@ -5,7 +5,10 @@ cycle. `DESIGN.md` tells the rest.
 """
 
 from allocator.core.allocator import Allocator
+from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
+from allocator.core.beside import Comparison, compare_beside
 from allocator.core.checkpoint import Detached
+from allocator.core.checkpoint.renaming import Renamer
 from allocator.core.constraints import Clause, attributes_of, parse_constraint
 from allocator.core.cycle import CycleReport
 from allocator.core.dealing_anew import Newcomer
@@ -38,11 +41,14 @@ from allocator.core.events import (
     Revive,
     SetConstraint,
     SetDemand,
+    SetDrain,
     SetLimit,
     SetPaused,
     SetPolicy,
     SetQuota,
+    SetShadow,
     SetUnavailability,
+    SetWeight,
     SetWeights,
     SetWhitelist,
     Suppress,
@@ -53,8 +59,9 @@ from allocator.core.events import (
 )
 from allocator.core.plan import Plan
 from allocator.core.planning import AdoptPlan, PlanningPolicy, Problem
-from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
+from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
 from allocator.core.quota import QuotaUse
+from allocator.core.relation import bits
 from allocator.core.resources import (
     AMOUNT_MAX,
     MILLI,
@@ -88,6 +95,8 @@ __all__ = [
     "DEMAND_LABEL",
     "MILLI",
     "UNBOUNDED",
+    "WEIGHT_MAX",
+    "WEIGHT_MIN",
     "ActivateAgent",
     "ActivateFramework",
     "AddAgent",
@@ -99,6 +108,7 @@ __all__ = [
     "Allocator",
     "Bools",
     "Clause",
+    "Comparison",
     "CycleRecord",
     "CycleReport",
     "Decisions",
@@ -136,22 +146,27 @@ __all__ = [
     "Remembered",
     "RemoveAgent",
     "RemoveFramework",
+    "Renamer",
     "Request",
     "Revive",
     "ScoringPolicy",
     "Seen",
     "SetConstraint",
     "SetDemand",
+    "SetDrain",
     "SetLimit",
     "SetPaused",
     "SetPolicy",
     "SetQuota",
+    "SetShadow",
     "SetUnavailability",
+    "SetWeight",
     "SetWeights",
     "SetWhitelist",
     "Settings",
     "Snapshot",
     "State",
+    "Subtree",
     "Suppress",
     "Trail",
     "Transition",
@@ -161,6 +176,8 @@ __all__ = [
     "UpdateFramework",
     "Words",
     "attributes_of",
+    "bits",
+    "compare_beside",
     "format_amount",
     "format_quantities",
     "frozen",

@@ -12,12 +12,12 @@ import numpy as np
 from allocator.core import cycle as cycles
 from allocator.core import events
 from allocator.core.apply import apply
-from allocator.core.apply.settings import replace_settings, set_policy
+from allocator.core.apply.settings import replace_settings, set_policy, set_shadow
 from allocator.core.checkpoint import Detached, restore, shred
 from allocator.core.dealing_anew import Newcomer, add_newcomer, forget_holdings
 from allocator.core.decisions import Decisions
 from allocator.core.demand import Settings
-from allocator.core.demand_probing import note_hunger
+from allocator.core.demand_probing import note_hunger, probed
 from allocator.core.events import EventError
 from allocator.core.planning import AdoptPlan, PlanningPolicy, Problem, adopt, still_true
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
@@ -26,7 +26,7 @@ from allocator.core.servable import servable
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
 from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.core.state import Limits, State
-from allocator.core.trail import SNAPSHOT_BYTES_MAX, Trail, see
+from allocator.core.trail import Trail
 
 
 class Allocator:
@@ -116,6 +116,9 @@ class Allocator:
         if isinstance(event, AdoptPlan):
             adopt(self.state, event)
             return
+        if isinstance(event, events.SetShadow):
+            set_shadow(self.state, event, self._build)
+            return
         apply(self.state, event)
         if self.trail is not None:
             self.trail.note(self.state.now_ms, event)
@@ -185,13 +188,23 @@ class Allocator:
         # Who was offered nothing in a full cycle, though some agent could have served it, has
         # waited one cycle more. A cycle over some agents says nothing about that.
         served = state.clients.served[snapshot.tree.client]
-        seen = None if self.trail is None else see(snapshot, nbytes_max=SNAPSHOT_BYTES_MAX)
+        seen = None if self.trail is None else self.trail.see(state, snapshot)
+        doubted = None if state.settings.shadow is None else probed(state)
         decisions = cycles.commit(state, snapshot, grants, self.cycle)
         if self.trail is not None:
             paths = tuple(self._snapshots.quota_tree(state).path)
             whole = agents is None
             self.trail.keep(
-                state, snapshot, seen, grants, decisions, error, whole=whole, bound_paths=paths
+                state,
+                snapshot,
+                seen,
+                grants,
+                decisions,
+                error,
+                seed=seed,
+                probed=doubted,
+                whole=whole,
+                bound_paths=paths,
             )
         if agents is None:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]

@@ -6,7 +6,7 @@ import numpy as np
 
 from allocator.core.memo import fixed, remember
 from allocator.core.roles import ROOT, RoleTable
-from allocator.core.snapshot import Bools, Ints, Tree
+from allocator.core.snapshot import Bools, Floats, Ints, Tree
 from allocator.core.tree_sums import add_up
 
 
@@ -35,16 +35,28 @@ class Shape:
     leaf_of_client: Ints
     parent_of_client: Ints
 
-    def tree(self, weight_of_role: np.ndarray, scheme_of_role: Ints, served: Ints) -> Tree:
-        """Fill in weights and schemes, and how often the clients (C,) were served."""
+    def tree(
+        self,
+        weight_of_role: Floats,
+        scheme_of_role: Ints,
+        served: Ints,
+        weight_of_client: Floats | None = None,
+    ) -> Tree:
+        """Fill in weights and schemes, and how often the clients (C,) were served.
+
+        Where clients have weights of their own, (C,), leaves bear these beside their roles'.
+        """
         # How often a role was served is the sum of its clients.
         count = add_up(self.parent, self.client, self.parent_of_client, served[:, None])
+        weight = _chosen(weight_of_role, self.role)
+        if weight_of_client is not None:
+            weight = _with_own(weight, weight_of_client, self.client)
         return Tree(
             self.client,
             self.parent,
             self.child_start,
             self.child,
-            _chosen(weight_of_role, self.role),
+            weight,
             count[:, 0],
             _chosen(scheme_of_role, self.below),
         )
@@ -54,6 +66,14 @@ class Shape:
 def _chosen(of_role: np.ndarray, role: Ints) -> np.ndarray:
     """What each node has from its role."""
     return fixed(of_role[role])
+
+
+@remember(size=2)
+def _with_own(weight: Floats, of_client: Floats, client: Ints) -> Floats:
+    """Multiply each leaf's weight, which come first, by its client's own."""
+    weight = weight.copy()
+    weight[: len(client)] *= of_client[client]
+    return fixed(weight)
 
 
 def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) -> Shape:

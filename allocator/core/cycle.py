@@ -1,5 +1,6 @@
 """One cycle: let the policy decide on a snapshot, check, charge, coalesce."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -9,7 +10,7 @@ from allocator.core.compiled import loop, loop_view
 from allocator.core.decisions import Decisions
 from allocator.core.events import Holdings
 from allocator.core.policy import Policy
-from allocator.core.snapshot import Bools, Grants, Ints, Snapshot, Words
+from allocator.core.snapshot import Bools, Grants, Ints, Snapshot
 from allocator.core.snapshot_builder import reaches
 from allocator.core.sparse_rows import groups_of, rows_of
 from allocator.core.state import State
@@ -41,10 +42,16 @@ class CycleReport:
     policy_error: str = ""
 
 
-def check_grants(state: State, snapshot: Snapshot, grants: Grants) -> None:
+def check_grants(barred: Callable[[Ints, Ints], Bools], snapshot: Snapshot, grants: Grants) -> None:
     """Raise `BadGrantError` where the policy gave what it must not.
 
-    The snapshot's arrays still say what was free before.
+    Parameters
+    ----------
+    barred : function of rows of clients and of agents in the snapshot
+        Says which of these pairs may not meet.
+    snapshot : Snapshot
+        Its arrays still say what was free before.
+    grants : Grants
     """
     client, agent = grants.client, grants.agent
     # The form: one entry for each grant, one column for each resource, in whole thousandths.
@@ -57,10 +64,11 @@ def check_grants(state: State, snapshot: Snapshot, grants: Grants) -> None:
         return
     arrays = (
         *(client, agent, grants.amount, grants.special_grant),
-        *(snapshot.leaf_of_client, snapshot.agents, snapshot.handle),
-        *(state.eligibility.excluded, snapshot.free),
+        *(snapshot.leaf_of_client, snapshot.agents, snapshot.free),
     )
     wrong = _wrong_grant(*map(loop_view, arrays))
+    if not wrong and barred(client, agent).any():
+        wrong = _EXCLUDED
     if wrong:
         raise BadGrantError(_WRONG_GRANTS[wrong])
     _check_specials(snapshot, grants)
@@ -71,10 +79,11 @@ _WRONG_GRANTS = (
     "",
     "a grant to a client that takes no offers",
     "a grant on an agent that is not to be offered",
-    "a grant on an agent that is excluded",
     "an empty or negative grant",
     "more granted than is free",
+    "a grant on an agent that is excluded",
 )
+_EXCLUDED = 5
 
 
 @loop
@@ -85,35 +94,31 @@ def _wrong_grant(
     special_grant: Ints,
     leaf_of_client: Ints,
     candidates: Ints,
-    handle: Ints,
-    excluded: Words,
     free: Ints,
 ) -> int:
-    """What is wrong, as an index of `_WRONG_GRANTS`."""
+    """What is wrong, as an index of `_WRONG_GRANTS`; whether pairs may meet is not looked at."""
     candidate = np.zeros(len(free), np.bool_)
     candidate[candidates] = True
     something = np.zeros(len(client), np.bool_)
     something[special_grant] = True
     left = free.copy()
     for row in range(len(client)):
-        # Whom, and where: a client of this cycle, a candidate agent, a pair that may meet.
+        # Whom, and where: a client of this cycle, a candidate agent.
         who, where = client[row], agent[row]
         if who < 0 or who >= len(leaf_of_client) or leaf_of_client[who] < 0:
             return 1
         if where < 0 or where >= len(free) or not candidate[where]:
             return 2
-        if excluded[handle[where], who // 64] >> np.uint64(who % 64) & np.uint64(1):
-            return 3
         # How much: something, nothing negative, and per agent no more than is free.
         for r in range(amount.shape[1]):
             if amount[row, r] < 0:
-                return 4
+                return 3
             something[row] |= amount[row, r] > 0
             left[where, r] -= amount[row, r]
             if left[where, r] < 0:
-                return 5
+                return 4
         if not something[row]:
-            return 4
+            return 3
     return 0
 
 
@@ -197,7 +202,11 @@ def coalesce(grants: Grants) -> Grants:
 def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> Grants:
     """Let a policy decide, and check what it says; whatever it raises is the caller's."""
     grants = policy.allocate(snapshot, seed)
-    check_grants(state, snapshot, grants)
+
+    def barred(client: Ints, agent: Ints) -> Bools:
+        return state.eligibility.barred(client, snapshot.handle[agent])
+
+    check_grants(barred, snapshot, grants)
     return grants
 
 
@@ -226,11 +235,25 @@ def _enough(snapshot: Snapshot, client: Ints, columns: Ints) -> Bools:
     return enough
 
 
+def offers_of(snapshot: Snapshot, grants: Grants) -> tuple[Grants, Ints, Bools]:
+    """Put grants together to one for each client and agent.
+
+    Returns
+    -------
+    merged : Grants
+    amount : (G, R) int64, thousandths
+        Of each resource, whatever its kind.
+    enough : (G,) bool
+        Which of them are offered. What is too small even together is dropped, and stays free.
+    """
+    merged = coalesce(grants)
+    amount = _by_column(snapshot, merged)
+    return merged, amount, _enough(snapshot, merged.client, amount)
+
+
 def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
     """Charge grants to the books as tentative decisions."""
-    # One decision for each pair. What is too small even together is dropped, and stays free.
-    merged = coalesce(grants)
-    enough = _enough(snapshot, merged.client, _by_column(snapshot, merged))
+    merged, _, enough = offers_of(snapshot, grants)
     amounts = rows_of(snapshot, merged)
     rows = np.flatnonzero(enough)
     if len(rows) < len(enough):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from allocator.core.events import EventError, FrameworkInfo, SetConstraint, SetDemand
+from allocator.core.events import EventError, FrameworkInfo, SetConstraint, SetDemand, SetWeight
 from allocator.core.policy import PolicySpec
 from allocator.core.resources import parse_quantities
 
@@ -53,6 +53,12 @@ class Settings:
     demands, constraints : dict of (role, framework_name) to rule
         Patterns; of several that match, the one that was set last counts for a demand, and all of
         them for constraints.
+    weights : dict of (role, framework_name) to rule
+        The same for weights: the last one counts.
+    drains : frozenset of str
+        Ids or host names of agents of which nobody is offered anything.
+    shadow : PolicySpec or None
+        The policy that looks on, see `allocator.core.beside`.
     """
 
     policy: PolicySpec = field(default_factory=PolicySpec)
@@ -68,6 +74,9 @@ class Settings:
     limits: dict[str, Mapping[str, int]] = field(default_factory=dict)
     demands: dict[tuple[str, str], SetDemand] = field(default_factory=dict)
     constraints: dict[tuple[str, str], SetConstraint] = field(default_factory=dict)
+    weights: dict[tuple[str, str], SetWeight] = field(default_factory=dict)
+    drains: frozenset[str] = frozenset()
+    shadow: PolicySpec | None = None
 
     def copied(self) -> "Settings":
         """Copy them, so that the copy stays when these change."""
@@ -76,6 +85,7 @@ class Settings:
             limits=dict(self.limits),
             demands=dict(self.demands),
             constraints=dict(self.constraints),
+            weights=dict(self.weights),
         )
 
     def demand_rule(self, role: str, framework_name: str) -> SetDemand | None:
@@ -84,6 +94,15 @@ class Settings:
         for (role_pattern, name_pattern), rule in self.demands.items():
             if matches(role_pattern, role) and matches(name_pattern, framework_name):
                 found = rule
+        return found
+
+    def framework_weight(self, role: str, framework_name: str) -> float:
+        """Find the weight of a client beside that of its role; 1 where no rule says another."""
+        found = 1.0
+        for rule in self.weights.values():
+            matched = matches(rule.role, role) and matches(rule.framework_name, framework_name)
+            if matched and rule.weight is not None:
+                found = rule.weight
         return found
 
     def constraint_rules(self, role: str, framework_name: str) -> list[str]:

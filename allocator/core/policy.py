@@ -1,7 +1,7 @@
 """The one interface between the core and whatever decides."""
 
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from allocator.core.snapshot import Floats, Grants, Snapshot
 
@@ -24,7 +24,8 @@ class PolicySpec:
     parameters : dict of str to str
         What else the policy takes; unknown keys are an error.
     subtrees : dict of str to str
-        Below these roles (paths), whoever is next is decided by another policy of the registry.
+        Below these roles (paths), whoever is next is decided by another policy of the registry:
+        its name, or more of it, see `Subtree`.
     """
 
     name: str = "drf"
@@ -33,6 +34,47 @@ class PolicySpec:
     flat: bool = False
     parameters: dict[str, str] = field(default_factory=dict)
     subtrees: dict[str, str] = field(default_factory=dict)
+
+
+class Subtree(NamedTuple):
+    """What decides below a role.
+
+    Attributes
+    ----------
+    name : str
+        Of the policy.
+    mode : str
+        As of `PolicySpec`; empty: as above the role.
+    parameters : dict of str to str
+    """
+
+    name: str
+    mode: str
+    parameters: dict[str, str]
+
+    @staticmethod
+    def read(text: str) -> "Subtree":
+        """Read ``name`` or ``name:key=value,key=value``; the key ``mode`` is the mode.
+
+        Raises
+        ------
+        ValueError
+            Where it is not of that form.
+
+        Examples
+        --------
+        >>> Subtree.read("choosy:unit=tasks,mode=characterised")
+        Subtree(name='choosy', mode='characterised', parameters={'unit': 'tasks'})
+        """
+        name, colon, rest = text.partition(":")
+        parameters: dict[str, str] = {}
+        for part in rest.split(",") if colon else ():
+            key, equals, value = (each.strip() for each in part.partition("="))
+            if not (key and equals and value) or key in parameters:
+                message = f"{text!r} is not of the form 'name' or 'name:key=value,key=value'"
+                raise ValueError(message)
+            parameters[key] = value
+        return Subtree(name.strip(), parameters.pop("mode", ""), parameters)
 
 
 class Policy(Protocol):

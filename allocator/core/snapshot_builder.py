@@ -14,9 +14,10 @@ from allocator.core.filters.coverage import Offerable
 from allocator.core.memo import Steady, fixed
 from allocator.core.plan import Plan
 from allocator.core.planning import Problem, held_by_group, problem_of, shown
+from allocator.core.policy import Subtree
 from allocator.core.quota import QuotaTree, bounds_of, quota_tree
 from allocator.core.servable import servable
-from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials
+from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials, Tree
 from allocator.core.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.state import State
 from allocator.core.task_counts import has_demand
@@ -57,8 +58,7 @@ class SnapshotBuilder:
         free = _plain(by_kind, plain)
         agents = _candidates(free, specials, least)
         if rows is None:
-            ready = state.agents.bound & state.agents.active & state.agents.whitelisted
-            agents = agents[ready[agents]]
+            agents = agents[state.agents.ready[agents]]
         if 0 < 2 * len(agents) < len(free):  # the others are no part of this cycle
             kept = np.append(0, agents)
             rows, by_kind = (kept if rows is None else rows[kept]), by_kind[kept]
@@ -72,7 +72,7 @@ class SnapshotBuilder:
         capacity = self._capacity(state)
         excluded = state.eligibility.excluded
         demand = steady("demand", clients.demand)
-        known = steady("characterised", _characterised(state, demand))
+        known = steady("characterised", _characterised(state, demand, self._schemes(state)))
         tree_shape = self._tree_shape(state)
         snapshot = Snapshot(
             resources=tuple(space.names),
@@ -94,9 +94,7 @@ class SnapshotBuilder:
             excluded=excluded if rows is None else excluded[rows],
             filters=self._filters(state, handle, free, specials, plain, demand, known),
             holder=state.ledger.holders(handle),
-            tree=tree_shape.tree(
-                steady("weights", _weights(state)), self._schemes(state), clients.served
-            ),
+            tree=self._tree(state, tree_shape),
             leaf_of_client=tree_shape.leaf_of_client,
             parent_of_client=tree_shape.parent_of_client,
             classes=self._agent_classes(state, capacity),
@@ -107,15 +105,21 @@ class SnapshotBuilder:
     def problem(self, state: State) -> Problem:
         """Copy what a plan is about."""
         tree_shape, capacity = self._tree_shape(state), self._capacity(state)
-        weights, schemes = self._steady("weights", _weights(state)), self._schemes(state)
         return problem_of(
             state,
             tree_shape,
-            tree_shape.tree(weights, schemes, state.clients.served),
+            self._tree(state, tree_shape),
             capacity=capacity,
             free=state.space.by_column(state.free_on(None)),
             total=self._total(state),
         )
+
+    def _tree(self, state: State, tree_shape: Shape) -> Tree:
+        """The tree of the competition, with all weights."""
+        clients, steady = state.clients, self._steady
+        own = steady("own weights", clients.weight) if state.settings.weights else None
+        weights = steady("weights", _weights(state))
+        return tree_shape.tree(weights, self._schemes(state), clients.served, own)
 
     def _plan(self, state: State, handle: Ints, words: int) -> Plan | None:
         """Show the plan in force; the same arrays while they say the same."""
@@ -320,11 +324,12 @@ def _ready(state: State, wanted: Ints | None) -> Ints | None:
     if wanted is None:
         return None
     agents = state.agents
+    # Only these rows, for a cycle over one agent must not look at all.
     rows = wanted[(wanted > 0) & (wanted < len(agents.bound))]
     if len(rows) > 1:
         rows = np.unique(rows)
     ready = agents.bound[rows] & agents.active[rows] & agents.whitelisted[rows]
-    return np.append(0, rows[ready])
+    return np.append(0, rows[ready & ~agents.drained[rows]])
 
 
 def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
@@ -334,10 +339,15 @@ def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
     return np.flatnonzero(enough)
 
 
-def _characterised(state: State, demand: Ints) -> Bools:
+def _characterised(state: State, demand: Ints, scheme_of_role: Ints) -> Bools:
     """Which clients are served in whole tasks."""
-    clients, settings = state.clients, state.settings
-    if settings.policy.mode != FULL_MODE:
+    clients, policy = state.clients, state.settings.policy
+    # Below some roles the mode may be another one.
+    below = (Subtree.read(text).mode for _, text in sorted(policy.subtrees.items()))
+    full = np.array([(mode or policy.mode) == FULL_MODE for mode in (policy.mode, *below)])
+    if not full.any():
         return np.zeros(len(clients.framework), np.bool_)
     known, wrong = has_demand(demand), probed(state)
+    if not full.all():
+        known = known & full[scheme_of_role[clients.role]]
     return known & ~wrong if wrong.any() else known

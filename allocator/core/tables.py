@@ -6,7 +6,7 @@ import numpy as np
 
 from allocator.core.array_structures import FreeRows, grow
 from allocator.core.events import AgentInfo, FrameworkInfo
-from allocator.core.snapshot import Bools, Ints
+from allocator.core.snapshot import Bools, Floats, Ints
 
 REVOCABLE, SHARED, REFINED = 1, 2, 4
 """What a framework can be capable of taking, beside what is plain."""
@@ -20,6 +20,8 @@ class AgentTable:
     info : list of AgentInfo or None
         None where the row is not bound.
     bound, active, whitelisted : (A,) bool
+    drained : (A,) bool
+        By an operator.
     capacity : (A, K) int64, thousandths
     unavailable_from_ms, unavailable_for_ms : (A,) int64
         Maintenance; a start of -1 where there is none.
@@ -35,6 +37,7 @@ class AgentTable:
         self.bound: Bools = np.zeros(1, np.bool_)
         self.active: Bools = np.zeros(1, np.bool_)
         self.whitelisted: Bools = np.zeros(1, np.bool_)
+        self.drained: Bools = np.zeros(1, np.bool_)
         self.capacity: Ints = np.zeros((1, 0), np.int64)
         self.unavailable_from_ms: Ints = np.zeros(1, np.int64)
         self.unavailable_for_ms: Ints = np.zeros(1, np.int64)
@@ -47,11 +50,17 @@ class AgentTable:
         self.bound = grow(self.bound, agents)
         self.active = grow(self.active, agents)
         self.whitelisted = grow(self.whitelisted, agents)
+        self.drained = grow(self.drained, agents)
         self.capacity = grow(self.capacity, agents, kinds)
         self.unavailable_from_ms = grow(self.unavailable_from_ms, agents)
         self.unavailable_for_ms = grow(self.unavailable_for_ms, agents)
         self.changed_ms = grow(self.changed_ms, agents)
         self.info.extend([None] * (len(self.bound) - len(self.info)))
+
+    @property
+    def ready(self) -> Bools:
+        """Which agents may be offered, (A,)."""
+        return self.bound & self.active & self.whitelisted & ~self.drained
 
     def is_bound(self, agent: int) -> bool:
         """Whether the handle names an agent."""
@@ -78,6 +87,7 @@ class AgentTable:
         self.bound[agent] = False
         self.active[agent] = False
         self.whitelisted[agent] = False
+        self.drained[agent] = False
         self.capacity[agent] = 0
         self.version += 1
 
@@ -166,6 +176,8 @@ class ClientTable:
         Of a client of which the demand is guessed: full cycles in a row in which it was offered
         nothing and had not declined, and times that it was offered all that is free because of
         that.
+    weight : (C,) float64
+        Beside that of its role; 0 where the row is free.
     minimum : dict of int to amounts by name
         Clients that have a minimum of their own: any one of these; none: whatever is not empty.
     demand_source : list of str
@@ -196,6 +208,7 @@ class ClientTable:
         self.mixed: Bools = np.zeros(1, np.bool_)
         self.hungry: Ints = np.zeros(1, np.int64)
         self.probes: Ints = np.zeros(1, np.int64)
+        self.weight: Floats = np.zeros(1)
         self.demand_source: list[str] = [""]
         self.minimum: dict[int, tuple[Mapping[str, int], ...]] = {}
         self.version = 0
@@ -226,6 +239,7 @@ class ClientTable:
         self.mixed = grow(self.mixed, clients)
         self.hungry = grow(self.hungry, clients)
         self.probes = grow(self.probes, clients)
+        self.weight = grow(self.weight, clients)
         self.demand_source.extend([""] * (len(self.framework) - len(self.demand_source)))
 
     def row(self, framework: int, role: int) -> int:
@@ -245,6 +259,7 @@ class ClientTable:
         self._row[framework, role] = row
         self.framework[row] = framework
         self.role[row] = role
+        self.weight[row] = 1.0
         self.version += 1
         return row
 
@@ -271,6 +286,7 @@ class ClientTable:
             self.mixed,
             self.hungry,
             self.probes,
+            self.weight,
         ):
             column[row] = 0
         self.demand_source[row] = ""

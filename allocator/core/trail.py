@@ -23,7 +23,7 @@ from allocator.core.events import (
 )
 from allocator.core.filters.excerpt import excerpt
 from allocator.core.policy import PolicySpec
-from allocator.core.snapshot import Filters, Grants, Ints, Snapshot, Words
+from allocator.core.snapshot import Bools, Filters, Grants, Ints, Snapshot, Words
 from allocator.core.state import State
 
 CYCLES_MAX = 256
@@ -45,6 +45,9 @@ _AGENTS_NAMED = 256
 """Of so many agents of a cycle it is kept what they were called then."""
 
 _FILTERS_MAX = 512
+
+_SHADOW_CELLS_MAX = 2**20
+"""Of so many amounts filters are copied for a policy that looks on."""
 
 _NO_ROWS = np.empty(0, np.int32)
 
@@ -102,6 +105,10 @@ class CycleRecord:
         Why the fallback decided; empty where the policy did.
     nbytes : int
         What is kept of the decisions because of this record.
+    seed : int
+        The source of chance.
+    probed : (C,) bool or None
+        Whose demand was doubted; kept only where a policy looks on.
     """
 
     stamp: int
@@ -118,6 +125,8 @@ class CycleRecord:
     policy: PolicySpec
     policy_error: str
     nbytes: int
+    seed: int
+    probed: Bools | None
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -183,6 +192,10 @@ class Trail:
     ----------
     cycles : deque of CycleRecord
     events : deque of OfferEvent
+    for_shadow : CycleRecord or None
+        The latest cycle with what it saw, where a policy looks on: for the host to take away.
+    shadow_bytes_max : int
+        What it may have seen at most, for the host to set; 0: none is wanted now.
     """
 
     def __init__(self) -> None:
@@ -193,6 +206,17 @@ class Trail:
         self._event_bytes = 0
         self._stamp = 0
         self._names: tuple[tuple[int, int], Names] | None = None
+        self.for_shadow: CycleRecord | None = None
+        self.shadow_bytes_max = 0
+
+    def see(self, state: State, snapshot: Snapshot) -> Seen | None:
+        """Copy what a cycle is about to change, as far as it is to be kept."""
+        if state.settings.shadow is None or not self.shadow_bytes_max:
+            return see(snapshot, nbytes_max=SNAPSHOT_BYTES_MAX)
+        # In another mode filters have to be looked at one by one.
+        cells = max(1, snapshot.filters.amount.shape[1])
+        filters_max = max(_FILTERS_MAX, _SHADOW_CELLS_MAX // cells)
+        return see(snapshot, filters_max, max(SNAPSHOT_BYTES_MAX, self.shadow_bytes_max))
 
     def note(self, now_ms: int, event: Event) -> None:
         """Keep an event that says what became of offers."""
@@ -214,6 +238,8 @@ class Trail:
         decisions: Decisions,
         policy_error: str,
         *,
+        seed: int,
+        probed: Bools | None,
         whole: bool,
         bound_paths: tuple[str, ...],
     ) -> None:
@@ -240,7 +266,13 @@ class Trail:
             policy=state.settings.policy,
             policy_error=policy_error,
             nbytes=size,
+            seed=seed,
+            probed=probed,
         )
+        if probed is not None:
+            self.for_shadow = copy(record)
+        if seen is not None and seen.nbytes > SNAPSHOT_BYTES_MAX:
+            record.seen = None
         self.cycles.append(record)
         self._bytes += _size_of_record(record)
         if len(self.cycles) > SNAPSHOTS_MAX:

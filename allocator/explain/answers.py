@@ -16,6 +16,7 @@ REASONS = (
     "suppressed",
     "agent inactive",
     "whitelist",
+    "drained",
     "constraint",
     "capability",
     "too large",

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from allocator.core import Bools, Ints, format_quantities, out_of_reach, reaches
+from allocator.core import Bools, Ints, bits, format_quantities, out_of_reach, reaches
 from allocator.explain.answers import NEVER, REASONS, Blocker
 from allocator.explain.exclusions import exclusions
-from allocator.explain.gates import Gates, Judge, Pairs, bits
+from allocator.explain.gates import Gates, Judge, Pairs
 from allocator.explain.picture import Picture, Subject
 
 EXAMPLES = 3
@@ -91,8 +91,7 @@ def find(picture: Picture, subject: Subject, judge: Judge | None) -> Findings:
         gates = _of_pairs(work, judge)
         largest, agent = _largest_free(work, judge, gates)
     elif picture.clients.live[subject.client]:
-        agents = picture.agents
-        _of_busy_agents(work, agents.bound & agents.active & agents.whitelisted)
+        _of_busy_agents(work, picture.agents.ready)
     return Findings(*_ranked(work), largest, agent)
 
 
@@ -127,6 +126,8 @@ def _of_the_agents(work: _Work) -> None:
     unlisted = agents.bound & agents.active & ~agents.whitelisted
     mend = "add them to the master's whitelist"
     work.mark("whitelist", "not on the master's whitelist", unlisted, mend)
+    drained = agents.bound & agents.active & agents.whitelisted & agents.drained
+    work.mark("drained", "an operator drains them", drained, "mesos-allocator drain remove AGENT")
 
 
 def _of_pairs(work: _Work, judge: Judge) -> Gates:
@@ -140,8 +141,7 @@ def _of_pairs(work: _Work, judge: Judge) -> Gates:
     _of_bounds(work, judge, pairs, gates)
     _of_minimum(work, judge, pairs, gates)
     # Candidates that have too little, and all others, which have nothing that is an offer.
-    ready = picture.agents.bound & picture.agents.active & picture.agents.whitelisted
-    short = ready & ~work.by_handle(handles, ~(gates.no_room & ~gates.reserved))
+    short = picture.agents.ready & ~work.by_handle(handles, ~(gates.no_room & ~gates.reserved))
     fits = judge.fits_when_empty(_all(work), picture.agents.capacity)
     _of_size(work, judge, short & ~fits)
     _of_busy_agents(work, short & fits)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core import CycleRecord, Decisions, Floats, Ints, Kind, Names, Snapshot
+from allocator.core import CycleRecord, Decisions, Floats, Ints, Kind, Names, Snapshot, Subtree
 from allocator.explain.answers import Amounts, CycleAccount, Given, Loss, Standing
 from allocator.explain.gates import Gates, Judge, Pairs, uninterrupted
 from allocator.explain.picture import Picture, agent_name, name_of
@@ -132,7 +132,7 @@ def counted(gates: Gates) -> dict[str, int]:
 def criteria_of(record: CycleRecord, snapshot: Snapshot) -> list[Criterion] | None:
     """What the cycle's policy ranked by; None where it has no criterion of ours."""
     spec = record.policy
-    named = {spec.name, *spec.subtrees.values()}
+    named = {spec.name, *(Subtree.read(text).name for text in spec.subtrees.values())}
     if record.policy_error:
         policy = fallback()
     elif all(name in POLICIES and not POLICIES[name].origin for name in named):

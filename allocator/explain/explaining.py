@@ -239,6 +239,8 @@ def _agent(picture: Picture, name: str, judge: Judge | None, cycles_told: int) -
         verdict = "it is offered to nobody: the master says that it is inactive"
     elif not agents.whitelisted[handle]:
         verdict = "it is offered to nobody: it is not on the master's whitelist"
+    elif agents.drained[handle]:
+        verdict = "it is offered to nobody: an operator drains it (drain remove takes that back)"
     elif judge is None or handle not in judge.snapshot.handle[judge.snapshot.agents]:
         verdict = "nothing is free on it that would make an offer to anybody"
         if judge is None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from allocator.core import UNBOUNDED, Bools, Ints, Snapshot, Words
+from allocator.core import UNBOUNDED, Bools, Ints, Snapshot, bits
 from allocator.core.compiled import Superseded, interpret
 from allocator.policies.filling import serving
 from allocator.policies.filling.criterion import Criterion, cluster_total, of_amounts
@@ -215,12 +215,6 @@ def _emptied(scene: Scene, capacity: Ints) -> Scene:
             largest=read_only(np.zeros((count, agents.largest.shape[1])), np.int64),
         )
     )
-
-
-def bits(words: Words, row: Ints, client: Ints) -> Bools:
-    """Look the bits of pairs up in a relation (A, W)."""
-    word = words[row, client // 64]
-    return ((word >> (client % 64).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
 
 
 def warm() -> None:

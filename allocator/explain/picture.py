@@ -50,7 +50,7 @@ class AgentRows:
     Attributes
     ----------
     info : tuple of AgentInfo or None
-    bound, active, whitelisted : (A,) bool
+    bound, active, whitelisted, drained : (A,) bool
     changed_ms : (A,) int64
     capacity : (A, R) int64, thousandths
     """
@@ -59,8 +59,14 @@ class AgentRows:
     bound: Bools
     active: Bools
     whitelisted: Bools
+    drained: Bools
     changed_ms: Ints
     capacity: Ints
+
+    @property
+    def ready(self) -> Bools:
+        """Which agents may be offered, (A,)."""
+        return self.bound & self.active & self.whitelisted & ~self.drained
 
 
 @dataclass(frozen=True)
@@ -293,6 +299,7 @@ def _agents(state: State) -> AgentRows:
         bound=agents.bound.copy(),
         active=agents.active.copy(),
         whitelisted=agents.whitelisted.copy(),
+        drained=agents.drained.copy(),
         changed_ms=agents.changed_ms.copy(),
         capacity=state.space.by_column(agents.capacity),
     )

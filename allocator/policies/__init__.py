@@ -9,7 +9,7 @@ Users' own are added to it by the hosts, see `Entry` and ``examples/``.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from allocator.core import PlanningPolicy, Policy, PolicySpec, Problem
+from allocator.core import PlanningPolicy, Policy, PolicySpec, Problem, Subtree
 from allocator.policies.asset_fairness import asset_fairness
 from allocator.policies.choosy import UNITS, choosy
 from allocator.policies.cmmf import STEER, cmmf, machines
@@ -175,21 +175,7 @@ def build(spec: PolicySpec) -> Policy:
         )
     if spec.mode not in MODES:
         raise ValueError(f"mode: there is no mode {spec.mode!r}; {_choose_from(MODES)}")
-    for key, value in spec.parameters.items():
-        if not entry.parameters:
-            raise ValueError(
-                f"parameters.{key}: the policy {spec.name} takes no parameters; remove it"
-            )
-        if key not in entry.parameters:
-            raise ValueError(
-                f"parameters.{key}: the policy {spec.name} has no such parameter; "
-                f"{_choose_from(entry.parameters)}"
-            )
-        if value not in entry.parameters[key]:
-            raise ValueError(
-                f"parameters.{key}: {value!r} is not possible; "
-                f"{_choose_from(entry.parameters[key])}"
-            )
+    _check_parameters("parameters", spec.name, spec.parameters)
     if spec.subtrees and entry.criterion is None:
         raise ValueError(
             f"subtrees: the policy {spec.name} decides for all roles; leave them out, or choose "
@@ -200,15 +186,37 @@ def build(spec: PolicySpec) -> Policy:
 
 def _criterion_below(spec: PolicySpec, role: str) -> CriterionFunction:
     """Find the criterion for the roles below one."""
-    name = spec.subtrees[role]
     if not role or not all(role.split("/")):
         raise ValueError(f"subtrees: {role!r} is not a role; write it as 'eng' or 'eng/ads'")
     if spec.flat:
         raise ValueError(f"subtrees: {role!r} has no place in a flat competition; leave flat out")
     ranking = {each: entry.criterion for each, entry in POLICIES.items() if entry.criterion}
-    if name not in ranking:
-        raise ValueError(f"subtrees.{role}: there is no policy {name!r}; {_choose_from(ranking)}")
-    return ranking[name]()
+    try:
+        below = Subtree.read(spec.subtrees[role])
+    except ValueError as error:
+        raise ValueError(f"subtrees.{role}: {error}") from None
+    if below.name not in ranking:
+        text = f"there is no policy {below.name!r}; {_choose_from(ranking)}"
+        raise ValueError(f"subtrees.{role}: {text}")
+    if below.mode and below.mode not in MODES:
+        text = f"there is no mode {below.mode!r}; {_choose_from(MODES)}"
+        raise ValueError(f"subtrees.{role}.mode: {text}")
+    _check_parameters(f"subtrees.{role}", below.name, below.parameters)
+    return ranking[below.name](**below.parameters)
+
+
+def _check_parameters(field: str, name: str, parameters: Mapping[str, str]) -> None:
+    """Raise a ValueError where a policy does not take these parameters."""
+    possible = POLICIES[name].parameters
+    for key, value in parameters.items():
+        if not possible:
+            raise ValueError(f"{field}.{key}: the policy {name} takes no parameters; remove it")
+        if key not in possible:
+            text = f"the policy {name} has no such parameter; {_choose_from(possible)}"
+            raise ValueError(f"{field}.{key}: {text}")
+        if value not in possible[key]:
+            text = f"{value!r} is not possible; {_choose_from(possible[key])}"
+            raise ValueError(f"{field}.{key}: {text}")
 
 
 def _choose_from(names: Mapping[str, object] | tuple[str, ...]) -> str:

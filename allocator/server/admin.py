@@ -1,42 +1,28 @@
 """The operators' service. Whatever it asks of the core is done on the core's thread."""
 # ruff: noqa: N802 - methods bear the names of the RPCs.
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
 
 import grpc
 
-from allocator.core import Detached, SetLimit, SetPolicy
+from allocator.core import Detached, SetPolicy
 from allocator.server import dump, forecast
+from allocator.server.admin_rules import RuleRpcs
 from allocator.server.answering import refuse as _refuse
-from allocator.server.answering import wait as _wait
 from allocator.server.audit import Audit
-from allocator.server.changes import Changes, check_patterns
+from allocator.server.changes import Changes
 from allocator.server.config import Config, Loaded
 from allocator.server.core_loop import CoreLoop
 from allocator.server.operators import Operators
 from allocator.server.views import Ask, RefusedError, Views
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, explain_pb2, settings_pb2
-from allocator.wire import WireError
-from allocator.wire.kept import rules
-from allocator.wire.operator_settings import (
-    read_constraint,
-    read_demand,
-    read_limit,
-    read_policy,
-    write_constraint,
-    write_demand,
-    write_limit,
-    write_policy,
-)
-
-_T = TypeVar("_T")
+from allocator.wire.operator_settings import read_policy, write_policy
 
 
-class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
+class AdminServicer(RuleRpcs, admin_pb2_grpc.AdminServiceServicer):
     """Answers operators; changes nothing where a request is wrong."""
 
     def __init__(
@@ -52,9 +38,8 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         changes : Changes
             Makes the changes that are asked for; by default nothing of them is kept.
         """
-        self._loop = loop
         self._views = views or Views(loop, Operators(loop, Loaded(Config(), {})))
-        self._changes = changes or Changes(loop, self._views.operators, Audit())
+        super().__init__(loop, changes or Changes(loop, self._views.operators, Audit()))
 
     def GetStatus(
         self, request: pb.GetStatusRequest, context: grpc.ServicerContext
@@ -98,60 +83,6 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
             response.unaffected = unaffected
         return response
 
-    def ListDemands(
-        self, request: pb.ListDemandsRequest, context: grpc.ServicerContext
-    ) -> pb.ListDemandsResponse:
-        """List the rules about demands."""
-        return pb.ListDemandsResponse(demands=self._ask(context, self._demands))
-
-    def SetDemand(
-        self, request: settings_pb2.SetDemandRequest, context: grpc.ServicerContext
-    ) -> pb.SetDemandResponse:
-        """Set, replace or take back a rule about demands."""
-        try:
-            event = read_demand(request)
-        except WireError as error:
-            _refuse(context, str(error))
-        check_patterns(context, event, everybody=request.all)
-        told = self._changes.change(context, event, dry_run=request.dry_run)
-        return pb.SetDemandResponse(demands=self._ask(context, self._demands), change=told)
-
-    def ListConstraints(
-        self, request: pb.ListConstraintsRequest, context: grpc.ServicerContext
-    ) -> pb.ListConstraintsResponse:
-        """List the rules about agents."""
-        return pb.ListConstraintsResponse(constraints=self._ask(context, self._constraints))
-
-    def SetConstraint(
-        self, request: settings_pb2.SetConstraintRequest, context: grpc.ServicerContext
-    ) -> pb.SetConstraintResponse:
-        """Set, replace or take back a rule about agents."""
-        event = read_constraint(request)
-        if event.expression is not None and not event.expression.strip(" ;"):
-            text = "is empty; write clauses, as in 'zone=a|b; ssd', or remove the rule"
-            _refuse(context, f"constraint.expression = {event.expression!r}: {text}")
-        check_patterns(context, event, everybody=request.all)
-        told = self._changes.change(context, event, dry_run=request.dry_run)
-        listed = self._ask(context, self._constraints)
-        return pb.SetConstraintResponse(constraints=listed, change=told)
-
-    def ListLimits(
-        self, request: pb.ListLimitsRequest, context: grpc.ServicerContext
-    ) -> pb.ListLimitsResponse:
-        """List the limits on roles."""
-        return pb.ListLimitsResponse(limits=self._ask(context, self._limits))
-
-    def SetLimit(
-        self, request: settings_pb2.SetLimitRequest, context: grpc.ServicerContext
-    ) -> pb.SetLimitResponse:
-        """Set, replace or take back what a role is granted at most."""
-        try:
-            event = read_limit(request)
-        except WireError as error:
-            _refuse(context, str(error))
-        told = self._changes.change(context, event, dry_run=request.dry_run)
-        return pb.SetLimitResponse(limits=self._ask(context, self._limits), change=told)
-
     def ListSettings(
         self, request: pb.ListSettingsRequest, context: grpc.ServicerContext
     ) -> pb.ListSettingsResponse:
@@ -175,6 +106,14 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         for piece in dump.pieces(state):
             yield pb.DumpResponse(json=piece)
 
+    def Snapshot(
+        self, request: pb.SnapshotRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.SnapshotResponse]:
+        """Give the whole state as a journal of one moment."""
+        write = self._ask(context, lambda: self._loop.new_snapshot(anonymise=request.anonymise))
+        for piece in dump.in_pieces(write()):
+            yield pb.SnapshotResponse(data=piece)
+
     # On the core's thread.
 
     def _policy(self) -> settings_pb2.Policy:
@@ -183,22 +122,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     def _copied(self) -> Detached:
         return self._loop.allocator.copied()
 
-    def _demands(self) -> list[settings_pb2.Demand]:
-        rules = self._loop.allocator.settings.demands.values()
-        return [write_demand(rule).demand for rule in rules]
-
-    def _constraints(self) -> list[settings_pb2.Constraint]:
-        rules = self._loop.allocator.settings.constraints.values()
-        return [write_constraint(rule).constraint for rule in rules]
-
-    def _limits(self) -> list[settings_pb2.Limit]:
-        found = rules(self._loop.allocator.settings).values()
-        return [write_limit(rule).limit for rule in found if isinstance(rule, SetLimit)]
-
     # On the thread of the request.
-
-    def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
-        return _wait(context, self._loop.call(work))
 
     def _asking(self, context: grpc.ServicerContext) -> Ask:
         return partial(self._ask, context)

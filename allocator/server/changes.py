@@ -5,7 +5,15 @@ from typing import TypeVar
 
 import grpc
 
-from allocator.core import EventError, SetConstraint, SetDemand, SetPolicy
+from allocator.core import (
+    EventError,
+    PolicySpec,
+    SetConstraint,
+    SetDemand,
+    SetPolicy,
+    SetShadow,
+    SetWeight,
+)
 from allocator.server.answering import left_s, refuse, wait
 from allocator.server.audit import Audit
 from allocator.server.callers import caller_of
@@ -95,18 +103,19 @@ class Changes:
         self, context: grpc.ServicerContext, cluster: Cluster, change: OperatorChange
     ) -> None:
         """Find out whether a change is possible, before it is compared with the cluster."""
-        if isinstance(change, SetPolicy):
+        if not isinstance(change, SetPolicy):
+            self.operators.try_out(cluster.settings, change)
+        spec = policy_in(change)
+        if spec is not None:
             # A user's policy may take long when it is tried out: here, not on the core's thread.
             try:
-                self._loop.try_policy(change.spec, left_s(context))
+                self._loop.try_policy(spec, left_s(context))
             except ValueError as error:
-                raise EventError("value", "policy", str(error)) from None
+                raise EventError("value", key_of(change)[0], str(error)) from None
             # Whoever has given up meanwhile was told that nothing changed.
             if not context.is_active():
                 text = "the policy was tried out too slowly"
                 context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)
-        else:
-            self.operators.try_out(cluster.settings, change)
 
     def _told(self, cluster: Cluster, change: OperatorChange, *, dry_run: bool) -> pb.Change:
         told = pb.Change(dry_run=dry_run)
@@ -142,7 +151,7 @@ class Changes:
 
 
 def check_patterns(
-    context: grpc.ServicerContext, rule: SetDemand | SetConstraint, *, everybody: bool
+    context: grpc.ServicerContext, rule: SetDemand | SetConstraint | SetWeight, *, everybody: bool
 ) -> None:
     """Refuse a rule for everybody that does not say so: a pattern may have been forgotten."""
     named = rule.role or rule.framework_name
@@ -155,5 +164,11 @@ def check_patterns(
         refuse(context, f"{what}: --all does not go with a pattern; {text}")
 
 
+def policy_in(change: OperatorChange) -> PolicySpec | None:
+    """The policy that a change names."""
+    return change.spec if isinstance(change, SetPolicy | SetShadow) else None
+
+
 def _place(change: OperatorChange) -> str:
-    return "policy." if isinstance(change, SetPolicy) else f"{key_of(change)[0]}: "
+    kind = key_of(change)[0]
+    return f"{kind}." if policy_in(change) else f"{kind}: "

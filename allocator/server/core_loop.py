@@ -7,7 +7,7 @@ queue, and are done one after the other. What changes the core is written into t
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,8 @@ from allocator.server.journal import Head, Journal
 from allocator.server.latency_histogram import Durations
 from allocator.server.session_info import SessionInfo
 from allocator.server.session_stream import SessionStream
+from allocator.server.shadow import Shadow
+from allocator.server.telling import Telling
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import (
@@ -46,6 +48,7 @@ from allocator.wire.journal import (
     request_record,
     start_record,
 )
+from allocator.wire.snapshot import write_snapshot
 
 _T = TypeVar("_T")
 
@@ -72,6 +75,7 @@ class CoreLoop:
         When the process began, on the monotonic clock.
     cycle_times : Durations
     journal : Journal or None
+    shadow : Shadow
     last_batch_s : float
         When the latest batch of a master came, since 1970; 0: none came.
     after_message : callable
@@ -83,6 +87,7 @@ class CoreLoop:
         config: Config,
         *,
         build_policy: Callable[[PolicySpec], Policy],
+        build_apart: Callable[[PolicySpec], Policy] | None = None,
         fallback: Policy | None = None,
         try_policy: Callable[[PolicySpec, float], None] = lambda _spec, _within_s: None,
         before_policy: Callable[[PolicySpec], None] = lambda _spec: None,
@@ -97,6 +102,8 @@ class CoreLoop:
         config : Config
         build_policy : callable
             Makes a policy of its specification.
+        build_apart : callable
+            The same, of one that shares nothing with the policy in force.
         fallback : Policy
             Decides where the policy cannot.
         try_policy : callable
@@ -121,23 +128,24 @@ class CoreLoop:
         self.try_policy = try_policy
         self._before_policy = before_policy
         self.limits = config.limits.core()
-        welcome = pb.Welcome(
+        self._welcome = pb.Welcome(
             protocol_version=PROTOCOL_VERSION,
             sidecar_version=__version__,
             sidecar_id=self.sidecar_id,
             message_bytes_max=config.limits.message_bytes_max,
             kinds_max=self.limits.kinds,
         )
-        self._sidecar = Sidecar(self._new_allocator, settings or config.settings(), welcome)
+        self._sidecar = Sidecar(self._new_allocator, settings or config.settings(), self._welcome)
         if memory is not None:
             self._sidecar.learn(memory)
         self._ports: dict[int, SessionStream] = {}
-        self._mended_told: dict[int, int] = {}
-        self._policy_error = ""
+        self._telling = Telling()
+        self._build_apart = build_apart or build_policy
+        self.shadow = Shadow(self._build_apart)
         self._draining = False
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
-        self.journal = self._new_journal(config, welcome) if config.journal.path else None
+        self.journal = self._new_journal(config) if config.journal.path else None
 
     # The core's thread only: read these inside `call`.
 
@@ -195,6 +203,7 @@ class CoreLoop:
         """Do what is queued, then end."""
         self._queue.put(None)
         self._thread.join()
+        self.shadow.close()
         if self.journal:
             self.journal.close()
 
@@ -250,22 +259,40 @@ class CoreLoop:
         fallback = self._fallback
         return Allocator(self._build_policy, settings, self.limits, fallback=fallback, plans=True)
 
-    def _new_journal(self, config: Config, welcome: pb.Welcome) -> Journal:
-        def begin(file: int, records_before: int) -> Head:
-            start = start_record(
-                self._sidecar.allocator.settings,
-                self.limits,
-                welcome,
-                sessions_before=self._sidecar.sessions_begun,
-                file=file,
-                records_before=records_before,
+    def new_snapshot(self, *, anonymise: bool) -> Callable[[], Iterator[bytes]]:
+        """Copy the whole state; on the core's thread. What is given writes it, on any other."""
+        start, kept = self._head(1, 0)
+
+        def write() -> Iterator[bytes]:
+            return write_snapshot(
+                start, kept, self._build_apart, self._fallback, anonymise=anonymise
             )
-            # A copy: a thread writes it, while the core goes on.
-            kept = Detached(self._sidecar.kept())
+
+        return write
+
+    def _head(self, file: int, records_before: int) -> tuple[journal_pb2.JournalRecord, Detached]:
+        """How a journal's file begins: what was set, and a copy of what is known."""
+        start = start_record(
+            self._sidecar.allocator.settings,
+            self.limits,
+            self._welcome,
+            sessions_before=self._sidecar.sessions_begun,
+            file=file,
+            records_before=records_before,
+        )
+        # A copy: a thread writes it, while the core goes on.
+        return start, Detached(self._sidecar.kept())
+
+    def _new_journal(self, config: Config) -> Journal:
+        def begin(file: int, records_before: int) -> Head:
+            start, kept = self._head(file, records_before)
             return Head(kept.nbytes, head(start, kept))
 
         section = config.journal
-        return Journal(Path(section.path), section.bytes_max, begin, files=section.files)
+        compress = section.compression == "zstd"
+        return Journal(
+            Path(section.path), section.bytes_max, begin, files=section.files, compress=compress
+        )
 
     def _record(self, make: Callable[..., journal_pb2.JournalRecord], *what: object) -> None:
         if self.journal:
@@ -319,8 +346,9 @@ class CoreLoop:
                     self.last_batch_s = time.time()
                 failed_now = counts.policy_errors > failed
                 self._record_answers(answers, counts.policy_error if failed_now else "")
-                self._tell_of_policy()
-                self._tell_of_mended(port.number)
+                self.shadow.after_answers(self.allocator)
+                self._telling.of_policy(counts)
+                self._telling.of_mended(port.number, self._sidecar.sessions.get(port.number))
                 self.after_message(self.allocator)
         finally:
             # In any case, or the stream would wait for ever for room for its next message.
@@ -332,7 +360,7 @@ class CoreLoop:
             answers = self._sidecar.close(port.number, error)
             self._deliver(answers)
             self._record_answers(answers)
-        self._mended_told.pop(port.number, None)
+        self._telling.forget(port.number)
         if self._ports.pop(port.number, None):
             _log.info("session closed", session=port.number)
         port.end(GRACE_S)
@@ -343,36 +371,8 @@ class CoreLoop:
             port = self._ports[number]
             port.answer(response)
             if response.HasField("error"):
-                self._tell_of_error(number, response.error)
+                self._telling.of_error(number, response.error, self._sidecar.sessions.get(number))
                 port.end(GRACE_S)
-
-    def _tell_of_error(self, number: int, error: pb.Error) -> None:
-        session = self._sidecar.sessions.get(number)
-        failure = session.failure if session else None
-        _log.warning(
-            "session ended with an error",
-            session=number,
-            code=pb.ErrorCode.Name(error.code),
-            field=error.field,
-            message=error.message,
-            exc_info=failure,
-        )
-
-    def _tell_of_policy(self) -> None:
-        counts = self._sidecar.counts
-        if counts.policy_error != self._policy_error:  # each kind once, not in every cycle
-            self._policy_error = counts.policy_error
-            _log.error("the policy failed; the fallback decided", error=counts.policy_error)
-
-    def _tell_of_mended(self, number: int) -> None:
-        """Log each field of which something was put right, once in a session."""
-        session = self._sidecar.sessions.get(number)
-        told = self._mended_told.get(number, 0)
-        if session and len(session.mended) > told:
-            # Fields are only added, in order: the first `told` of them are in the log already.
-            for field, text in list(session.mended.items())[told:]:
-                _log.warning("a value was mended", session=number, field=field, message=text)
-            self._mended_told[number] = len(session.mended)
 
     def operate_now(self, event: OperatorEvent) -> None:
         """Take over what an operator sets; on the core's thread.

@@ -28,7 +28,7 @@ class State:
     agents : (n,) int64
         Handles; the rows of the next five.
     agent_info : list of AgentInfo or None
-    active, whitelisted : (n,) bool
+    active, whitelisted, drained : (n,) bool
     capacity, agent_held : (n, K) int64, thousandths
     holding_client, holding_agent, holding_since_ms : (H,) int64
         Client as (framework, role) in the report; agent as a handle; since when some is on offer.
@@ -47,6 +47,7 @@ class State:
     agent_info: list[AgentInfo | None]
     active: Bools
     whitelisted: Bools
+    drained: Bools
     capacity: Ints
     agent_held: Ints
     holding_client: Ints
@@ -76,6 +77,7 @@ def read(loop: CoreLoop) -> State:
         agent_info=[state.agents.info[agent] for agent in agents.tolist()],
         active=state.agents.active[agents],
         whitelisted=state.agents.whitelisted[agents],
+        drained=state.agents.drained[agents],
         capacity=state.agents.capacity[agents],
         agent_held=books.agent_held[agents],
         holding_client=np.stack([state.clients.framework[client], state.clients.role[client]], 1),
@@ -103,6 +105,17 @@ def pieces(state: State) -> Iterator[bytes]:
             yield "".join(text).encode()
             text, length = [], 0
     yield "".join(text).encode()
+
+
+def in_pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Put parts together to pieces of some size, and cut those that are much larger."""
+    waiting = bytearray()
+    for part in parts:
+        waiting += part
+        while len(waiting) >= PIECE_CHARACTERS:
+            yield bytes(waiting[:PIECE_CHARACTERS])
+            del waiting[:PIECE_CHARACTERS]
+    yield bytes(waiting)
 
 
 def _parts(state: State) -> Iterator[str]:
@@ -146,7 +159,8 @@ def _sorted(value: object) -> list[Any]:
 
 def _plain_settings(settings: Settings) -> dict[str, Any]:
     plain = {**_settings(settings), "policy": asdict(settings.policy)}
-    for name in ("demands", "constraints"):
+    plain["shadow"] = asdict(settings.shadow) if settings.shadow else None
+    for name in ("demands", "constraints", "weights"):
         plain[name] = [asdict(rule) for rule in plain[name].values()]
     return plain
 
@@ -204,6 +218,7 @@ def _agents(state: State) -> Iterator[dict[str, Any]]:
             **_framework(info),
             "active": bool(state.active[row]),
             "whitelisted": bool(state.whitelisted[row]),
+            "drained": bool(state.drained[row]),
             "capacity": _sparse(capacity[row]),
             "held": _sparse(held[row]),
         }

@@ -15,7 +15,16 @@ from typing import TypeVar
 import numpy as np
 
 from allocator import policies
-from allocator.core import Floats, Grants, Policy, PolicySpec, ScoringPolicy, Snapshot, frozen
+from allocator.core import (
+    Floats,
+    Grants,
+    Policy,
+    PolicySpec,
+    ScoringPolicy,
+    Snapshot,
+    Subtree,
+    frozen,
+)
 from allocator.testing import static_snapshot
 
 TRIAL_S = 20.0
@@ -143,6 +152,17 @@ class GuardedRegistry:
             self._guarded[repr(spec)] = guarded(spec, policy, self._deadline_s)
         return self._guarded[repr(spec)]
 
+    def build_apart(self, spec: PolicySpec) -> Policy:
+        """Make a policy that shares nothing with any other; of a user it is guarded by itself.
+
+        Raises
+        ------
+        ValueError
+            As `build`.
+        """
+        policy = policies.build(spec)
+        return guarded(spec, policy, self._deadline_s) if _is_of_a_user(spec) else policy
+
     def try_out(self, spec: PolicySpec, within_s: float = TRIAL_S) -> None:
         """Try a policy out that is about to be set; any thread may, while the core goes on.
 
@@ -166,7 +186,7 @@ class GuardedRegistry:
 
 def _is_of_a_user(spec: PolicySpec) -> bool:
     """Whether one of the policies, of subtrees as well, comes from a user."""
-    names = {spec.name, *spec.subtrees.values()}
+    names = {spec.name, *(Subtree.read(text).name for text in spec.subtrees.values())}
     return any(policies.POLICIES[name].origin for name in names)
 
 

@@ -13,7 +13,7 @@ import structlog
 
 from allocator.server.disk import reason
 from allocator.v1 import journal_pb2
-from allocator.wire.journal import HEADER, frame
+from allocator.wire.framing import HEADER, Framer, frame
 
 RETRY_S = 60.0
 """A journal that could not be written is begun again after this time."""
@@ -79,7 +79,15 @@ class Journal:
         Why, the last time.
     """
 
-    def __init__(self, path: Path, bytes_max: int, head: MakeHead, *, files: int = 2) -> None:
+    def __init__(
+        self,
+        path: Path,
+        bytes_max: int,
+        head: MakeHead,
+        *,
+        files: int = 2,
+        compress: bool = True,
+    ) -> None:
         """Begin a file.
 
         Parameters
@@ -91,7 +99,11 @@ class Journal:
             Says how a file begins; called where `write` is.
         files : int
             How many files are kept.
+        compress : bool
+            Whether records are compressed, each by itself.
         """
+        # One for the caller of `write`, for a compressor is for one thread; heads need none.
+        self._frame = Framer().frame if compress else frame
         self.errors = 0
         self.failure: Exception | None = None
         self._path = path
@@ -125,7 +137,7 @@ class Journal:
 
     def write(self, record: journal_pb2.JournalRecord) -> None:
         """Keep a record."""
-        data = frame(record)
+        data = self._frame(record)
         # What was answered stands in the same file as what it answers.
         if not record.HasField("answered") and (self._is_due() or self._is_full(len(data))):
             self._begin()

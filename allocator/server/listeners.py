@@ -1,10 +1,12 @@
 """The addresses the sidecar listens on."""
 
 import errno
+import grp
 import os
+import pwd
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -81,7 +83,8 @@ def listen(server: grpc.Server, section: ListenSection) -> list[str]:
     bound = []
     for target in section.targets:
         if target.startswith(UNIX):
-            _listen_unix(server, Path(target.removeprefix(UNIX)), section.unix_mode)
+            path = Path(target.removeprefix(UNIX))
+            _listen_unix(server, path, section.unix_mode, section.unix_owner)
             bound.append(target)
         else:
             port = _add(server, target, credentials)
@@ -112,13 +115,47 @@ def _add(server: grpc.Server, target: str, credentials: grpc.ServerCredentials |
     return port
 
 
-def _listen_unix(server: grpc.Server, path: Path, mode: int) -> None:
-    """Listen on a socket file that only whom `mode` allows can open."""
+def _listen_unix(server: grpc.Server, path: Path, mode: int, owner: str) -> None:
+    """Listen on a socket file that only whom `mode` and `owner` allow can open."""
     _check_directory(path)
     _remove_stale(path)
-    with _umask(~mode & 0o777):
+    # Nobody can open it before it belongs to whom it is for.
+    with _umask(0o777):
         _add(server, f"{UNIX}{path}", None)
+    _give(path, owner)
     path.chmod(mode)
+
+
+def _give(path: Path, owner: str) -> None:
+    """Give a socket file to a user, a group, or both (``user:group``); empty: it stays ours."""
+    user, _, group = owner.partition(":")
+    why = ""
+    try:
+        os.chown(path, _number(user, _user), _number(group, _group))
+    except KeyError:
+        why = "there is no such user or group; make it, or set listen.unix_owner to another"
+    except PermissionError:
+        why = (
+            "this process may not: a user is for root alone, a group for its members"
+            " (SupplementaryGroups= of the unit)"
+        )
+    if why:
+        raise ListenError(f"{path} cannot be given to {owner}: {why}")
+
+
+def _number(text: str, find: Callable[[str], int]) -> int:
+    """The number of a user or group; -1, which changes nothing, where none is named."""
+    if not text:
+        return -1
+    return int(text) if text.isdecimal() else find(text)
+
+
+def _user(name: str) -> int:
+    return pwd.getpwnam(name).pw_uid
+
+
+def _group(name: str) -> int:
+    return grp.getgrnam(name).gr_gid
 
 
 def _check_directory(path: Path) -> None:

@@ -2,12 +2,11 @@
 
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from types import FrameType
 
 import grpc
@@ -35,6 +34,7 @@ from allocator.server.planning import Planner
 from allocator.server.reloading import read_again
 from allocator.server.service import SERVICE, SessionServicer
 from allocator.server.state_files import StateError
+from allocator.server.systemd import READY, STOPPING, notify, watched
 from allocator.server.views import Views
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.wire.kept import Learnt, copy_learnt
@@ -93,6 +93,7 @@ class Server:
         self.loop = CoreLoop(
             config,
             build_policy=registry.build,
+            build_apart=registry.build_apart,
             fallback=policies.fallback(),
             try_policy=registry.try_out,
             before_policy=registry.renew,
@@ -135,6 +136,10 @@ class Server:
         self._grpc.start()
         self._health.serving()
         self._http.serving()
+
+    def health(self) -> str:
+        """What is wrong with the process; empty where nothing is."""
+        return self._http.health()
 
     def _build(self, config: Config) -> grpc.Server:
         workers = SESSIONS_MAX + OTHER_CALLS_MAX
@@ -219,23 +224,35 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
             policy=config.policy.name,
             start_s=round(time.monotonic() - begun_s, 3),
         )
-        _notify(b"READY=1")
+        notify(READY)
         compilation.start()
-        while not told.to_end:
-            compiling = compilation.state == "compiling"
-            if compiling:
-                compilation.look(server.loop.call)
-            if told.wait(0.1 if compiling else None):
-                read_again(load, server.operators)
+
+        def healthy() -> bool:
+            # An interpreted cycle may take minutes, and is no reason to begin again interpreted.
+            return compilation.state != "compiled" or not server.health()
+
+        with watched(healthy):
+            _serve_until_told(told, compilation, server, load)
         compilation.stop()
         _log.info("shutting down")
-        _notify(b"STOPPING=1")
+        notify(STOPPING)
         server.stop()
     _log.info("done")
     if compilation.loads:  # the compiler's library must not be torn down under its thread
         loop_cache.remove_private()
         os._exit(EXIT_OK)
     return EXIT_OK
+
+
+def _serve_until_told(
+    told: "Told", compilation: Compilation, server: Server, load: Callable[[], Loaded]
+) -> None:
+    while not told.to_end:
+        compiling = compilation.state == "compiling"
+        if compiling:
+            compilation.look(server.loop.call)
+        if told.wait(0.1 if compiling else None):
+            read_again(load, server.operators)
 
 
 @contextmanager
@@ -290,15 +307,3 @@ def _signals() -> Iterator[Told]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _notify(state: bytes) -> None:
-    """Tell systemd, where it asked to be told (sd_notify)."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if not address:
-        return
-    if address.startswith("@"):
-        address = "\0" + address[1:]
-    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-        notify.connect(address)
-        notify.send(state)

@@ -176,6 +176,7 @@ class MetricsServer(HttpServer):
         monitor = Monitor(loop)
         self.serving = monitor.serving
         self.draining = monitor.draining
+        self.health = monitor.health
         remark = compilation.remark if compilation else nothing_to_add
         probes = probe_routes(registry, monitor.health, monitor.readiness, remark)
         super().__init__(config.http.host, config.http.port, [*probes, *pages])

@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 from allocator.server.audit import RESULTS, Audit
 from allocator.server.core_loop import CoreLoop
-from allocator.server.metric_building import counter, gauge, labelled
+from allocator.server.metric_building import counted_by, counter, gauge, labelled
 from allocator.server.operators import Operators
 from allocator.server.planning import Planner
 from allocator.wire.kept import KINDS
@@ -36,6 +36,7 @@ class OperationCollector(Collector):
         yield from self._keeping()
         yield from self._journal()
         yield from self._planning()
+        yield from self._shadow()
         text = "Commands (messages, questions, changes) that wait for the core's thread."
         yield gauge("core_queue_depth", text, self._loop.queue_depth)
         text = "When the latest batch of a master came, in seconds since 1970; 0: none came."
@@ -56,6 +57,8 @@ class OperationCollector(Collector):
             "demand": len(settings.demands),
             "constraint": len(settings.constraints),
             "limit": len(settings.limits),
+            "drain": len(settings.drains),
+            "weight": len(settings.weights),
         }
         text = "Rules in force, of the configuration and of operators, by kind."
         each = [([kind], float(number)) for kind, number in numbers.items()]
@@ -107,3 +110,33 @@ class OperationCollector(Collector):
         if age_s is not None:
             text = "How long ago the plan in force was good for the cluster, in seconds."
             yield gauge("plan_age_seconds", text, age_s)
+
+    def _shadow(self) -> Iterator[Metric]:
+        spec, counts = self._loop.shadow.counts()
+        text = "1 while a policy looks on beside the one in force; nothing comes of what it says."
+        yield gauge("shadow_on", text, spec is not None)
+        text = "Cycles since the policy that looks on was set, by whether it decided them, too."
+        results = {
+            "compared": counts.compared,
+            "late": counts.late,
+            "too_large": counts.too_large,
+            "failed": counts.failed,
+        }
+        yield counted_by("shadow_cycles", text, "result", results, ())
+        text = "Offers (a framework and an agent) in compared cycles, by who would have made them."
+        by = {
+            "both": counts.offers_of_both,
+            "policy": counts.offers_of_policy,
+            "shadow": counts.offers_of_shadow,
+        }
+        yield counted_by("shadow_offers", text, "by", by, ())
+        text = "Frameworks that only one of the two offered anything in a cycle, cycle by cycle."
+        only = {"policy": counts.clients_of_policy, "shadow": counts.clients_of_shadow}
+        yield counted_by("shadow_frameworks", text, "only", only, ())
+        text = (
+            "Share of the cluster that the policy that looks on would have offered to others, added"
+            " up over compared cycles."
+        )
+        yield counter("shadow_share_apart", text, counts.share_apart)
+        text = "Time that asking the policy that looks on took, in seconds."
+        yield counter("shadow_seconds", text, counts.busy_s)

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import structlog
 
 from allocator import policies
-from allocator.core import Allocator, Limits, SetPolicy, Settings
+from allocator.core import Allocator, Limits, SetPolicy, SetShadow, Settings
 from allocator.server.config import Loaded
 from allocator.server.core_loop import CoreLoop
 from allocator.server.keeper import Keeper
-from allocator.wire.kept import Kept, Key, Overlay, key_of, rules, write_overlay
+from allocator.wire.kept import Kept, Key, Overlay, configured, key_of, rules, write_overlay
 from allocator.wire.operator_settings import OperatorChange
 
 ANSWER_S = 60.0
@@ -171,7 +171,7 @@ class Operators:
     def _set(self, change: OperatorChange, by: str) -> Effect:
         before = standing(self._loop.allocator.settings, change)
         self._loop.operate_now(change)
-        self.overlay.note(Kept(change, by, int(time.time() * 1000)), rules(self.base))
+        self.overlay.note(Kept(change, by, int(time.time() * 1000)), configured(self.base))
         return Effect(self._keep(), before)
 
     def _keep(self) -> int:
@@ -182,6 +182,8 @@ def standing(settings: Settings, change: OperatorChange) -> OperatorChange | Non
     """What stands where a change goes."""
     if isinstance(change, SetPolicy):
         return SetPolicy(settings.policy)
+    if isinstance(change, SetShadow):
+        return SetShadow(settings.shadow)
     return rules(settings).get(key_of(change))
 
 

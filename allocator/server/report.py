@@ -34,6 +34,8 @@ class ClientRows:
         How long something has been on offer to it without a break; 0 where nothing is.
     waited : (n,) int64
         Full cycles in a row in which it could have been served, and was not.
+    weight : (n,) float64
+        Beside that of its role.
     """
 
     framework: Ints
@@ -50,6 +52,7 @@ class ClientRows:
     filters: Ints
     offer_age_s: Floats
     waited: Ints
+    weight: Floats
 
 
 @dataclass(frozen=True)
@@ -124,10 +127,10 @@ class Report:
 
     @cached_property
     def weight(self) -> Floats:
-        """What each client's share is divided by, (n,): its role's weight where all compete."""
+        """What each client's share is divided by, (n,): times its role's where all compete."""
         if self.policy.flat:
-            return self.roles.weight[self.clients.role]
-        return np.ones(len(self.clients.role))
+            return self.clients.weight * self.roles.weight[self.clients.role]
+        return self.clients.weight
 
     @cached_property
     def share(self) -> Floats:
@@ -282,6 +285,7 @@ def _clients(state: State) -> ClientRows:
         filters=state.filters.rows.per_client[rows],
         offer_age_s=np.where(since_ms >= 0, state.now_ms - since_ms, 0) / 1000,
         waited=clients.waited[rows],
+        weight=clients.weight[rows],
     )
 
 

@@ -5,7 +5,7 @@ The core's thread only copies lists; the rest is worked out by whoever asked.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,9 +20,13 @@ from allocator.core import (
     PolicySpec,
     SetConstraint,
     SetDemand,
+    SetDrain,
     SetLimit,
     SetPolicy,
+    SetShadow,
     Settings,
+    SetWeight,
+    Subtree,
     attributes_of,
     format_quantities,
     matches,
@@ -137,8 +141,17 @@ def settings_after(settings: Settings, change: OperatorChange) -> Settings:
             after.limits.pop(change.role, None)
             if change.limit is not None:
                 after.limits[change.role] = change.limit
+        case SetDrain():
+            rest = after.drains - {change.agent}
+            after.drains = rest | {change.agent} if change.drained else rest
+        case SetWeight():
+            after.weights.pop((change.role, change.framework_name), None)
+            if change.weight is not None:
+                after.weights[change.role, change.framework_name] = change
         case SetPolicy():
             after.policy = change.spec
+        case SetShadow():
+            after.shadow = change.spec
     return after
 
 
@@ -170,6 +183,12 @@ def match_of(cluster: Cluster, rule: OperatorChange, after: Settings) -> pb.Rule
         case SetLimit():
             for role, _, _ in cluster.clients:
                 found.frameworks += role == rule.role or role.startswith(f"{rule.role}/")
+        case SetDrain():
+            found.agents = sum(
+                rule.agent in (each.agent_id, each.hostname) for each in cluster.agents
+            )
+        case SetWeight():
+            found.frameworks = sum(1 for _ in _matched(cluster, rule.role, rule.framework_name))
     return found
 
 
@@ -205,8 +224,16 @@ def warnings_of(cluster: Cluster, rule: OperatorChange, match: pb.RuleMatch) -> 
         case SetLimit(limit=dict(limit)):
             yield from _about_role(cluster, rule.role, "the limit is on")
             yield from _about_names(cluster, limit)
+        case SetDrain(drained=True):
+            yield from _about_drained(cluster, rule.agent, match)
+        case SetWeight(weight=float()):
+            yield from _about_patterns(cluster, rule.role, match)
         case SetPolicy():
             yield from _about_subtrees(cluster, rule.spec)
+        case SetShadow(spec=PolicySpec() as spec):
+            now = cluster.settings.policy
+            if spec == replace(now, flat=False, subtrees={}):
+                yield "that is the policy in force: both would decide the same"
 
 
 def _about_patterns(cluster: Cluster, role: str, match: pb.RuleMatch) -> Iterator[str]:
@@ -273,6 +300,18 @@ def _about_role(cluster: Cluster, role: str, what: str) -> Iterator[str]:
         yield f"{what} a role {role!r} that nobody is in now{near}"
 
 
+def _about_drained(cluster: Cluster, agent: str, match: pb.RuleMatch) -> Iterator[str]:
+    if not cluster.agents:
+        return
+    if not match.agents:
+        known = (name for each in cluster.agents for name in (each.agent_id, each.hostname))
+        yield f"no agent has that id or host name now{suggestion(agent, known)}"
+        return
+    drains = {*cluster.settings.drains, agent}
+    if all(drains & {each.agent_id, each.hostname} for each in cluster.agents):
+        yield "no agent is left that is not drained: nobody is offered anything"
+
+
 def _about_subtrees(cluster: Cluster, spec: PolicySpec) -> Iterator[str]:
-    for role, name in spec.subtrees.items():
-        yield from _about_role(cluster, role, f"{name} is to decide below")
+    for role, text in spec.subtrees.items():
+        yield from _about_role(cluster, role, f"{Subtree.read(text).name} is to decide below")

@@ -6,9 +6,12 @@ from allocator.core import (
     PolicySpec,
     SetConstraint,
     SetDemand,
+    SetDrain,
     SetLimit,
     SetPolicy,
+    SetShadow,
     Settings,
+    SetWeight,
     format_quantities,
 )
 from allocator.server.config import Config, Loaded
@@ -16,7 +19,7 @@ from allocator.server.config.problems import Key as ConfigKey
 from allocator.server.config.problems import Origins
 from allocator.server.config.schema import is_rules, model_of, toml_value
 from allocator.v1 import settings_pb2 as pb
-from allocator.wire.kept import Key, Overlay, key_of, rules
+from allocator.wire.kept import SINGLE, Key, Overlay, key_of, rules
 from allocator.wire.operator_settings import OperatorChange
 
 _POLICY = ("name", "selection", "mode", "flat", "parameters", "subtrees")
@@ -25,10 +28,12 @@ _POLICY = ("name", "selection", "mode", "flat", "parameters", "subtrees")
 def scope_of(key: Key) -> str:
     """What a rule is for, in words."""
     match key:
-        case ("policy",):
+        case (("policy" | "shadow"),):
             return ""
         case ("limit", role):
             return f"role {role}"
+        case ("drain", agent):
+            return f"agent {agent}"
         case (_, role, framework_name):
             pairs = (("role", role), ("framework", framework_name))
             return ", ".join(f"{what} {text}" for what, text in pairs if text) or "all"
@@ -47,6 +52,12 @@ def value_of(change: OperatorChange | None) -> str:
             return change.expression or ""
         case SetLimit(limit=dict(limit)):
             return format_quantities(limit)
+        case SetDrain(drained=True):
+            return "drained"
+        case SetWeight(weight=float(weight)):
+            return f"{weight:g}"
+        case SetShadow(spec=PolicySpec() as spec):
+            return policy_in_words(spec)
     return ""
 
 
@@ -84,7 +95,7 @@ def rows(
 def taken_back(overlay: Overlay) -> Iterator[pb.Setting]:
     """Give the rules of the configuration that an operator took back."""
     for key, kept in overlay.changes.items():
-        if key != ("policy",) and not value_of(kept.change):
+        if key[0] not in SINGLE and not value_of(kept.change):
             row = pb.Setting(key=key[0], scope=scope_of(key), value="taken back")
             _say_where(row, key, overlay, "")
             yield row
@@ -100,14 +111,21 @@ def _options(
         for key, option in model.model_fields.items():
             value = getattr(getattr(config, name), key)
             row = pb.Setting(key=f"{name}.{key}")
-            changed = name == "policy" and key in _POLICY and ("policy",) in overlay.changes
-            if changed:
-                value = getattr(settings.policy, key)
-                _say_where(row, ("policy",), overlay, "")
+            if name in SINGLE and key in (*_POLICY, "policy") and (name,) in overlay.changes:
+                value = _value_in_force(settings, name, key)
+                _say_where(row, (name,), overlay, "")
             else:
                 _say_where(row, (name, key), Overlay(), _origin(origins, (name, key)))
             row.value = toml_value(value, option)
             yield row
+
+
+def _value_in_force(settings: Settings, name: str, key: str) -> object:
+    """What an operator set in the place of an option."""
+    if name == "policy":
+        return getattr(settings.policy, key)
+    spec = settings.shadow or PolicySpec("", mode="")
+    return spec.name if key == "policy" else getattr(spec, key)
 
 
 def _origin(origins: Origins, key: ConfigKey) -> str:
@@ -125,6 +143,10 @@ def _places_of_rules(config: Config, origins: Origins) -> Mapping[Key, str]:
         found[key_of(constraint.event())] = origins.get(("constraint", index), "")
     for index, limit in enumerate(config.limit):
         found["limit", limit.role] = origins.get(("limit", index), "")
+    for index, drain in enumerate(config.drain):
+        found["drain", drain.agent] = origins.get(("drain", index), "")
+    for index, weight in enumerate(config.weight):
+        found[key_of(weight.event())] = origins.get(("weight", index), "")
     return found
 
 

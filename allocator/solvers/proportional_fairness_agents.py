@@ -15,7 +15,9 @@ References
 .. [2] Boyd, Vandenberghe. "Convex Optimization." Cambridge University Press 2004, sec. 11.7.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,32 @@ TOLERANCE = 1e-7
 _STEPS_MAX = 200
 _PATH_END = 1e-10  # mean complementarity, of the smallest income, at which the method stops
 _TO_BOUNDARY = 0.99  # the part of the way to the boundary that a step may go
+
+
+class _Beginning(NamedTuple):
+    """Where the method begins, and by what it measures how near it is.
+
+    Attributes
+    ----------
+    part : float
+        Of what fits.
+    by_income : bool
+        Each framework is measured by its own income, which at an alpha well above 1 may be many
+        orders less than another's; else all by one measure, which is the quicker way.
+    """
+
+    part: float
+    by_income: bool
+
+
+_BEGINNINGS = (
+    _Beginning(0.5, False),
+    _Beginning(0.5, True),
+    _Beginning(0.99, False),
+    _Beginning(0.01, True),
+    _Beginning(0.99, True),
+)
+"""Tried one after the other until the certificate holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +137,16 @@ def solve(
     )
     of_agent = of_agent.reshape(-1)
     room = capacity[first] * copies[:, None]
-    found, cost = _scaled(demand[served], room, able[served][:, first], weight[served], alpha)
-    tasks[served] = (found / copies)[:, of_agent]
-    prices = cost[of_agent]
-    wrong = residual(tasks, prices, demand, capacity, able, weight, alpha)
+    wrong = np.inf
+    for begin in _BEGINNINGS:
+        found, cost = _scaled(
+            demand[served], room, able[served][:, first], weight[served], alpha, begin
+        )
+        tasks[served] = (found / copies)[:, of_agent]
+        prices = cost[of_agent]
+        wrong = residual(tasks, prices, demand, capacity, able, weight, alpha)
+        if wrong <= TOLERANCE:
+            break
     if not wrong <= TOLERANCE:
         problem = "alpha-fairness over agents"
         raise NotOptimal(problem, wrong, TOLERANCE)
@@ -178,7 +212,7 @@ def _checked(
 
 
 def _scaled(
-    demand: Floats, capacity: Floats, able: Bools, weight: Floats, alpha: float
+    demand: Floats, capacity: Floats, able: Bools, weight: Floats, alpha: float, begin: "_Beginning"
 ) -> tuple[Floats, Floats]:
     """Solve with all numbers near 1: tasks on agents, (F, A), and prices, (A, R)."""
     # What each framework could run alone; a task is that many tasks, divided by the frameworks.
@@ -194,7 +228,7 @@ def _scaled(
     scale = income.sum()
     pairs = of, on = np.nonzero(able)
     need = part[pairs] * unit[of, None]
-    found, price = _interior_point(need, of, on, present, income / scale, alpha)
+    found, price = _interior_point(need, of, on, present, income / scale, alpha, begin)
     tasks = np.zeros(able.shape)
     tasks[pairs] = found * unit[of]
     cost = np.divide(price * scale, capacity, out=np.zeros(capacity.shape), where=present)
@@ -202,7 +236,13 @@ def _scaled(
 
 
 def _interior_point(
-    need: Floats, of: Ints, on: Ints, present: Bools, weight: Floats, alpha: float
+    need: Floats,
+    of: Ints,
+    on: Ints,
+    present: Bools,
+    weight: Floats,
+    alpha: float,
+    begin: "_Beginning",
 ) -> tuple[Floats, Floats]:
     """Volumes of each pair, (P,), and prices of each agent's resources, (A, R).
 
@@ -213,31 +253,32 @@ def _interior_point(
     of, on : (P,) int64
         The framework and the agent of each pair.
     present : (A, R) bool
-        Whether the agent has the resource.
-    weight : (F,) float64
-        Of all, which is 1.
+    weight : (F,) float64, of a sum of 1
     """
     frameworks, (agents, resources) = len(weight), present.shape
-    rows = np.flatnonzero(present.ravel())
-    # All constraints by pair; those of resources that are not there are left out.
-    matrix = np.zeros((agents * resources, len(of)))
-    for r in range(resources):
-        matrix[on * resources + r, np.arange(len(of))] = need[:, r]
-    matrix = matrix[rows]
-    volume = 0.5 / np.maximum(matrix.sum(axis=0), 1e-12) / np.bincount(on, minlength=agents)[on]
+    matrix, rows = _constraints(need, on, present)
+    volume = begin.part / np.maximum(matrix.sum(axis=0), 1e-12)
+    volume /= np.bincount(on, minlength=agents)[on]
     price, bar = np.full(len(rows), 1 / len(rows)), np.ones(len(of)) / len(of)
+    size, row_size = np.ones(len(of)), np.ones(len(rows))
+    fresh = begin.by_income
     for _ in range(_STEPS_MAX):
         slack = 1 - matrix @ volume
         total = np.bincount(of, volume, frameworks)
         utility = weight * total**-alpha
+        if begin.by_income:
+            size = (utility * total / np.bincount(of, minlength=frameworks))[of]
+            row_size = np.maximum(np.where(matrix > 0, size, 0.0).max(axis=1), size.min())
+        if fresh:
+            price, bar, fresh = row_size.copy(), size / volume, False
         short = utility[of] - price @ matrix + bar
-        gap = float(volume @ bar + price @ slack)
+        gap = float((volume * bar / size).sum() + (price * slack / row_size).sum())
         middle = gap / (len(of) + len(rows))
         # Exact enough even for the framework with the smallest income.
-        end = _PATH_END * min(1.0, float((utility * total).min()))
-        if middle < end and np.abs(short * volume).max() < end:
+        end = _PATH_END * (1.0 if begin.by_income else min(1.0, float((utility * total).min())))
+        if middle < end and (np.abs(short * volume) / size).max() < end:
             break
-        target = 0.1 * middle
+        target, row_target = 0.1 * middle * size, 0.1 * middle * row_size
         # Newton's step: the volumes of each framework depend on each other by its utility alone.
         loose = volume / bar
         bend = alpha * utility / total
@@ -252,21 +293,31 @@ def _interior_point(
         wanted = short + target / volume - bar
         reach = unbend(matrix)
         system = reach @ matrix.T + np.diag(slack / price)
-        right = reach @ wanted + target / price - slack
+        right = reach @ wanted + row_target / price - slack
         # Scaled to a diagonal of ones. Where rounding ends the way, the certificate judges.
         step_price = _solve_even(system, right)
         if step_price is None:
             break
         step = unbend((wanted - step_price @ matrix)[None])[0]
-        step_bar = target / volume - bar - bar / volume * step
-        step_slack = -(matrix @ step)
-        pairs = ((volume, step), (price, step_price), (bar, step_bar), (slack, step_slack))
-        length = min(1.0, _TO_BOUNDARY * min(_room(*pair) for pair in pairs))
-        volume = volume + length * step
-        price, bar = price + length * step_price, bar + length * step_bar
+        values = volume, price, bar, slack
+        steps = step, step_price, target / volume - bar - bar / volume * step, -(matrix @ step)
+        volume, price, bar, _ = _moved(values, steps)
     prices = np.zeros(agents * resources)
     prices[rows] = price
     return volume, prices.reshape(agents, resources)
+
+
+def _constraints(need: Floats, on: Ints, present: Bools) -> tuple[Floats, Ints]:
+    """What a task of each pair takes of each resource that is there, (Q, P), and which those are.
+
+    Resources are numbered agent by agent.
+    """
+    agents, resources = present.shape
+    rows = np.flatnonzero(present.ravel())
+    matrix = np.zeros((agents * resources, len(on)))
+    for r in range(resources):
+        matrix[on * resources + r, np.arange(len(on))] = need[:, r]
+    return matrix[rows], rows
 
 
 def _solve_even(system: Floats, right: Floats) -> Floats | None:
@@ -281,6 +332,12 @@ def _solve_even(system: Floats, right: Floats) -> Floats | None:
         except np.linalg.LinAlgError:
             return None
     return result if np.isfinite(result).all() else None
+
+
+def _moved(values: tuple[Floats, ...], steps: tuple[Floats, ...]) -> Iterator[Floats]:
+    """Go a step, or as much of it as keeps all values positive."""
+    length = min(1.0, _TO_BOUNDARY * min(map(_room, values, steps)))
+    return (value + length * step for value, step in zip(values, steps, strict=True))
 
 
 def _room(value: Floats, step: Floats) -> float:

@@ -673,6 +673,330 @@ class SetLimitResponse(_message.Message):
 Global___SetLimitResponse: _TypeAlias = SetLimitResponse  # noqa: Y015
 
 @_typing.final
+class ListDrainsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListDrainsRequest: _TypeAlias = ListDrainsRequest  # noqa: Y015
+
+@_typing.final
+class ListDrainsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DRAINS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def drains(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Drain]: ...
+    def __init__(
+        self,
+        *,
+        drains: _abc.Iterable[_settings_pb2.Drain] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["drains", b"drains"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListDrainsResponse: _TypeAlias = ListDrainsResponse  # noqa: Y015
+
+@_typing.final
+class SetDrainResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DRAINS_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def drains(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Drain]: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    def __init__(
+        self,
+        *,
+        drains: _abc.Iterable[_settings_pb2.Drain] | None = ...,
+        change: _settings_pb2.Change | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "drains", b"drains"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetDrainResponse: _TypeAlias = SetDrainResponse  # noqa: Y015
+
+@_typing.final
+class ListWeightsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListWeightsRequest: _TypeAlias = ListWeightsRequest  # noqa: Y015
+
+@_typing.final
+class ListWeightsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WEIGHTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def weights(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.FrameworkWeight]: ...
+    def __init__(
+        self,
+        *,
+        weights: _abc.Iterable[_settings_pb2.FrameworkWeight] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["weights", b"weights"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListWeightsResponse: _TypeAlias = ListWeightsResponse  # noqa: Y015
+
+@_typing.final
+class SetWeightResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WEIGHTS_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def weights(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.FrameworkWeight]: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    def __init__(
+        self,
+        *,
+        weights: _abc.Iterable[_settings_pb2.FrameworkWeight] | None = ...,
+        change: _settings_pb2.Change | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "weights", b"weights"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetWeightResponse: _TypeAlias = SetWeightResponse  # noqa: Y015
+
+@_typing.final
+class GetShadowRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FAIR_FIELD_NUMBER: _builtins.int
+    fair: _builtins.bool
+    """Also what either policy would give if the whole cluster were given out anew: that costs about
+    as much as two allocations of the whole cluster, on copies of the books.
+    """
+    def __init__(
+        self,
+        *,
+        fair: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fair", b"fair"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetShadowRequest: _TypeAlias = GetShadowRequest  # noqa: Y015
+
+@_typing.final
+class GetShadowResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POLICY_FIELD_NUMBER: _builtins.int
+    SHADOW_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
+    CLIENTS_FIELD_NUMBER: _builtins.int
+    ROLES_FIELD_NUMBER: _builtins.int
+    FAIR_FIELD_NUMBER: _builtins.int
+    fair: _builtins.bool
+    """Whether fair shares are told."""
+    @_builtins.property
+    def policy(self) -> _settings_pb2.Policy:
+        """The policy that decides."""
+
+    @_builtins.property
+    def shadow(self) -> _settings_pb2.Policy:
+        """The policy that only looks on; without a name: none does."""
+
+    @_builtins.property
+    def counts(self) -> Global___ShadowCounts: ...
+    @_builtins.property
+    def clients(self) -> _containers.RepeatedCompositeFieldContainer[Global___ShadowShare]:
+        """Clients that either would have offered something in a cycle that was compared."""
+
+    @_builtins.property
+    def roles(self) -> _containers.RepeatedCompositeFieldContainer[Global___ShadowShare]: ...
+    def __init__(
+        self,
+        *,
+        policy: _settings_pb2.Policy | None = ...,
+        shadow: _settings_pb2.Policy | None = ...,
+        counts: Global___ShadowCounts | None = ...,
+        clients: _abc.Iterable[Global___ShadowShare] | None = ...,
+        roles: _abc.Iterable[Global___ShadowShare] | None = ...,
+        fair: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "policy", b"policy", "shadow", b"shadow"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clients", b"clients", "counts", b"counts", "fair", b"fair", "policy", b"policy", "roles", b"roles", "shadow", b"shadow"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetShadowResponse: _TypeAlias = GetShadowResponse  # noqa: Y015
+
+@_typing.final
+class SetShadowResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHADOW_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def shadow(self) -> _settings_pb2.Policy: ...
+    @_builtins.property
+    def change(self) -> _settings_pb2.Change: ...
+    def __init__(
+        self,
+        *,
+        shadow: _settings_pb2.Policy | None = ...,
+        change: _settings_pb2.Change | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "shadow", b"shadow"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "shadow", b"shadow"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetShadowResponse: _TypeAlias = SetShadowResponse  # noqa: Y015
+
+@_typing.final
+class ShadowCounts(_message.Message):
+    """Of all cycles since the shadow was set."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPARED_FIELD_NUMBER: _builtins.int
+    LATE_FIELD_NUMBER: _builtins.int
+    TOO_LARGE_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    OFFERS_OF_BOTH_FIELD_NUMBER: _builtins.int
+    OFFERS_OF_POLICY_FIELD_NUMBER: _builtins.int
+    OFFERS_OF_SHADOW_FIELD_NUMBER: _builtins.int
+    CLIENTS_OF_POLICY_FIELD_NUMBER: _builtins.int
+    CLIENTS_OF_SHADOW_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    BUSY_S_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_FIELD_NUMBER: _builtins.int
+    compared: _builtins.int
+    late: _builtins.int
+    """Not compared: the comparison before was still under way, or had to rest."""
+    too_large: _builtins.int
+    """Not compared: it saw too much to be copied."""
+    failed: _builtins.int
+    """Not compared: the shadow's policy failed."""
+    offers_of_both: _builtins.int
+    """Offers (a client and an agent) that both made, that only one of them made."""
+    offers_of_policy: _builtins.int
+    offers_of_shadow: _builtins.int
+    clients_of_policy: _builtins.int
+    """Clients, cycle by cycle, that only one of them offered anything."""
+    clients_of_shadow: _builtins.int
+    error: _builtins.str
+    """Why it failed last; empty where it did not."""
+    busy_s: _builtins.float
+    """Processor time is not told apart from waiting: time that the comparisons took."""
+    forgotten: _builtins.int
+    """Clients that are not listed any more, for there were too many."""
+    def __init__(
+        self,
+        *,
+        compared: _builtins.int = ...,
+        late: _builtins.int = ...,
+        too_large: _builtins.int = ...,
+        failed: _builtins.int = ...,
+        offers_of_both: _builtins.int = ...,
+        offers_of_policy: _builtins.int = ...,
+        offers_of_shadow: _builtins.int = ...,
+        clients_of_policy: _builtins.int = ...,
+        clients_of_shadow: _builtins.int = ...,
+        error: _builtins.str = ...,
+        busy_s: _builtins.float = ...,
+        forgotten: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["busy_s", b"busy_s", "clients_of_policy", b"clients_of_policy", "clients_of_shadow", b"clients_of_shadow", "compared", b"compared", "error", b"error", "failed", b"failed", "forgotten", b"forgotten", "late", b"late", "offers_of_both", b"offers_of_both", "offers_of_policy", b"offers_of_policy", "offers_of_shadow", b"offers_of_shadow", "too_large", b"too_large"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShadowCounts: _TypeAlias = ShadowCounts  # noqa: Y015
+
+@_typing.final
+class ShadowShare(_message.Message):
+    """A client, or all clients of a role and those below it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_NAME_FIELD_NUMBER: _builtins.int
+    SHARE_FIELD_NUMBER: _builtins.int
+    OFFERED_FIELD_NUMBER: _builtins.int
+    OFFERED_BY_SHADOW_FIELD_NUMBER: _builtins.int
+    CYCLES_FIELD_NUMBER: _builtins.int
+    CYCLES_BY_SHADOW_FIELD_NUMBER: _builtins.int
+    FAIR_SHARE_FIELD_NUMBER: _builtins.int
+    FAIR_SHARE_BY_SHADOW_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    framework_id: _builtins.str
+    framework_name: _builtins.str
+    share: _builtins.float
+    """Dominant share of the cluster now, 0 to 1."""
+    offered: _builtins.float
+    """Dominant shares that were offered, and would have been, added up over the cycles compared."""
+    offered_by_shadow: _builtins.float
+    cycles: _builtins.int
+    """Cycles in which it was offered something, and would have been."""
+    cycles_by_shadow: _builtins.int
+    fair_share: _builtins.float
+    """If everything were given out anew: NaN where it was not asked for."""
+    fair_share_by_shadow: _builtins.float
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        framework_id: _builtins.str = ...,
+        framework_name: _builtins.str = ...,
+        share: _builtins.float = ...,
+        offered: _builtins.float = ...,
+        offered_by_shadow: _builtins.float = ...,
+        cycles: _builtins.int = ...,
+        cycles_by_shadow: _builtins.int = ...,
+        fair_share: _builtins.float = ...,
+        fair_share_by_shadow: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycles", b"cycles", "cycles_by_shadow", b"cycles_by_shadow", "fair_share", b"fair_share", "fair_share_by_shadow", b"fair_share_by_shadow", "framework_id", b"framework_id", "framework_name", b"framework_name", "offered", b"offered", "offered_by_shadow", b"offered_by_shadow", "role", b"role", "share", b"share"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShadowShare: _TypeAlias = ShadowShare  # noqa: Y015
+
+@_typing.final
 class ListSettingsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -714,7 +1038,7 @@ class ResetSettingsRequest(_message.Message):
     WHAT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def what(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """"policy", "demand", "constraint", "limit"; none: all of them."""
+        """"policy", "demand", "constraint", "limit", "drain", "weight", "shadow"; none: all of them."""
 
     def __init__(
         self,
@@ -786,3 +1110,42 @@ class DumpResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DumpResponse: _TypeAlias = DumpResponse  # noqa: Y015
+
+@_typing.final
+class SnapshotRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANONYMISE_FIELD_NUMBER: _builtins.int
+    anonymise: _builtins.bool
+    """Put pseudonyms in the place of names of frameworks, roles, agents, hosts, users and attributes."""
+    def __init__(
+        self,
+        *,
+        anonymise: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["anonymise", b"anonymise"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SnapshotRequest: _TypeAlias = SnapshotRequest  # noqa: Y015
+
+@_typing.final
+class SnapshotResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SnapshotResponse: _TypeAlias = SnapshotResponse  # noqa: Y015

@@ -91,6 +91,36 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_settings__pb2.SetLimitRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.SetLimitResponse.FromString,
                 _registered_method=True)
+        self.ListDrains = channel.unary_unary(
+                '/allocator.v1.AdminService/ListDrains',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListDrainsRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListDrainsResponse.FromString,
+                _registered_method=True)
+        self.SetDrain = channel.unary_unary(
+                '/allocator.v1.AdminService/SetDrain',
+                request_serializer=allocator_dot_v1_dot_settings__pb2.SetDrainRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetDrainResponse.FromString,
+                _registered_method=True)
+        self.ListWeights = channel.unary_unary(
+                '/allocator.v1.AdminService/ListWeights',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListWeightsRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListWeightsResponse.FromString,
+                _registered_method=True)
+        self.SetWeight = channel.unary_unary(
+                '/allocator.v1.AdminService/SetWeight',
+                request_serializer=allocator_dot_v1_dot_settings__pb2.SetWeightRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetWeightResponse.FromString,
+                _registered_method=True)
+        self.GetShadow = channel.unary_unary(
+                '/allocator.v1.AdminService/GetShadow',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.GetShadowRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.GetShadowResponse.FromString,
+                _registered_method=True)
+        self.SetShadow = channel.unary_unary(
+                '/allocator.v1.AdminService/SetShadow',
+                request_serializer=allocator_dot_v1_dot_settings__pb2.SetShadowRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.SetShadowResponse.FromString,
+                _registered_method=True)
         self.ListSettings = channel.unary_unary(
                 '/allocator.v1.AdminService/ListSettings',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.ListSettingsRequest.SerializeToString,
@@ -105,6 +135,11 @@ class AdminServiceStub:
                 '/allocator.v1.AdminService/Dump',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.DumpRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.DumpResponse.FromString,
+                _registered_method=True)
+        self.Snapshot = channel.unary_stream(
+                '/allocator.v1.AdminService/Snapshot',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.SnapshotRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.SnapshotResponse.FromString,
                 _registered_method=True)
 
 
@@ -179,6 +214,43 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListDrains(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetDrain(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListWeights(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetWeight(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetShadow(self, request, context):
+        """What a policy would decide that only looks on, beside what was decided.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetShadow(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListSettings(self, request, context):
         """Every setting, and where it comes from.
         """
@@ -195,6 +267,13 @@ class AdminServiceServicer:
 
     def Dump(self, request, context):
         """The whole state as JSON, in pieces.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Snapshot(self, request, context):
+        """The whole state as a journal of one moment, in pieces: `mesos-allocator replay` reads it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -258,6 +337,36 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=allocator_dot_v1_dot_settings__pb2.SetLimitRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.SetLimitResponse.SerializeToString,
             ),
+            'ListDrains': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDrains,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListDrainsRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListDrainsResponse.SerializeToString,
+            ),
+            'SetDrain': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetDrain,
+                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetDrainRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetDrainResponse.SerializeToString,
+            ),
+            'ListWeights': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListWeights,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListWeightsRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListWeightsResponse.SerializeToString,
+            ),
+            'SetWeight': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetWeight,
+                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetWeightRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetWeightResponse.SerializeToString,
+            ),
+            'GetShadow': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetShadow,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.GetShadowRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.GetShadowResponse.SerializeToString,
+            ),
+            'SetShadow': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetShadow,
+                    request_deserializer=allocator_dot_v1_dot_settings__pb2.SetShadowRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.SetShadowResponse.SerializeToString,
+            ),
             'ListSettings': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSettings,
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.ListSettingsRequest.FromString,
@@ -272,6 +381,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.Dump,
                     request_deserializer=allocator_dot_v1_dot_admin__pb2.DumpRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.DumpResponse.SerializeToString,
+            ),
+            'Snapshot': grpc.unary_stream_rpc_method_handler(
+                    servicer.Snapshot,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.SnapshotRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.SnapshotResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -582,6 +696,168 @@ class AdminService:
             _registered_method=True)
 
     @staticmethod
+    def ListDrains(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListDrains',
+            allocator_dot_v1_dot_admin__pb2.ListDrainsRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListDrainsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetDrain(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/SetDrain',
+            allocator_dot_v1_dot_settings__pb2.SetDrainRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.SetDrainResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListWeights(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListWeights',
+            allocator_dot_v1_dot_admin__pb2.ListWeightsRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListWeightsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetWeight(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/SetWeight',
+            allocator_dot_v1_dot_settings__pb2.SetWeightRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.SetWeightResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetShadow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/GetShadow',
+            allocator_dot_v1_dot_admin__pb2.GetShadowRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.GetShadowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetShadow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/SetShadow',
+            allocator_dot_v1_dot_settings__pb2.SetShadowRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.SetShadowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListSettings(request,
             target,
             options=(),
@@ -652,6 +928,33 @@ class AdminService:
             '/allocator.v1.AdminService/Dump',
             allocator_dot_v1_dot_admin__pb2.DumpRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.DumpResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Snapshot(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/allocator.v1.AdminService/Snapshot',
+            allocator_dot_v1_dot_admin__pb2.SnapshotRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.SnapshotResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -46,12 +46,21 @@ class AdminServiceStub:
     SetConstraint: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetConstraintRequest, _admin_pb2.SetConstraintResponse]
     ListLimits: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListLimitsRequest, _admin_pb2.ListLimitsResponse]
     SetLimit: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetLimitRequest, _admin_pb2.SetLimitResponse]
+    ListDrains: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListDrainsRequest, _admin_pb2.ListDrainsResponse]
+    SetDrain: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetDrainRequest, _admin_pb2.SetDrainResponse]
+    ListWeights: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListWeightsRequest, _admin_pb2.ListWeightsResponse]
+    SetWeight: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetWeightRequest, _admin_pb2.SetWeightResponse]
+    GetShadow: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]
+    """What a policy would decide that only looks on, beside what was decided."""
+    SetShadow: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]
     ListSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListSettingsRequest, _admin_pb2.ListSettingsResponse]
     """Every setting, and where it comes from."""
     ResetSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResetSettingsRequest, _admin_pb2.ResetSettingsResponse]
     """Take back what operators set: the configuration counts again."""
     Dump: _grpc.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]
     """The whole state as JSON, in pieces."""
+    Snapshot: _grpc.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]
+    """The whole state as a journal of one moment, in pieces: `mesos-allocator replay` reads it."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -69,12 +78,21 @@ class AdminServiceAsyncStub(AdminServiceStub):
     SetConstraint: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetConstraintRequest, _admin_pb2.SetConstraintResponse]  # type: ignore[assignment]
     ListLimits: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListLimitsRequest, _admin_pb2.ListLimitsResponse]  # type: ignore[assignment]
     SetLimit: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetLimitRequest, _admin_pb2.SetLimitResponse]  # type: ignore[assignment]
+    ListDrains: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListDrainsRequest, _admin_pb2.ListDrainsResponse]  # type: ignore[assignment]
+    SetDrain: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetDrainRequest, _admin_pb2.SetDrainResponse]  # type: ignore[assignment]
+    ListWeights: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListWeightsRequest, _admin_pb2.ListWeightsResponse]  # type: ignore[assignment]
+    SetWeight: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetWeightRequest, _admin_pb2.SetWeightResponse]  # type: ignore[assignment]
+    GetShadow: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]  # type: ignore[assignment]
+    """What a policy would decide that only looks on, beside what was decided."""
+    SetShadow: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]  # type: ignore[assignment]
     ListSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListSettingsRequest, _admin_pb2.ListSettingsResponse]  # type: ignore[assignment]
     """Every setting, and where it comes from."""
     ResetSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResetSettingsRequest, _admin_pb2.ResetSettingsResponse]  # type: ignore[assignment]
     """Take back what operators set: the configuration counts again."""
     Dump: _aio.UnaryStreamMultiCallable[_admin_pb2.DumpRequest, _admin_pb2.DumpResponse]  # type: ignore[assignment]
     """The whole state as JSON, in pieces."""
+    Snapshot: _aio.UnaryStreamMultiCallable[_admin_pb2.SnapshotRequest, _admin_pb2.SnapshotResponse]  # type: ignore[assignment]
+    """The whole state as a journal of one moment, in pieces: `mesos-allocator replay` reads it."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -157,6 +175,49 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_admin_pb2.SetLimitResponse, _abc.Awaitable[_admin_pb2.SetLimitResponse]]: ...
 
     @_abc_1.abstractmethod
+    def ListDrains(
+        self,
+        request: _admin_pb2.ListDrainsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListDrainsResponse, _abc.Awaitable[_admin_pb2.ListDrainsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def SetDrain(
+        self,
+        request: _settings_pb2.SetDrainRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.SetDrainResponse, _abc.Awaitable[_admin_pb2.SetDrainResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListWeights(
+        self,
+        request: _admin_pb2.ListWeightsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListWeightsResponse, _abc.Awaitable[_admin_pb2.ListWeightsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def SetWeight(
+        self,
+        request: _settings_pb2.SetWeightRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.SetWeightResponse, _abc.Awaitable[_admin_pb2.SetWeightResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def GetShadow(
+        self,
+        request: _admin_pb2.GetShadowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetShadowResponse, _abc.Awaitable[_admin_pb2.GetShadowResponse]]:
+        """What a policy would decide that only looks on, beside what was decided."""
+
+    @_abc_1.abstractmethod
+    def SetShadow(
+        self,
+        request: _settings_pb2.SetShadowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.SetShadowResponse, _abc.Awaitable[_admin_pb2.SetShadowResponse]]: ...
+
+    @_abc_1.abstractmethod
     def ListSettings(
         self,
         request: _admin_pb2.ListSettingsRequest,
@@ -179,5 +240,13 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_admin_pb2.DumpResponse], _abc.AsyncIterator[_admin_pb2.DumpResponse]]:
         """The whole state as JSON, in pieces."""
+
+    @_abc_1.abstractmethod
+    def Snapshot(
+        self,
+        request: _admin_pb2.SnapshotRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_admin_pb2.SnapshotResponse], _abc.AsyncIterator[_admin_pb2.SnapshotResponse]]:
+        """The whole state as a journal of one moment, in pieces: `mesos-allocator replay` reads it."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

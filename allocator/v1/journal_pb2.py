@@ -27,7 +27,7 @@ from allocator.v1 import settings_pb2 as allocator_dot_v1_dot_settings__pb2
 from allocator.v1 import types_pb2 as allocator_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x61llocator/v1/journal.proto\x12\x0c\x61llocator.v1\x1a\x1a\x61llocator/v1/session.proto\x1a\x1b\x61llocator/v1/settings.proto\x1a\x18\x61llocator/v1/types.proto\"\xa3\x05\n\rJournalRecord\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12+\n\x05start\x18\x02 \x01(\x0b\x32\x1a.allocator.v1.JournalStartH\x00\x12-\n\x06opened\x18\x03 \x01(\x0b\x32\x1b.allocator.v1.JournalOpenedH\x00\x12\x11\n\x07request\x18\x04 \x01(\x0cH\x00\x12-\n\x06\x63losed\x18\x05 \x01(\x0b\x32\x1b.allocator.v1.JournalClosedH\x00\x12&\n\x06policy\x18\x06 \x01(\x0b\x32\x14.allocator.v1.PolicyH\x00\x12\x30\n\x06\x64\x65mand\x18\x07 \x01(\x0b\x32\x1e.allocator.v1.SetDemandRequestH\x00\x12\x38\n\nconstraint\x18\x08 \x01(\x0b\x32\".allocator.v1.SetConstraintRequestH\x00\x12\x31\n\x08\x61nswered\x18\t \x01(\x0b\x32\x1d.allocator.v1.JournalAnsweredH\x00\x12-\n\x06looked\x18\n \x01(\x0b\x32\x1b.allocator.v1.JournalLookedH\x00\x12\x1a\n\x10\x63heckpoint_piece\x18\x0b \x01(\x0cH\x00\x12<\n\x0e\x63heckpoint_end\x18\x0c \x01(\x0b\x32\".allocator.v1.JournalCheckpointEndH\x00\x12.\n\x05limit\x18\r \x01(\x0b\x32\x1d.allocator.v1.SetLimitRequestH\x00\x12.\n\x08settings\x18\x0e \x01(\x0b\x32\x1a.allocator.v1.JournalStartH\x00\x12)\n\x04plan\x18\x0f \x01(\x0b\x32\x19.allocator.v1.JournalPlanH\x00\x42\x08\n\x06record\"\xc8\x04\n\x0cJournalStart\x12\x17\n\x0fsidecar_version\x18\x01 \x01(\t\x12\x12\n\nsidecar_id\x18\x02 \x01(\t\x12$\n\x06policy\x18\x03 \x01(\x0b\x32\x14.allocator.v1.Policy\x12\x0c\n\x04seed\x18\x04 \x01(\x04\x12\x14\n\x0clearn_demand\x18\x05 \x01(\x08\x12\x13\n\x0blearn_after\x18\x06 \x01(\r\x12\x13\n\x0bprobe_after\x18\x07 \x01(\r\x12%\n\x07\x64\x65mands\x18\x08 \x03(\x0b\x32\x14.allocator.v1.Demand\x12-\n\x0b\x63onstraints\x18\t \x03(\x0b\x32\x18.allocator.v1.Constraint\x12+\n\x06limits\x18\n \x01(\x0b\x32\x1b.allocator.v1.JournalLimits\x12\x17\n\x0fsessions_before\x18\x0b \x01(\x04\x12\x17\n\x0fpatience_cycles\x18\x0c \x01(\r\x12\x17\n\x0foutstanding_max\x18\r \x01(\x01\x12,\n\x0flimits_of_roles\x18\x0e \x03(\x0b\x32\x13.allocator.v1.Quota\x12\x12\n\npriors_max\x18\x12 \x01(\r\x12\x1a\n\x12prior_half_life_ms\x18\x13 \x01(\x03\x12\x1d\n\x15learn_patience_cycles\x18\x14 \x01(\r\x12\x0c\n\x04\x66ile\x18\x0f \x01(\x04\x12\x16\n\x0erecords_before\x18\x10 \x01(\x04\x12&\n\x07welcome\x18\x11 \x01(\x0b\x32\x15.allocator.v1.Welcome\"7\n\x0fJournalAnswered\x12\x0e\n\x06\x64igest\x18\x01 \x01(\x0c\x12\x14\n\x0cpolicy_error\x18\x02 \x01(\t\"\x0f\n\rJournalLooked\"z\n\x0bJournalPlan\x12\x0e\n\x06target\x18\x01 \x01(\x0c\x12\r\n\x05group\x18\x02 \x01(\x0c\x12\x0f\n\x07\x61llowed\x18\x03 \x01(\x0c\x12\r\n\x05price\x18\x04 \x01(\x0c\x12\r\n\x05words\x18\x05 \x01(\r\x12\x0f\n\x07\x63olumns\x18\x06 \x01(\r\x12\x0c\n\x04part\x18\x07 \x01(\x0c\"5\n\x14JournalCheckpointEnd\x12\r\n\x05\x62ytes\x18\x01 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\"O\n\x11JournalCheckpoint\x12\x0f\n\x07version\x18\x01 \x01(\r\x12)\n\x04root\x18\x02 \x01(\x0b\x32\x1b.allocator.v1.JournalColumn\"\x93\x01\n\rJournalColumn\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\x12\r\n\x05texts\x18\x03 \x03(\t\x12*\n\x06\x61rrays\x18\x04 \x03(\x0b\x32\x1a.allocator.v1.JournalArray\x12*\n\x05parts\x18\x05 \x03(\x0b\x32\x1b.allocator.v1.JournalColumn\",\n\x0cJournalArray\x12\r\n\x05\x64type\x18\x01 \x01(\t\x12\r\n\x05shape\x18\x02 \x03(\x04\"\x87\x01\n\rJournalLimits\x12\x0e\n\x06\x61gents\x18\x01 \x01(\x04\x12\x12\n\nframeworks\x18\x02 \x01(\x04\x12\r\n\x05roles\x18\x03 \x01(\x04\x12\x0f\n\x07\x63lients\x18\x04 \x01(\x04\x12\r\n\x05kinds\x18\x05 \x01(\x04\x12\x0f\n\x07\x66ilters\x18\x06 \x01(\x04\x12\x12\n\nrole_depth\x18\x07 \x01(\x04\"\x0f\n\rJournalOpened\"V\n\rJournalClosed\x12%\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x17.allocator.v1.ErrorCode\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x61llocator/v1/journal.proto\x12\x0c\x61llocator.v1\x1a\x1a\x61llocator/v1/session.proto\x1a\x1b\x61llocator/v1/settings.proto\x1a\x18\x61llocator/v1/types.proto\"\xb7\x06\n\rJournalRecord\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12+\n\x05start\x18\x02 \x01(\x0b\x32\x1a.allocator.v1.JournalStartH\x00\x12-\n\x06opened\x18\x03 \x01(\x0b\x32\x1b.allocator.v1.JournalOpenedH\x00\x12\x11\n\x07request\x18\x04 \x01(\x0cH\x00\x12-\n\x06\x63losed\x18\x05 \x01(\x0b\x32\x1b.allocator.v1.JournalClosedH\x00\x12&\n\x06policy\x18\x06 \x01(\x0b\x32\x14.allocator.v1.PolicyH\x00\x12\x30\n\x06\x64\x65mand\x18\x07 \x01(\x0b\x32\x1e.allocator.v1.SetDemandRequestH\x00\x12\x38\n\nconstraint\x18\x08 \x01(\x0b\x32\".allocator.v1.SetConstraintRequestH\x00\x12\x31\n\x08\x61nswered\x18\t \x01(\x0b\x32\x1d.allocator.v1.JournalAnsweredH\x00\x12-\n\x06looked\x18\n \x01(\x0b\x32\x1b.allocator.v1.JournalLookedH\x00\x12\x1a\n\x10\x63heckpoint_piece\x18\x0b \x01(\x0cH\x00\x12<\n\x0e\x63heckpoint_end\x18\x0c \x01(\x0b\x32\".allocator.v1.JournalCheckpointEndH\x00\x12.\n\x05limit\x18\r \x01(\x0b\x32\x1d.allocator.v1.SetLimitRequestH\x00\x12.\n\x08settings\x18\x0e \x01(\x0b\x32\x1a.allocator.v1.JournalStartH\x00\x12.\n\x05\x64rain\x18\x0f \x01(\x0b\x32\x1d.allocator.v1.SetDrainRequestH\x00\x12\x30\n\x06weight\x18\x10 \x01(\x0b\x32\x1e.allocator.v1.SetWeightRequestH\x00\x12\x30\n\x06shadow\x18\x11 \x01(\x0b\x32\x1e.allocator.v1.SetShadowRequestH\x00\x12)\n\x04plan\x18\x12 \x01(\x0b\x32\x19.allocator.v1.JournalPlanH\x00\x42\x08\n\x06record\"\xc3\x05\n\x0cJournalStart\x12\x17\n\x0fsidecar_version\x18\x01 \x01(\t\x12\x12\n\nsidecar_id\x18\x02 \x01(\t\x12$\n\x06policy\x18\x03 \x01(\x0b\x32\x14.allocator.v1.Policy\x12\x0c\n\x04seed\x18\x04 \x01(\x04\x12\x14\n\x0clearn_demand\x18\x05 \x01(\x08\x12\x13\n\x0blearn_after\x18\x06 \x01(\r\x12\x13\n\x0bprobe_after\x18\x07 \x01(\r\x12%\n\x07\x64\x65mands\x18\x08 \x03(\x0b\x32\x14.allocator.v1.Demand\x12-\n\x0b\x63onstraints\x18\t \x03(\x0b\x32\x18.allocator.v1.Constraint\x12+\n\x06limits\x18\n \x01(\x0b\x32\x1b.allocator.v1.JournalLimits\x12\x17\n\x0fsessions_before\x18\x0b \x01(\x04\x12\x17\n\x0fpatience_cycles\x18\x0c \x01(\r\x12\x17\n\x0foutstanding_max\x18\r \x01(\x01\x12,\n\x0flimits_of_roles\x18\x0e \x03(\x0b\x32\x13.allocator.v1.Quota\x12\x12\n\npriors_max\x18\x12 \x01(\r\x12\x1a\n\x12prior_half_life_ms\x18\x13 \x01(\x03\x12\x1d\n\x15learn_patience_cycles\x18\x14 \x01(\r\x12\x0c\n\x04\x66ile\x18\x0f \x01(\x04\x12\x16\n\x0erecords_before\x18\x10 \x01(\x04\x12#\n\x06\x64rains\x18\x15 \x03(\x0b\x32\x13.allocator.v1.Drain\x12.\n\x07weights\x18\x16 \x03(\x0b\x32\x1d.allocator.v1.FrameworkWeight\x12$\n\x06shadow\x18\x17 \x01(\x0b\x32\x14.allocator.v1.Policy\x12&\n\x07welcome\x18\x11 \x01(\x0b\x32\x15.allocator.v1.Welcome\"7\n\x0fJournalAnswered\x12\x0e\n\x06\x64igest\x18\x01 \x01(\x0c\x12\x14\n\x0cpolicy_error\x18\x02 \x01(\t\"\x0f\n\rJournalLooked\"z\n\x0bJournalPlan\x12\x0e\n\x06target\x18\x01 \x01(\x0c\x12\r\n\x05group\x18\x02 \x01(\x0c\x12\x0f\n\x07\x61llowed\x18\x03 \x01(\x0c\x12\r\n\x05price\x18\x04 \x01(\x0c\x12\r\n\x05words\x18\x05 \x01(\r\x12\x0f\n\x07\x63olumns\x18\x06 \x01(\r\x12\x0c\n\x04part\x18\x07 \x01(\x0c\"5\n\x14JournalCheckpointEnd\x12\r\n\x05\x62ytes\x18\x01 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\"O\n\x11JournalCheckpoint\x12\x0f\n\x07version\x18\x01 \x01(\r\x12)\n\x04root\x18\x02 \x01(\x0b\x32\x1b.allocator.v1.JournalColumn\"\x93\x01\n\rJournalColumn\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\x12\r\n\x05texts\x18\x03 \x03(\t\x12*\n\x06\x61rrays\x18\x04 \x03(\x0b\x32\x1a.allocator.v1.JournalArray\x12*\n\x05parts\x18\x05 \x03(\x0b\x32\x1b.allocator.v1.JournalColumn\",\n\x0cJournalArray\x12\r\n\x05\x64type\x18\x01 \x01(\t\x12\r\n\x05shape\x18\x02 \x03(\x04\"\x87\x01\n\rJournalLimits\x12\x0e\n\x06\x61gents\x18\x01 \x01(\x04\x12\x12\n\nframeworks\x18\x02 \x01(\x04\x12\r\n\x05roles\x18\x03 \x01(\x04\x12\x0f\n\x07\x63lients\x18\x04 \x01(\x04\x12\r\n\x05kinds\x18\x05 \x01(\x04\x12\x0f\n\x07\x66ilters\x18\x06 \x01(\x04\x12\x12\n\nrole_depth\x18\x07 \x01(\x04\"\x0f\n\rJournalOpened\"V\n\rJournalClosed\x12%\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x17.allocator.v1.ErrorCode\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,27 +35,27 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'allocator.v1.journal_pb2', 
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_JOURNALRECORD']._serialized_start=128
-  _globals['_JOURNALRECORD']._serialized_end=803
-  _globals['_JOURNALSTART']._serialized_start=806
-  _globals['_JOURNALSTART']._serialized_end=1390
-  _globals['_JOURNALANSWERED']._serialized_start=1392
-  _globals['_JOURNALANSWERED']._serialized_end=1447
-  _globals['_JOURNALLOOKED']._serialized_start=1449
-  _globals['_JOURNALLOOKED']._serialized_end=1464
-  _globals['_JOURNALPLAN']._serialized_start=1466
-  _globals['_JOURNALPLAN']._serialized_end=1588
-  _globals['_JOURNALCHECKPOINTEND']._serialized_start=1590
-  _globals['_JOURNALCHECKPOINTEND']._serialized_end=1643
-  _globals['_JOURNALCHECKPOINT']._serialized_start=1645
-  _globals['_JOURNALCHECKPOINT']._serialized_end=1724
-  _globals['_JOURNALCOLUMN']._serialized_start=1727
-  _globals['_JOURNALCOLUMN']._serialized_end=1874
-  _globals['_JOURNALARRAY']._serialized_start=1876
-  _globals['_JOURNALARRAY']._serialized_end=1920
-  _globals['_JOURNALLIMITS']._serialized_start=1923
-  _globals['_JOURNALLIMITS']._serialized_end=2058
-  _globals['_JOURNALOPENED']._serialized_start=2060
-  _globals['_JOURNALOPENED']._serialized_end=2075
-  _globals['_JOURNALCLOSED']._serialized_start=2077
-  _globals['_JOURNALCLOSED']._serialized_end=2163
+  _globals['_JOURNALRECORD']._serialized_end=951
+  _globals['_JOURNALSTART']._serialized_start=954
+  _globals['_JOURNALSTART']._serialized_end=1661
+  _globals['_JOURNALANSWERED']._serialized_start=1663
+  _globals['_JOURNALANSWERED']._serialized_end=1718
+  _globals['_JOURNALLOOKED']._serialized_start=1720
+  _globals['_JOURNALLOOKED']._serialized_end=1735
+  _globals['_JOURNALPLAN']._serialized_start=1737
+  _globals['_JOURNALPLAN']._serialized_end=1859
+  _globals['_JOURNALCHECKPOINTEND']._serialized_start=1861
+  _globals['_JOURNALCHECKPOINTEND']._serialized_end=1914
+  _globals['_JOURNALCHECKPOINT']._serialized_start=1916
+  _globals['_JOURNALCHECKPOINT']._serialized_end=1995
+  _globals['_JOURNALCOLUMN']._serialized_start=1998
+  _globals['_JOURNALCOLUMN']._serialized_end=2145
+  _globals['_JOURNALARRAY']._serialized_start=2147
+  _globals['_JOURNALARRAY']._serialized_end=2191
+  _globals['_JOURNALLIMITS']._serialized_start=2194
+  _globals['_JOURNALLIMITS']._serialized_end=2329
+  _globals['_JOURNALOPENED']._serialized_start=2331
+  _globals['_JOURNALOPENED']._serialized_end=2346
+  _globals['_JOURNALCLOSED']._serialized_start=2348
+  _globals['_JOURNALCLOSED']._serialized_end=2434
 # @@protoc_insertion_point(module_scope)

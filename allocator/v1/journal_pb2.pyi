@@ -43,6 +43,9 @@ class JournalRecord(_message.Message):
     CHECKPOINT_END_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    DRAIN_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    SHADOW_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
     session: _builtins.int
     """Sessions are numbered from 1 within one sidecar process; 0 where none is concerned."""
@@ -88,6 +91,12 @@ class JournalRecord(_message.Message):
         """All settings at once, as when the configuration is read again; only the fields about them."""
 
     @_builtins.property
+    def drain(self) -> _settings_pb2.SetDrainRequest: ...
+    @_builtins.property
+    def weight(self) -> _settings_pb2.SetWeightRequest: ...
+    @_builtins.property
+    def shadow(self) -> _settings_pb2.SetShadowRequest: ...
+    @_builtins.property
     def plan(self) -> Global___JournalPlan:
         """What a policy that plans worked out beside the cycles, when it was taken over."""
 
@@ -108,13 +117,16 @@ class JournalRecord(_message.Message):
         checkpoint_end: Global___JournalCheckpointEnd | None = ...,
         limit: _settings_pb2.SetLimitRequest | None = ...,
         settings: Global___JournalStart | None = ...,
+        drain: _settings_pb2.SetDrainRequest | None = ...,
+        weight: _settings_pb2.SetWeightRequest | None = ...,
+        shadow: _settings_pb2.SetShadowRequest | None = ...,
         plan: Global___JournalPlan | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "limit", b"limit", "looked", b"looked", "opened", b"opened", "plan", b"plan", "policy", b"policy", "record", b"record", "request", b"request", "settings", b"settings", "start", b"start"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "limit", b"limit", "looked", b"looked", "opened", b"opened", "plan", b"plan", "policy", b"policy", "record", b"record", "request", b"request", "settings", b"settings", "shadow", b"shadow", "start", b"start", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "limit", b"limit", "looked", b"looked", "opened", b"opened", "plan", b"plan", "policy", b"policy", "record", b"record", "request", b"request", "session", b"session", "settings", b"settings", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "checkpoint_end", b"checkpoint_end", "checkpoint_piece", b"checkpoint_piece", "closed", b"closed", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "limit", b"limit", "looked", b"looked", "opened", b"opened", "plan", b"plan", "policy", b"policy", "record", b"record", "request", b"request", "session", b"session", "settings", b"settings", "shadow", b"shadow", "start", b"start", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["start", "opened", "request", "closed", "policy", "demand", "constraint", "answered", "looked", "checkpoint_piece", "checkpoint_end", "limit", "settings", "plan"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["start", "opened", "request", "closed", "policy", "demand", "constraint", "answered", "looked", "checkpoint_piece", "checkpoint_end", "limit", "settings", "drain", "weight", "shadow", "plan"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -145,6 +157,9 @@ class JournalStart(_message.Message):
     LEARN_PATIENCE_CYCLES_FIELD_NUMBER: _builtins.int
     FILE_FIELD_NUMBER: _builtins.int
     RECORDS_BEFORE_FIELD_NUMBER: _builtins.int
+    DRAINS_FIELD_NUMBER: _builtins.int
+    WEIGHTS_FIELD_NUMBER: _builtins.int
+    SHADOW_FIELD_NUMBER: _builtins.int
     WELCOME_FIELD_NUMBER: _builtins.int
     sidecar_version: _builtins.str
     sidecar_id: _builtins.str
@@ -177,6 +192,14 @@ class JournalStart(_message.Message):
         """Limits that operators set on roles, beside those of the master's quotas."""
 
     @_builtins.property
+    def drains(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Drain]: ...
+    @_builtins.property
+    def weights(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.FrameworkWeight]: ...
+    @_builtins.property
+    def shadow(self) -> _settings_pb2.Policy:
+        """None: no policy looks on."""
+
+    @_builtins.property
     def welcome(self) -> _session_pb2.Welcome:
         """What modules are told."""
 
@@ -202,11 +225,14 @@ class JournalStart(_message.Message):
         learn_patience_cycles: _builtins.int = ...,
         file: _builtins.int = ...,
         records_before: _builtins.int = ...,
+        drains: _abc.Iterable[_settings_pb2.Drain] | None = ...,
+        weights: _abc.Iterable[_settings_pb2.FrameworkWeight] | None = ...,
+        shadow: _settings_pb2.Policy | None = ...,
         welcome: _session_pb2.Welcome | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "policy", b"policy", "welcome", b"welcome"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "policy", b"policy", "shadow", b"shadow", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraints", b"constraints", "demands", b"demands", "file", b"file", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "learn_patience_cycles", b"learn_patience_cycles", "limits", b"limits", "limits_of_roles", b"limits_of_roles", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "policy", b"policy", "prior_half_life_ms", b"prior_half_life_ms", "priors_max", b"priors_max", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraints", b"constraints", "demands", b"demands", "drains", b"drains", "file", b"file", "learn_after", b"learn_after", "learn_demand", b"learn_demand", "learn_patience_cycles", b"learn_patience_cycles", "limits", b"limits", "limits_of_roles", b"limits_of_roles", "outstanding_max", b"outstanding_max", "patience_cycles", b"patience_cycles", "policy", b"policy", "prior_half_life_ms", b"prior_half_life_ms", "priors_max", b"priors_max", "probe_after", b"probe_after", "records_before", b"records_before", "seed", b"seed", "sessions_before", b"sessions_before", "shadow", b"shadow", "sidecar_id", b"sidecar_id", "sidecar_version", b"sidecar_version", "weights", b"weights", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -192,6 +192,56 @@ class Limit(_message.Message):
 Global___Limit: _TypeAlias = Limit  # noqa: Y015
 
 @_typing.final
+class Drain(_message.Message):
+    """An agent of which nobody is offered anything; what runs there runs on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_FIELD_NUMBER: _builtins.int
+    agent: _builtins.str
+    """Its id or its host name."""
+    def __init__(
+        self,
+        *,
+        agent: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Drain: _TypeAlias = Drain  # noqa: Y015
+
+@_typing.final
+class FrameworkWeight(_message.Message):
+    """The weight of every framework that the patterns match, beside that of its role."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_NAME_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    role: _builtins.str
+    framework_name: _builtins.str
+    weight: _builtins.float
+    """More than 0; 1: as without the rule."""
+    def __init__(
+        self,
+        *,
+        role: _builtins.str = ...,
+        framework_name: _builtins.str = ...,
+        weight: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_name", b"framework_name", "role", b"role", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FrameworkWeight: _TypeAlias = FrameworkWeight  # noqa: Y015
+
+@_typing.final
 class SetDemandRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -282,6 +332,91 @@ class SetLimitRequest(_message.Message):
 Global___SetLimitRequest: _TypeAlias = SetLimitRequest  # noqa: Y015
 
 @_typing.final
+class SetDrainRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DRAIN_FIELD_NUMBER: _builtins.int
+    REMOVE_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    remove: _builtins.bool
+    dry_run: _builtins.bool
+    @_builtins.property
+    def drain(self) -> Global___Drain: ...
+    def __init__(
+        self,
+        *,
+        drain: Global___Drain | None = ...,
+        remove: _builtins.bool = ...,
+        dry_run: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["drain", b"drain"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["drain", b"drain", "dry_run", b"dry_run", "remove", b"remove"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetDrainRequest: _TypeAlias = SetDrainRequest  # noqa: Y015
+
+@_typing.final
+class SetWeightRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    REMOVE_FIELD_NUMBER: _builtins.int
+    ALL_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    remove: _builtins.bool
+    all: _builtins.bool
+    """As in SetDemandRequest."""
+    dry_run: _builtins.bool
+    @_builtins.property
+    def weight(self) -> Global___FrameworkWeight: ...
+    def __init__(
+        self,
+        *,
+        weight: Global___FrameworkWeight | None = ...,
+        remove: _builtins.bool = ...,
+        all: _builtins.bool = ...,
+        dry_run: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["weight", b"weight"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "dry_run", b"dry_run", "remove", b"remove", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetWeightRequest: _TypeAlias = SetWeightRequest  # noqa: Y015
+
+@_typing.final
+class SetShadowRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POLICY_FIELD_NUMBER: _builtins.int
+    REMOVE_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    remove: _builtins.bool
+    """Stop it instead."""
+    dry_run: _builtins.bool
+    @_builtins.property
+    def policy(self) -> Global___Policy:
+        """Competes as the policy in force does: `flat` and `subtrees` are left out."""
+
+    def __init__(
+        self,
+        *,
+        policy: Global___Policy | None = ...,
+        remove: _builtins.bool = ...,
+        dry_run: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "policy", b"policy", "remove", b"remove"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetShadowRequest: _TypeAlias = SetShadowRequest  # noqa: Y015
+
+@_typing.final
 class RuleMatch(_message.Message):
     """What a rule is about, in the cluster as it is now."""
 
@@ -294,7 +429,7 @@ class RuleMatch(_message.Message):
     FRAMEWORKS_WITHOUT_AGENTS_FIELD_NUMBER: _builtins.int
     FRAMEWORKS_SERVED_BY_FIELD_NUMBER: _builtins.int
     agents: _builtins.int
-    """Agents that the expression holds for, of a constraint."""
+    """Agents that the expression holds for, of a constraint; or that are drained."""
     agents_total: _builtins.int
     frameworks: _builtins.int
     """Frameworks (by role) that the patterns match."""
@@ -376,7 +511,9 @@ class Setting(_message.Message):
     SET_AT_MS_FIELD_NUMBER: _builtins.int
     MATCH_FIELD_NUMBER: _builtins.int
     key: _builtins.str
-    """Section and key of the configuration; or "demand", "constraint", "limit" of a rule."""
+    """Section and key of the configuration; or "demand", "constraint", "limit", "drain", "weight" of
+    a rule.
+    """
     scope: _builtins.str
     """What a rule is for, such as "role eng/*"; empty for other settings."""
     value: _builtins.str
@@ -494,6 +631,9 @@ class KeptChange(_message.Message):
     DEMAND_FIELD_NUMBER: _builtins.int
     CONSTRAINT_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    DRAIN_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    SHADOW_FIELD_NUMBER: _builtins.int
     by: _builtins.str
     at_ms: _builtins.int
     @_builtins.property
@@ -504,6 +644,12 @@ class KeptChange(_message.Message):
     def constraint(self) -> Global___SetConstraintRequest: ...
     @_builtins.property
     def limit(self) -> Global___SetLimitRequest: ...
+    @_builtins.property
+    def drain(self) -> Global___SetDrainRequest: ...
+    @_builtins.property
+    def weight(self) -> Global___SetWeightRequest: ...
+    @_builtins.property
+    def shadow(self) -> Global___SetShadowRequest: ...
     def __init__(
         self,
         *,
@@ -513,12 +659,15 @@ class KeptChange(_message.Message):
         demand: Global___SetDemandRequest | None = ...,
         constraint: Global___SetConstraintRequest | None = ...,
         limit: Global___SetLimitRequest | None = ...,
+        drain: Global___SetDrainRequest | None = ...,
+        weight: Global___SetWeightRequest | None = ...,
+        shadow: Global___SetShadowRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "constraint", b"constraint", "demand", b"demand", "limit", b"limit", "policy", b"policy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "by", b"by", "change", b"change", "constraint", b"constraint", "demand", b"demand", "limit", b"limit", "policy", b"policy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "by", b"by", "change", b"change", "constraint", b"constraint", "demand", b"demand", "drain", b"drain", "limit", b"limit", "policy", b"policy", "shadow", b"shadow", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["policy", "demand", "constraint", "limit", "drain", "weight", "shadow"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 

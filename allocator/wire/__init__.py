@@ -7,7 +7,7 @@ from allocator.wire.counters import Counts
 from allocator.wire.decode import NUMBER_MAX
 from allocator.wire.encode import write_decisions
 from allocator.wire.errors import WireError, code_name
-from allocator.wire.journal import JournalError, frame, read_records
+from allocator.wire.framing import JournalError, frame, read_records
 from allocator.wire.operator_settings import OperatorEvent
 from allocator.wire.replay import Replayed, replay
 from allocator.wire.server_session import SidecarSession, State, supersedes

@@ -1,24 +1,14 @@
-r"""The framing of a journal, and what its records say.
+"""What the records of a journal say; `framing` says how they stand in a file.
 
-A file is a header and records. Each record is framed by its length and checksums, so that a reader
-tells a file that was cut off while it was written from one that was damaged:
-
-    "mesos-allocator journal\n"  version: 1 byte
-    length: 4 bytes  crc32 of the length  crc32 of the record  record: a serialized `JournalRecord`
-    ...
-
-Numbers are little-endian. A file begins with how the core was set up, and a checkpoint of what it
-knew; so it can be replayed without those before it.
+A file begins with how the core was set up, and a checkpoint of what it knew; so it can be replayed
+without those before it.
 """
 
 import hashlib
 import struct
-import zlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO, NamedTuple
+from collections.abc import Iterable
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
 from allocator.core import (
     AdoptPlan,
@@ -26,119 +16,35 @@ from allocator.core import (
     Plan,
     SetConstraint,
     SetDemand,
+    SetDrain,
     SetLimit,
     SetPolicy,
+    SetShadow,
     Settings,
+    SetWeight,
 )
 from allocator.v1 import journal_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import proto_types
 from allocator.wire.errors import WireError
+from allocator.wire.framing import JournalError
 from allocator.wire.operator_settings import (
     OperatorEvent,
     read_constraint,
     read_demand,
     read_policy,
+    read_weight,
     write_constraint,
     write_demand,
+    write_drain,
     write_limit,
     write_policy,
+    write_shadow,
+    write_weight,
 )
 from allocator.wire.sidecar import Answer
 
-MAGIC = b"mesos-allocator journal\n"
-VERSION = 2
-HEADER = MAGIC + bytes([VERSION])
-
-_LENGTH = struct.Struct("<I")
-_FRAME = struct.Struct("<III")
 _NUMBERS = struct.Struct("<QQ")
-
-
-class JournalError(ValueError):
-    """A file that is no journal, or is damaged."""
-
-
-class Torn(NamedTuple):
-    """A file ends within a record: the process ended while it wrote.
-
-    Attributes
-    ----------
-    position : int
-        Where the record begins.
-    length : int
-        Bytes of it that are there.
-    """
-
-    position: int
-    length: int
-
-
-def frame(record: journal_pb2.JournalRecord) -> bytes:
-    """Frame a record for a file."""
-    body = record.SerializeToString(deterministic=True)
-    return _FRAME.pack(len(body), _length_checksum(len(body)), zlib.crc32(body)) + body
-
-
-def _length_checksum(length: int) -> int:
-    return zlib.crc32(_LENGTH.pack(length))
-
-
-def read_records(
-    file: BinaryIO, torn: Callable[[Torn], None] | None = None
-) -> Iterator[journal_pb2.JournalRecord]:
-    """Read the records of a file, up to where it was cut off.
-
-    Parameters
-    ----------
-    file : binary file
-    torn : callable
-        Told where and how the last record is cut off, if it is.
-
-    Raises
-    ------
-    JournalError
-        Where the file is no journal of this version, or is damaged.
-    """
-    header = file.read(len(HEADER))
-    if header != HEADER:
-        # Not even the header is whole: nothing was lost with it.
-        if HEADER.startswith(header):
-            _tell(torn, 0, len(header))
-            return
-        if header[: len(MAGIC)] == MAGIC:
-            raise JournalError(f"the journal has version {header[-1]}; {VERSION} can be read")
-        raise JournalError("the file is no journal")
-    position = len(HEADER)
-    while head := file.read(_FRAME.size):
-        if len(head) < _FRAME.size:
-            _tell(torn, position, len(head))
-            return
-        # A wrong length would look like a file that was cut off: so it has a checksum of its own.
-        length, length_checksum, checksum = _FRAME.unpack(head)
-        if _length_checksum(length) != length_checksum:
-            raise JournalError(f"a record is damaged, at byte {position}")
-        body = file.read(length)
-        # The last record was being written when the process ended.
-        if len(body) < length:
-            _tell(torn, position, len(head) + len(body))
-            return
-        if zlib.crc32(body) != checksum:
-            raise JournalError(f"a record is damaged, at byte {position}")
-        try:
-            yield journal_pb2.JournalRecord.FromString(body)
-        except DecodeError:
-            text = f"a record is none, though its checksum fits, at byte {position}"
-            raise JournalError(text) from None
-        position += len(head) + length
-
-
-def _tell(torn: Callable[[Torn], None] | None, position: int, length: int) -> None:
-    if torn is not None:
-        torn(Torn(position, length))
-
-
-# What records say.
 
 
 def start_record(
@@ -194,6 +100,9 @@ def _write_settings(settings: Settings) -> journal_pb2.JournalStart:
         ),
         demands=demands,
         constraints=constraints,
+        drains=(settings_pb2.Drain(agent=agent) for agent in sorted(settings.drains)),
+        weights=(write_weight(rule).weight for rule in settings.weights.values()),
+        shadow=None if settings.shadow is None else write_policy(settings.shadow),
     )
 
 
@@ -220,6 +129,12 @@ def read_settings(start: journal_pb2.JournalStart) -> Settings:
     for constraint in start.constraints:
         only = read_constraint(settings_pb2.SetConstraintRequest(constraint=constraint))
         settings.constraints[only.role, only.framework_name] = only
+    for weight in start.weights:
+        own = read_weight(settings_pb2.SetWeightRequest(weight=weight))
+        settings.weights[own.role, own.framework_name] = own
+    settings.drains = frozenset(drain.agent for drain in start.drains)
+    if start.HasField("shadow"):
+        settings.shadow = read_policy(start.shadow)
     return settings
 
 
@@ -292,6 +207,12 @@ def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:
             return journal_pb2.JournalRecord(constraint=write_constraint(event))
         case SetLimit():
             return journal_pb2.JournalRecord(limit=write_limit(event))
+        case SetDrain():
+            return journal_pb2.JournalRecord(drain=write_drain(event))
+        case SetWeight():
+            return journal_pb2.JournalRecord(weight=write_weight(event))
+        case SetShadow():
+            return journal_pb2.JournalRecord(shadow=write_shadow(event))
         case Settings():
             return journal_pb2.JournalRecord(settings=_write_settings(event))
         case AdoptPlan():

@@ -18,9 +18,12 @@ from allocator.core import (
     Remembered,
     SetConstraint,
     SetDemand,
+    SetDrain,
     SetLimit,
     SetPolicy,
+    SetShadow,
     Settings,
+    SetWeight,
 )
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import proto_types
@@ -29,18 +32,27 @@ from allocator.wire.operator_settings import (
     OperatorChange,
     read_constraint,
     read_demand,
+    read_drain,
     read_limit,
     read_policy,
+    read_shadow,
+    read_weight,
     write_constraint,
     write_demand,
+    write_drain,
     write_limit,
     write_policy,
+    write_shadow,
+    write_weight,
 )
 
 Key: TypeAlias = tuple[str, ...]
-"""What a change is about: ``policy``, ``demand``, ``constraint`` or ``limit``, and its patterns."""
+"""What a change is about: one of `KINDS`, and its patterns."""
 
-KINDS = ("policy", "demand", "constraint", "limit")
+KINDS = ("policy", "demand", "constraint", "limit", "drain", "weight", "shadow")
+
+SINGLE = ("policy", "shadow")
+"""Kinds of which there is one: they are settings, not rules."""
 
 TOPICS = ("name", "principal", "user")
 """Kinds of what learnt demands are remembered under."""
@@ -74,6 +86,12 @@ def key_of(change: OperatorChange) -> Key:
             return "constraint", change.role, change.framework_name
         case SetLimit():
             return "limit", change.role
+        case SetDrain():
+            return "drain", change.agent
+        case SetWeight():
+            return "weight", change.role, change.framework_name
+        case SetShadow():
+            return ("shadow",)
 
 
 def takes_back(change: OperatorChange) -> bool:
@@ -85,6 +103,12 @@ def takes_back(change: OperatorChange) -> bool:
             return change.expression is None
         case SetLimit():
             return change.limit is None
+        case SetDrain():
+            return not change.drained
+        case SetWeight():
+            return change.weight is None
+        case SetShadow():
+            return change.spec is None
     return False
 
 
@@ -92,7 +116,14 @@ def rules(settings: Settings) -> dict[Key, OperatorChange]:
     """All rules, each as what sets it, in their order."""
     found: list[OperatorChange] = [*settings.demands.values(), *settings.constraints.values()]
     found += [SetLimit(role, limit) for role, limit in settings.limits.items()]
+    found += [SetDrain(agent) for agent in sorted(settings.drains)]
+    found += settings.weights.values()
     return {key_of(rule): rule for rule in found}
+
+
+def configured(settings: Settings) -> set[Key]:
+    """What of these settings an operator can take back."""
+    return {*rules(settings), *([("shadow",)] if settings.shadow else [])}
 
 
 class Overlay:
@@ -115,7 +146,7 @@ class Overlay:
         ----------
         kept : Kept
         configured : container of Key
-            Rules of the configuration.
+            Rules of the configuration; and that a policy looks on, where it says so.
         """
         key = key_of(kept.change)
         self.changes.pop(key, None)
@@ -150,7 +181,7 @@ class Overlay:
         trial = Allocator(build, base.copied(), limits)
         refused = {}
         for key, kept in self.changes.items():
-            if takes_back(kept.change) and key not in rules(base):
+            if takes_back(kept.change) and key not in configured(base):
                 continue
             try:
                 trial.step(kept.change)
@@ -175,6 +206,12 @@ def _write_change(kept: Kept) -> pb.KeptChange:
             message.constraint.CopyFrom(write_constraint(kept.change))
         case SetLimit():
             message.limit.CopyFrom(write_limit(kept.change))
+        case SetDrain():
+            message.drain.CopyFrom(write_drain(kept.change))
+        case SetWeight():
+            message.weight.CopyFrom(write_weight(kept.change))
+        case SetShadow():
+            message.shadow.CopyFrom(write_shadow(kept.change))
     return message
 
 
@@ -195,15 +232,22 @@ def read_overlay(message: pb.KeptSettings) -> Overlay:
 
 def _read_change(message: pb.KeptChange) -> OperatorChange:
     what = message.WhichOneof("change")
-    if what == "policy":
-        return SetPolicy(read_policy(message.policy))
-    if what == "demand":
-        return read_demand(message.demand)
-    if what == "constraint":
-        return read_constraint(message.constraint)
     if what is None:
         refuse("change", "is missing; name what was set")
-    return read_limit(message.limit)
+    match what:
+        case "policy":
+            return SetPolicy(read_policy(message.policy))
+        case "demand":
+            return read_demand(message.demand)
+        case "constraint":
+            return read_constraint(message.constraint)
+        case "limit":
+            return read_limit(message.limit)
+        case "drain":
+            return read_drain(message.drain)
+        case "weight":
+            return read_weight(message.weight)
+    return read_shadow(message.shadow)
 
 
 class Learnt(NamedTuple):

@@ -7,14 +7,19 @@ from allocator.core import (
     PolicySpec,
     SetConstraint,
     SetDemand,
+    SetDrain,
     SetLimit,
     SetPolicy,
+    SetShadow,
     Settings,
+    SetWeight,
 )
 from allocator.v1 import settings_pb2
 from allocator.wire import proto_types
 
-OperatorChange: TypeAlias = SetPolicy | SetDemand | SetConstraint | SetLimit
+OperatorChange: TypeAlias = (
+    SetPolicy | SetDemand | SetConstraint | SetLimit | SetDrain | SetWeight | SetShadow
+)
 """One thing that an operator sets, or takes back."""
 
 OperatorEvent: TypeAlias = OperatorChange | Settings | AdoptPlan
@@ -101,3 +106,40 @@ def read_limit(message: settings_pb2.SetLimitRequest) -> SetLimit:
     rule = message.limit
     limit = proto_types.part(rule.limit, proto_types.read_quantities, "limit.limit")
     return SetLimit(rule.role, None if message.remove else limit)
+
+
+def write_drain(event: SetDrain) -> settings_pb2.SetDrainRequest:
+    """Write that an agent is drained, or not any more."""
+    drain = settings_pb2.Drain(agent=event.agent)
+    return settings_pb2.SetDrainRequest(drain=drain, remove=not event.drained)
+
+
+def read_drain(message: settings_pb2.SetDrainRequest) -> SetDrain:
+    """Read that an agent is drained, or not any more."""
+    return SetDrain(message.drain.agent, not message.remove)
+
+
+def write_weight(event: SetWeight) -> settings_pb2.SetWeightRequest:
+    """Write a rule about frameworks' weights, or that it is taken back."""
+    weight = settings_pb2.FrameworkWeight(
+        role=event.role, framework_name=event.framework_name, weight=event.weight or 0
+    )
+    return settings_pb2.SetWeightRequest(weight=weight, remove=event.weight is None)
+
+
+def read_weight(message: settings_pb2.SetWeightRequest) -> SetWeight:
+    """Read a rule about frameworks' weights."""
+    rule = message.weight
+    return SetWeight(rule.role, rule.framework_name, None if message.remove else rule.weight)
+
+
+def write_shadow(event: SetShadow) -> settings_pb2.SetShadowRequest:
+    """Write which policy looks on."""
+    if event.spec is None:
+        return settings_pb2.SetShadowRequest(remove=True)
+    return settings_pb2.SetShadowRequest(policy=write_policy(event.spec))
+
+
+def read_shadow(message: settings_pb2.SetShadowRequest) -> SetShadow:
+    """Read which policy looks on."""
+    return SetShadow(None if message.remove else read_policy(message.policy))

@@ -10,15 +10,23 @@ from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.checkpoint import Mark, mark, read_checkpoint, read_mark
 from allocator.wire.counters import Counts
+from allocator.wire.framing import JournalError
 from allocator.wire.journal import (
-    JournalError,
     answered_record,
     read_closed,
     read_plan,
     read_settings,
     read_start,
 )
-from allocator.wire.operator_settings import read_constraint, read_demand, read_limit, read_policy
+from allocator.wire.operator_settings import (
+    read_constraint,
+    read_demand,
+    read_drain,
+    read_limit,
+    read_policy,
+    read_shadow,
+    read_weight,
+)
 from allocator.wire.sidecar import Answer, Sidecar
 
 
@@ -320,7 +328,17 @@ def _tell(sidecar: Sidecar, record: journal_pb2.JournalRecord, policy_error: str
             return sidecar.close(record.session, read_closed(record.closed))
         case "looked":
             sidecar.allocator.look()
-        case "policy" | "demand" | "constraint" | "limit" | "settings" | "plan":
+        case (
+            "policy"
+            | "demand"
+            | "constraint"
+            | "limit"
+            | "drain"
+            | "weight"
+            | "shadow"
+            | "settings"
+            | "plan"
+        ):
             _operate(sidecar, record)
     return []
 
@@ -337,6 +355,12 @@ def _operate(sidecar: Sidecar, record: journal_pb2.JournalRecord) -> None:
                 sidecar.operate(read_constraint(record.constraint))
             case "limit":
                 sidecar.operate(read_limit(record.limit))
+            case "drain":
+                sidecar.operate(read_drain(record.drain))
+            case "weight":
+                sidecar.operate(read_weight(record.weight))
+            case "shadow":
+                sidecar.operate(read_shadow(record.shadow))
             case "settings":
                 sidecar.operate(read_settings(record.settings))
             case "plan":

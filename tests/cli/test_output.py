@@ -15,8 +15,8 @@ from allocator.v1.types_pb2 import Quantities
 def test_amounts_are_numbers_in_the_resources_own_unit():
     share = pb.Share(held=Quantities(name=["cpus", "mem"], amount=[1500, 2_048_000]))
     assert plain(share)["held"] == {"cpus": 1.5, "mem": 2048}
-    use = pb.ResourceUse(name="cpus", total=9000, held=4500)
-    assert plain(use) == {"name": "cpus", "total": 9, "held": 4.5}
+    use = pb.ResourceUse(name="cpus", total=9000, held=4500, offered=250)
+    assert plain(use) == {"name": "cpus", "total": 9, "held": 4.5, "offered": 0.25}
 
 
 def test_every_field_is_there_and_json_can_say_it():

@@ -1,14 +1,20 @@
 """An address that cannot be listened on is noticed before anything slow begins."""
 
+import os
 import socket
+import stat
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
 
+import grpc
 import pytest
 
 from allocator.server.config import Config
-from allocator.server.listeners import ListenError, claim_addresses
+from allocator.server.listeners import ListenError, claim_addresses, listen
 
 
 def config(*targets: str, http: int = 0) -> Config:
@@ -78,3 +84,39 @@ print([name for name in sys.modules if name.endswith(("filling.by_agent", "filli
     )
     assert done.stdout == "1\n[]\n"
     assert f"127.0.0.1:{taken}" in done.stderr
+
+
+@contextmanager
+def listening(path: Path, **options: object) -> Iterator[os.stat_result]:
+    """Listen on a socket file; gives its status."""
+    section = Config.model_validate({"listen": {"targets": (f"unix:{path}",), **options}}).listen
+    server = grpc.server(ThreadPoolExecutor(1))
+    try:
+        listen(server, section)
+        yield path.stat()
+    finally:
+        server.stop(None).wait()
+
+
+def test_a_socket_belongs_to_whom_it_is_for(tmp_path):
+    with listening(tmp_path / "a.sock") as status:
+        assert (status.st_uid, status.st_gid) == (os.geteuid(), os.getegid())
+    group = (os.getgroups() or [os.getegid()])[-1]
+    with listening(tmp_path / "b.sock", unix_owner=f":{group}", unix_mode=0o660) as status:
+        assert status.st_gid == group
+        assert stat.S_IMODE(status.st_mode) == 0o660
+
+
+def test_an_owner_that_there_is_not_is_named(tmp_path):
+    wrong = "b.sock cannot be given to :no-such-group: there is no such .*listen.unix_owner"
+    with (
+        pytest.raises(ListenError, match=wrong),
+        listening(tmp_path / "b.sock", unix_owner=":no-such-group"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("owner", ["a:b:c", "a b", "a:", "/etc"])
+def test_an_owner_of_another_form_is_refused(tmp_path, owner):
+    with pytest.raises(ValueError, match="must be user:group"):
+        Config.model_validate({"listen": {"unix_owner": owner}})

@@ -223,7 +223,7 @@ def test_the_journal_is_on_again_after_a_while(tmp_path, monkeypatch):
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_files_of_bounded_size_are_kept(tmp_path, count):
     path = tmp_path / "journal"
-    journal = Journal(path, 1000, nothing, files=count)
+    journal = Journal(path, 1000, nothing, files=count, compress=False)
     for number in range(100):
         journal.write(request_record(1, b"x" * 80 + b"%d" % number))
         journal.write(answered_record([]))

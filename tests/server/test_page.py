@@ -303,7 +303,7 @@ def test_a_map_has_a_bounded_number_of_cells():
     count = 50_000
     used = np.arange(count, dtype=np.int64)[:, None]
     rows = agent_map.AgentRows(
-        name=[f"node-{n}" for n in range(count)],
+        name=tuple(f"node-{n}" for n in range(count)),
         on=np.arange(count) % 2 == 0,
         capacity=np.full((count, 1), count - 1),
         used=used,
@@ -327,7 +327,7 @@ def test_a_map_has_a_bounded_number_of_cells():
 
 def test_an_agent_without_a_resource_is_idle_and_one_that_is_off_looks_so():
     rows = agent_map.AgentRows(
-        name=["b", "a"],
+        name=("b", "a"),
         on=np.array([True, False]),
         capacity=np.array([[0, 8], [4, 8]]),
         used=np.array([[0, 8], [1, 0]]),

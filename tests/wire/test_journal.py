@@ -8,15 +8,19 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from zstandard import ZstdCompressor
 
 from allocator.core import (
     Limits,
     PolicySpec,
     SetConstraint,
     SetDemand,
+    SetDrain,
     SetLimit,
     SetPolicy,
+    SetShadow,
     Settings,
+    SetWeight,
 )
 from allocator.core.checkpoint import Detached
 from allocator.policies import build
@@ -24,11 +28,10 @@ from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import JournalError, WireError, frame, read_records, replay
 from allocator.wire.checkpoint import head
+from allocator.wire.framing import HEADER, MAGIC, Framer, Torn
 from allocator.wire.journal import (
-    HEADER,
-    MAGIC,
-    Torn,
     closed_record,
+    looked_record,
     opened_record,
     operator_record,
     read_closed,
@@ -40,8 +43,11 @@ from allocator.wire.journal import (
 from allocator.wire.operator_settings import (
     read_constraint,
     read_demand,
+    read_drain,
     read_limit,
     read_policy,
+    read_shadow,
+    read_weight,
 )
 from tests.wire.dialogue import WELCOME, new_sidecar
 
@@ -87,7 +93,7 @@ def test_damage_is_noticed_wherever_it_is(place, change):
     ("data", "said"),
     [
         (b"something else altogether, and longer", "the file is no journal"),
-        (MAGIC + b"\x01", "the journal has version 1; 2 can be read"),
+        (MAGIC + b"\x01", "the journal has version 1; 2 and 3 can be read"),
     ],
 )
 def test_another_file_is_refused(data, said):
@@ -95,12 +101,57 @@ def test_another_file_is_refused(data, said):
         read(data)
 
 
-def test_a_checksum_of_nonsense_does_not_make_it_a_record():
-    body = b"\xff\xff\xff"
+LONG = request_record(1, b"an agent came and went; " * 100)
+PACKED = Framer().frame(LONG)
+
+
+def test_a_long_record_is_compressed_and_a_short_one_is_not():
+    assert len(PACKED) < len(frame(LONG)) / 5
+    short = looked_record()
+    assert Framer().frame(short) == frame(short)
+    framer = Framer()
+    both = [LONG, short, LONG]
+    assert read(HEADER + b"".join(map(framer.frame, both))) == both
+
+
+def test_a_file_of_the_version_before_is_read():
+    assert read(MAGIC + b"\x02" + frame(LONG)) == [LONG]
+
+
+@pytest.mark.parametrize("length", range(len(PACKED)))
+def test_a_compressed_record_that_is_cut_off_loses_itself_only(length):
+    told: list[Torn] = []
+    data = HEADER + PACKED + PACKED[:length]
+    assert list(read_records(io.BytesIO(data), told.append)) == [LONG]
+    place = len(HEADER) + len(PACKED)
+    assert told == ([Torn(place, length)] if length else [])
+
+
+@pytest.mark.parametrize("place", range(len(PACKED)))
+def test_damage_of_a_compressed_record_is_noticed(place):
+    data = bytearray(HEADER + PACKED)
+    data[len(HEADER) + place] ^= 1
+    with pytest.raises(JournalError, match="a record is damaged"):
+        read(bytes(data))
+
+
+def with_checksums(body: bytes) -> bytes:
     length = struct.pack("<I", len(body))
-    framed = length + struct.pack("<II", zlib.crc32(length), zlib.crc32(body)) + body
+    return HEADER + length + struct.pack("<II", zlib.crc32(length), zlib.crc32(body)) + body
+
+
+def test_what_would_fill_the_memory_is_no_record():
+    # The head of a frame that says it holds 2^40 bytes, and one that does not say.
+    bomb = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 2**40) + b"\x01\x00\x00"
+    silent = ZstdCompressor(write_content_size=False).compress(b"x" * 1000)
+    for body in (bomb, silent, PACKED[12:-4]):
+        with pytest.raises(JournalError, match="is none, though its checksum fits"):
+            read(with_checksums(body))
+
+
+def test_a_checksum_of_nonsense_does_not_make_it_a_record():
     with pytest.raises(JournalError, match="is none, though its checksum fits"):
-        read(HEADER + framed)
+        read(with_checksums(b"\xff\xff\xff"))
 
 
 SETTINGS = Settings(
@@ -122,6 +173,9 @@ SETTINGS = Settings(
         ("a", "x*"): SetDemand("a", "x*", {}, override=True),
     },
     constraints={("", "spark"): SetConstraint("", "spark", "zone=a")},
+    weights={("b", ""): SetWeight("b", "", 0.5), ("", "x*"): SetWeight("", "x*", 4.0)},
+    drains=frozenset({"host-1", "agent-2"}),
+    shadow=PolicySpec("tsf", mode="characterised"),
 )
 
 
@@ -144,6 +198,12 @@ def test_the_first_record_holds_all_settings():
         SetConstraint("a", "b", None),
         SetLimit("a/b", {"cpus": 500}),
         SetLimit("a", None),
+        SetDrain("host-1"),
+        SetDrain("host-1", drained=False),
+        SetWeight("a", "b*", 2.5),
+        SetWeight("a", "b*", None),
+        SetShadow(PolicySpec("choosy", mode="characterised", parameters={"unit": "tasks"})),
+        SetShadow(None),
         SETTINGS,
     ],
 )
@@ -158,6 +218,12 @@ def test_what_operators_set_comes_back_as_it_was(event):
             assert read_constraint(record.constraint) == event
         case "limit":
             assert read_limit(record.limit) == event
+        case "drain":
+            assert read_drain(record.drain) == event
+        case "weight":
+            assert read_weight(record.weight) == event
+        case "shadow":
+            assert read_shadow(record.shadow) == event
         case "settings":
             assert read_settings(record.settings) == event
         case other:

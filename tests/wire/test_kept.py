@@ -10,9 +10,12 @@ from allocator.core import (
     Remembered,
     SetConstraint,
     SetDemand,
+    SetDrain,
     SetLimit,
     SetPolicy,
+    SetShadow,
     Settings,
+    SetWeight,
 )
 from allocator.policies import build
 from allocator.v1 import settings_pb2 as pb
@@ -20,11 +23,11 @@ from allocator.wire import WireError
 from allocator.wire.kept import (
     Kept,
     Overlay,
+    configured,
     copy_learnt,
     key_of,
     read_learnt,
     read_overlay,
-    rules,
     write_learnt,
     write_overlay,
 )
@@ -33,6 +36,9 @@ BASE = Settings(
     demands={("a", ""): SetDemand("a", "", {"cpus": 1000})},
     constraints={("", "x*"): SetConstraint("", "x*", "ssd")},
     limits={"ops": {"cpus": 2000}},
+    drains=frozenset({"host-1"}),
+    weights={("a", ""): SetWeight("a", "", 3.0)},
+    shadow=PolicySpec("tsf"),
 )
 CHANGES = (
     SetPolicy(PolicySpec("choosy", "joint", "characterised", parameters={"unit": "tasks"})),
@@ -42,13 +48,18 @@ CHANGES = (
     SetConstraint("", "x*", "zone=a|b"),
     SetLimit("ops", None),
     SetLimit("eng/ads", {"cpus": 3000}),
+    SetDrain("host-1", drained=False),
+    SetDrain("host-2"),
+    SetWeight("a", "", None),
+    SetWeight("", "z*", 2.0),
+    SetShadow(None),
 )
 
 
 def overlay(*changes, base: Settings = BASE) -> Overlay:
     made = Overlay()
     for at_ms, change in enumerate(changes):
-        made.note(Kept(change, "somebody", at_ms), rules(base))
+        made.note(Kept(change, "somebody", at_ms), configured(base))
     return made
 
 
@@ -94,7 +105,7 @@ def test_what_nobody_configured_needs_no_taking_back():
 
 def test_kinds_can_be_taken_out():
     rest = overlay(*CHANGES).without({"demand", "policy"})
-    assert {key[0] for key in rest.changes} == {"constraint", "limit"}
+    assert {key[0] for key in rest.changes} == {"constraint", "limit", "drain", "weight", "shadow"}
 
 
 def test_what_is_not_possible_any_more_is_left_out():

@@ -43,12 +43,14 @@ _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
         events.SetDemand: settings.set_demand,
         events.SetConstraint: settings.set_constraint,
         events.SetLimit: settings.set_limit,
+        events.SetDrain: settings.set_drain,
+        events.SetWeight: settings.set_weight,
     }
 )
 
 
 def apply(state: State, event: events.Event) -> None:
-    """Apply one event; `SetPolicy` is the allocator's own (`settings.set_policy`).
+    """Apply one event; `SetPolicy` and `SetShadow` are the allocator's own.
 
     Raises
     ------

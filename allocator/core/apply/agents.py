@@ -173,8 +173,16 @@ def refresh_agents(state: State, agents: Ints) -> None:
         info = state.agents.info[agent]
         assert info is not None
         state.agents.whitelisted[agent] = _whitelisted(state, info)
+        refresh_drained(state, agent)
         traits.append(_traits(info, state.options.region, gpus=gpus))
     state.eligibility.set_agents(agents, traits)
+
+
+def refresh_drained(state: State, agent: int) -> None:
+    """Derive whether an operator drains an agent."""
+    info, drains = state.agents.info[agent], state.settings.drains
+    drained = info is not None and (info.agent_id in drains or info.hostname in drains)
+    state.agents.drained[agent] = drained
 
 
 def _whitelisted(state: State, info: AgentInfo) -> bool:

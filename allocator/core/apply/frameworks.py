@@ -304,6 +304,7 @@ def refresh_client(state: State, client: int) -> None:
         + SHARED * ("SHARED_RESOURCES" in info.capabilities)
         + REFINED * ("RESERVATION_REFINEMENT" in info.capabilities)
     )
+    clients.weight[client] = state.settings.framework_weight(path, info.name)
     _take_minimum(state, client, info.minimum.get(role))
     several_roles = "MULTI_ROLE" in info.capabilities
     state.eligibility.set_rule(

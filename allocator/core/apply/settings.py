@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from allocator.core.apply.agents import refresh_drained
 from allocator.core.apply.frameworks import refresh_client
 from allocator.core.constraints import parse_constraint
 from allocator.core.demand import Settings, check_demand
@@ -12,15 +13,21 @@ from allocator.core.events import (
     Options,
     SetConstraint,
     SetDemand,
+    SetDrain,
     SetLimit,
     SetPaused,
     SetPolicy,
+    SetShadow,
+    SetWeight,
 )
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.roles import check_depth
 from allocator.core.state import State
 
 BuildPolicy = Callable[[PolicySpec], Policy]
+
+WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
+"""Shares are divided by weights: beyond these bounds nothing but rounding would decide."""
 
 
 def set_options(state: State, event: Options) -> None:
@@ -47,6 +54,27 @@ def set_policy(state: State, event: SetPolicy, build: BuildPolicy) -> Policy:
     state.settings.policy = event.spec
     state.plan = None  # it was another policy's
     return policy
+
+
+def set_shadow(state: State, event: SetShadow, build: BuildPolicy) -> None:
+    """Have a policy look on, or none."""
+    if event.spec is None and state.settings.shadow is None:
+        raise EventError("value", "shadow", "no policy looks on, so there is nothing to stop")
+    check_shadow(event.spec, build)
+    state.settings.shadow = event.spec
+
+
+def check_shadow(spec: PolicySpec | None, build: BuildPolicy) -> None:
+    """Raise an `EventError` where a policy cannot look on."""
+    if spec is None:
+        return
+    if spec.flat or spec.subtrees:
+        message = "policy: competes as the policy in force does; leave out flat and subtrees"
+        raise EventError("value", "shadow", message)
+    try:
+        build(spec)
+    except ValueError as error:
+        raise EventError("value", "shadow", str(error)) from None
 
 
 def set_demand(state: State, event: SetDemand) -> None:
@@ -111,6 +139,46 @@ def check_limit(state: State, role: str, limit: Mapping[str, int]) -> None:
         raise EventError("value", "limit", "is empty; name amounts, or take the limit back")
 
 
+def set_drain(state: State, event: SetDrain) -> None:
+    """Offer nothing of an agent any more, or offer it again."""
+    drains = state.settings.drains
+    if event.drained:
+        check_drain(event.agent)
+        state.settings.drains = drains | {event.agent}
+    elif event.agent in drains:
+        state.settings.drains = drains - {event.agent}
+    else:
+        raise EventError("value", "agent", f"{event.agent!r} is not drained")
+    _refresh_agents(state)
+
+
+def check_drain(agent: str) -> None:
+    """Raise an `EventError` where nothing is named to be drained."""
+    if not agent.strip():
+        raise EventError("value", "agent", "is empty; give an agent's id or host name")
+
+
+def set_weight(state: State, event: SetWeight) -> None:
+    """Set, replace or take back a rule about frameworks' weights."""
+    key, weights = (event.role, event.framework_name), state.settings.weights
+    if event.weight is None and key not in weights:
+        message = f"there is no rule for role {key[0]!r} and framework {key[1]!r}"
+        raise EventError("value", "weight", message)
+    check_weight(event.weight)
+    # As for demands: what was set last stands last.
+    weights.pop(key, None)
+    if event.weight is not None:
+        weights[key] = event
+    _refresh_clients(state)
+
+
+def check_weight(weight: float | None) -> None:
+    """Raise an `EventError` where an operator's weight is none."""
+    if weight is not None and not WEIGHT_MIN <= weight <= WEIGHT_MAX:
+        message = f"{weight:g} is not possible; give a number from {WEIGHT_MIN:g} to {WEIGHT_MAX:g}"
+        raise EventError("value", "weight", message)
+
+
 def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
     """Take over all settings at once; gives the policy.
 
@@ -125,6 +193,11 @@ def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
         check_constraint(each.expression)
     for role, limit in new.limits.items():
         check_limit(state, role, limit)
+    for agent in new.drains:
+        check_drain(agent)
+    for rule_of_weight in new.weights.values():
+        check_weight(rule_of_weight.weight)
+    check_shadow(new.shadow, build)
     try:
         policy = build(new.policy)
     except ValueError as error:
@@ -135,6 +208,7 @@ def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
     _take_limits(state)
     state.quota_version += 1
     _refresh_clients(state)
+    _refresh_agents(state)
     return policy
 
 
@@ -148,3 +222,8 @@ def _take_limits(state: State) -> None:
 def _refresh_clients(state: State) -> None:
     for client in np.flatnonzero(state.clients.framework).tolist():
         refresh_client(state, client)
+
+
+def _refresh_agents(state: State) -> None:
+    for agent in np.flatnonzero(state.agents.bound).tolist():
+        refresh_drained(state, agent)

@@ -44,7 +44,15 @@ from allocator.core.events.holdings import (
     Transition,
     UpdateAllocation,
 )
-from allocator.core.events.operator import SetConstraint, SetDemand, SetLimit, SetPolicy
+from allocator.core.events.operator import (
+    SetConstraint,
+    SetDemand,
+    SetDrain,
+    SetLimit,
+    SetPolicy,
+    SetShadow,
+    SetWeight,
+)
 
 Event = (
     Options
@@ -78,6 +86,9 @@ Event = (
     | SetDemand
     | SetConstraint
     | SetLimit
+    | SetDrain
+    | SetWeight
+    | SetShadow
 )
 
 __all__ = [
@@ -107,11 +118,14 @@ __all__ = [
     "Revive",
     "SetConstraint",
     "SetDemand",
+    "SetDrain",
     "SetLimit",
     "SetPaused",
     "SetPolicy",
     "SetQuota",
+    "SetShadow",
     "SetUnavailability",
+    "SetWeight",
     "SetWeights",
     "SetWhitelist",
     "Suppress",

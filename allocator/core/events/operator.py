@@ -45,3 +45,27 @@ class SetLimit:
 
     role: str
     limit: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetDrain:
+    """Offer nothing of an agent, by its id or host name; or offer it again."""
+
+    agent: str
+    drained: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SetWeight:
+    """The weight of frameworks by shell patterns, beside those of their roles; None: none."""
+
+    role: str
+    framework_name: str
+    weight: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetShadow:
+    """Have a policy look on: it decides what was decided, and nothing comes of it; None: none."""
+
+    spec: PolicySpec | None

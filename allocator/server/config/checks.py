@@ -66,6 +66,13 @@ def non_empty(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
+def non_blank(text: str) -> str:
+    """Check a name."""
+    if not text.strip():
+        raise ValueError("must not be empty")
+    return text
+
+
 def role_path(text: str) -> str:
     """Check the path of a role."""
     if not text or not all(text.split("/")):
@@ -87,6 +94,14 @@ def target(text: str) -> str:
     match = _HOST_PORT.fullmatch(text)
     if not match or int(match[2]) > 65535:
         message = "must be host:port with a port of at most 65535, [IPv6]:port, or unix:/path"
+        raise ValueError(message)
+    return text
+
+
+def owner(text: str) -> str:
+    """Check a user and a group."""
+    if text and not re.fullmatch(r"[\w.-]*(:[\w.-]+)?", text):
+        message = "must be user:group, :group or user, as in 'root:mesos'"
         raise ValueError(message)
     return text
 

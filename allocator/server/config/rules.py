@@ -4,10 +4,18 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from allocator.core import SetConstraint, SetDemand, parse_quantities
+from allocator.core import (
+    WEIGHT_MAX,
+    WEIGHT_MIN,
+    SetConstraint,
+    SetDemand,
+    SetWeight,
+    parse_quantities,
+)
 from allocator.server.config.base import Section
 from allocator.server.config.checks import (
     constraint_expression,
+    non_blank,
     non_empty_quantities,
     refuse_at,
     role_path,
@@ -22,6 +30,14 @@ class LimitRule(Section):
     )
     resources: Annotated[str, AfterValidator(non_empty_quantities)] = Field(
         description="The limit.", examples=["cpus:20;mem:65536"]
+    )
+
+
+class DrainRule(Section):
+    """An agent of which nobody is offered anything; what runs there runs on."""
+
+    agent: Annotated[str, AfterValidator(non_blank)] = Field(
+        description="Its id or its host name.", examples=["node-17"]
     )
 
 
@@ -86,7 +102,19 @@ class ConstraintRule(FrameworksRule):
         return SetConstraint(self.role, self.framework_name, self.agents)
 
 
-Rules = TypeVar("Rules", tuple[DemandRule, ...], tuple[ConstraintRule, ...])
+class WeightRule(FrameworksRule):
+    """The weight of each framework that both patterns match, beside that of its role."""
+
+    weight: Annotated[float, Field(ge=WEIGHT_MIN, le=WEIGHT_MAX)] = Field(
+        description="Shares are divided by it; 1: as without the rule.", examples=[2.0]
+    )
+
+    def event(self) -> SetWeight:
+        """The rule as the core takes it."""
+        return SetWeight(self.role, self.framework_name, self.weight)
+
+
+Rules = TypeVar("Rules", tuple[DemandRule, ...], tuple[ConstraintRule, ...], tuple[WeightRule, ...])
 
 
 def distinct_patterns(rules: Rules) -> Rules:
@@ -106,4 +134,14 @@ def distinct_roles(rules: tuple[LimitRule, ...]) -> tuple[LimitRule, ...]:
         if rule.role in seen:
             refuse_at(index, "has the role of an earlier limit; keep one of the two")
         seen.add(rule.role)
+    return rules
+
+
+def distinct_agents(rules: tuple[DrainRule, ...]) -> tuple[DrainRule, ...]:
+    """Refuse to drain an agent twice: one of the two may be meant for another."""
+    seen: set[str] = set()
+    for index, rule in enumerate(rules):
+        if rule.agent in seen:
+            refuse_at(index, "has the agent of an earlier one; keep one of the two")
+        seen.add(rule.agent)
     return rules

@@ -6,6 +6,7 @@ The checks, the error messages and ``deploy/config.example.toml`` are derived fr
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from allocator.core import Limits, PolicySpec, Settings, parse_quantities
 from allocator.server.config.access import AccessSection
@@ -14,6 +15,7 @@ from allocator.server.config.checks import (
     is_local,
     no_directory,
     non_empty,
+    owner,
     plugin_file,
     policy_name,
     readable_file,
@@ -27,10 +29,14 @@ from allocator.server.config.learning import LearnSection
 from allocator.server.config.rules import (
     ConstraintRule,
     DemandRule,
+    DrainRule,
     LimitRule,
+    WeightRule,
+    distinct_agents,
     distinct_patterns,
     distinct_roles,
 )
+from allocator.server.config.shadow import ShadowSection
 from allocator.server.tls import find_problem
 
 GIB = 2**30
@@ -79,6 +85,13 @@ class ListenSection(Section):
         le=0o777,
         description="Permissions of Unix sockets.",
         json_schema_extra={"octal": True},
+    )
+    unix_owner: Annotated[str, AfterValidator(owner)] = Field(
+        "",
+        description=(
+            "Whom Unix sockets belong to, as user:group or :group, names or numbers; empty: to the"
+            " sidecar's user and group."
+        ),
     )
 
     @model_validator(mode="after")
@@ -171,7 +184,10 @@ class PolicySection(Section):
 
     subtrees: dict[str, str] = Field(
         default_factory=dict,
-        description="Roles below which another policy decides who is next, and which.",
+        description=(
+            "Roles below which another policy decides who is next, and which: its name, or"
+            " name:key=value,key=value with its parameters and its mode."
+        ),
     )
 
     def spec(self) -> PolicySpec:
@@ -244,6 +260,9 @@ class JournalSection(Section):
             " what a file begins with is more, that counts."
         ),
     )
+    compression: Literal["zstd", "none"] = Field(
+        "zstd", description="zstd: each record is compressed by itself. none: it is not."
+    )
     files: Annotated[int, Field(ge=1, le=10_000)] = Field(
         2, description="Files that are kept: PATH, PATH.1 and so on; the oldest go."
     )
@@ -304,6 +323,7 @@ class Config(Section):
     access: AccessSection = Field(default_factory=AccessSection)
     http: HttpSection = Field(default_factory=HttpSection)
     policy: PolicySection = Field(default_factory=PolicySection)
+    shadow: ShadowSection = Field(default_factory=ShadowSection)
     limits: LimitsSection = Field(default_factory=LimitsSection)
     journal: JournalSection = Field(default_factory=JournalSection)
     state: StateSection = Field(default_factory=StateSection)
@@ -320,6 +340,26 @@ class Config(Section):
     constraint: Annotated[
         tuple[ConstraintRule, ...], Field(strict=False), AfterValidator(distinct_patterns)
     ] = ()
+
+    drain: Annotated[
+        tuple[DrainRule, ...], Field(strict=False), AfterValidator(distinct_agents)
+    ] = ()
+    weight: Annotated[
+        tuple[WeightRule, ...], Field(strict=False), AfterValidator(distinct_patterns)
+    ] = ()
+
+    @model_validator(mode="after")
+    def check_shadow(self) -> "Config":
+        """The policy that looks on takes this selection and these parameters."""
+        spec = self.shadow.spec(self.policy.mode)
+        if spec is not None:
+            try:
+                spec_that_builds(spec, self.policy.plugin_deadline_ms / 1000)
+            except PydanticCustomError as error:
+                context = error.context or {}
+                key = {"name": "policy"}.get(context["key"], context["key"])
+                refuse_at(f"shadow.{key}", context["message"])
+        return self
 
     @model_validator(mode="after")
     def check_access(self) -> "Config":
@@ -348,4 +388,7 @@ class Config(Section):
             constraints={
                 (rule.role, rule.framework_name): rule.event() for rule in self.constraint
             },
+            weights={(rule.role, rule.framework_name): rule.event() for rule in self.weight},
+            drains=frozenset(rule.agent for rule in self.drain),
+            shadow=self.shadow.spec(self.policy.mode),
         )

@@ -1,6 +1,7 @@
 """How full the agents are: a map of a bounded number of cells, however many agents there are."""
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ class AgentRows(NamedTuple):
 
     Attributes
     ----------
-    name : n names
+    name : tuple of str
         Hosts, or ids.
     on : (n,) bool
         May be offered: active, and on the whitelist.
@@ -36,7 +37,7 @@ class AgentRows(NamedTuple):
         Which count towards shares.
     """
 
-    name: list[str]
+    name: tuple[str, ...]
     on: Bools
     capacity: Ints
     used: Ints
@@ -153,7 +154,7 @@ def take(allocator: Allocator) -> AgentRows:
     rows = np.flatnonzero(agents.bound)
     offered = space.by_column(ledger.offered_by_agent()[rows])
     return AgentRows(
-        name=[agent_name(agents.info[row], row) for row in rows.tolist()],
+        name=tuple([agent_name(agents.info[row], row) for row in rows.tolist()]),
         on=(agents.active & agents.whitelisted)[rows],
         capacity=space.by_column(agents.capacity[rows]),
         used=space.by_column(ledger.books.agent_held[rows]) - offered,
@@ -179,9 +180,7 @@ def draw(rows: AgentRows, resource: str = "") -> AgentMap:
         counts = np.arange(len(rows.resources)) == rows.resources.index(resource)
     used = (_part(rows.used, rows.capacity) * counts).max(axis=1, initial=0.0)
     both = (_part(rows.used + rows.offered, rows.capacity) * counts).max(axis=1, initial=0.0)
-    order = np.array(
-        sorted(range(len(rows.name)), key=lambda row: natural(rows.name[row])), np.int64
-    )
+    order = order_of(rows.name)
     names = [rows.name[row] for row in order.tolist()]
     offered = both - used
     return AgentMap(resource, rows.resources, names, used[order], offered[order], rows.on[order])
@@ -190,6 +189,12 @@ def draw(rows: AgentRows, resource: str = "") -> AgentMap:
 def _part(amounts: Ints, capacity: Ints) -> Floats:
     """Amounts (n, R) as parts of capacity; 0 of what an agent has not."""
     return np.divide(amounts, capacity, out=np.zeros(amounts.shape), where=capacity > 0)
+
+
+@lru_cache(maxsize=1)
+def order_of(names: tuple[str, ...]) -> Ints:
+    """Put names in order, (n,); agents change seldom, and the page is looked at often."""
+    return np.array(sorted(range(len(names)), key=lambda row: natural(names[row])), np.int64)
 
 
 def natural(name: str) -> tuple[str, tuple[int, ...], str]:

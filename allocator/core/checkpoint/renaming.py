@@ -1,0 +1,136 @@
+"""Everything that the core knows, under other names.
+
+Names of frameworks, roles, agents, hosts, users and attributes, and their values, become
+pseudonyms: the same name the same pseudonym, wherever it stands, and the parts of a role's path one
+by one. Amounts, times and handles stay, so the same is decided. Whatever text is not known to be a
+word of Mesos or of ours is renamed: a new field cannot give a name away.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from allocator.core.checkpoint.classes import assemble, names_of
+from allocator.core.constraints import parse_constraint
+from allocator.core.demand import CONSTRAINT_LABEL, DEMAND_LABEL, label_demand
+from allocator.core.events import AgentInfo, FrameworkInfo, SetConstraint
+from allocator.core.policy import PolicySpec
+from allocator.core.state import State
+from allocator.core.tables import ClientTable
+
+_WORDS = frozenset({"", "*", "hostname", "region", "zone", "name", "principal", "user"})
+"""What means something by itself: any role or pattern, and what every agent and framework has."""
+
+_OURS: Mapping[type, frozenset[str]] = {
+    AgentInfo: frozenset({"capabilities"}),
+    FrameworkInfo: frozenset({"capabilities"}),
+    ClientTable: frozenset({"demand_source"}),
+}
+"""Attributes that hold words of Mesos or of ours."""
+
+
+class Renamer:
+    """Gives pseudonyms; the same ones as long as it lives.
+
+    Attributes
+    ----------
+    pseudonyms : dict of str to str
+    """
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
+        """Begin with no pseudonym.
+
+        Parameters
+        ----------
+        words : iterable of str
+            What is not renamed, such as the names of resources.
+        """
+        self.pseudonyms: dict[str, str] = {}
+        self._words = _WORDS.union(words)
+        self._special: dict[type, Callable[[Any], object]] = {
+            PolicySpec: self._policy,
+            FrameworkInfo: self._framework,
+            SetConstraint: self._constraint,
+        }
+
+    @classmethod
+    def of(cls, state: State) -> "Renamer":
+        """Make one that leaves the names of resources as they are."""
+        names = {*state.space.names, *(kind.name for kind in state.space.kinds if kind)}
+        names.update(*state.settings.limits.values())
+        return cls(names)
+
+    def text(self, text: str) -> str:
+        """Rename a text, part by part of a path."""
+        if text in self._words:
+            return text
+        return "/".join(map(self._part, text.split("/")))
+
+    def _part(self, part: str) -> str:
+        if part in self._words:
+            return part
+        return self.pseudonyms.setdefault(part, f"name{len(self.pseudonyms) + 1}")
+
+    def value(self, value: Any) -> Any:  # noqa: ANN401
+        """Rename all texts in a value; arrays and numbers are shared with it."""
+        kind: Any = type(value)
+        if kind is str:
+            return self.text(value)
+        if value is None or isinstance(value, bool | int | float | np.ndarray | np.generic):
+            return value
+        if kind in (list, tuple, set, frozenset):
+            return kind(map(self.value, value))
+        if kind is dict:
+            return {self.value(key): self.value(each) for key, each in value.items()}
+        if kind in self._special:
+            return self._special[kind](value)
+        return self._object(value)
+
+    def _object(self, value: Any) -> Any:  # noqa: ANN401
+        ours, names = _OURS.get(type(value), frozenset()), names_of(value)
+        kept = ((name, getattr(value, name)) for name in names)
+        return assemble(
+            type(value),
+            names,
+            [each if name in ours else self.value(each) for name, each in kept],
+        )
+
+    def _policy(self, spec: PolicySpec) -> PolicySpec:
+        """Policies are ours, and users' own have to be found by their names; roles are not."""
+        subtrees = {self.text(role): below for role, below in spec.subtrees.items()}
+        return PolicySpec(
+            spec.name, spec.selection, spec.mode, spec.flat, dict(spec.parameters), subtrees
+        )
+
+    def _framework(self, info: FrameworkInfo) -> FrameworkInfo:
+        """Of the labels only those stay that say something to us."""
+        labels = {}
+        demand, constraint = info.labels.get(DEMAND_LABEL), info.labels.get(CONSTRAINT_LABEL)
+        if demand is not None and label_demand(demand) is not None:
+            labels[DEMAND_LABEL] = demand
+        if constraint is not None:
+            labels[CONSTRAINT_LABEL] = self._expression(constraint)
+        renamed: FrameworkInfo = self._object(info)
+        object.__setattr__(renamed, "labels", labels)
+        return renamed
+
+    def _constraint(self, rule: SetConstraint) -> SetConstraint:
+        expression = None if rule.expression is None else self._expression(rule.expression)
+        return SetConstraint(self.text(rule.role), self.text(rule.framework_name), expression)
+
+    def _expression(self, expression: str) -> str:
+        """Rename attributes and values; what does not parse says nothing."""
+        try:
+            clauses = parse_constraint(expression)
+        except ValueError:
+            return ""
+        texts = []
+        for clause in clauses:
+            name = self.text(clause.attribute)
+            values = "|".join(sorted(map(self.text, clause.values)))
+            if not values:
+                texts.append(f"!{name}" if clause.negated else name)
+            else:
+                texts.append(f"{name}{'!=' if clause.negated else '='}{values}")
+        return "; ".join(texts)

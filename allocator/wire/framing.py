@@ -1,0 +1,154 @@
+r"""The framing of a journal.
+
+A file is a header and records. Each record is framed by its length and checksums, so that a reader
+tells a file that was cut off while it was written from one that was damaged:
+
+    "mesos-allocator journal\n"  version: 1 byte
+    length: 4 bytes  crc32 of the length  crc32 of the body  body: a `JournalRecord`
+    ...
+
+Numbers are little-endian. A body is the serialized record, or that compressed by zstd, which its
+first bytes tell: no record begins with them. Each is compressed by itself, so that a file that was
+cut off loses its last record only, and records can be copied from one file to the next. Files of
+version 2 are not compressed.
+"""
+
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, NamedTuple
+
+from google.protobuf.message import DecodeError
+from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, frame_content_size
+
+from allocator.v1 import journal_pb2
+
+MAGIC = b"mesos-allocator journal\n"
+VERSION = 3
+HEADER = MAGIC + bytes([VERSION])
+READABLE = (2, VERSION)
+
+RECORD_BYTES_MAX = 2**31 - 1
+"""What one record may come to; protobuf reads no more."""
+
+_ZSTD = b"\x28\xb5\x2f\xfd"
+"""How what zstd compressed begins. As a record it would be a field that there is not."""
+
+_LEVEL = 1
+"""The core waits while a record is compressed; more effort gains little."""
+
+_LENGTH = struct.Struct("<I")
+_FRAME = struct.Struct("<III")
+
+
+class JournalError(ValueError):
+    """A file that is no journal, or is damaged."""
+
+
+class Torn(NamedTuple):
+    """A file ends within a record: the process ended while it wrote.
+
+    Attributes
+    ----------
+    position : int
+        Where the record begins.
+    length : int
+        Bytes of it that are there.
+    """
+
+    position: int
+    length: int
+
+
+class Framer:
+    """Frames records, and compresses those that become smaller; for one thread."""
+
+    def __init__(self) -> None:
+        """Begin."""
+        self._compressor = ZstdCompressor(level=_LEVEL)
+
+    def frame(self, record: journal_pb2.JournalRecord) -> bytes:
+        """Frame a record for a file."""
+        plain = record.SerializeToString(deterministic=True)
+        if record.HasField("checkpoint_piece"):  # compressed already
+            return _framed(plain)
+        packed = self._compressor.compress(plain)
+        return _framed(packed if len(packed) < len(plain) else plain)
+
+
+def frame(record: journal_pb2.JournalRecord) -> bytes:
+    """Frame a record for a file, as it is."""
+    return _framed(record.SerializeToString(deterministic=True))
+
+
+def _framed(body: bytes) -> bytes:
+    return _FRAME.pack(len(body), _length_checksum(len(body)), zlib.crc32(body)) + body
+
+
+def _length_checksum(length: int) -> int:
+    return zlib.crc32(_LENGTH.pack(length))
+
+
+def read_records(
+    file: BinaryIO, torn: Callable[[Torn], None] | None = None
+) -> Iterator[journal_pb2.JournalRecord]:
+    """Read the records of a file, up to where it was cut off.
+
+    Parameters
+    ----------
+    file : binary file
+    torn : callable
+        Told where and how the last record is cut off, if it is.
+
+    Raises
+    ------
+    JournalError
+        Where the file is no journal of this version, or is damaged.
+    """
+    header = file.read(len(HEADER))
+    if header[: len(MAGIC)] != MAGIC or header[-1] not in READABLE or len(header) < len(HEADER):
+        # Not even the header is whole: nothing was lost with it.
+        if HEADER.startswith(header):
+            _tell(torn, 0, len(header))
+            return
+        if header[: len(MAGIC)] == MAGIC:
+            known = " and ".join(map(str, READABLE))
+            raise JournalError(f"the journal has version {header[-1]}; {known} can be read")
+        raise JournalError("the file is no journal")
+    position = len(HEADER)
+    while head := file.read(_FRAME.size):
+        if len(head) < _FRAME.size:
+            _tell(torn, position, len(head))
+            return
+        # A wrong length would look like a file that was cut off: so it has a checksum of its own.
+        length, length_checksum, checksum = _FRAME.unpack(head)
+        if _length_checksum(length) != length_checksum:
+            raise JournalError(f"a record is damaged, at byte {position}")
+        body = file.read(length)
+        # The last record was being written when the process ended.
+        if len(body) < length:
+            _tell(torn, position, len(head) + len(body))
+            return
+        if zlib.crc32(body) != checksum:
+            raise JournalError(f"a record is damaged, at byte {position}")
+        try:
+            yield journal_pb2.JournalRecord.FromString(_plain(body))
+        except (DecodeError, ZstdError):
+            text = f"a record is none, though its checksum fits, at byte {position}"
+            raise JournalError(text) from None
+        position += len(head) + length
+
+
+def _plain(body: bytes) -> bytes:
+    """Decompress a body, if it is compressed; never more than a record may come to."""
+    if body[: len(_ZSTD)] != _ZSTD:
+        return body
+    size = frame_content_size(body)
+    if not 0 <= size <= RECORD_BYTES_MAX:
+        raise ZstdError(f"{size} bytes are no record")
+    return ZstdDecompressor().decompress(body)
+
+
+def _tell(torn: Callable[[Torn], None] | None, position: int, length: int) -> None:
+    if torn is not None:
+        torn(Torn(position, length))

@@ -1,0 +1,167 @@
+"""Agents that operators drain, weights of frameworks, and modes below a role."""
+
+import pytest
+
+from allocator.core import (
+    DEMAND_LABEL,
+    EventError,
+    PolicySpec,
+    RemoveAgent,
+    SetDrain,
+    Settings,
+    SetWeight,
+)
+from tests.core.session import Session
+
+DRF = PolicySpec("drf", "listed", "characterised", flat=True)
+TASK = {DEMAND_LABEL: "cpus:1;mem:1"}
+
+
+def two(spec: PolicySpec = DRF, **settings) -> Session:
+    made = Session(spec, **settings)
+    made.framework(1, 1, name="spark-1", labels=TASK)
+    made.framework(2, 2, name="kafka", labels=TASK)
+    return made
+
+
+def cpus(offers) -> dict[int, int]:
+    """What each framework was offered."""
+    found = {1: 0, 2: 0}
+    for framework, _, _, units in offers:
+        found[framework] += units["cpus"]
+    return found
+
+
+def test_a_drained_agent_is_given_to_nobody_until_it_is_taken_back():
+    made = two()
+    made.agent(1, 4, 4, hostname="h1")
+    made.agent(2, 4, 4, hostname="h2")
+    made.allocator.step(SetDrain("h1"))
+    first = made.cycle(1000)
+    assert {offer[2] for offer in first} == {2}
+    assert made.cycle(2000, agents=[1]) == []
+    for offer in first:
+        made.use(offer)
+    made.allocator.step(SetDrain("h1", drained=False))
+    assert {offer[2] for offer in made.cycle(3000)} == {1}
+
+
+def test_what_runs_on_a_drained_agent_runs_on_and_what_it_gives_back_is_not_offered():
+    made = two()
+    made.agent(1, 4, 4, hostname="h1")
+    for offer in made.cycle(1000):
+        made.use(offer)
+    made.allocator.step(SetDrain("agent-1"))
+    assert made.state.ledger.books.agent_held[1].tolist() == [4000, 4000]
+    made.allocator.check()
+    assert made.cycle(2000) == []
+
+
+def test_an_agent_is_drained_that_comes_later_and_again_under_another_handle():
+    made = two(drains=frozenset({"h1"}))
+    made.agent(1, 4, 4, hostname="h1")
+    assert made.cycle(1000) == []
+    made.allocator.step(RemoveAgent(1))
+    made.agent(1, 4, 4, hostname="h2")
+    assert made.cycle(2000) != []
+    made.agent(3, 4, 4, hostname="h1")
+    assert made.cycle(3000) == []
+
+
+def test_a_framework_of_weight_two_gets_twice_as_much():
+    made = two()
+    made.agent(1, 9, 9)
+    made.allocator.step(SetWeight("", "spark-*", 2.0))
+    assert cpus(made.cycle(1000)) == {1: 6, 2: 3}
+
+
+def test_a_weight_stands_beside_that_of_the_role():
+    made = two()
+    made.world.weights(b=2.0)
+    made.agent(1, 12, 12)
+    made.allocator.step(SetWeight("", "spark-*", 4.0))
+    assert cpus(made.cycle(1000)) == {1: 8, 2: 4}
+
+
+def test_weights_count_among_the_frameworks_of_a_role():
+    made = Session(PolicySpec("drf", "listed", "characterised"))
+    for framework in (1, 2):
+        made.framework(framework, 1, name=f"job-{framework}", labels=TASK)
+    made.agent(1, 8, 8)
+    made.allocator.step(SetWeight("a", "job-2", 3.0))
+    assert cpus(made.cycle(1000)) == {1: 2, 2: 6}
+
+
+def test_the_last_rule_counts_and_a_rule_that_is_taken_back_does_not():
+    made = two()
+    made.agent(1, 8, 8)
+    made.allocator.step(SetWeight("", "spark-*", 9.0))
+    made.allocator.step(SetWeight("a", "", 3.0))
+    assert cpus(made.cycle(1000)) == {1: 6, 2: 2}
+    made.agent(2, 8, 8)
+    for rule in (SetWeight("a", "", None), SetWeight("", "spark-*", None)):
+        made.allocator.step(rule)
+    assert cpus(made.cycle(2000)) == {1: 2, 2: 6}
+    assert made.allocator.settings.weights == {}
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (SetWeight("", "x", 0.0), "give a number from"),
+        (SetWeight("", "x", float("nan")), "give a number from"),
+        (SetWeight("", "x", float("inf")), "give a number from"),
+        (SetWeight("", "x", None), "there is no rule"),
+        (SetDrain(" "), "give an agent's id or host name"),
+        (SetDrain("h1", drained=False), "is not drained"),
+    ],
+)
+def test_what_is_not_possible_changes_nothing(event, said):
+    made = two()
+    before = made.allocator.settings.copied()
+    with pytest.raises(EventError, match=said):
+        made.allocator.step(event)
+    assert made.allocator.settings == before
+
+
+def test_settings_are_taken_over_as_a_whole_or_not_at_all():
+    made = two()
+    made.agent(1, 4, 4, hostname="h1")
+    wrong = Settings(policy=DRF, drains=frozenset({"h1"}), shadow=PolicySpec("drff"))
+    with pytest.raises(EventError, match="drff"):
+        made.allocator.reconfigure(wrong)
+    assert len(made.cycle(1000)) > 0
+    right = Settings(policy=DRF, drains=frozenset({"h2"}))
+    made.allocator.reconfigure(right)
+    made.agent(2, 4, 4, hostname="h2")
+    assert made.cycle(2000) == []
+
+
+def test_below_a_role_the_mode_may_be_another_one():
+    spec = PolicySpec("drf", "listed", subtrees={"a": "choosy:unit=tasks,mode=characterised"})
+    made = two(spec)
+    made.agent(1, 4, 4)
+    made.agent(2, 4, 4)
+    snapshot = made.allocator.look()
+    assert snapshot is not None
+    rows = [made.state.clients.row(1, 1), made.state.clients.row(2, 2)]
+    assert snapshot.characterised[rows].tolist() == [True, False]
+    # One task, and then all that is left.
+    assert (2, 2, 1, {"cpus": 3, "mem": 3}) in made.cycle(1000)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("drf:", "not of the form"),
+        ("drf:mode", "not of the form"),
+        ("choosy:unit=tasks,unit=agents", "not of the form"),
+        ("drf:mode=whole", r"subtrees.a.mode: there is no mode 'whole'"),
+        ("drf:unit=tasks", "the policy drf takes no parameters"),
+        ("choosy:unit=cats", r"subtrees.a.unit: 'cats' is not possible"),
+        ("choosy:size=1", "has no such parameter"),
+    ],
+)
+def test_a_subtree_that_is_none_is_refused(text, said):
+    with pytest.raises(ValueError, match=said):
+        Session(PolicySpec("drf", subtrees={"a": text}))
