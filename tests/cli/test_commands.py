@@ -75,7 +75,7 @@ def test_what_runs_no_loop_needs_no_compiler(arguments):
     assert "numba" not in imported_by(*arguments)
 
 
-@pytest.mark.parametrize("missing", ["matplotlib", "joblib", "scipy"])
+@pytest.mark.parametrize("missing", ["matplotlib", "joblib", "pyarrow", "scipy"])
 def test_what_only_the_simulator_needs_is_named_when_it_is_missing(missing):
     program = f"""
 import sys
@@ -95,7 +95,7 @@ app.main()
 def test_the_server_and_every_policy_run_without_what_only_the_simulator_needs():
     program = """
 import sys
-for name in "clarabel", "joblib", "matplotlib", "scipy":
+for name in "clarabel", "distributed", "joblib", "matplotlib", "pyarrow", "scipy":
     sys.modules[name] = None
 import allocator.server.main
 from allocator.core import PolicySpec

@@ -43,8 +43,8 @@ Kept = tuple[Report, Mapping[str, int]]
 
 
 def page_of(name: str) -> str:
-    """The page that an experiment is on."""
-    return name.split("-", maxsplit=1)[0]
+    """The page that an experiment is on: that of its first word, or of the paper it belongs to."""
+    return "kesidis" if name.startswith("ps-dsf-") else name.split("-", maxsplit=1)[0]
 
 
 def keep(directory: Path, report: Report, options: Mapping[str, int]) -> None:
