@@ -36,12 +36,12 @@ def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
     known = has_demand(snapshot.demand) & ~probed if whole_tasks else np.zeros(clients, np.bool_)
     tree = snapshot.tree._replace(scheme=np.zeros_like(snapshot.tree.scheme))
     if np.array_equal(known, snapshot.characterised):
-        return replace(snapshot, tree=tree)
+        return replace(snapshot, tree=tree, plan=None)
     if not seen.filters_kept:
         return None
     covered = _covered(snapshot, known)
     filters = snapshot.filters._replace(covered=read_only(covered))
-    return replace(snapshot, characterised=read_only(known), filters=filters, tree=tree)
+    return replace(snapshot, characterised=read_only(known), filters=filters, tree=tree, plan=None)
 
 
 def _covered(snapshot: Snapshot, known: Bools) -> Words:

@@ -63,6 +63,28 @@ OPERATION = Page(
                 unit="bytes",
             ),
         ),
+        "Shadow": (
+            Panel(
+                "Cycles that a policy looks on at",
+                "compared: it decided them, too. late: they came too fast. too_large: they saw too"
+                " much. on: 1 while a policy looks on.",
+                (
+                    Query(metric("shadow_on"), "on"),
+                    Query(rate("shadow_cycles_total"), "{{result}} a second"),
+                    Query(rate("shadow_seconds_total"), "seconds a second"),
+                ),
+            ),
+            Panel(
+                "How far it would decide otherwise",
+                "Offers by who would have made them; frameworks that only one offered anything;"
+                " share of the cluster that would have gone to others. Nothing comes of it.",
+                (
+                    Query(rate("shadow_offers_total"), "offers: {{by}}"),
+                    Query(rate("shadow_frameworks_total"), "frameworks: only {{only}}"),
+                    Query(rate("shadow_share_apart_total"), "share apart"),
+                ),
+            ),
+        ),
         "Core": (
             Panel(
                 "Commands that wait",

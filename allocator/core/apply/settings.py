@@ -20,6 +20,7 @@ from allocator.core.events import (
     SetShadow,
     SetWeight,
 )
+from allocator.core.planning import PlanningPolicy
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.roles import check_depth
 from allocator.core.state import State
@@ -72,9 +73,12 @@ def check_shadow(spec: PolicySpec | None, build: BuildPolicy) -> None:
         message = "policy: competes as the policy in force does; leave out flat and subtrees"
         raise EventError("value", "shadow", message)
     try:
-        build(spec)
+        policy = build(spec)
     except ValueError as error:
         raise EventError("value", "shadow", str(error)) from None
+    if isinstance(policy, PlanningPolicy):
+        message = f"name: {spec.name} plans, and no plans are made for a policy that only looks on"
+        raise EventError("value", "shadow", message)
 
 
 def set_demand(state: State, event: SetDemand) -> None:
