@@ -23,6 +23,7 @@ from allocator.core import (
 )
 from allocator.server.core_loop import SESSIONS_MAX
 from allocator.sim.module_protocol import write_hello
+from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
 from tests.server.process import GrpcModule, SidecarProcess
@@ -39,10 +40,21 @@ def sidecar():
         assert process.alive
 
 
+def wait_until_free(sidecar: SidecarProcess) -> None:
+    """A session that is open at a test's end may be newer than those of the next one."""
+    with sidecar.channel() as channel:
+        stub = admin_pb2_grpc.AdminServiceStub(channel)
+        for _ in range(500):
+            if not stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=20).in_session:
+                break
+            time.sleep(0.02)
+
+
 @pytest.fixture
 def channel(sidecar):
     with sidecar.channel() as channel:
         yield channel
+    wait_until_free(sidecar)
 
 
 @pytest.fixture
@@ -58,6 +70,7 @@ def witness(sidecar):
         assert offers.agent.tolist() == [3]
         module.leave()
         list(module.heard())
+    wait_until_free(sidecar)
 
 
 def hello(**changes: object) -> bytes:

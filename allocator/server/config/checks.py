@@ -26,8 +26,14 @@ def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     >>> suggestion("zebra", ["drf", "ps-dsf"])
     ''
     """
+    near = nearest(text, known, cutoff)
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def nearest(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The nearest known word; empty where none is near."""
     near = difflib.get_close_matches(text, list(known), n=1, cutoff=cutoff)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return near[0] if near else ""
 
 
 def suggestions(text: str, known: Iterable[str], most: int = 3) -> str:

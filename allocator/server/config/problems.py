@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from allocator.server.config.checks import one_of, suggestion
+from allocator.server.config.checks import nearest, one_of, suggestion
 from allocator.server.config.schema import is_free, is_rules, keys, model_of, option_at, toml_value
 
 SHOWN_MAX = 80
@@ -78,11 +78,12 @@ def _first_key(section: FieldInfo) -> str:
 
 def _nearest(root: type[BaseModel], key: Sequence[str]) -> str:
     """The key that was probably meant: in the same section, else of the same name elsewhere."""
+    own = nearest(key[-1], [name for section, name in keys(root) if section == key[0]])
+    if own:
+        return f"; did you mean '{key[0]}.{own}'?"
     known = [".".join(pair) for pair in keys(root)]
-    near = [name for name in known if name.startswith(f"{key[0]}.")]
     elsewhere = [name for name in known if name.endswith(f".{key[-1]}")]
-    text = ".".join(key)
-    return suggestion(text, near) or suggestion(text, elsewhere or known, cutoff=0.3)
+    return suggestion(".".join(key), elsewhere or known, cutoff=0.3)
 
 
 def from_validation(
