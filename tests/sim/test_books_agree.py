@@ -18,8 +18,8 @@ from allocator.sim.master.cycles import Timing
 from tests.sim.auditing import Audited
 from tests.sim.masters import wire_link
 
-RACES = set(Reason) - {Reason.MALFORMED, Reason.LIMIT, Reason.HEADROOM, Reason.BAD_ROLE}
-"""What may become of a decision that took its time, and what may not."""
+RACES = set(Reason) - {Reason.MALFORMED, Reason.LIMIT, Reason.HEADROOM}
+"""What may become of a decision that took its time: meanwhile a framework may leave its role."""
 
 
 def soak(seed, policy, mode, *, decision_ms=0, cut_every_ms=0, duration_ms=30_000):
