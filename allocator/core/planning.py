@@ -120,7 +120,7 @@ def problem_of(
     total : (R,) int64, thousandths
     """
     agents, clients = state.agents, state.clients
-    usable = agents.bound & agents.active & agents.whitelisted
+    usable = agents.ready
     info = state.frameworks.info
     return Problem(
         resources=tuple(state.space.names),

@@ -15,8 +15,10 @@ from allocator.core import (
     PolicySpec,
     RemoveAgent,
     RemoveFramework,
+    SetDrain,
     SetPolicy,
     Settings,
+    SetWeight,
     see,
 )
 from allocator.core.checkpoint import Detached, restore, shred
@@ -67,6 +69,16 @@ def test_a_problem_is_a_copy() -> None:
     more = made.allocator.problem()
     assert more is not None
     assert not more.asks_the_same(problem)
+
+
+def test_a_plan_is_not_about_agents_that_are_drained_and_knows_weights_of_frameworks() -> None:
+    made = session()
+    made.allocator.step(SetDrain("agent-2"))
+    made.allocator.step(SetWeight("", "framework-1", 3.0))
+    problem = made.allocator.problem()
+    assert problem is not None
+    assert np.flatnonzero(problem.capacity.any(axis=1)).tolist() == [1, 3]
+    assert problem.weight.tolist() == [0.75, 0.25]
 
 
 def test_whoever_leaves_is_out_of_the_plan_though_another_takes_the_row() -> None:

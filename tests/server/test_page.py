@@ -23,6 +23,7 @@ from allocator.core import (
     FrameworkInfo,
     Kind,
     Options,
+    SetDrain,
     SetPaused,
 )
 from allocator.server import http as listener
@@ -166,6 +167,15 @@ def test_shares_and_states_stand_in_it(loop, server):
     assert " index " in inside
     assert " ops " not in inside
     assert "Root mean square" in page(server, "/shares?fair=1&sort=name")
+
+
+def test_a_drained_agent_is_offered_to_nobody_on_the_map(loop, server):
+    tell(loop, Options(), *state(3))
+    rows = loop.call(lambda: agent_map.take(loop.allocator)).result(30)
+    tell(loop, SetDrain(rows.name[0]))
+    drained = loop.call(lambda: agent_map.take(loop.allocator)).result(30)
+    assert (rows.on[0], drained.on[0]) == (True, False)
+    assert drained.on[1:].tolist() == rows.on[1:].tolist()
 
 
 def test_what_is_wrong_is_told(loop, server):

@@ -155,7 +155,7 @@ def take(allocator: Allocator) -> AgentRows:
     offered = space.by_column(ledger.offered_by_agent()[rows])
     return AgentRows(
         name=tuple([agent_name(agents.info[row], row) for row in rows.tolist()]),
-        on=(agents.active & agents.whitelisted)[rows],
+        on=agents.ready[rows],
         capacity=space.by_column(agents.capacity[rows]),
         used=space.by_column(ledger.books.agent_held[rows]) - offered,
         offered=offered,
