@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocator.cli.connection import Sidecar, group, printed_by, remote
-from allocator.cli.rules import DryRun
+from allocator.cli.rules import DryRun, parameters
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -116,11 +116,7 @@ def shadow_set(
     if not name:
         policy.parameters.update(now.parameters)
         policy.selection = selection or now.selection
-    for text in parameter or ():
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"{text!r} is not of the form key=value")
-        policy.parameters[key] = value
+    policy.parameters.update(parameters(parameter or ()))
     request = settings_pb2.SetShadowRequest(policy=policy, dry_run=dry_run)
     return sidecar.stub.SetShadow(request, timeout=sidecar.timeout_s)
 

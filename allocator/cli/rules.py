@@ -1,5 +1,6 @@
 """Commands that say what is set in a running sidecar, and change it."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -112,11 +113,7 @@ def policy_set(
         policy.mode = mode
     if flat is not None:
         policy.flat = flat
-    for text in parameter or ():
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"{text!r} is not of the form key=value")
-        policy.parameters[key] = value
+    policy.parameters.update(parameters(parameter or ()))
     for text in subtree or ():
         role, equals, other = text.partition("=")
         if not equals:
@@ -126,6 +123,17 @@ def policy_set(
             policy.subtrees[role] = other
     request = admin_pb2.SetPolicyRequest(policy=policy, dry_run=dry_run)
     return sidecar.stub.SetPolicy(request, timeout=sidecar.timeout_s)
+
+
+def parameters(texts: Iterable[str]) -> dict[str, str]:
+    """Read what is given as key=value; ends where something is not."""
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r} is not of the form key=value")
+        found[key] = value
+    return found
 
 
 def demand_list(sidecar: Sidecar) -> "Message":

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from allocator.core.compiled import loop, part
 from allocator.solvers import NotOptimal
+from allocator.solvers.equal_agents import equal_agents
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -110,15 +111,7 @@ def solve(
     if not able.any():
         return Solution(tasks, 0.0, 0)
     # Equal agents are one, as many times as large: in equal parts they meet the definition, too.
-    rows = np.column_stack([capacity, able.T])
-    _, first, of_agent, copies = np.unique(
-        rows, axis=0, return_index=True, return_inverse=True, return_counts=True
-    )
-    # In the order of their first rows, whatever their sizes.
-    order = np.argsort(first)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    of_agent, first, copies = place[of_agent.reshape(-1)], first[order], copies[order]
+    first, of_agent, copies = equal_agents(capacity, able)
     need, rate = _needs(demand, capacity[first], able[:, first], weight)
     found = np.zeros(rate.shape)
     sweeps = int(_settle(need / copies[:, None, None], rate, found))

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.solvers import NotOptimal
+from allocator.solvers.equal_agents import equal_agents
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -131,11 +132,7 @@ def solve(
     if not served.any():
         return Solution(tasks, prices, 0.0)
     # Equal agents are one, as many times as large.
-    rows = np.column_stack([capacity, able.T])
-    _, first, of_agent, copies = np.unique(
-        rows, axis=0, return_index=True, return_inverse=True, return_counts=True
-    )
-    of_agent = of_agent.reshape(-1)
+    first, of_agent, copies = equal_agents(capacity, able)
     room = capacity[first] * copies[:, None]
     wrong = np.inf
     for begin in _BEGINNINGS:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_admin import Session
+from tests.integration.live_session import session
 from tests.integration.test_lasting_settings import ask, command, settings
 from tests.integration.two_frameworks import CLUSTER
 from tests.server.process import GrpcModule, SidecarProcess
@@ -18,20 +18,13 @@ from tests.server.scraping import samples
 
 AUDIT = "mesos_allocator.audit"
 
+__all__ = ["session"]
+
 
 @pytest.fixture(scope="module")
 def process():
     with SidecarProcess() as running:
         yield running
-
-
-@pytest.fixture
-def session(process):
-    running = Session(process)
-    running.module.batch()
-    yield running
-    running.channel.close()
-    ask(process, "settings", "reset")
 
 
 def audit(process: SidecarProcess) -> list[dict]:

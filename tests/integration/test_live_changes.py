@@ -1,14 +1,15 @@
 """A policy that looks on, agents that are drained, and weights: set in a running sidecar."""
 
-import time
 import urllib.request
 
 import pytest
 
-from tests.integration.test_admin import Session
+from tests.integration.live_session import compared, session
 from tests.integration.test_lasting_settings import ask, begun, command, settings
 from tests.server.process import SidecarProcess
 from tests.server.scraping import Samples, samples, value
+
+__all__ = ["session"]
 
 
 @pytest.fixture(scope="module")
@@ -17,27 +18,9 @@ def process():
         yield running
 
 
-@pytest.fixture
-def session(process):
-    running = Session(process)
-    running.module.batch()
-    yield running
-    running.channel.close()
-    ask(process, "settings", "reset")
-
-
 def scraped(process: SidecarProcess) -> Samples:
     with urllib.request.urlopen(f"http://{process.http}/metrics", timeout=60) as answer:
         return samples(answer.read().decode())
-
-
-def compared(process: SidecarProcess) -> dict:
-    """Ask again until the policy that looks on has decided something."""
-    while True:  # pytest-timeout bounds it
-        found = ask(process, "shadow", "show")
-        if found["counts"]["compared"]:
-            return found
-        time.sleep(0.05)
 
 
 def test_a_policy_looks_on_and_is_stopped(session):

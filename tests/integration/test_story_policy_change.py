@@ -1,12 +1,12 @@
 """A policy change as an operator makes it: tried by replay, in shadow, live, and rolled back."""
 
 import json
-import time
 
 import numpy as np
 import pytest
 
 from allocator.core import Release, Transition
+from tests.integration.live_session import compared
 from tests.integration.test_admin import Session
 from tests.integration.test_lasting_settings import ask, command
 from tests.server.process import SidecarProcess
@@ -44,14 +44,6 @@ def live(session: Session) -> list[list[int]]:
         ended = Release(used, np.array([-1]), np.array([True]))
         session.module.batch(ended)
     return decisions.amount.tolist()
-
-
-def compared(process: SidecarProcess) -> dict:
-    while True:  # pytest-timeout bounds it
-        found = ask(process, "shadow", "show")
-        if found["counts"]["compared"]:
-            return found
-        time.sleep(0.05)
 
 
 def test_a_policy_change_is_tried_made_and_rolled_back(process, tmp_path):
