@@ -125,8 +125,9 @@ proto-check: $(STAMP) ## allocator/v1 is what proto/ says
 	diff -r --exclude __init__.py --exclude __pycache__ .cache/proto/allocator/v1 allocator/v1
 
 .PHONY: docs
-docs: $(STAMP) ## regenerate the references in docs/, and the dashboards
+docs: $(STAMP) ## regenerate the references in docs/, the example of a configuration, and the dashboards
 	python docs/generate.py
+	mesos-allocator check-config --example > deploy/config.example.toml
 	python deploy/grafana/generate.py
 
 # What needs no Mesos; with MESOS_ROOT it is the module for that Mesos.

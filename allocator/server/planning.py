@@ -78,7 +78,7 @@ class Planner:
         budget_s : float
             A plan that takes longer is late.
         interval_s : float
-            From the beginning of one plan to that of the next, at least.
+            From one look at what a plan would be about to the next, at least.
         may_begin : callable
             Whether there may be plans already: not while the solvers' loops run interpreted.
         """
@@ -134,12 +134,12 @@ class Planner:
         problem = allocator.problem() if self._may_begin() else None
         if problem is None:
             return
-        self._cycle = allocator.cycle
+        # To copy and compare the whole cluster takes long: not after each cycle.
+        self._cycle, self._next_s = allocator.cycle, now_s + self._interval_s
         if last is not None and planner.stands(last.problem, problem):
             if not last.failed:
                 self._good_s = now_s
             return
-        self._next_s = now_s + self._interval_s
         self._run = _Run(allocator, planner, problem, now_s)
         self._queue.put(self._run)
 

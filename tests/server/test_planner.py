@@ -136,6 +136,37 @@ def test_a_plan_for_a_session_that_is_over_is_dropped(started, slow):
     assert loop.call(lambda: loop.allocator.state.plan).result(WAIT_S) is None
 
 
+def test_the_cluster_is_looked_at_once_an_interval(slow, monkeypatch):
+    """Although the plan stands: to see that takes a copy of everything."""
+    loop = CoreLoop(Config(policy=PolicySection(name="cmmf")), build_policy=slow.build)
+    planner = Planner(loop, budget_s=1.0, interval_s=3600.0)
+    loop.start()
+    planner.start()
+    slow.go.set()
+    Heard.kept = []
+    module = Heard(loop).begin()
+    module.batch(10)
+    settle(loop, planner)
+    looks = []
+    problem = loop.allocator.problem
+
+    def counted():
+        looks.append(1)
+        return problem()
+
+    monkeypatch.setattr(loop.allocator, "problem", counted)
+    module.batch(1000)
+    looked(loop)
+    assert looks == [], "the interval since the plan began is not over"
+    planner._next_s = 0.0  # now it is
+    for clock_ms in (2000, 3000):
+        module.batch(clock_ms)
+    looked(loop)
+    assert (planner.counts.adopted, looks) == (1, [1])
+    planner.stop()
+    loop.stop()
+
+
 def test_no_plan_is_begun_before_it_may_be(slow):
     loop = CoreLoop(Config(policy=PolicySection(name="cmmf")), build_policy=slow.build)
     planner = Planner(loop, budget_s=1.0, interval_s=0.0, may_begin=lambda: False)

@@ -154,7 +154,10 @@ class PolicySection(Section):
     )
     plan_interval_ms: Annotated[int, Field(ge=0, le=3_600_000)] = Field(
         1000,
-        description="From the beginning of one plan to that of the next, at least.",
+        description=(
+            "How long after one look at what a plan would be about the next one is taken, at least;"
+            " a plan begins with a look."
+        ),
     )
     name: Annotated[str, AfterValidator(policy_name)] = Field(
         "drf", description="Policy; `mesos-allocator policy show` lists them."

@@ -14,7 +14,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 BACKENDS = ("loky", "dask")
-"""Those that are tested. joblib knows others (ray, spark); they were never tried here."""
+"""loky: processes of this machine, by joblib. dask: a Dask cluster, by its own client."""
 
 CONNECT_S = 10
 
@@ -50,9 +50,9 @@ def spread(
     BackendError
     """
     if backend == "dask":
-        with _dask(cluster), parallel_config(backend="dask"):
-            calls = Parallel(return_as="generator")
-            yield from calls(delayed(function)(each) for each in arguments)
+        with _dask(cluster) as client:
+            for future in client.map(function, arguments, pure=False):
+                yield future.result()
         return
     with parallel_config(backend=backend):
         calls = Parallel(n_jobs=jobs, return_as="generator")
