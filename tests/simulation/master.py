@@ -49,6 +49,10 @@ class Held:
 class Master:
     """The world, and one life of its master after another."""
 
+    INITIALIZE = (
+        "initialize minimum=cpus:0.01|mem:32 interval=300 fallback-after=500 slice-decisions=7"
+    )
+
     def __init__(self, chance: random.Random, tell: Callable[[str], list[str]]) -> None:
         """Begin with nothing; the brain is told lines."""
         self.agents: dict[str, Agent] = {}
@@ -156,9 +160,7 @@ class Master:
         """Start a master: what runs is found again, and what was on offer is not."""
         self.offers.clear()
         self._paused = False
-        self._tell(
-            "initialize minimum=cpus:0.01|mem:32 interval=300 fallback-after=500 slice-decisions=7"
-        )
+        self._tell(self.INITIALIZE)
         self.allowed = None
         self.limits = {}
         for framework in self.frameworks.values():

@@ -32,7 +32,6 @@ from tests.simulation.master import Master
 
 _MINIMUM = ({"cpus": 10}, {"mem": 32_000})
 _GREETING = Greeting("master", "instance", 1, Options(minimum=_MINIMUM))
-_SILENCE_MS = 5000
 _POLICIES = ("drf", "choosy", "ps-dsf", "rps-dsf", "tsf")
 
 
@@ -75,6 +74,9 @@ class Simulation:
         Messages that arrived so far, and faults.
     """
 
+    SILENCE_MS = 5000
+    """How long an answer may take before the session ends."""
+
     def __init__(self, seed: int, library: Path, faults: Faults | None = None) -> None:
         """Begin with a master and a sidecar that know nothing."""
         self.faults = faults or Faults()
@@ -93,7 +95,7 @@ class Simulation:
         self.brain = Brain(library)
         self.link = Link(self.tell, self._send)
         self._greeting = _GREETING
-        self.master = Master(self._chance, self.tell)
+        self.master = self._new_master()
         self._begin_master()
 
     @property
@@ -133,9 +135,9 @@ class Simulation:
         self.link.clock_ms = max(self.link.clock_ms, self.now_ms + self._skew_ms)
         self.link.tick()
         since = self.link.awaited_since_ms
-        if since is not None and self.link.clock_ms - since > _SILENCE_MS:
+        if since is not None and self.link.clock_ms - since > self.SILENCE_MS:
             self._drop("silent")
-        if self.link.wanted and self._stream is None:
+        if self.link.wanted and not self.link.open:
             self._connect()
 
     # The brain.
@@ -325,7 +327,6 @@ class Simulation:
         assert not self.brain.run("check")
         truth = {key: _counted(amounts) for key, amounts in self.master.by_holder().items()}
         assert self._of_brain() == truth
-        self.sidecar.allocator.check()
         assert self._of_sidecar() == truth
 
     def _of_brain(self) -> dict[tuple[str, str, str], dict[str, int]]:
@@ -339,6 +340,7 @@ class Simulation:
         return found
 
     def _of_sidecar(self) -> dict[tuple[str, str, str], dict[str, int]]:
+        self.sidecar.allocator.check()
         state = self.sidecar.allocator.state
         books, found = state.ledger.books, {}
         for row in state.ledger.rows().tolist():
@@ -355,6 +357,9 @@ class Simulation:
                 amounts[name] = int(books.held[row, kind])
             found[agent.agent_id, framework.framework_id, role] = amounts
         return found
+
+    def _new_master(self) -> Master:
+        return Master(self._chance, self.tell)
 
     def _new_sidecar(self) -> Sidecar:
         build = partial(Allocator, policies.build, fallback=policies.fallback())
