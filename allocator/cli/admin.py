@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocator.cli import explain, top
+from allocator.cli import completing, explain, top
 from allocator.cli.connection import Arguments, Sidecar, group, printed_by, remote
 from allocator.cli.exits import Exit, fail
 
@@ -59,7 +59,10 @@ def status(sidecar: Sidecar) -> "Message":
 
 def shares(
     sidecar: Sidecar,
-    role: Annotated[str, typer.Option(help="Only this role and those below it.")] = "",
+    role: Annotated[
+        str,
+        typer.Option(help="Only this role and those below it.", autocompletion=completing.roles),
+    ] = "",
     fair: Annotated[
         bool,
         typer.Option(
@@ -69,10 +72,18 @@ def shares(
         ),
     ] = False,
     newcomer: Annotated[
-        str, typer.Option(help="Also what a new framework in this role would be given.")
+        str,
+        typer.Option(
+            help="Also what a new framework in this role would be given.",
+            autocompletion=completing.roles,
+        ),
     ] = "",
     newcomer_demand: Annotated[
-        str, typer.Option(help="What one task of it needs, as in 'cpus:2;mem:2048'; none: unknown.")
+        str,
+        typer.Option(
+            help="What one task of it needs, as in 'cpus:2;mem:2048'; none: unknown.",
+            autocompletion=completing.amounts,
+        ),
     ] = "",
     wide: Annotated[bool, typer.Option("--wide", help="All columns.")] = False,
     sort: Annotated[
@@ -146,7 +157,7 @@ def snapshot(
                 file.write(piece.data)
         unfinished.replace(output)
     except OSError as error:
-        fail(Exit.FAILURE, f"{output}: {error.strerror}", as_json=sidecar.as_json)
+        fail(Exit.FAILURE, f"{output}: {error.strerror}")
     finally:
         unfinished.unlink(missing_ok=True)
 

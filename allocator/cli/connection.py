@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from importlib import import_module
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, get_type_
 
 import typer
 
+from allocator.cli.examples import EXAMPLES
 from allocator.cli.exits import Exit, fail
+from allocator.cli.tree import PLAIN, shown_example
 
 if TYPE_CHECKING:
     import grpc
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 TARGET_DEFAULT = "127.0.0.1:5056"
 RESPONSE_BYTES_MAX = 256 * 2**20
+
+_NOT_BELIEVED = re.compile(r"CERTIFICATE_VERIFY_FAILED: ([^:)]+)")
 
 
 @dataclass(frozen=True)
@@ -59,13 +64,12 @@ class Connection:
         token = self._read(self.token_file)
         if token is None:
             return self._open()
+        channel = self._open()
         import grpc
 
         from allocator.cli.bearer import Bearer
 
-        return grpc.intercept_channel(
-            self._open(), Bearer(token.decode("utf-8", "replace").strip())
-        )
+        return grpc.intercept_channel(channel, Bearer(token.decode("utf-8", "replace").strip()))
 
     def _open(self) -> "grpc.Channel":
         import grpc
@@ -84,11 +88,11 @@ class Connection:
 
     def _check_tls(self) -> None:
         """End where TLS cannot be had with these files: gRPC would abort the process."""
-        from allocator.server.tls import find_problem
+        from allocator.server.tls import expired_at, find_problem
 
         if self.target.startswith("unix:"):
             text = "a Unix socket needs no TLS, and sidecars speak none on theirs"
-            self._misused(f"{self.target}: {text}; leave --tls-ca, --tls-cert and --tls-key out")
+            fail(Exit.USAGE, f"{self.target}: {text}; leave --tls-ca, --tls-cert and --tls-key out")
         files = {"cert": self.tls_cert, "key": self.tls_key, "ca": self.tls_ca}
         for path in files.values():
             self._read(path)
@@ -96,19 +100,27 @@ class Connection:
         if problem:
             path = files[problem.part]
             where = f"--tls-{problem.part}" + (f" {path}" if path else "")
-            self._misused(f"{where}: {problem.message}".replace("tls_", "--tls-"))
+            fail(Exit.USAGE, f"{where}: {problem.message}".replace("tls_", "--tls-"))
+
+        if self.tls_cert and (ended := expired_at(str(self.tls_cert))):
+            fail(Exit.USAGE, f"--tls-cert {self.tls_cert}: has expired ({ended}); name a valid one")
 
     def _read(self, path: Path | None) -> bytes | None:
         try:
             return path.read_bytes() if path else None
         except OSError as error:
-            self._misused(f"{error.filename}: {error.strerror}")
+            fail(Exit.USAGE, f"{error.filename}: {error.strerror}")
 
-    def _misused(self, text: str) -> NoReturn:
-        self._end(Exit.USAGE, text)
-
-    def _end(self, code: Exit, text: str) -> NoReturn:
-        fail(code, text, as_json=self.json)
+    def _unavailable(self, details: str) -> str:
+        """Tell apart who is not there, who cannot be believed, and who does not want us."""
+        if refused := _NOT_BELIEVED.search(details):
+            mend = "--tls-ca names whom to believe, and the sidecar's log what it has"
+            return f"the certificate of the sidecar at {self.target}: {refused[1]}; {mend}"
+        if "Socket closed" in details:
+            mend = "it may want TLS (--tls-ca), or a certificate (--tls-cert and --tls-key)"
+            return f"the sidecar at {self.target} closed the connection; {mend}"
+        mend = "is it running? --target or MESOS_ALLOCATOR_TARGET names another"
+        return f"no sidecar answers at {self.target}; {mend} ({details})"
 
     def explain(self, error: "grpc.RpcError") -> NoReturn:
         """Say what went wrong, and end."""
@@ -117,13 +129,9 @@ class Connection:
         assert isinstance(error, grpc.Call)
         code, details = error.code(), error.details() or ""
         if code == grpc.StatusCode.UNAVAILABLE:
-            self._end(
-                Exit.UNREACHABLE,
-                f"no sidecar answers at {self.target}; is it running? --target or"
-                f" MESOS_ALLOCATOR_TARGET names another ({details})",
-            )
+            fail(Exit.UNREACHABLE, self._unavailable(details))
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            self._end(
+            fail(
                 Exit.UNREACHABLE,
                 f"the sidecar at {self.target} did not answer within {self.timeout:g} s",
             )
@@ -133,8 +141,8 @@ class Connection:
             grpc.StatusCode.PERMISSION_DENIED,
         )
         if code in refused:
-            self._end(Exit.REFUSED, details)
-        self._end(Exit.FAILURE, f"{code.name}: {details}")
+            fail(Exit.REFUSED, details)
+        fail(Exit.FAILURE, f"{code.name}: {details}")
 
 
 @dataclass(frozen=True)
@@ -152,7 +160,7 @@ Arguments: TypeAlias = dict[str, Any]
 
 def group(app: typer.Typer, name: str, what: str) -> typer.Typer:
     """Add a command that has commands of its own; without one of them it prints its help."""
-    commands = typer.Typer(no_args_is_help=True)
+    commands = typer.Typer(no_args_is_help=True, **PLAIN)
     app.add_typer(commands, name=name, help=what)
     return commands
 
@@ -198,7 +206,8 @@ def remote(
                 show(data, **options)
 
         _take_signature(command, function)
-        app.command(name)(command)
+        example = shown_example(EXAMPLES.get(function.__name__, ""))
+        app.command(name, epilog=example)(command)
 
     return register
 

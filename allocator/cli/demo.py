@@ -8,35 +8,46 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocator.cli import demo_more
+from allocator.cli import completing, demo_more
+from allocator.cli.completing import Mode
 from allocator.cli.exits import Exit, fail
+from allocator.cli.tree import PLAIN, PlayingGroup
 
 if TYPE_CHECKING:
     from allocator.sim.experiments.runs import Result, Run
 
 WORKERS_MAX = 2
 SCENARIOS = ("section-v", "swim", "openb")
-
-app = typer.Typer(
-    help="An emulated Mesos master with Spark frameworks, against a real sidecar.",
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+HELP = "Play the Spark-on-Mesos experiment: an emulated master against a real sidecar."
 
 Policies = Annotated[
-    str, typer.Option(help="Names, joined by commas: drf, ps-dsf, rps-dsf, tsf, bf-drf, ...")
+    str,
+    typer.Option(
+        help="Names, joined by commas: drf, ps-dsf, rps-dsf, tsf, bf-drf, ...",
+        autocompletion=completing.joined(completing.policies),
+    ),
 ]
-Modes = Annotated[str, typer.Option(help="oblivious, characterised, or both joined by a comma.")]
+Modes = Annotated[
+    str,
+    typer.Option(
+        help="oblivious, characterised, or both joined by a comma.",
+        autocompletion=completing.joined(completing.among(*Mode)),
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Where all chance of the workload begins.", min=0)]
 Scale = Annotated[float, typer.Option(help="Part of the jobs to play; 1: all.", min=0.001, max=1.0)]
 Out = Annotated[Path, typer.Option(help="Directory for pictures and figures.")]
 Workers = Annotated[int, typer.Option(help="Runs at a time, each on a sidecar of its own.", min=1)]
 
-demo_more.register(app)
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(cls=PlayingGroup, invoke_without_command=True, **PLAIN)
+    group.callback()(demo)
+    demo_more.register(group)
+    app.add_typer(group, name="demo", help=HELP)
 
 
-@app.callback(invoke_without_command=True)
 def demo(
     context: typer.Context,
     policies: Policies = "drf,ps-dsf,rps-dsf,tsf,bf-drf",
@@ -48,7 +59,8 @@ def demo(
         typer.Option(
             help="What to play: section-v (queues of Spark jobs), swim (an hour of Facebook's"
             " MapReduce jobs), openb (a GPU cluster with constraints). Traces are read from the"
-            " directory MESOS_ALLOCATOR_TRACES; without the files, seeded stand-ins are played."
+            " directory MESOS_ALLOCATOR_TRACES; without the files, seeded stand-ins are played.",
+            autocompletion=completing.among(*SCENARIOS),
         ),
     ] = "section-v",
     agents: Annotated[
@@ -79,9 +91,9 @@ def demo(
         runs, source = _runs(trace, names, kinds, seed, scale, agents, hour)
     except TraceError as error:
         fail(Exit.FAILURE, str(error))
-    typer.echo(f"{trace}: {source}; seed {seed}; {len(runs)} runs")
     begin_s = time.monotonic()
     with demo_more.on_sidecar(target, force=force) as started_us:
+        typer.echo(f"{trace}: {source}; seed {seed}; {len(runs)} runs")
         results = _play(runs, target, workers, started_us)
     _keep(out, results, {"trace": trace, "source": source, "seed": seed, "scale": scale})
     print_runs(results)

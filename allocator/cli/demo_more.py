@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from allocator.cli import completing
 from allocator.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ SEEDS_MIN = 2
 Force = Annotated[
     bool,
     typer.Option("--force", help="Take the sidecar of --target from the master that it serves."),
+]
+
+
+PolicyName = Annotated[
+    str, typer.Option(help="Name of the policy.", autocompletion=completing.policies)
 ]
 
 
@@ -130,7 +136,7 @@ def demands(
             " open), dynamic (dynamic allocation), fine (fine-grained)."
         ),
     ] = "coarse",
-    policy: Annotated[str, typer.Option(help="Name of the policy.")] = "drf",
+    policy: PolicyName = "drf",
     seeds: Annotated[int, typer.Option(help="Workloads to play.", min=1)] = 3,
     jobs: Annotated[int, typer.Option(help="Jobs of each of four queues.", min=1)] = 6,
 ) -> None:
@@ -156,7 +162,7 @@ def soak(
     seconds: Annotated[int, typer.Option(help="Simulated seconds.", min=1)] = 300,
     size: Annotated[int, typer.Option(help="Agents, and frameworks at a time.", min=1)] = 20,
     seed: Annotated[int, typer.Option(help="Where all chance begins.", min=0)] = 0,
-    policy: Annotated[str, typer.Option(help="Name of the policy.")] = "drf",
+    policy: PolicyName = "drf",
     target: Annotated[
         str | None,
         typer.Option(

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextvars import ContextVar
 from enum import IntEnum
 from typing import NoReturn
 
@@ -22,9 +23,13 @@ class Exit(IntEnum):
     """The configuration is wrong (EX_CONFIG of sysexits.h)."""
 
 
-def fail(code: Exit, *lines: str, as_json: bool = False) -> NoReturn:
+JSON_WANTED = ContextVar("JSON_WANTED", default=False)
+"""Whether answers are wanted as JSON, and so errors."""
+
+
+def fail(code: Exit, *lines: str) -> NoReturn:
     """Print errors and end; as JSON where answers are, on the stream that errors go to."""
-    if as_json:
+    if JSON_WANTED.get():
         error = {"code": int(code), "reason": code.name.lower(), "message": "; ".join(lines)}
         sys.stderr.write(json.dumps({"error": error}) + "\n")
         sys.exit(code)

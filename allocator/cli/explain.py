@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allocator.cli import completing
 from allocator.cli.connection import Sidecar, printed_by, remote
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ def register(group: typer.Typer) -> None:
 
 def framework(
     sidecar: Sidecar,
-    name: Annotated[str, typer.Argument(help="Id or name of the framework.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="Id or name of the framework.", autocompletion=completing.frameworks),
+    ],
     cycles: Cycles = CYCLES_USUAL,
 ) -> "Message":
     """Say why a framework gets nothing: what blocks it, its last offers, cycles that it lost."""
@@ -36,7 +40,10 @@ def framework(
 
 def role(
     sidecar: Sidecar,
-    name: Annotated[str, typer.Argument(help="Path of the role, such as eng/ads.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="Path of the role, such as eng/ads.", autocompletion=completing.roles),
+    ],
     cycles: Cycles = CYCLES_USUAL,
 ) -> "Message":
     """Say why the frameworks of a role, and of those below it, get nothing."""
@@ -45,7 +52,9 @@ def role(
 
 def agent(
     sidecar: Sidecar,
-    name: Annotated[str, typer.Argument(help="Id or host of the agent.")],
+    name: Annotated[
+        str, typer.Argument(help="Id or host of the agent.", autocompletion=completing.agents)
+    ],
     cycles: Cycles = CYCLES_USUAL,
 ) -> "Message":
     """Say why an agent is offered to nobody, or to whom, and who was next."""

@@ -8,6 +8,7 @@ import typer
 
 from allocator.cli.exits import Exit, fail
 from allocator.cli.replay import journals_in, play_file
+from allocator.cli.tree import Playing, shown_example
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -27,20 +28,27 @@ FILE ends in .graphml (networkx, Gephi, yEd), .json (networkx's node-link data),
 DRAWN = (".png", ".svg", ".pdf")
 ENDINGS = (".graphml", ".json", *DRAWN)
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    example = "graph /var/lib/mesos-allocator graph.svg --shares"
+    app.command(help=HELP, cls=Playing, epilog=shown_example(example))(graph)
 
 
-@app.command(help=HELP)
 def graph(
     journal: Annotated[
-        Path, typer.Argument(metavar="JOURNAL|DIR", exists=True, readable=True, show_default=False)
+        Path,
+        typer.Argument(
+            metavar="JOURNAL|DIR",
+            exists=True,
+            readable=True,
+            show_default=False,
+            help="A journal, or the directory of several.",
+        ),
     ],
-    out: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
+    out: Annotated[
+        Path, typer.Argument(metavar="FILE", show_default=False, help="What is written.")
+    ],
     shares: Annotated[bool, typer.Option("--shares", help="Work the fair shares out.")] = False,
 ) -> None:
     """Export a graph."""
@@ -48,9 +56,12 @@ def graph(
 
     if out.suffix not in ENDINGS:
         fail(Exit.USAGE, f"FILE: {out.name!r} must end in one of {', '.join(ENDINGS)}")
-    allocator = _replayed(journal)
+    allocator, damage = _replayed(journal)
     if allocator is None:
-        fail(Exit.FAILURE, f"{journal} knows of no framework that could be served at its end")
+        text = f"{journal} knows of no framework that could be served at its end"
+        fail(Exit.FAILURE, "; ".join([text, *damage]))
+    for line in damage:
+        typer.echo(line, err=True)
     made = constraint_graph_of(allocator)
     if shares:
         made = max_min_shares(made)
@@ -63,8 +74,8 @@ def graph(
     typer.echo(f"{out}: {users} frameworks, {types} types of agents, {len(made.edges)} edges")
 
 
-def _replayed(journal: Path) -> "Allocator | None":
-    """The last allocator of a journal that had somebody to serve."""
+def _replayed(journal: Path) -> tuple["Allocator | None", list[str]]:
+    """The last allocator of a journal that had somebody to serve, and what is damaged."""
     from allocator import policies
     from allocator.core import Allocator
     from allocator.wire.replay import Replay
@@ -76,12 +87,13 @@ def _replayed(journal: Path) -> "Allocator | None":
         return made[-1]
 
     player = Replay(policies.build, policies.fallback(), check=False, make=make)
-    for path in journals_in(journal) if journal.is_dir() else [journal]:
-        read = play_file(path, player)
-        if read.damage:
-            typer.echo(f"{path}: passed over from here on: {read.damage}", err=True)
+    files = journals_in(journal) if journal.is_dir() else [journal]
+    read = [play_file(path, player) for path in files]
     player.finish()
-    return next((each for each in reversed(made) if each.problem() is not None), None)
+    damage = [
+        f"{each.path}: passed over from here on: {each.damage}" for each in read if each.damage
+    ]
+    return next((each for each in reversed(made) if each.problem() is not None), None), damage
 
 
 def constraint_graph_of(allocator: "Allocator") -> "nx.Graph[Any]":

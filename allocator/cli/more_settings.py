@@ -5,15 +5,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allocator.cli import completing
+from allocator.cli.completing import Mode
 from allocator.cli.connection import Sidecar, group, printed_by, remote
-from allocator.cli.rules import DryRun, parameters
+from allocator.cli.rules import DryRun, PolicyName, PolicyParameters, Selection, parameters
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from allocator.v1 import admin_pb2
 
-Agents = Annotated[list[str], typer.Argument(help="Ids or host names of agents.")]
+Agents = Annotated[
+    list[str],
+    typer.Argument(help="Ids or host names of agents.", autocompletion=completing.agents),
+]
+KEPT = ("policy", "demand", "constraint", "limit", "drain", "weight", "shadow")
 
 _printed = partial(printed_by, "allocator.cli.setting_tables")
 
@@ -96,23 +102,22 @@ def shadow_show(
 
 def shadow_set(
     sidecar: Sidecar,
-    name: Annotated[str, typer.Argument(help="Name of the policy; none: that in force.")] = "",
-    selection: Annotated[
-        str, typer.Option(help="How the agent is chosen; empty: the policy's own.")
-    ] = "",
+    name: PolicyName = "",
+    selection: Selection = None,
     mode: Annotated[
-        str, typer.Option(help="oblivious or characterised; empty: as the policy in force.")
-    ] = "",
-    parameter: Annotated[
-        list[str] | None, typer.Option("-p", "--parameter", metavar="KEY=VALUE")
+        Mode | None,
+        typer.Option(help="All that is free, or whole tasks; none: as the policy in force."),
     ] = None,
+    parameter: PolicyParameters = None,
     dry_run: DryRun = False,
 ) -> "Message":
     """Have a policy look on from the next cycle on; who competes with whom stays as it is."""
     from allocator.v1 import admin_pb2, settings_pb2
 
     now = sidecar.stub.GetPolicy(admin_pb2.GetPolicyRequest(), timeout=sidecar.timeout_s).policy
-    policy = settings_pb2.Policy(name=name or now.name, mode=mode or now.mode, selection=selection)
+    policy = settings_pb2.Policy(
+        name=name or now.name, mode=mode or now.mode, selection=selection or ""
+    )
     if not name:
         policy.parameters.update(now.parameters)
         policy.selection = selection or now.selection
@@ -140,7 +145,9 @@ def settings_reset(
     sidecar: Sidecar,
     what: Annotated[
         list[str] | None,
-        typer.Argument(help="policy, demand, constraint, limit, drain, weight, shadow; none: all."),
+        typer.Argument(
+            help=f"{', '.join(KEPT)}; none: all.", autocompletion=completing.among(*KEPT)
+        ),
     ] = None,
 ) -> "Message":
     """Take back what operators set: the configuration counts again."""

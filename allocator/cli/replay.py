@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocator import __version__
-from allocator.cli import what_if
+from allocator.cli import completing
+from allocator.cli.completing import Mode
 from allocator.cli.exits import Exit, fail
+from allocator.cli.tree import Playing, shown_example
 
 if TYPE_CHECKING:
     from allocator.wire.framing import Torn
@@ -34,13 +36,6 @@ in force and under those that are named, and shares, use and waits are compared.
 
 Exit codes: 0 all as recorded, 1 something differs or is damaged, 2 wrong usage.
 """
-
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 _NUMBERED = re.compile(r"(.*)\.(\d+)")
 
@@ -71,11 +66,22 @@ class FileFound:
     damage: str = ""
 
 
-@app.command(help=HELP)
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    example = "replay /var/lib/mesos-allocator --policy tsf --mode characterised"
+    app.command(help=HELP, cls=Playing, epilog=shown_example(example))(replay)
+
+
 def replay(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...|DIR", exists=True, readable=True, show_default=False),
+        typer.Argument(
+            metavar="FILE...|DIR",
+            exists=True,
+            readable=True,
+            show_default=False,
+            help="Journals, the older first, or their directory.",
+        ),
     ],
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Compare with what was recorded.")
@@ -87,10 +93,14 @@ def replay(
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Play the day under this policy, too; repeatable."),
+        typer.Option(
+            metavar="NAME",
+            help="Play the day under this policy, too; repeatable.",
+            autocompletion=completing.policies,
+        ),
     ] = None,
     mode: Annotated[
-        str | None, typer.Option(help="Of --policy: oblivious (default) or characterised.")
+        Mode | None, typer.Option(help="Of --policy; oblivious where it is not given.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Of --policy: figures and a picture.")
@@ -98,6 +108,7 @@ def replay(
 ) -> None:
     """Replay a journal."""
     from allocator import policies
+    from allocator.cli import what_if
     from allocator.core import Allocator
     from allocator.wire.replay import Replay
 

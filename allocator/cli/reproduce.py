@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from allocator.cli.exits import Exit, fail
+from allocator.cli.tree import PLAIN, PlayingGroup
 
 if TYPE_CHECKING:
     from allocator.sim.papers.report import Cell, Report
@@ -123,12 +124,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     ),
 }
 
-app = typer.Typer(
-    help="Compute the papers' tables and figures with the real policies, beside the printed ones.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+HELP = "Compute the papers' tables and figures with the real policies, beside the printed ones."
 
 _TOLERANCE_SHOWN = 1e-4  # smaller ones are rounding
 _WIDTH_IN_FILES = 100
@@ -160,7 +156,6 @@ def run(name: str, **options: int) -> "Report":
     return report
 
 
-@app.command("list")
 def list_experiments(as_json: AsJson = False) -> None:
     """Say what can be reproduced."""
     about = {name: experiment.about for name, experiment in EXPERIMENTS.items()}
@@ -171,13 +166,11 @@ def list_experiments(as_json: AsJson = False) -> None:
         typer.echo(f"{name:22} {text}")
 
 
-@app.command("all")
 def reproduce_all(seed: Seed = 0, as_json: AsJson = False, plot: Plot = None) -> None:
     """Compute everything."""
     _show([run(name, seed=seed) for name in EXPERIMENTS], as_json, plot)
 
 
-@app.command("pages")
 def write_pages(
     only: Annotated[
         str, typer.Option(help="Experiments to compute anew, joined by commas; all: every one.")
@@ -202,7 +195,18 @@ def write_pages(
         typer.echo(str(path))
 
 
-def _register(name: str, experiment: Experiment) -> None:
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(cls=PlayingGroup, no_args_is_help=True, **PLAIN)
+    app.add_typer(group, name="reproduce", help=HELP)
+    group.command("list")(list_experiments)
+    group.command("all")(reproduce_all)
+    group.command("pages")(write_pages)
+    for name, experiment in EXPERIMENTS.items():
+        _register(group, name, experiment)
+
+
+def _register(group: typer.Typer, name: str, experiment: Experiment) -> None:
     """Add the command of one experiment, with the options that it takes."""
 
     def repeated(
@@ -223,11 +227,7 @@ def _register(name: str, experiment: Experiment) -> None:
         (): certain,
     }
     help_text = experiment.about[0].upper() + experiment.about[1:] + "."
-    app.command(name, help=help_text)(commands[experiment.parameters])
-
-
-for _name, _experiment in EXPERIMENTS.items():
-    _register(_name, _experiment)
+    group.command(name, help=help_text)(commands[experiment.parameters])
 
 
 def _show(reports: list["Report"], as_json: bool, plot: Path | None = None) -> None:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allocator.cli import completing
 from allocator.cli.admin import quantities
+from allocator.cli.completing import Mode
 from allocator.cli.connection import Sidecar, group, printed_by, remote
 
 if TYPE_CHECKING:
@@ -15,12 +17,19 @@ if TYPE_CHECKING:
     from allocator.v1 import admin_pb2
 
 RolePattern = Annotated[
-    str, typer.Option("--role", help="For frameworks in roles that this shell pattern matches.")
+    str,
+    typer.Option(
+        "--role",
+        help="For frameworks in roles that this shell pattern matches.",
+        autocompletion=completing.roles,
+    ),
 ]
 NamePattern = Annotated[
     str,
     typer.Option(
-        "--framework-name", help="For frameworks with names that this shell pattern matches."
+        "--framework-name",
+        help="For frameworks with names that this shell pattern matches.",
+        autocompletion=completing.frameworks,
     ),
 ]
 Everybody = Annotated[
@@ -29,7 +38,29 @@ Everybody = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Change nothing, and say what the change would do.")
 ]
-Role = Annotated[str, typer.Argument(help="Path of the role, such as eng/ads.")]
+Role = Annotated[
+    str, typer.Argument(help="Path of the role, such as eng/ads.", autocompletion=completing.roles)
+]
+PolicyName = Annotated[
+    str,
+    typer.Argument(help="Name; none: the same as now.", autocompletion=completing.policies),
+]
+Selection = Annotated[
+    str | None,
+    typer.Option(
+        help="How the agent is chosen; empty: the policy's own.",
+        autocompletion=completing.selections,
+    ),
+]
+PolicyParameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-p",
+        "--parameter",
+        metavar="KEY=VALUE",
+        help="A parameter of the policy, such as unit=tasks of choosy; may be repeated.",
+    ),
+]
 
 _printed = partial(printed_by, "allocator.cli.setting_tables")
 
@@ -70,23 +101,22 @@ def _policy(sidecar: Sidecar) -> "admin_pb2.GetPolicyResponse":
 
 def policy_set(
     sidecar: Sidecar,
-    name: Annotated[str, typer.Argument(help="Name; none: the same as now.")] = "",
-    selection: Annotated[
-        str | None, typer.Option(help="How the agent is chosen; empty: the policy's own.")
+    name: PolicyName = "",
+    selection: Selection = None,
+    mode: Annotated[
+        Mode | None, typer.Option(help="Offer all that is free on an agent, or whole tasks.")
     ] = None,
-    mode: Annotated[str | None, typer.Option(help="oblivious or characterised.")] = None,
     flat: Annotated[
         bool | None, typer.Option("--flat/--hierarchical", help="Who competes with whom.")
     ] = None,
-    parameter: Annotated[
-        list[str] | None, typer.Option("-p", "--parameter", metavar="KEY=VALUE")
-    ] = None,
+    parameter: PolicyParameters = None,
     subtree: Annotated[
         list[str] | None,
         typer.Option(
             "--subtree",
             metavar="ROLE=POLICY",
             help="Decide otherwise below a role; ROLE= takes that back.",
+            autocompletion=completing.subtrees,
         ),
     ] = None,
     dry_run: Annotated[
@@ -146,7 +176,11 @@ def demand_list(sidecar: Sidecar) -> "Message":
 def demand_set(
     sidecar: Sidecar,
     resources: Annotated[
-        str, typer.Argument(help="One task's needs, as in 'cpus:2;mem:2048'; empty: unknown.")
+        str,
+        typer.Argument(
+            help="One task's needs, as in 'cpus:2;mem:2048'; empty: unknown.",
+            autocompletion=completing.amounts,
+        ),
     ],
     role: RolePattern = "",
     framework_name: NamePattern = "",
@@ -251,7 +285,12 @@ def limit_list(sidecar: Sidecar) -> "Message":
 def limit_set(
     sidecar: Sidecar,
     role: Role,
-    resources: Annotated[str, typer.Argument(help="The limit, as in 'cpus:20;mem:65536'.")],
+    resources: Annotated[
+        str,
+        typer.Argument(
+            help="The limit, as in 'cpus:20;mem:65536'.", autocompletion=completing.amounts
+        ),
+    ],
     dry_run: DryRun = False,
 ) -> "Message":
     """Grant a role, and those below it, at most so much."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocator.cli.exits import Exit, fail
+from allocator.cli.tree import shown_example
 from allocator.server import loop_cache
 
 if TYPE_CHECKING:
@@ -26,8 +27,10 @@ Assignments = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command()(serve)
-    app.command("check-config")(check_config)
+    example = "serve --config /etc/mesos-allocator/config.toml --set http.port=5057"
+    app.command(epilog=shown_example(example))(serve)
+    example = "check-config /etc/mesos-allocator/config.toml"
+    app.command("check-config", epilog=shown_example(example))(check_config)
 
 
 def serve(
@@ -53,9 +56,6 @@ def serve(
         "--mode": ("policy.mode", mode),
         "--log-level": ("log.level", log_level),
     }
-    # gRPC's library in C writes lines of a form of its own to standard error, such as of each
-    # handshake that fails; it looks at this when it is loaded. Whoever wants the lines sets it.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     flags = _flags(assignments, short)
     loaded = _load(config, flags)
     note = loop_cache.prepare()

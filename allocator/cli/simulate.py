@@ -6,29 +6,37 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allocator.cli import completing
+from allocator.cli.completing import Mode
 from allocator.cli.exits import Exit, fail
-from allocator.cli.terminal import console, print_table
+from allocator.cli.tree import Playing, shown_example
 
 if TYPE_CHECKING:
     from allocator.sim.scenarios.running import Cell, RunResult
     from allocator.sim.scenarios.schema import ScenarioFile
 
-app = typer.Typer(
-    help="Play a scenario under several policies, over many seeds.",
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    example = "simulate examples/scenarios/one_greedy_framework.toml --policy drf,ps-dsf --seeds 5"
+    app.command(cls=Playing, epilog=shown_example(example))(simulate)
 
 
-@app.command()
 def simulate(
     scenario: Annotated[Path, typer.Argument(help="A TOML file; see examples/scenarios.")],
     policy: Annotated[
-        str, typer.Option(help="Names, joined by commas: drf, ps-dsf, rps-dsf, tsf, bf-drf, ...")
+        str,
+        typer.Option(
+            help="Names, joined by commas: drf, ps-dsf, rps-dsf, tsf, bf-drf, ...",
+            autocompletion=completing.joined(completing.policies),
+        ),
     ] = "drf,ps-dsf",
     mode: Annotated[
-        str, typer.Option(help="oblivious, characterised, or both joined by a comma.")
+        str,
+        typer.Option(
+            help="oblivious, characterised, or both joined by a comma.",
+            autocompletion=completing.joined(completing.among(*Mode)),
+        ),
     ] = "oblivious,characterised",
     seeds: Annotated[int, typer.Option(help="Workloads to draw, from seed 0 on.", min=1)] = 3,
     jobs: Annotated[int, typer.Option(help="Processes; -1: one for each core.", min=-1)] = -1,
@@ -50,6 +58,7 @@ def simulate(
     Seeds draw the same workload for every policy. Results are means over the seeds with 95 %
     confidence intervals.
     """
+    from allocator.cli.terminal import console
     from allocator.policies import MODES, POLICIES
     from allocator.sim.experiments.spread import BACKENDS
     from allocator.sim.scenarios.reading import ScenarioError, read
@@ -104,6 +113,7 @@ def _play(
 
 
 def _show(results: list["RunResult"], out: Path) -> None:
+    from allocator.cli.terminal import console, print_table
     from allocator.sim.reports import sweep_report
 
     files = sweep_report.write(out, results)

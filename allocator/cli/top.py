@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from allocator.cli import completing
 from allocator.cli.connection import Sidecar, remote
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ def register(app: typer.Typer) -> None:
 
 def top(
     sidecar: Sidecar,
-    role: Annotated[str, typer.Option(help="Only this role and those below it.")] = "",
+    role: Annotated[
+        str,
+        typer.Option(help="Only this role and those below it.", autocompletion=completing.roles),
+    ] = "",
     interval: Annotated[
         float, typer.Option(min=0.2, help="Seconds between two looks at the sidecar.")
     ] = 2.0,

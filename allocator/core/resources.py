@@ -129,7 +129,10 @@ def parse_quantities(text: str) -> dict[str, int]:
         if name in quantities:
             message = f"{name!r} is given twice; give each resource once"
             raise ValueError(message)
-        quantities[name] = parse_amount(amount)
+        try:
+            quantities[name] = parse_amount(amount)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
     return quantities
 
 

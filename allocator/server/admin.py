@@ -8,7 +8,7 @@ from functools import partial
 import grpc
 
 from allocator.core import Detached, SetPolicy
-from allocator.server import dump, forecast
+from allocator.server import dump, forecast, names
 from allocator.server.admin_rules import RuleRpcs
 from allocator.server.answering import refuse as _refuse
 from allocator.server.audit import Audit
@@ -66,6 +66,13 @@ class AdminServicer(RuleRpcs, admin_pb2_grpc.AdminServiceServicer):
     ) -> pb.GetPolicyResponse:
         """Say which policy decides, and which others could."""
         return self._views.policy(self._asking(context))
+
+    def ListNames(
+        self, request: pb.ListNamesRequest, context: grpc.ServicerContext
+    ) -> pb.ListNamesResponse:
+        """List names that begin in a way."""
+        with _refusing(context):
+            return names.listed(self._loop, self._asking(context), request)
 
     def SetPolicy(
         self, request: pb.SetPolicyRequest, context: grpc.ServicerContext

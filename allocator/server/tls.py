@@ -6,9 +6,10 @@ wrong. So certificates and keys are loaded into a context of the standard librar
 
 import ssl
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import NamedTuple
 
-_ISSUER, _SUBJECT = 2, 4
+_ISSUER, _VALIDITY, _SUBJECT = 2, 3, 4
 """Places in a certificate's body: serial number, algorithm, issuer, validity, subject, ..."""
 
 _PEM = "name a PEM file, with -----BEGIN"
@@ -101,12 +102,33 @@ def _certificates(path: str) -> list[bytes]:
     return found
 
 
+def expired_at(cert: str) -> str:
+    """Say when the first certificate of a PEM file ended to be valid, where it has.
+
+    Returns
+    -------
+    str
+        As ``YYYYMMDDHHMMSSZ`` in UTC; empty where it has not ended.
+    """
+    validity = _parts(_certificates(cert)[0])[_VALIDITY]
+    (_, _), (_, last) = _elements(validity)
+    ends = last.decode("ascii")
+    if len(ends) == len("YYMMDDHHMMSSZ"):  # RFC 5280, sec. 4.1.2.5.1
+        ends = ("19" if ends >= "5" else "20") + ends
+    return ends if ends < f"{datetime.now(UTC):%Y%m%d%H%M%SZ}" else ""
+
+
 def _is_self_issued(der: bytes) -> bool:
     """Whether a certificate names itself as its issuer: it may be believed as it is."""
+    parts = _parts(der)
+    return parts[_ISSUER] == parts[_SUBJECT]
+
+
+def _parts(der: bytes) -> list[bytes]:
+    """Give what a certificate's body consists of, without the version."""
     _, certificate = next(_elements(der))
     _, body = next(_elements(certificate))
-    names = [value for tag, value in _elements(body) if tag != 0xA0]  # without the version
-    return names[_ISSUER] == names[_SUBJECT]
+    return [value for tag, value in _elements(body) if tag != 0xA0]
 
 
 def _elements(der: bytes) -> Iterator[tuple[int, bytes]]:

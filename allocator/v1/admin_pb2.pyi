@@ -997,6 +997,51 @@ class ShadowShare(_message.Message):
 Global___ShadowShare: _TypeAlias = ShadowShare  # noqa: Y015
 
 @_typing.final
+class ListNamesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OF_FIELD_NUMBER: _builtins.int
+    PREFIX_FIELD_NUMBER: _builtins.int
+    of: _builtins.str
+    """"framework" (names and ids), "role", "agent" (hosts and ids) or "resource"."""
+    prefix: _builtins.str
+    def __init__(
+        self,
+        *,
+        of: _builtins.str = ...,
+        prefix: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["of", b"of", "prefix", b"prefix"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListNamesRequest: _TypeAlias = ListNamesRequest  # noqa: Y015
+
+@_typing.final
+class ListNamesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """In order; not all of them where there are more than 500."""
+
+    def __init__(
+        self,
+        *,
+        names: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["names", b"names"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListNamesResponse: _TypeAlias = ListNamesResponse  # noqa: Y015
+
+@_typing.final
 class ListSettingsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

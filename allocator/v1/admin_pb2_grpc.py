@@ -121,6 +121,11 @@ class AdminServiceStub:
                 request_serializer=allocator_dot_v1_dot_settings__pb2.SetShadowRequest.SerializeToString,
                 response_deserializer=allocator_dot_v1_dot_admin__pb2.SetShadowResponse.FromString,
                 _registered_method=True)
+        self.ListNames = channel.unary_unary(
+                '/allocator.v1.AdminService/ListNames',
+                request_serializer=allocator_dot_v1_dot_admin__pb2.ListNamesRequest.SerializeToString,
+                response_deserializer=allocator_dot_v1_dot_admin__pb2.ListNamesResponse.FromString,
+                _registered_method=True)
         self.ListSettings = channel.unary_unary(
                 '/allocator.v1.AdminService/ListSettings',
                 request_serializer=allocator_dot_v1_dot_admin__pb2.ListSettingsRequest.SerializeToString,
@@ -251,6 +256,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListNames(self, request, context):
+        """Names that begin in a way: for completion in a shell.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListSettings(self, request, context):
         """Every setting, and where it comes from.
         """
@@ -366,6 +378,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.SetShadow,
                     request_deserializer=allocator_dot_v1_dot_settings__pb2.SetShadowRequest.FromString,
                     response_serializer=allocator_dot_v1_dot_admin__pb2.SetShadowResponse.SerializeToString,
+            ),
+            'ListNames': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListNames,
+                    request_deserializer=allocator_dot_v1_dot_admin__pb2.ListNamesRequest.FromString,
+                    response_serializer=allocator_dot_v1_dot_admin__pb2.ListNamesResponse.SerializeToString,
             ),
             'ListSettings': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSettings,
@@ -847,6 +864,33 @@ class AdminService:
             '/allocator.v1.AdminService/SetShadow',
             allocator_dot_v1_dot_settings__pb2.SetShadowRequest.SerializeToString,
             allocator_dot_v1_dot_admin__pb2.SetShadowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListNames(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/allocator.v1.AdminService/ListNames',
+            allocator_dot_v1_dot_admin__pb2.ListNamesRequest.SerializeToString,
+            allocator_dot_v1_dot_admin__pb2.ListNamesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -53,6 +53,8 @@ class AdminServiceStub:
     GetShadow: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]
     """What a policy would decide that only looks on, beside what was decided."""
     SetShadow: _grpc.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]
+    ListNames: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListNamesRequest, _admin_pb2.ListNamesResponse]
+    """Names that begin in a way: for completion in a shell."""
     ListSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListSettingsRequest, _admin_pb2.ListSettingsResponse]
     """Every setting, and where it comes from."""
     ResetSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResetSettingsRequest, _admin_pb2.ResetSettingsResponse]
@@ -85,6 +87,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     GetShadow: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetShadowRequest, _admin_pb2.GetShadowResponse]  # type: ignore[assignment]
     """What a policy would decide that only looks on, beside what was decided."""
     SetShadow: _aio.UnaryUnaryMultiCallable[_settings_pb2.SetShadowRequest, _admin_pb2.SetShadowResponse]  # type: ignore[assignment]
+    ListNames: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListNamesRequest, _admin_pb2.ListNamesResponse]  # type: ignore[assignment]
+    """Names that begin in a way: for completion in a shell."""
     ListSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListSettingsRequest, _admin_pb2.ListSettingsResponse]  # type: ignore[assignment]
     """Every setting, and where it comes from."""
     ResetSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResetSettingsRequest, _admin_pb2.ResetSettingsResponse]  # type: ignore[assignment]
@@ -216,6 +220,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _settings_pb2.SetShadowRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SetShadowResponse, _abc.Awaitable[_admin_pb2.SetShadowResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListNames(
+        self,
+        request: _admin_pb2.ListNamesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListNamesResponse, _abc.Awaitable[_admin_pb2.ListNamesResponse]]:
+        """Names that begin in a way: for completion in a shell."""
 
     @_abc_1.abstractmethod
     def ListSettings(

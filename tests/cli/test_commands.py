@@ -79,11 +79,11 @@ def test_what_runs_no_loop_needs_no_compiler(arguments):
 def test_what_only_the_simulator_needs_is_named_when_it_is_missing(missing):
     program = f"""
 import sys
-import allocator.cli.app as app
 sys.modules[{missing!r}] = None
-app.import_module = lambda name: __import__({missing!r})
+from allocator.cli import demo, main
+demo._choose = lambda *_: __import__({missing!r})
 sys.argv = ["mesos-allocator", "demo"]
-app.main()
+main()
 """
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=120)

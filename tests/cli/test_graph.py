@@ -7,7 +7,7 @@ import networkx as nx
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli.graph import app
+from allocator.cli.app import app
 from tests.server.test_loop_journal import journaled, play
 
 
@@ -18,7 +18,7 @@ def journal(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object):
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, ["graph", *map(str, arguments)])
 
 
 def test_a_graph_is_read_again_with_its_shares(journal: Path, tmp_path: Path) -> None:

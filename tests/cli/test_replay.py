@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli.replay import app
+from allocator.cli.app import app
 from allocator.sim.experiments.play import play
 from allocator.sim.frameworks.trace_framework import Arrival, Replay
 from allocator.sim.links.stream import StreamLink
@@ -45,7 +45,7 @@ def directory(recorded, tmp_path) -> Path:
 
 
 def replay(*arguments: object):
-    return CliRunner().invoke(app, list(map(str, arguments)))
+    return CliRunner().invoke(app, ["replay", *map(str, arguments)])
 
 
 def replay_json(*arguments: object, code: int = 0) -> dict:

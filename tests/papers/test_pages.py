@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli import reproduce
+from allocator.cli.app import app
 from allocator.sim.papers import pages
 from allocator.sim.papers.report import Cell, Line, Panel, Report, Row
 
@@ -86,11 +87,11 @@ def test_another_form_is_noticed():
 
 def test_the_command_computes_keeps_and_writes(tmp_path):
     done = CliRunner().invoke(
-        reproduce.app, ["pages", "--only", "pf-fig-4,drf-example", "--out", str(tmp_path)]
+        app, ["reproduce", "pages", "--only", "pf-fig-4,drf-example", "--out", str(tmp_path)]
     )
     assert done.exit_code == 0, done.output
     assert "best beside 5" in (tmp_path / "pf.md").read_text()
     assert (tmp_path / "pf-fig-4.svg").is_file()
-    wrong = CliRunner().invoke(reproduce.app, ["pages", "--only", "pf-fig-44"])
+    wrong = CliRunner().invoke(app, ["reproduce", "pages", "--only", "pf-fig-44"])
     assert wrong.exit_code == 2
     assert "--only: pf-fig-44; choose from" in wrong.stderr

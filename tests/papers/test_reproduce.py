@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli import reproduce
+from allocator.cli.app import app
 from allocator.sim.papers import report
 from allocator.sim.papers.report import Cell, Report, Row
 
@@ -14,7 +15,7 @@ QUICK = ("kesidis-table-1", "kesidis-table-2", "drf-example", "pf-examples")
 
 def call(*arguments: str):
     """Run the command line."""
-    return CliRunner().invoke(reproduce.app, list(arguments))
+    return CliRunner().invoke(app, ["reproduce", *arguments])
 
 
 def made_up(*rows: Row) -> Report:

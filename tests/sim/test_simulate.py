@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli import simulate
+from allocator.cli.app import app
 from allocator.sim.experiments.spread import BackendError, spread
 from allocator.sim.reports import sweep_report
 from allocator.sim.reports.confidence import interval
@@ -302,7 +302,7 @@ def call(tmp_path, *options):
     if not path.exists():
         path.write_text(FILE)
     out = ["--out", str(tmp_path / "out")]
-    return CliRunner().invoke(simulate.app, [str(path), *out, *options])
+    return CliRunner().invoke(app, ["simulate", str(path), *out, *options])
 
 
 def test_the_command_prints_tables_and_writes_the_same_as_csv_and_parquet(tmp_path):

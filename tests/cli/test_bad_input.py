@@ -1,0 +1,304 @@
+"""What each command says of bad input: one line on standard error, and the right exit code.
+
+Commands are taken from the tree: one that stands in no table here fails.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from allocator.cli.app import app
+from tests.cli.command_tree import leaves, options
+from tests.integration.two_frameworks import CLUSTER
+from tests.server.process import GrpcModule, SidecarProcess
+
+LEAVES = leaves()
+
+# What is right, but for a place that stands for each of the sidecar's commands.
+RIGHT: dict[str, str] = {
+    "status": "",
+    "shares": "",
+    "top": "",
+    "dump": "",
+    "snapshot": "{tmp}/snapshot",
+    "explain framework": "spark",
+    "explain role": "eng",
+    "explain agent": "a1",
+    "policy show": "",
+    "policy set": "tsf",
+    "demand list": "",
+    "demand set": "cpus:1 --all",
+    "demand remove": "--all",
+    "constraint list": "",
+    "constraint set": "zone=a --all",
+    "constraint remove": "--all",
+    "limit list": "",
+    "limit set": "eng cpus:1",
+    "limit remove": "eng",
+    "weight list": "",
+    "weight set": "2 --all",
+    "weight remove": "--all",
+    "drain list": "",
+    "drain set": "a1",
+    "drain remove": "a1",
+    "shadow show": "",
+    "shadow set": "tsf",
+    "shadow stop": "",
+    "settings show": "",
+    "settings reset": "",
+}
+
+# Command, what is wrong, exit code, and a part of the line.
+WRONG: list[tuple[str, str, int, str]] = [
+    ("serve", "--config {tmp}/none.toml", 78, "none.toml"),
+    ("serve", "--set http.port", 2, "'http.port' is not of the form section.key=value"),
+    ("check-config", "{tmp}/none.toml", 78, "none.toml"),
+    ("check-config", "--set http.port=-1", 78, "http.port"),
+    ("warm", "--part nothing", 2, "there is no part 'nothing'"),
+    ("demo", "--policies dfr", 2, "'dfr'; choose from drf"),
+    ("demo", "--modes both", 2, "'both'; choose from oblivious"),
+    ("demo", "--trace none", 2, "'none'; choose from section-v"),
+    ("demo", "--agents 7", 2, "--agents: section-v has the paper's six agents"),
+    ("demo", "--target unix:{tmp}/none --policies drf --modes oblivious", 3, "{tmp}/none"),
+    ("demo claims", "--seeds 1", 2, "--seeds"),
+    ("demo demands", "--mode none", 2, "'none'; choose from coarse"),
+    ("demo demands", "--policy dfr", 2, "'dfr'; choose from drf"),
+    ("demo soak", "--policy dfr", 2, "'dfr'; choose from drf"),
+    ("demo soak", "--target unix:{tmp}/none", 3, "{tmp}/none"),
+    ("reproduce pages", "--only none", 2, "none; choose from kesidis-table-1"),
+    ("reproduce all", "--seed -1", 2, "--seed"),
+    ("reproduce list", "--seed 1", 2, "--seed"),
+    ("simulate", "{tmp}/none.toml", 78, "none.toml"),
+    ("simulate", "{tmp}/broken.toml", 78, "broken.toml"),
+    ("simulate", "{tmp}/broken.toml --policy dfr", 2, "'dfr'; choose from drf"),
+    ("replay", "{tmp}/none", 2, "{tmp}/none"),
+    ("replay", "{tmp}/empty", 1, "there is no journal in {tmp}/empty"),
+    ("replay", "{tmp}/corrupt", 1, "{tmp}/corrupt"),
+    ("replay", "{tmp}/corrupt --policy dfr", 2, "'dfr'"),
+    ("replay", "{tmp}/corrupt --plugin {tmp}/none.py", 2, "--plugin {tmp}/none.py"),
+    ("graph", "{tmp}/none {tmp}/g.json", 2, "{tmp}/none"),
+    ("graph", "{tmp}/corrupt {tmp}/g.json", 1, "{tmp}/corrupt"),
+    ("graph", "{tmp}/corrupt {tmp}/g.doc", 2, "'g.doc' must end in one of"),
+    ("snapshot", "{tmp}/none/file", 1, "{tmp}/none/file"),
+    ("dump", "--output {tmp}/none/file", 1, "{tmp}/none/file"),
+    ("status", "--tls-ca {tmp}/none.pem", 2, "{tmp}/none.pem"),
+    ("status", "--token-file {tmp}/none", 2, "{tmp}/none"),
+    ("status", "--timeout 0", 2, "--timeout"),
+    ("shares", "--role nobody", 4, "role = 'nobody': there is no such role"),
+    ("shares", "--newcomer nobody", 4, "newcomer_role = 'nobody': there is no such role"),
+    ("shares", "--newcomer eng --newcomer-demand cpus", 2, "'cpus'"),
+    ("shares", "--sort size", 2, "--sort"),
+    ("top", "--role nobody", 4, "role = 'nobody': there is no such role"),
+    ("explain framework", "sparc", 4, "framework = 'sparc': there is no such framework"),
+    ("explain role", "nobody", 4, "role = 'nobody': there is no such role"),
+    ("explain agent", "a9", 4, "agent = 'a9': there is no such agent"),
+    ("policy set", "dfr", 4, "dfr"),
+    ("policy set", "--mode both", 2, "--mode"),
+    ("policy set", "--selection none", 4, "none"),
+    ("policy set", "-p unit", 2, "'unit' is not of the form key=value"),
+    ("policy set", "--subtree eng", 2, "'eng' is not of the form role=policy"),
+    ("policy set", "choosy -p unit=yards", 4, "unit"),
+    ("demand set", "cpus --all", 2, "'cpus'"),
+    ("demand set", "cpus:1", 2, "a rule for every framework needs --all"),
+    ("demand set", "cpus:-1 --all", 2, "cpus"),
+    ("demand remove", "", 2, "a rule for every framework needs --all"),
+    ("demand remove", "--role nobody", 4, "nobody"),
+    ("constraint set", "zone<3 --all", 4, "zone<3"),
+    ("constraint set", "zone=a --all --role x", 2, "--all does not go with"),
+    ("constraint remove", "--role nobody", 4, "nobody"),
+    ("limit set", "eng cpus", 2, "'cpus'"),
+    ("limit remove", "nobody", 4, "nobody"),
+    ("weight set", "0 --all", 4, "0"),
+    ("weight set", "much --all", 2, "weight"),
+    ("weight remove", "--role nobody", 4, "nobody"),
+    ("drain set", "", 2, "agents"),
+    ("drain remove", "a9", 4, "a9"),
+    ("shadow set", "dfr", 4, "dfr"),
+    ("settings reset", "everything", 4, "everything"),
+]
+
+NO_OTHER = {
+    "status", "dump", "policy show", "demand list", "constraint list", "limit list",
+    "weight list", "drain list", "shadow show", "shadow stop", "settings show",
+}  # fmt: skip
+"""Commands of a sidecar that take nothing of their own that could be wrong."""
+
+
+def call(words: str, tmp: Path, *more: str) -> Result:
+    return CliRunner().invoke(app, [*words.format(tmp=tmp).split(), *more])
+
+
+def is_one_line(done: Result, code: int, part: str) -> str:
+    """Check the code and the line, JSON under --json; give what was printed beside it."""
+    problem = done.exception
+    assert problem is None or isinstance(problem, SystemExit), problem
+    assert done.exit_code == code, done.output
+    (line,) = done.stderr.splitlines()
+    if line.startswith("{"):
+        error = json.loads(line)["error"]
+        assert error["code"] == code
+        line = "error: " + error["message"]
+    assert line.startswith("error: ")
+    assert part in line
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def sidecar(tmp_path_factory):
+    token = tmp_path_factory.mktemp("token") / "token"
+    token.write_text("a-long-secret\n")
+    flags = (f"access.admin_write_token={token}", f"access.admin_read_token={token}")
+    with SidecarProcess(*flags) as process:
+        channel = process.channel()
+        module = GrpcModule(channel).begin(CLUSTER)
+        module.batch()
+        process.token = token  # type: ignore[attr-defined]
+        yield process
+        assert process.alive
+        module.leave()
+        channel.close()
+
+
+@pytest.fixture
+def files(tmp_path) -> Path:
+    """A directory of what is no journal and no scenario."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "corrupt").write_bytes(b"this is no journal " * 99)
+    (tmp_path / "broken.toml").write_text("[cluster\n")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def pems(tmp_path_factory, tool) -> Path:
+    """An authority, and certificates of its own: one that is valid, and one that has expired."""
+    directory = tmp_path_factory.mktemp("pems")
+
+    def run(*words: str) -> None:
+        subprocess.run([tool("openssl"), *words], cwd=directory, check=True, capture_output=True)
+
+    new = ["req", "-newkey", "rsa:2048", "-nodes"]
+    run(*new, "-x509", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
+    (directory / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    sign = ["x509", "-req", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"]
+    for name, days in (("valid", "2"), ("expired", "-1")):
+        run(*new, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        more = ["-extfile", "names", "-days", days, "-out", f"{name}.pem"]
+        run(*sign, "-in", f"{name}.csr", *more)
+    return directory
+
+
+def with_tls(pems: Path, name: str, *flags: str) -> SidecarProcess:
+    files = f"listen.tls_cert={pems}/{name}.pem", f"listen.tls_key={pems}/{name}.key"
+    return SidecarProcess(*files, *flags)
+
+
+def ours(pems: Path, name: str) -> list[str]:
+    return ["--tls-cert", f"{pems}/{name}.pem", "--tls-key", f"{pems}/{name}.key"]
+
+
+@pytest.fixture(scope="module")
+def with_expired(pems):
+    with with_tls(pems, "expired") as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def wants_certificates(pems):
+    with with_tls(pems, "valid", f"listen.tls_client_ca={pems}/ca.pem") as process:
+        yield process
+
+
+@pytest.mark.parametrize("command", RIGHT)
+def test_an_expired_certificate_of_ours_is_named(pems, command, tmp_path):
+    given = ["--tls-ca", f"{pems}/ca.pem", *ours(pems, "expired")]
+    done = call(f"{command} {RIGHT[command]}", tmp_path, *given)
+    is_one_line(done, 2, "expired.pem: has expired (20")
+
+
+@pytest.mark.parametrize("command", ["status", "dump", "snapshot", "drain set"])
+def test_a_sidecar_whose_certificate_has_expired_is_not_believed(
+    pems, with_expired, command, tmp_path
+):
+    target = with_expired.targets[0]
+    given = ["--target", target, "--tls-ca", f"{pems}/ca.pem"]
+    part = f"the certificate of the sidecar at {target}: certificate has expired"
+    is_one_line(call(f"{command} {RIGHT[command]}", tmp_path, *given), 3, part)
+
+
+def test_a_certificate_that_is_wanted_is_asked_for(pems, wants_certificates, tmp_path):
+    target, authority = wants_certificates.targets[0], ["--tls-ca", f"{pems}/ca.pem"]
+    for given in ([], authority):
+        done = call("status", tmp_path, "--target", target, *given)
+        is_one_line(done, 3, f"the sidecar at {target} closed the connection; it may want TLS")
+    valid = call("status", tmp_path, "--target", target, *authority, *ours(pems, "valid"))
+    assert valid.exit_code == 0
+
+
+def test_grpc_adds_no_lines_of_its_own(pems, with_expired):
+    """They come from its library in C, past Python's standard error."""
+    words = ["status", "--target", with_expired.targets[0], "--tls-ca", f"{pems}/ca.pem"]
+    environment = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"}
+    done = subprocess.run(
+        [sys.executable, "-m", "allocator", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 3
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_every_command_has_a_case():
+    of_sidecars = {" ".join(path) for path in LEAVES if "--target" in options(LEAVES[path])}
+    of_sidecars -= {"demo", "demo soak"}
+    assert RIGHT.keys() == of_sidecars
+    experiments = {
+        " ".join(path)
+        for path in LEAVES
+        if path[0] == "reproduce" and "--plot" in options(LEAVES[path])
+    }
+    known = {command for command, *_ in WRONG} | NO_OTHER | experiments
+    assert {" ".join(path) for path in LEAVES} <= known
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_a_mistyped_option_is_wrong_usage(path, tmp_path):
+    assert not is_one_line(call(" ".join(path), tmp_path, "--nonsense"), 2, "--nonsense")
+    if "--json" in options(LEAVES[path]):
+        is_one_line(call(" ".join(path), tmp_path, "--nonsense", "--json"), 2, "--nonsense")
+
+
+@pytest.mark.parametrize(("command", "words", "code", "part"), WRONG)
+def test_bad_input_is_one_line_and_an_exit_code(sidecar, files, command, words, code, part):
+    more = []
+    if command in RIGHT and "--token-file" not in words:
+        more = ["--target", sidecar.targets[0], "--token-file", str(sidecar.token)]
+    part = part.format(tmp=files)
+    printed = is_one_line(call(f"{command} {words}", files, *more), code, part)
+    assert not printed or (command, code) == ("replay", 1), "it reports what it found, too"
+    if "--json" in options(LEAVES[tuple(command.split())]):
+        is_one_line(call(f"{command} {words}", files, *more, "--json"), code, part)
+
+
+@pytest.mark.parametrize("command", RIGHT)
+def test_nobody_there_is_said(command, tmp_path):
+    target = f"unix:{tmp_path}/none"
+    part = f"no sidecar answers at {target}; is it running?"
+    words = f"{command} {RIGHT[command]}"
+    assert not is_one_line(call(words, tmp_path, "--target", target), 3, part)
+    is_one_line(call(words, tmp_path, "--target", target, "--json"), 3, part)
+
+
+@pytest.mark.parametrize("command", RIGHT)
+def test_a_wrong_token_is_refused(sidecar, command, tmp_path):
+    (tmp_path / "wrong").write_text("another-secret\n")
+    given = ["--target", sidecar.targets[0], "--token-file", f"{tmp_path}/wrong"]
+    done = call(f"{command} {RIGHT[command]}", tmp_path, *given)
+    is_one_line(done, 4, "callers without a certificate have no right admin_")
+    assert "another-secret" not in done.stderr

@@ -1,0 +1,121 @@
+"""What a shell completes, asked as shells ask; a real sidecar knows the names."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from allocator.cli.app import app
+from allocator.policies import POLICIES, SELECTIONS
+from tests.integration.two_frameworks import CLUSTER
+from tests.server.process import GrpcModule, SidecarProcess
+
+NOBODY = "unix:/nowhere/none"
+
+
+@pytest.fixture(scope="module")
+def sidecar():
+    with SidecarProcess() as process:
+        channel = process.channel()
+        module = GrpcModule(channel).begin(CLUSTER)
+        module.batch()
+        yield process
+        module.leave()
+        channel.close()
+
+
+def asking(line: str, target: str, **more: str) -> dict[str, str]:
+    """Make the environment that bash asks with, the cursor at the end of the line."""
+    return {
+        "_MESOS_ALLOCATOR_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(line.count(" ")),
+        "MESOS_ALLOCATOR_TARGET": target,
+        **more,
+    }
+
+
+def completed(line: str, target: str, **more: str) -> list[str]:
+    done = CliRunner().invoke(
+        app, [], env=asking(line, target, **more), prog_name="mesos-allocator"
+    )
+    assert (done.exit_code, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+def test_the_program_itself_answers_a_shell(sidecar):
+    program = Path(sys.executable).with_name("mesos-allocator")
+    line = "mesos-allocator explain framework s"
+    environment = {**os.environ, **asking(line, sidecar.targets[0])}
+    done = subprocess.run([program], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "spark\n", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("explain framework ", ["id-1", "id-2", "kafka", "spark"]),
+        ("explain framework k", ["kafka"]),
+        ("explain role ", ["eng", "ops"]),
+        ("explain agent ", ["a1", "a2"]),
+        ("drain set a1 a", ["a1", "a2"]),
+        ("limit set o", ["ops"]),
+        ("limit set ops c", ["cpus:"]),
+        ("limit set ops cpus:2\\;m", ["cpus:2;mem:"]),
+        ("demand set cpus:1 --framework-name s", ["spark"]),
+        ("constraint set ssd --role e", ["eng"]),
+        ("shares --role o", ["ops"]),
+        ("policy set ps", ["ps-dsf", "ps-dsf-exact"]),
+        ("policy set --subtree e", ["eng="]),
+        ("policy set --subtree eng=ts", ["eng=tsf"]),
+        ("explain framework nobody", []),
+    ],
+)
+def test_names_are_asked_of_the_sidecar(sidecar, line, found):
+    assert completed("mesos-allocator " + line, sidecar.targets[0]) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("pol", ["policy"]),
+        ("policy ", ["show", "set"]),
+        ("explain framework ", []),
+        ("policy set ", list(POLICIES)),
+        ("policy set --mode ", ["oblivious", "characterised"]),
+        ("policy set --selection ", list(SELECTIONS)),
+        ("demo --modes oblivious,", ["oblivious,characterised"]),
+        ("demo --policies drf,ts", ["drf,tsf"]),
+        ("demo --trace s", ["section-v", "swim"]),
+        ("simulate x --policy rps", ["rps-dsf"]),
+        ("settings reset s", ["shadow"]),
+        ("reproduce quincy", ["quincy-solver"]),
+        ("shares --sort ", ["waiting", "share", "name"]),
+    ],
+)
+def test_the_rest_needs_nobody(line, found):
+    assert completed("mesos-allocator " + line, NOBODY) == found
+
+
+@pytest.mark.parametrize("option", ["--token-file /none", "--tls-ca /none.pem", "--tls-cert /none"])
+def test_what_cannot_be_read_completes_nothing_and_says_nothing(option):
+    assert completed(f"mesos-allocator explain role {option} e", "127.0.0.1:9") == []
+
+
+def test_a_sidecar_that_wants_a_token_is_told_it(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("a-long-secret\n")
+    with SidecarProcess(f"access.admin_read_token={token}") as process:
+        target = process.targets[0]
+        line = "mesos-allocator shares --sort name --role "
+        channel = process.channel()
+        module = GrpcModule(channel).begin(CLUSTER)
+        module.batch()
+        assert completed(line, target) == []
+        given = {"MESOS_ALLOCATOR_TOKEN_FILE": str(token)}
+        assert completed(line, target, **given) == ["eng", "ops"]
+        module.leave()
+        channel.close()
