@@ -238,12 +238,13 @@ class Eligibility:
 
     def _class(self, rule: Rule) -> _RuleClass:
         """Return the class of a rule; one that is met first is evaluated on every agent."""
-        if rule not in self._classes:
-            self._classes[rule] = _RuleClass(
+        entry = self._classes.get(rule)
+        if entry is None:
+            entry = self._classes[rule] = _RuleClass(
                 mask=np.zeros(self.excluded.shape[1], np.uint64),
                 bars=_barred_by(rule, self._traits),
             )
-        return self._classes[rule]
+        return entry
 
     def check(self) -> None:
         """Verify the relation against the rules, pair by pair."""

@@ -16,6 +16,8 @@ from allocator.wire.errors import TEXT_LENGTH_MAX
 from allocator.wire.proto_types import AGENT_CAPABILITIES
 from allocator.wire.validation import TIME_MAX_MS
 
+_NEVER = -1, 0  # when, and for how long, an agent is maintained that is not
+
 
 def read_sound_agents(messages: Sequence[types.Agent]) -> AddAgents | None:
     """Read agents that have amounts of the same kinds; None where one of them is not sound."""
@@ -25,7 +27,8 @@ def read_sound_agents(messages: Sequence[types.Agent]) -> AddAgents | None:
     amounts: list[int] = []
     windows: list[tuple[int, int]] = []
     for message in messages:
-        info, window = _info(message), _window(message)
+        info = _info(message)
+        window = _window(message.unavailability) if message.HasField("unavailability") else _NEVER
         if info is None or window is None:
             return None
         handles.append(message.agent)
@@ -76,11 +79,8 @@ def _attributes(message: types.Agent) -> dict[str, str] | None:
     return attributes
 
 
-def _window(message: types.Agent) -> tuple[int, int] | None:
-    if not message.HasField("unavailability"):
-        return -1, 0
-    window = message.unavailability
-    start_ms, duration_ms = window.start_ms, window.duration_ms
+def _window(message: types.Unavailability) -> tuple[int, int] | None:
+    start_ms, duration_ms = message.start_ms, message.duration_ms
     if 0 <= start_ms <= TIME_MAX_MS and 0 <= duration_ms <= TIME_MAX_MS:
         return start_ms, duration_ms
     return None

@@ -178,8 +178,10 @@ def refresh_agents(state: State, agents: Ints) -> None:
         info = table.info[agent]
         assert info is not None
         infos.append(info)
-    table.whitelisted[agents] = [_whitelisted(state, info) for info in infos]
-    table.drained[agents] = [_drained(state, info) for info in infos]
+    # Mostly there is neither a whitelist nor a drain.
+    hosts, drains = state.whitelist, state.settings.drains
+    table.whitelisted[agents] = hosts is None or [_whitelisted(state, info) for info in infos]
+    table.drained[agents] = bool(drains) and [_drained(state, info) for info in infos]
     gpus = _with_gpus(state, agents)
     traits = [_traits(info, home, gpus=has) for info, has in zip(infos, gpus, strict=True)]
     state.eligibility.set_agents(agents, traits)
