@@ -176,10 +176,13 @@ def left_of(tree: QuotaTree, used: Ints) -> Ints:
 def available(state: State) -> Ints:
     """What nobody holds and what counts against quota, on all agents by name, (R,).
 
-    Where an agent shrank below what is held on it, the cluster has so much less.
+    Where an agent shrank below what is held on it, the cluster has so much less. What is free on a
+    drained agent meets nobody's guarantee.
     """
-    space = state.space
+    space, drained = state.space, state.agents.drained
     unheld = (state.agents.capacity - state.ledger.books.agent_held) * space.bounded_kind
+    if drained.any():
+        unheld[drained] = np.minimum(unheld[drained], 0)
     return space.by_column(unheld.sum(axis=0, keepdims=True))[0]
 
 

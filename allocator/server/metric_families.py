@@ -231,7 +231,7 @@ def _counts(report: Report) -> Iterator[Metric]:
     """How many agents, frameworks, roles, refusals and decisions there are."""
     agents = vars(report.agents).items()
     rows = [([state], float(count)) for state, count in agents]
-    text = "Agents: active ones, those deactivated, those not on the whitelist."
+    text = "Agents: active ones, those deactivated, not on the whitelist, or drained by operators."
     yield labelled(GaugeMetricFamily, "agents", text, ["state"], rows)
     active = report.frameworks_active
     rows = [(["active"], active), (["inactive"], report.frameworks - active)]

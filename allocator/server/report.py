@@ -82,11 +82,13 @@ class AgentCounts:
     inactive: int = 0
     unlisted: int = 0
     """Not on the whitelist."""
+    drained: int = 0
+    """By operators, and neither of these."""
 
     @property
     def total(self) -> int:
         """All agents."""
-        return self.active + self.inactive + self.unlisted
+        return self.active + self.inactive + self.unlisted + self.drained
 
 
 @dataclass(frozen=True)
@@ -256,11 +258,12 @@ def read(allocator: Allocator) -> Report:
 def _agents(state: State) -> AgentCounts:
     agents = state.agents
     active = agents.bound & agents.active
-    listed = int((active & agents.whitelisted).sum())
+    listed = active & agents.whitelisted
     return AgentCounts(
-        active=listed,
+        active=int(agents.ready.sum()),
         inactive=int((agents.bound & ~agents.active).sum()),
-        unlisted=int(active.sum()) - listed,
+        unlisted=int((active & ~listed).sum()),
+        drained=int((listed & agents.drained).sum()),
     )
 
 

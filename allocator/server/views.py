@@ -186,7 +186,7 @@ def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:
         cycles=counts.cycles,
         decisions=counts.decisions,
         agents=state.agents.total,
-        active_agents=state.agents.total - state.agents.inactive,
+        active_agents=state.agents.total - state.agents.inactive - state.agents.drained,
         frameworks=state.frameworks,
         active_frameworks=state.frameworks_active,
         roles=int(state.roles.bound.sum()) - 1,

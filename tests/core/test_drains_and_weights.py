@@ -8,6 +8,7 @@ from allocator.core import (
     PolicySpec,
     RemoveAgent,
     SetDrain,
+    SetQuota,
     Settings,
     SetWeight,
 )
@@ -44,6 +45,19 @@ def test_a_drained_agent_is_given_to_nobody_until_it_is_taken_back():
         made.use(offer)
     made.allocator.step(SetDrain("h1", drained=False))
     assert {offer[2] for offer in made.cycle(3000)} == {1}
+
+
+def test_what_is_free_on_a_drained_agent_meets_no_guarantee():
+    """Role two is owed 4 CPUs and has nobody: of two agents of 4, one may be given."""
+    for drained, given in ((False, 4), (True, 0)):
+        made = Session(DRF)
+        made.framework(1, 1, labels=TASK)
+        made.agent(1, 4, 4, hostname="h1")
+        made.agent(2, 4, 4, hostname="h2")
+        made.allocator.step(SetQuota(made.paths[2], {"cpus": 4000}, {}))
+        if drained:
+            made.allocator.step(SetDrain("h1"))
+        assert cpus(made.cycle(1000))[1] == given
 
 
 def test_what_runs_on_a_drained_agent_runs_on_and_what_it_gives_back_is_not_offered():

@@ -16,6 +16,7 @@ from allocator.core import (
     Hold,
     RemoveFramework,
     SetDemand,
+    SetDrain,
     Settings,
     SetWhitelist,
     Suppress,
@@ -132,8 +133,11 @@ def test_agents_and_frameworks_are_counted_by_state():
     allocator.step(SetWhitelist(frozenset({"h3"})))
     allocator.step(ActivateAgent(1, active=False))
     found = scrape(allocator)
-    states = ("active", "inactive", "unlisted")
-    assert [value(found, "agents", state=state) for state in states] == [1, 1, 1]
+    states = ("active", "inactive", "unlisted", "drained")
+    assert [value(found, "agents", state=state) for state in states] == [1, 1, 1, 0]
+    allocator.step(SetDrain("h3"))
+    found = scrape(allocator)
+    assert [value(found, "agents", state=state) for state in states] == [0, 1, 1, 1]
     assert value(found, "frameworks", state="active") == 2
 
 
