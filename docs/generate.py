@@ -25,9 +25,12 @@ from allocator.server.config.example import described
 from allocator.server.config.schema import is_free, is_rules, model_of, toml_value
 from allocator.server.core_loop import CoreLoop
 from allocator.server.metrics import start_http
+from allocator.server.module_families import ModuleCollector
 from allocator.server.operation_families import OperationCollector
 from allocator.server.operators import Operators
 from allocator.server.planning import Planner
+from allocator.server.session_info import SessionInfo
+from allocator.wire import ModuleFigures
 
 HERE = Path(__file__).resolve().parent
 DEPLOY = HERE.parent / "deploy"
@@ -138,7 +141,11 @@ def scraped() -> list[Metric]:
         operators = Operators(loop, Loaded(config, {}))
         compilation = Compilation()  # interpreted: nothing has to be compiled for one scrape
         planner = Planner(loop, budget_s=1.0, interval_s=1.0)
-        more = [OperationCollector(loop, operators, Audit(), planner)]
+        session = SessionInfo(1, "", "", "", 1, "", "", 0, 0, ModuleFigures())
+        more = [
+            OperationCollector(loop, operators, Audit(), planner),
+            ModuleCollector(lambda: session),
+        ]
         server = start_http(config, loop, compilation, more)
         try:
             for event in cluster():

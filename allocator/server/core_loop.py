@@ -23,7 +23,7 @@ from allocator.server.answering import fulfil
 from allocator.server.config import Config
 from allocator.server.journal import Head, Journal
 from allocator.server.latency_histogram import Durations
-from allocator.server.session_info import SessionInfo
+from allocator.server.session_info import SessionInfo, info_of
 from allocator.server.session_stream import SessionStream
 from allocator.server.shadow import Shadow
 from allocator.server.telling import Telling
@@ -162,21 +162,9 @@ class CoreLoop:
     @property
     def session(self) -> SessionInfo | None:
         """The session that has the allocator."""
-        session = self._sidecar.session
-        if session is None or session.greeting is None:
-            return None
-        greeting, number = session.greeting, self._sidecar.active
-        return SessionInfo(
-            number=number,
-            peer=self._ports[number].peer,
-            master_id=greeting.master_id,
-            instance_id=greeting.instance_id,
-            instance_started_us=greeting.instance_started_us,
-            mesos_version=greeting.mesos_version,
-            module_version=greeting.module_version,
-            sequence=session.sequence,
-            clock_ms=session.clock_ms,
-        )
+        session, number = self._sidecar.session, self._sidecar.active
+        port = self._ports.get(number)  # none where it ends, and whoever asks is another thread
+        return None if session is None or port is None else info_of(session, number, port.peer)
 
     @property
     def sessions(self) -> int:

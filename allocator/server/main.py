@@ -27,6 +27,7 @@ from allocator.server.guarded_policy import GuardedRegistry
 from allocator.server.health import Health
 from allocator.server.listeners import UNIX, ListenError, claim_addresses, listen
 from allocator.server.metrics import start_http
+from allocator.server.module_families import ModuleCollector
 from allocator.server.operation_families import OperationCollector
 from allocator.server.operators import Operators, settings_in_force
 from allocator.server.page import page_routes
@@ -117,13 +118,16 @@ class Server:
             undo.callback(self.loop.stop)
             self.planner.start()
             undo.callback(self.planner.stop)
-            more = OperationCollector(self.loop, self.operators, self.audit, self.planner)
+            more = [
+                OperationCollector(self.loop, self.operators, self.audit, self.planner),
+                ModuleCollector(lambda: self.loop.session),
+            ]
             pages = page_routes(self.views, config.http.page)
             if self._keeper:
                 self._keeper.start()
                 undo.callback(self._keeper.close)
             self._http = undo.enter_context(
-                closing(start_http(config, self.loop, compilation, [more], pages))
+                closing(start_http(config, self.loop, compilation, more, pages))
             )
             self._grpc = self._build(config)
             undo.callback(self._grpc.stop, None)

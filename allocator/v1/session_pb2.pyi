@@ -28,6 +28,48 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _SessionEnd:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SessionEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SessionEnd.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SESSION_END_UNSPECIFIED: _SessionEnd.ValueType  # 0
+    SESSION_END_UNREACHABLE: _SessionEnd.ValueType  # 1
+    """Nobody answered."""
+    SESSION_END_LOST: _SessionEnd.ValueType  # 2
+    """The stream broke, or the sidecar shut down."""
+    SESSION_END_SILENT: _SessionEnd.ValueType  # 3
+    """The sidecar did not answer in time."""
+    SESSION_END_MALFORMED: _SessionEnd.ValueType  # 4
+    SESSION_END_REFUSED: _SessionEnd.ValueType  # 5
+    """The sidecar ended the session with an error."""
+    SESSION_END_QUEUE_FULL: _SessionEnd.ValueType  # 6
+    SESSION_END_OVERSIZED: _SessionEnd.ValueType  # 7
+    """An event is larger than the sidecar reads."""
+    SESSION_END_SNAPSHOT: _SessionEnd.ValueType  # 8
+    """The module's own snapshot was not well formed."""
+
+class SessionEnd(_SessionEnd, metaclass=_SessionEndEnumTypeWrapper):
+    """How a session, or an attempt to have one, ended, as the module saw it."""
+
+SESSION_END_UNSPECIFIED: SessionEnd.ValueType  # 0
+SESSION_END_UNREACHABLE: SessionEnd.ValueType  # 1
+"""Nobody answered."""
+SESSION_END_LOST: SessionEnd.ValueType  # 2
+"""The stream broke, or the sidecar shut down."""
+SESSION_END_SILENT: SessionEnd.ValueType  # 3
+"""The sidecar did not answer in time."""
+SESSION_END_MALFORMED: SessionEnd.ValueType  # 4
+SESSION_END_REFUSED: SessionEnd.ValueType  # 5
+"""The sidecar ended the session with an error."""
+SESSION_END_QUEUE_FULL: SessionEnd.ValueType  # 6
+SESSION_END_OVERSIZED: SessionEnd.ValueType  # 7
+"""An event is larger than the sidecar reads."""
+SESSION_END_SNAPSHOT: SessionEnd.ValueType  # 8
+"""The module's own snapshot was not well formed."""
+Global___SessionEnd: _TypeAlias = SessionEnd  # noqa: Y015
+
 class _OutcomeReason:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -485,6 +527,7 @@ class EventBatch(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     CYCLE_FIELD_NUMBER: _builtins.int
     AGENTS_FIELD_NUMBER: _builtins.int
+    FIGURES_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """One more than the batch before; the snapshot's sequence counts as the batch before the first."""
     clock_ms: _builtins.int
@@ -496,6 +539,10 @@ class EventBatch(_message.Message):
 
     @_builtins.property
     def agents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def figures(self) -> Global___ModuleFigures:
+        """How the module stands, now and then; no decision depends on it."""
+
     def __init__(
         self,
         *,
@@ -504,14 +551,104 @@ class EventBatch(_message.Message):
         events: _abc.Iterable[Global___Event] | None = ...,
         cycle: _builtins.bool = ...,
         agents: _abc.Iterable[_builtins.int] | None = ...,
+        figures: Global___ModuleFigures | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["figures", b"figures"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "clock_ms", b"clock_ms", "cycle", b"cycle", "events", b"events", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "clock_ms", b"clock_ms", "cycle", b"cycle", "events", b"events", "figures", b"figures", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EventBatch: _TypeAlias = EventBatch  # noqa: Y015
+
+@_typing.final
+class ModuleFigures(_message.Message):
+    """What the module counts, for the sidecar's metrics. Totals are since the master began to lead."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CYCLES_FIELD_NUMBER: _builtins.int
+    FALLBACK_CYCLES_FIELD_NUMBER: _builtins.int
+    FALLBACK_OFFERS_FIELD_NUMBER: _builtins.int
+    FALLBACK_SINCE_MS_FIELD_NUMBER: _builtins.int
+    FALLBACK_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    BREAKER_OPEN_FIELD_NUMBER: _builtins.int
+    BREAKER_TRIPS_FIELD_NUMBER: _builtins.int
+    MISFITS_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    SESSIONS_FIELD_NUMBER: _builtins.int
+    RESYNCS_FIELD_NUMBER: _builtins.int
+    ENDS_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
+    QUEUE_MESSAGES_FIELD_NUMBER: _builtins.int
+    QUEUE_BYTES_FIELD_NUMBER: _builtins.int
+    UNANSWERED_FIELD_NUMBER: _builtins.int
+    ROUND_TRIP_P50_US_FIELD_NUMBER: _builtins.int
+    ROUND_TRIP_P99_US_FIELD_NUMBER: _builtins.int
+    ROUND_TRIP_MAX_US_FIELD_NUMBER: _builtins.int
+    cycles: _builtins.int
+    """Cycles that were begun, and those of them that the module decided by itself."""
+    fallback_cycles: _builtins.int
+    fallback_offers: _builtins.int
+    """Offers that it made by itself."""
+    fallback_since_ms: _builtins.int
+    """When it began to decide by itself the last time, and when a sidecar did again, on the module's
+    clock; 0: it never did, it still does.
+    """
+    fallback_until_ms: _builtins.int
+    breaker_open: _builtins.bool
+    """Decisions that no sound sidecar makes end the session for a while."""
+    breaker_trips: _builtins.int
+    misfits: _builtins.int
+    """Facts of the master that did not fit the books."""
+    attempts: _builtins.int
+    sessions: _builtins.int
+    resyncs: _builtins.int
+    """Snapshots that were sent after the first one."""
+    queue_messages: _builtins.int
+    """What waits to be sent, and batches that wait for their answer."""
+    queue_bytes: _builtins.int
+    unanswered: _builtins.int
+    round_trip_p50_us: _builtins.int
+    """From handing a batch over to its answer, of the latest ones."""
+    round_trip_p99_us: _builtins.int
+    round_trip_max_us: _builtins.int
+    @_builtins.property
+    def ends(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """By the number of SessionEnd, and of OutcomeReason."""
+
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        cycles: _builtins.int = ...,
+        fallback_cycles: _builtins.int = ...,
+        fallback_offers: _builtins.int = ...,
+        fallback_since_ms: _builtins.int = ...,
+        fallback_until_ms: _builtins.int = ...,
+        breaker_open: _builtins.bool = ...,
+        breaker_trips: _builtins.int = ...,
+        misfits: _builtins.int = ...,
+        attempts: _builtins.int = ...,
+        sessions: _builtins.int = ...,
+        resyncs: _builtins.int = ...,
+        ends: _abc.Iterable[_builtins.int] | None = ...,
+        outcomes: _abc.Iterable[_builtins.int] | None = ...,
+        queue_messages: _builtins.int = ...,
+        queue_bytes: _builtins.int = ...,
+        unanswered: _builtins.int = ...,
+        round_trip_p50_us: _builtins.int = ...,
+        round_trip_p99_us: _builtins.int = ...,
+        round_trip_max_us: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "breaker_open", b"breaker_open", "breaker_trips", b"breaker_trips", "cycles", b"cycles", "ends", b"ends", "fallback_cycles", b"fallback_cycles", "fallback_offers", b"fallback_offers", "fallback_since_ms", b"fallback_since_ms", "fallback_until_ms", b"fallback_until_ms", "misfits", b"misfits", "outcomes", b"outcomes", "queue_bytes", b"queue_bytes", "queue_messages", b"queue_messages", "resyncs", b"resyncs", "round_trip_max_us", b"round_trip_max_us", "round_trip_p50_us", b"round_trip_p50_us", "round_trip_p99_us", b"round_trip_p99_us", "sessions", b"sessions", "unanswered", b"unanswered"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModuleFigures: _TypeAlias = ModuleFigures  # noqa: Y015
 
 @_typing.final
 class Event(_message.Message):

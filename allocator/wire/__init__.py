@@ -7,6 +7,8 @@ from allocator.wire.counters import Counts
 from allocator.wire.decode import NUMBER_MAX
 from allocator.wire.encode import write_decisions
 from allocator.wire.errors import WireError, code_name
+from allocator.wire.figures import ENDS as MODULE_ENDS
+from allocator.wire.figures import ModuleFigures, write_figures
 from allocator.wire.framing import JournalError, frame, read_records
 from allocator.wire.operator_settings import OperatorEvent
 from allocator.wire.replay import Replayed, replay
@@ -20,12 +22,14 @@ from allocator.wire.session_start import (
 from allocator.wire.sidecar import Answer, Sidecar
 
 __all__ = [
+    "MODULE_ENDS",
     "NUMBER_MAX",
     "PROTOCOL_VERSION",
     "Answer",
     "Counts",
     "Greeting",
     "JournalError",
+    "ModuleFigures",
     "OperatorEvent",
     "Replayed",
     "Sidecar",
@@ -40,4 +44,5 @@ __all__ = [
     "replay",
     "supersedes",
     "write_decisions",
+    "write_figures",
 ]

@@ -22,6 +22,7 @@ from allocator.wire.decode import LIST_READERS, NUMBER_MAX, READERS, SOUND_LIST_
 from allocator.wire.encode import write_decisions
 from allocator.wire.errors import WireError, code_name
 from allocator.wire.event_merging import Run, runs
+from allocator.wire.figures import ModuleFigures, read_figures
 from allocator.wire.mending import Mark, mend_event, mend_hello, mend_snapshot
 from allocator.wire.session_start import Greeting, read_hello, read_snapshot
 
@@ -86,6 +87,8 @@ class SidecarSession:
         The defect of ours that ended the session.
     mended : dict of str to str
         Fields of which values were put right, and what was wrong the first time.
+    figures : ModuleFigures or None
+        What the module said of itself last; those of old say nothing.
     """
 
     def __init__(
@@ -111,6 +114,7 @@ class SidecarSession:
         self.clock_ms = 0
         self.failure: Exception | None = None
         self.mended: dict[str, str] = {}
+        self.figures: ModuleFigures | None = None
         self._admit = admit
         self._welcome = welcome
         self._counts = counts or Counts()
@@ -222,6 +226,8 @@ class SidecarSession:
         for run in runs(batch.events):
             self._apply(allocator, run, batch)
         counts.batches += 1
+        if batch.HasField("figures"):
+            self.figures = read_figures(batch.figures)
         if batch.cycle:
             decisions = allocator.allocate(self.clock_ms, agents if len(agents) else None)
             counts.cycles += 1

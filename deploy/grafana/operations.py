@@ -49,6 +49,95 @@ OPERATION = Page(
                 ),
             ),
         ),
+        "The master's module": (
+            Panel(
+                "Cycles, and those that it decided by itself",
+                "The module says it every few seconds of a session; an older one does not.",
+                (
+                    Query(rate("module_cycles_total"), "all"),
+                    Query(rate("module_fallback_cycles_total"), "by itself"),
+                    Query(rate("module_fallback_offers_total"), "offers by itself"),
+                ),
+            ),
+            Panel(
+                "What it made of decisions",
+                "Outcomes as the module counts them; offered ones are left out.",
+                (
+                    Query(
+                        "sum by (reason) (rate(mesos_allocator_module_outcomes_total"
+                        '{instance="$instance", reason!="offered"}[$__rate_interval]))',
+                        "{{reason}}",
+                    ),
+                ),
+                shape="stacked",
+            ),
+            Panel(
+                "How sessions ended",
+                "Attempts, too. silent: no answer in time; malformed, refused: the two disagree.",
+                (
+                    Query(
+                        f"sum by (end) (increase({metric('module_session_ends_total')}"
+                        "[$__rate_interval]))",
+                        "{{end}}",
+                    ),
+                    Query(
+                        f"increase({metric('module_resyncs_total')}[$__rate_interval])", "resyncs"
+                    ),
+                    Query(
+                        f"increase({metric('module_breaker_trips_total')}[$__rate_interval])",
+                        "breaker",
+                    ),
+                    Query(
+                        f"increase({metric('module_misfits_total')}[$__rate_interval])", "misfits"
+                    ),
+                ),
+                shape="stacked",
+            ),
+            Panel(
+                "From a batch to its answer",
+                "As the module sees it, the wait for the sidecar's thread and the stream included.",
+                (Query(metric("module_round_trip_seconds"), "{{part}}"),),
+                unit="s",
+            ),
+            Panel(
+                "What waits in it",
+                "Messages to be sent, and batches without an answer.",
+                (
+                    Query(metric("module_queue_messages"), "messages"),
+                    Query(metric("module_unanswered"), "unanswered"),
+                ),
+            ),
+            Panel(
+                "Bytes that wait in it",
+                "A queue that is full ends the session, and the next one begins with a snapshot.",
+                (Query(metric("module_queue_bytes"), "bytes"),),
+                unit="bytes",
+            ),
+            Panel(
+                "Calls, and sessions that came of them",
+                "Since the master began to lead. Calls without sessions: nobody answered in time.",
+                (
+                    Query(metric("module_attempts_total"), "calls"),
+                    Query(metric("module_sessions_total"), "sessions"),
+                ),
+            ),
+            Panel(
+                "Breaker, and who decides",
+                "open: it takes no session because of bad decisions. by itself: though one lasts.",
+                (
+                    Query(metric("module_breaker_open"), "open"),
+                    Query(metric("module_fallback_active"), "by itself"),
+                ),
+                most=1,
+            ),
+            Panel(
+                "By itself the last time",
+                "How long no sidecar decided: at an upgrade, the time it took.",
+                (Query(metric("module_fallback_last_seconds"), "seconds"),),
+                unit="s",
+                width=24,
+            ),
+        ),
         "Journal": (
             Panel(
                 "Written",

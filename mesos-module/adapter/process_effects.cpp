@@ -16,6 +16,7 @@
 
 #include "adapter/builtin_metrics.hpp"
 #include "adapter/convert.hpp"
+#include "adapter/figures.hpp"
 
 #include "session/transport.hpp"
 
@@ -130,6 +131,9 @@ void AllocatorProcess::startSession()
       *settings.hello.mutable_options() = toWire(options);
       settings.hello.set_module_version(MODULE_VERSION);
       settings.clockMs = [this]() { return sessionClockMs(); };
+      settings.figures = [this](wire::ModuleFigures* figures) {
+        writeFigures(brain.counts(), misfits, figures);
+      };
       settings.deadlines = parameters.deadlines;
       settings.seed = std::hash<string>()(settings.hello.instance_id());
 

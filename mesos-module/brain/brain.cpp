@@ -245,6 +245,7 @@ void Brain::allocate(
   ++counted.cycles;
 
   if (served(silentMs)) {
+    noteDecider(false, asOfMs);
     askCycle(all, agents, asOfMs);
 
     // One that falls silent must not cost a whole interval more than it
@@ -255,6 +256,7 @@ void Brain::allocate(
     }
   } else if (state.options.fallback) {
     ++counted.fallbackCycles;
+    noteDecider(true, asOfMs);
     fallback.begin(state, all, agents, asOfMs);
   }
 
@@ -279,7 +281,23 @@ void Brain::noticeSilence(int64_t nowMs, int64_t silentMs)
         nowMs + std::max<int64_t>(1, state.options.fallbackAfterMs - silentMs);
   } else if (!state.held()) {
     ++counted.fallbackCycles;
+    noteDecider(true, nowMs);
     fallback.begin(state, true, {}, nowMs);
+  }
+}
+
+
+// For metrics: since when the module has decided by itself, and until when.
+void Brain::noteDecider(bool ours, int64_t nowMs)
+{
+  const bool before =
+      counted.fallbackSinceMs != 0 && counted.fallbackUntilMs == 0;
+
+  if (ours && !before) {
+    counted.fallbackSinceMs = nowMs;
+    counted.fallbackUntilMs = 0;
+  } else if (!ours && before) {
+    counted.fallbackUntilMs = nowMs;
   }
 }
 
@@ -297,6 +315,7 @@ void Brain::runFallback(int64_t)
 
   const size_t before = effects.offers.size();
   fallback.slice(&state, &effects.offers);
+  counted.fallbackOffers += effects.offers.size() - before;
 
   // The sidecar did not decide on these, so it hears of them as of any
   // other use.

@@ -23,6 +23,13 @@ struct Counts
 {
   uint64_t cycles = 0;
   uint64_t fallbackCycles = 0;
+  uint64_t fallbackOffers = 0;
+
+  // When it began to decide by itself the last time, and when a sidecar did
+  // again; 0: it never did, it still does.
+  int64_t fallbackSinceMs = 0;
+  int64_t fallbackUntilMs = 0;
+
   uint64_t misfits = 0; // Facts that did not fit the books.
   uint64_t breakerTrips = 0;
   bool breakerOpen = false;
@@ -135,6 +142,7 @@ private:
   void noticeSilence(int64_t nowMs, int64_t silentMs);
   void endRecovery();
   void runFallback(int64_t nowMs);
+  void noteDecider(bool ours, int64_t nowMs);
   void log(Level level, const std::string& text);
   std::string misfit(const std::string& text);
 

@@ -303,6 +303,13 @@ void Script::addViews()
     return result + "\n";
   };
 
+  commands["decider"] = [this](const Line&) {
+    const Counts counts = brain.counts();
+    return "fallback offers " + std::to_string(counts.fallbackOffers) +
+        ", since " + std::to_string(counts.fallbackSinceMs) + ", until " +
+        std::to_string(counts.fallbackUntilMs) + "\n";
+  };
+
   commands["counts"] = [this](const Line&) {
     const Counts counts = brain.counts();
     return "cycles " + std::to_string(counts.cycles) + ", fallback " +

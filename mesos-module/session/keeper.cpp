@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "session/figures.hpp"
+
 namespace allocator {
 namespace session {
 namespace {
@@ -354,7 +356,8 @@ bool Keeper::flush(bool cycle)
     }
   }
 
-  const size_t bytes = BATCH_BYTES + pendingBytes + 5 * batch.agents_size();
+  const size_t bytes =
+      BATCH_BYTES + pendingBytes + 5 * batch.agents_size() + addFigures(&batch);
 
   counts.events += batch.events_size();
   ++counts.batches;
@@ -378,6 +381,24 @@ bool Keeper::flush(bool cycle)
   }
 
   return true;
+}
+
+
+// A batch that is large already goes without.
+size_t Keeper::addFigures(wire::EventBatch* batch)
+{
+  const TimePoint now = options.now();
+
+  if (!options.figures || now < figuresAt ||
+      pendingBytes + FIGURES_BYTES_MAX > batchBytesMax()) {
+    return 0;
+  }
+
+  figuresAt = now + options.figuresInterval;
+  wire::ModuleFigures* figures = batch->mutable_figures();
+  writeFigures(counters(), figures);
+  options.figures(figures);
+  return FIGURES_BYTES_MAX;
 }
 
 

@@ -57,6 +57,11 @@ struct KeeperOptions
   // whether the sidecar lives; 0 for never.
   Duration heartbeat{5000};
 
+  // What the owner knows of itself is added to the figures that go with a
+  // batch, so often at most. Without it none are sent.
+  std::function<void(wire::ModuleFigures*)> figures;
+  Duration figuresInterval{5000};
+
   // The steady clock; a test may bring its own.
   std::function<TimePoint()> now = Clock::now;
 };
@@ -165,6 +170,7 @@ private:
   bool isBatchFull() const;
   int64_t tick();
   size_t batchBytesMax() const;
+  size_t addFigures(wire::EventBatch* batch);
   TimePoint sendAt() const;
 
   void end(Cause cause, const std::string& reason);
@@ -193,6 +199,7 @@ private:
   size_t pendingBytes = 0;
   TimePoint pendingSince;
   TimePoint sentAt;
+  TimePoint figuresAt; // When they are due.
   int64_t clockMs = 0;
   uint64_t sequence = 0;
   uint64_t snapshots = 0;

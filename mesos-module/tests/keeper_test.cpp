@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "session/figures.hpp"
+
 #include "small_world.hpp"
 
 namespace allocator {
@@ -55,6 +57,47 @@ TEST(KeeperTest, ASessionRunsItsCourse)
   world.pass(100000);
   EXPECT_EQ("", world.happened());
   EXPECT_EQ(1, world.link->streams);
+}
+
+
+TEST(KeeperTest, FiguresGoAlongNowAndThen)
+{
+  KeeperOptions options;
+  options.figuresInterval = Duration(1000);
+  options.batchBytesMax = FIGURES_BYTES_MAX + 100;
+  options.figures = [](wire::ModuleFigures* figures) {
+    figures->set_fallback_offers(7);
+  };
+  SmallWorld world(options);
+  world.begin();
+  EXPECT_EQ(1u, world.sidecar.figures);
+
+  for (int i = 0; i < 4; ++i) {
+    world.submit();
+    world.pass(500);
+    world.exchange();
+  }
+
+  // With the first batch, and a second later.
+  EXPECT_EQ(2u, world.sidecar.figures);
+  const wire::ModuleFigures& last = world.sidecar.lastFigures;
+  EXPECT_EQ(7u, last.fallback_offers());
+  EXPECT_EQ(1u, last.attempts());
+  EXPECT_EQ(1u, last.sessions());
+  EXPECT_EQ(static_cast<int>(CAUSE_COUNT) + 1, last.ends_size());
+  EXPECT_EQ(
+      static_cast<int>(wire::OutcomeReason_ARRAYSIZE), last.outcomes_size());
+  EXPECT_LT(last.ByteSizeLong(), FIGURES_BYTES_MAX);
+
+  // A batch that is large goes without.
+  world.submit(600);
+  world.pass(1000);
+  world.exchange();
+  EXPECT_EQ(2u, world.sidecar.figures);
+  world.submit();
+  world.pass(1000);
+  world.exchange();
+  EXPECT_EQ(3u, world.sidecar.figures);
 }
 
 

@@ -92,6 +92,10 @@ std::vector<wire::SessionResponse> ModelSidecar::answer(
   sequence = batch.sequence();
   clockMs = batch.clock_ms();
   events += batch.events_size();
+  if (batch.has_figures()) {
+    ++figures;
+    lastFigures = batch.figures();
+  }
   ++batches;
 
   const int parts = batch.cycle() ? partsPerCycle : 1;

@@ -40,6 +40,8 @@ public:
   int chunks = 0;
   uint64_t batches = 0;
   uint64_t events = 0;
+  uint64_t figures = 0; // Batches that had some, and the last of them.
+  wire::ModuleFigures lastFigures;
   uint64_t cycles = 0;
   uint64_t sequence = 0;
   uint64_t nextDecision = 1;

@@ -367,6 +367,10 @@ int run(int argc, char** argv)
   settings.keeper.hello.set_master_id("driver");
   settings.keeper.hello.set_instance_id("driver");
   settings.keeper.hello.set_mesos_version("1.11.0");
+  settings.keeper.figures = [](wire::ModuleFigures* figures) {
+    figures->set_fallback_cycles(1);
+  };
+  settings.keeper.figuresInterval = Duration(200);
   settings.keeper.hello.mutable_options()->set_allocation_interval_ms(100);
 
   for (int i = 1; i < argc; i += 2) {

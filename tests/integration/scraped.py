@@ -16,6 +16,7 @@ from allocator.core import (
     Kind,
     SetWeights,
 )
+from allocator.wire import ModuleFigures, write_figures
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.server.scraping import Samples, samples
 
@@ -67,7 +68,7 @@ def process(tmp_path_factory) -> Iterator[SidecarProcess]:
 @pytest.fixture
 def sidecar(process) -> Iterator[Scraped]:
     running = Scraped(process)
-    running.module.batch()
+    running.module.batch(figures=write_figures(ModuleFigures()))
     yield running
     running.module.leave()
     list(running.module.heard())

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +26,7 @@ from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire import PROTOCOL_VERSION
 from tests.server.process import METHOD, SidecarProcess
+from tests.server.scraping import samples, series, value
 
 DRIVER = os.environ.get("MESOS_ALLOCATOR_DRIVER", "")
 
@@ -156,6 +158,25 @@ def test_the_books_agree_while_everything_comes_and_goes(listen, tmp_path):
         assert 0 < last["round_trip_p50_us"] <= last["round_trip_p99_us"]
         sidecar.await_said("session closed")
         assert not sidecar.said("session ended with an error")
+
+
+def test_what_the_module_counts_is_in_the_scrape():
+    """Figures go with its batches, every 200 ms here: the session is the first one, and is up."""
+    with SidecarProcess() as sidecar, Driver(sidecar.targets[0]) as driver:
+        driver.wait("connected")
+        driver.decides()
+        while True:  # pytest-timeout bounds it
+            with urllib.request.urlopen(f"http://{sidecar.http}/metrics", timeout=60) as answer:
+                found = samples(answer.read().decode())
+            offered = series(found, "module_outcomes_total", reason="offered")
+            if any(offered.values()):
+                break
+        assert value(found, "module_sessions_total") == 1
+        assert value(found, "module_attempts_total") >= 1
+        assert value(found, "module_fallback_cycles_total") == 1, "as the driver says"
+        assert value(found, "module_round_trip_seconds", part="max") > 0
+        last = driver.stop()
+        assert next(iter(offered.values())) <= last["outcomes"][pb.OUTCOME_REASON_OFFERED]
 
 
 def certificate(openssl: str, directory: Path, name: str, *extensions: str) -> None:

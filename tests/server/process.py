@@ -158,9 +158,14 @@ class GrpcModule:
             self.say(request)
         return self
 
-    def batch(self, *events, cycle: bool = False) -> Decisions:
+    def batch(
+        self, *events, cycle: bool = False, figures: pb.ModuleFigures | None = None
+    ) -> Decisions:
         self.clock_ms += 1000
-        self.say(self.client.batch(self.clock_ms, events, cycle=cycle))
+        request = self.client.batch(self.clock_ms, events, cycle=cycle)
+        if figures is not None:
+            request.events.figures.CopyFrom(figures)
+        self.say(request)
         answer = self.client.receive(self.hear())
         assert isinstance(answer, Decisions)
         return answer

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from allocator.core import Decisions, Event, Options
+from allocator.wire import ModuleFigures
 
 
 class LinkDownError(ConnectionError):
@@ -46,12 +47,15 @@ class Batch:
     messages : list of Event
     agents : tuple of int
         Where a cycle is run: which agents it is about; none named: all.
+    figures : ModuleFigures or None
+        How the master's module stands.
     """
 
     sequence: int
     clock_ms: int
     messages: list[Event]
     agents: tuple[int, ...] = ()
+    figures: ModuleFigures | None = None
 
 
 class Link(Protocol):

@@ -12,7 +12,7 @@ from allocator.sim.links.base import Batch, LinkDownError, Opening
 from allocator.sim.module_protocol import ModuleSession, SessionEndedError
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.session_pb2_grpc import SessionServiceStub
-from allocator.wire import PROTOCOL_VERSION, Greeting, Sidecar
+from allocator.wire import PROTOCOL_VERSION, Greeting, Sidecar, write_figures
 
 CONNECT_S = 1.0
 
@@ -222,5 +222,7 @@ def _kinds_max(session: ModuleSession) -> int:
 
 def _request(session: ModuleSession, batch: Batch, *, cycle: bool) -> pb.SessionRequest:
     request = session.batch(batch.clock_ms, batch.messages, cycle=cycle, agents=batch.agents)
+    if batch.figures is not None:
+        request.events.figures.CopyFrom(write_figures(batch.figures))
     assert request.events.sequence == batch.sequence, "the master and its session count differently"
     return request

@@ -7,8 +7,12 @@ from allocator.core import Decisions
 from allocator.sim.links.base import Batch, Link, LinkDownError, Opening
 from allocator.sim.master.outbox import Outbox
 from allocator.sim.reports.run_record import Record
+from allocator.wire import ModuleFigures
 
 PAUSE_S = 0.1
+
+FIGURES_MS = 5000
+"""How long it takes at least until the module says again how it stands."""
 
 
 class Session:
@@ -35,6 +39,7 @@ class Session:
     ) -> None:
         self.sequence = 0
         self.number = 0
+        self._told_ms = -FIGURES_MS
         self._link = link
         self._outbox = outbox
         self._record = record
@@ -99,7 +104,22 @@ class Session:
         self.sequence += 1
         self._record.batches += 1
         self._record.events += len(messages)
-        return Batch(self.sequence, clock_ms, messages, agents)
+        return Batch(self.sequence, clock_ms, messages, agents, self._figures(clock_ms))
+
+    def _figures(self, clock_ms: int) -> ModuleFigures | None:
+        """Say now and then how the module stands."""
+        if clock_ms < self._told_ms + FIGURES_MS:
+            return None
+        self._told_ms = clock_ms
+        record = self._record
+        return ModuleFigures(
+            cycles=len(record.latency_s),
+            fallback_offers=record.fallbacks,
+            attempts=self.number,
+            sessions=self.number,
+            resyncs=record.resyncs,
+            outcomes={reason.name.lower(): n for reason, n in record.outcomes.items()},
+        )
 
     def _begin_again(self) -> None:
         self._record.resyncs += 1

@@ -1,0 +1,109 @@
+"""What a module says of itself, for people to see.
+
+No decision depends on it, so none of it is an error: what is out of range counts as the nearest
+value that is in it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from allocator.core import Reason
+from allocator.v1 import session_pb2 as pb
+
+TOTAL_MAX = 2**53
+"""What a floating point number tells exactly; no master counts as far."""
+
+ENDS: Mapping[int, str] = {
+    int(number): name.removeprefix("SESSION_END_").lower()
+    for name, number in pb.SessionEnd.items()
+    if number
+}
+"""Words for the ends of sessions, by number."""
+
+
+@dataclass(frozen=True)
+class ModuleFigures:
+    """How a module stands; totals are since its master began to lead.
+
+    Attributes
+    ----------
+    cycles, fallback_cycles, fallback_offers : int
+        Cycles, those that it decided by itself, and offers that it made then.
+    fallback_since_ms, fallback_until_ms : int
+        The last time that it decided by itself, on its clock; 0: never, still.
+    breaker_open : bool
+    breaker_trips, misfits, attempts, sessions, resyncs : int
+    ends : dict of str to int
+        Sessions and attempts that ended, by how.
+    outcomes : dict of str to int
+        Of decisions, by reason.
+    queue_messages, queue_bytes, unanswered : int
+    round_trip_p50_us, round_trip_p99_us, round_trip_max_us : int
+        From a batch to its answer, in microseconds.
+    """
+
+    cycles: int = 0
+    fallback_cycles: int = 0
+    fallback_offers: int = 0
+    fallback_since_ms: int = 0
+    fallback_until_ms: int = 0
+    breaker_open: bool = False
+    breaker_trips: int = 0
+    misfits: int = 0
+    attempts: int = 0
+    sessions: int = 0
+    resyncs: int = 0
+    ends: Mapping[str, int] = field(default_factory=dict)
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    queue_messages: int = 0
+    queue_bytes: int = 0
+    unanswered: int = 0
+    round_trip_p50_us: int = 0
+    round_trip_p99_us: int = 0
+    round_trip_max_us: int = 0
+
+
+_NUMBERS = tuple(
+    each.name
+    for each in pb.ModuleFigures.DESCRIPTOR.fields
+    if each.name not in {"breaker_open", "ends", "outcomes"}
+)
+
+
+def read_figures(message: pb.ModuleFigures) -> ModuleFigures:
+    """Take what a module says, each number within its bounds."""
+    reasons = {each.value: each.name.lower() for each in Reason}
+    return ModuleFigures(
+        breaker_open=message.breaker_open,
+        ends=_named(message.ends, ENDS),
+        outcomes=_named(message.outcomes, reasons),
+        **{name: _bounded(getattr(message, name)) for name in _NUMBERS},
+    )
+
+
+def write_figures(figures: ModuleFigures) -> pb.ModuleFigures:
+    """Write what an emulated module says."""
+    numbers = {each.value: each.name.lower() for each in Reason}
+    return pb.ModuleFigures(
+        breaker_open=figures.breaker_open,
+        ends=_numbered(figures.ends, ENDS),
+        outcomes=_numbered(figures.outcomes, numbers),
+        **{name: getattr(figures, name) for name in _NUMBERS},
+    )
+
+
+def _bounded(number: int) -> int:
+    return min(max(number, 0), TOTAL_MAX)
+
+
+def _named(counts: Sequence[int], names: Mapping[int, str]) -> dict[str, int]:
+    """Name those that this version knows; a shorter list says nothing of the others."""
+    return {
+        names[number]: _bounded(count)
+        for number, count in enumerate(counts[: max(names) + 1])
+        if number in names
+    }
+
+
+def _numbered(counts: Mapping[str, int], names: Mapping[int, str]) -> list[int]:
+    return [counts.get(names.get(number, ""), 0) for number in range(max(names) + 1)]

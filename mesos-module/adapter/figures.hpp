@@ -1,0 +1,33 @@
+#ifndef __ALLOCATOR_ADAPTER_FIGURES_HPP__
+#define __ALLOCATOR_ADAPTER_FIGURES_HPP__
+
+#include <cstdint>
+
+#include "allocator/v1/session.pb.h"
+
+#include "brain/brain.hpp"
+
+namespace allocator {
+namespace adapter {
+
+// Adds what the brain counts to the figures that a sidecar is told, and
+// misfits that were noticed before they reached it.
+inline void writeFigures(
+    const brain::Counts& counts,
+    uint64_t misfits,
+    ::allocator::v1::ModuleFigures* figures)
+{
+  figures->set_cycles(counts.cycles);
+  figures->set_fallback_cycles(counts.fallbackCycles);
+  figures->set_fallback_offers(counts.fallbackOffers);
+  figures->set_fallback_since_ms(counts.fallbackSinceMs);
+  figures->set_fallback_until_ms(counts.fallbackUntilMs);
+  figures->set_breaker_open(counts.breakerOpen);
+  figures->set_breaker_trips(counts.breakerTrips);
+  figures->set_misfits(counts.misfits + misfits);
+}
+
+} // namespace adapter {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_ADAPTER_FIGURES_HPP__

@@ -1,0 +1,86 @@
+"""What a module says of itself, in a real scrape of a real sidecar."""
+
+import urllib.request
+
+from allocator.sim.experiments.play import play
+from allocator.sim.links.stream import StreamLink
+from allocator.sim.workloads.spark_experiment import experiment
+from allocator.v1 import session_pb2 as pb
+from allocator.wire.figures import ModuleFigures, write_figures
+from tests.integration.scraped import CLUSTER
+from tests.server.process import GrpcModule, SidecarProcess
+from tests.server.scraping import Samples, samples, value
+
+FIGURES = ModuleFigures(
+    cycles=50,
+    fallback_cycles=5,
+    fallback_offers=7,
+    fallback_since_ms=1500,
+    fallback_until_ms=4000,
+    breaker_trips=1,
+    outcomes={"offered": 90, "malformed": 3},
+    ends={"silent": 2},
+    round_trip_p99_us=2500,
+)
+
+
+def scraped(process: SidecarProcess) -> Samples:
+    with urllib.request.urlopen(f"http://{process.http}/metrics", timeout=60) as answer:
+        return samples(answer.read().decode())
+
+
+def of_modules(found: Samples) -> set[str]:
+    return {name for name, _ in found if name.startswith("module_")}
+
+
+def test_what_a_module_says_is_shown_as_long_as_it_has_a_session():
+    with SidecarProcess() as process:
+        assert not of_modules(scraped(process))
+        channel = process.channel()
+        module = GrpcModule(channel).begin(CLUSTER)
+        module.batch()
+        assert not of_modules(scraped(process)), "an older one says nothing, and is served"
+        module.batch(figures=write_figures(FIGURES))
+        found = scraped(process)
+        assert value(found, "module_cycles_total") == 50
+        assert value(found, "module_fallback_offers_total") == 7
+        assert value(found, "module_fallback_last_seconds") == 2.5
+        assert value(found, "module_fallback_active") == 0
+        assert value(found, "module_outcomes_total", reason="malformed") == 3
+        assert value(found, "module_outcomes_total", reason="stale") == 0
+        assert value(found, "module_session_ends_total", end="silent") == 2
+        assert value(found, "module_round_trip_seconds", part="p99") == 0.0025
+        module.batch()
+        assert value(scraped(process), "module_cycles_total") == 50, "the last that it said"
+        # Whatever a module says, there are no more series, and its session goes on.
+        nonsense = pb.ModuleFigures(cycles=2**64 - 1, outcomes=[2**64 - 1] * 1000, ends=[9] * 1000)
+        nonsense.fallback_since_ms = -(2**63)
+        module.batch(figures=nonsense)
+        again = scraped(process)
+        assert of_modules(again) == of_modules(found)
+        assert len(again) == len(found)
+        module.leave()
+        list(module.heard())
+        process.await_said("session closed")
+        assert not of_modules(scraped(process))
+        channel.close()
+
+
+def test_the_emulated_master_says_it_too():
+    with SidecarProcess() as process:
+        heard: list[Samples] = []
+        scenario = experiment(3, jobs=1)
+
+        class Watched(StreamLink):
+            def exchange(self, batch):
+                answer = super().exchange(batch)
+                if batch.figures is not None:
+                    heard.append(scraped(process))
+                return answer
+
+        played = play(scenario, Watched(process.targets[0]), tell_demand=True)
+        assert len(heard) >= 2
+        offered = [value(each, "module_outcomes_total", reason="offered") for each in heard]
+        assert offered == sorted(offered)
+        assert 0 < offered[-1] <= played.record.outcomes.total()
+        assert value(heard[-1], "module_sessions_total") == 1
