@@ -226,8 +226,8 @@ def frozen(snapshot: Snapshot) -> Snapshot:
 
 
 def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, and what is neither
-    if type(part) is np.ndarray:  # the usual case, and most of them are the same as last time
-        return read_only(part) if part.flags.writeable else part
+    if type(part) is np.ndarray:
+        return read_only(part)
     if isinstance(part, AgentClasses):
         return AgentClasses(read_only(part.capacity), read_only(part.count))
     if isinstance(part, Plan):
