@@ -360,6 +360,7 @@ void Brain::weighAnswer(int64_t nowMs)
       !state.held() && !fallback.underWay()) {
     fruitless = 0;
     ++counted.fallbackCycles;
+    noteDecider(true, nowMs);
     fallback.begin(state, true, {}, nowMs);
   }
 }
