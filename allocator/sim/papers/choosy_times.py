@@ -1,13 +1,9 @@
-"""Choosy: how long a user waits for its share (Figure 6), and how long the optimum takes (Fig. 15).
-
-The printed inverse distribution function of the remaining task time has the exponent ``1 - alpha``
-in its second branch, which does not invert the function printed above it; the inverse is
-``m * (alpha * (1 - x)) ** (1 / (1 - alpha))``.
+"""Choosy: how long the offline optimum takes (Figure 15).
 
 References
 ----------
 .. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
-   Constraints." EuroSys 2013, sec. 6.2, 7.4 and Figures 6 and 15.
+   Constraints." EuroSys 2013, sec. 7.4 and Figure 15.
 """
 
 import time
@@ -19,95 +15,10 @@ from allocator.sim.papers.report import Cell, Report, Row
 from allocator.solvers import max_min, max_min_whole
 from allocator.solvers.max_min_online import OnlineMaxMin
 
-Floats = NDArray[np.float64]
-
 SOURCE = "Ghodsi et al., EuroSys 2013"
 
-ALPHAS = (1.9, 2.5, 3.0)
-PICKINESS = (0.2, 0.5, 0.8, 0.85)
-RAMP_UP_MAX = 2.0
-"""In mean task times; the text's bound for alpha > 1.9 and pickiness up to 0.85."""
-
-_MACHINES = 2000  # that a user can use, in the simulation
 _CONSTRAINTS = 21
 _CONSTRAINTS_PER_JOB = 1.8
-
-
-def remaining(x: Floats, alpha: float) -> Floats:
-    """Distribution function of the time that a running task still takes; the shortest is 1."""
-    x = np.asarray(x, np.float64)
-    late = 1 - np.maximum(x, 1.0) ** (1 - alpha) / alpha
-    return np.where(x < 1, (alpha - 1) / alpha * x, late)
-
-
-def remaining_inverse(part: Floats, alpha: float) -> Floats:
-    """Time within which this part of the running tasks ends; the shortest task takes 1.
-
-    Parameters
-    ----------
-    part : (...) float64, from 0 to below 1
-    alpha : float, > 1
-        Shape of the Pareto distribution of task times.
-    """
-    part = np.asarray(part, np.float64)
-    early = alpha / (alpha - 1) * part
-    late = (alpha * (1 - part)) ** (1 / (1 - alpha))
-    return np.where(part < (alpha - 1) / alpha, early, late)
-
-
-def ramp_up(pickiness: float, alpha: float) -> float:
-    """Mean time until a user has its share, in mean task times, for many machines.
-
-    Parameters
-    ----------
-    pickiness : float
-        The user's share divided by the number of machines that it can use.
-    alpha : float, > 1
-    """
-    mean = alpha / (alpha - 1)
-    return float(remaining_inverse(np.array(pickiness), alpha)) / mean
-
-
-def simulated_ramp_up(pickiness: float, alpha: float, rng: np.random.Generator) -> float:
-    """The same by drawing the tasks that run when the user comes, once.
-
-    The user comes upon long tasks in proportion to their length: that density is Pareto again,
-    with shape ``alpha - 1``; it comes at a uniformly drawn moment of the task.
-    """
-    length = (1 - rng.random(_MACHINES)) ** (-1 / (alpha - 1))
-    left = np.sort(length * rng.random(_MACHINES))
-    return float(left[round(pickiness * _MACHINES) - 1]) * (alpha - 1) / alpha
-
-
-def figure_6(seed: int = 0, trials: int = 200) -> Report:
-    """Figure 6: ramp-up time by pickiness, by the formula and drawn."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for alpha in ALPHAS:
-        formula = [ramp_up(pickiness, alpha) for pickiness in PICKINESS]
-        bounded = tuple(Cell(each, RAMP_UP_MAX, at_most=True) for each in formula)
-        rows.append(Row(f"alpha {alpha:g}, formula", bounded))
-        drawn = []
-        for pickiness, expected in zip(PICKINESS, formula, strict=True):
-            times = [simulated_ramp_up(pickiness, alpha, rng) for _ in range(trials)]
-            error = float(np.std(times, ddof=1)) / trials**0.5
-            drawn.append(Cell(float(np.mean(times)), expected, 4 * error + 0.005 * expected))
-        rows.append(Row(f"alpha {alpha:g}, drawn", tuple(drawn)))
-    return Report(
-        name="choosy-fig-6",
-        title="Ramp-up time in mean task times, by pickiness",
-        source=f"{SOURCE}, sec. 6.2 and Figure 6",
-        columns=tuple(f"{pickiness:g}" for pickiness in PICKINESS),
-        rows=tuple(rows),
-        notes=(
-            "Formula: against the text's bound, under twice the mean up to pickiness 0.85.",
-            (
-                f"Drawn: means of {trials} users who can use {_MACHINES} machines each, against "
-                "the formula; tolerance four standard errors, and half a percent, for the "
-                "formula is the limit of many machines."
-            ),
-        ),
-    )
 
 
 def constraint_graph(
