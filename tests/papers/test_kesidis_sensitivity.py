@@ -107,7 +107,7 @@ def test_times_of_drivers_are_scaled_and_nothing_else_changes(part, drivers):
 @pytest.mark.parametrize("variation", paper.VARIATIONS, ids=lambda each: each.name)
 def test_every_variation_changes_one_thing_and_plays_to_its_end(variation):
     wide, staged = paper.settings_of(variation)
-    fields = ("drivers", "selection", "flat", "answer_ms")
+    fields = ("drivers", "selection", "flat", "answer_ms", "interval_ms")
     plain = paper.settings_of(paper.VARIATIONS[0])[0]
     changed = [name for name in fields if getattr(wide, name) != getattr(plain, name)]
     assert len(changed) == (variation is not paper.VARIATIONS[0])

@@ -36,8 +36,8 @@ from allocator.sim.frameworks.spark import Habits
 from allocator.sim.papers.report import Cell, Report, Row
 from allocator.sim.workloads.spark_experiment import Drivers
 
-SEEDS = 3
-JOBS = 8
+SEEDS = 10
+JOBS = 12
 """Jobs of each queue; the paper has fifty."""
 
 STAGED_JOBS = 6
@@ -69,7 +69,7 @@ def _habits(**change: int | bool | None) -> Callable[[Setting], Setting]:
     return lambda setting: replace(setting, drivers=drivers)
 
 
-def _choice(**change: str | bool | int) -> Callable[[Setting], Setting]:
+def _choice(**change: str | bool | int | Drivers) -> Callable[[Setting], Setting]:
     return lambda setting: replace(setting, **change)  # type: ignore[arg-type]
 
 
@@ -92,7 +92,24 @@ VARIATIONS = (
     Variation("agents in rounds of random order", _choice(selection="round_robin")),
     Variation("frameworks compete, not roles first", _choice(flat=True)),
     Variation("drivers answer after half a second", _choice(answer_ms=500)),
+    Variation("full cycles every 100 ms, not every second", _choice(interval_ms=100)),
 )
+
+TOGETHER = (
+    Variation(
+        "one executor an agent, which holds the whole offer",
+        _habits(one_per_agent=True, whole_offers=True),
+    ),
+    Variation(
+        "the next driver starts at once, drivers hold whole offers",
+        _choice(drivers=Drivers(gap=0.0, habits=Habits(whole_offers=True))),
+    ),
+    Variation(
+        "the next driver starts at once, frameworks compete",
+        _choice(drivers=Drivers(gap=0.0), flat=True),
+    ),
+)
+"""Two choices at once, of those that decide most."""
 
 
 def _claims(wide: Setting, staged: Setting) -> Mapping[str, Claim]:
@@ -131,7 +148,7 @@ def settings_of(variation: Variation) -> tuple[Setting, Setting]:
 
 
 def sensitivity(
-    seed: int = 0, trials: int = SEEDS, variations: Sequence[Variation] = VARIATIONS
+    seed: int = 0, trials: int = SEEDS, variations: Sequence[Variation] = (*VARIATIONS, *TOGETHER)
 ) -> Report:
     """Which claims hold under which choice."""
     tables = {each.name: _claims(*settings_of(each)) for each in variations}
