@@ -150,7 +150,7 @@ def figure_3(seed: int = 0, trials: int = 10) -> Report:
     )
 
 
-def capacity_region(seed: int = 0, trials: int = 10) -> Report:
+def capacity_region(seed: int = 0, trials: int = 4) -> Report:
     """Equation (10): stable while the load of each resource is below its capacity."""
     rows = []
     for policy in POLICIES:
