@@ -52,7 +52,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "allocator.sim.papers.choosy:theorem_4", _BOTH, "how near Choosy comes from anywhere"
     ),
     "choosy-fig-6": Experiment(
-        "allocator.sim.papers.choosy_times:figure_6", _BOTH, "ramp-up time by pickiness"
+        "allocator.sim.papers.choosy_ramp_up:figure_6", _BOTH, "ramp-up time by pickiness"
     ),
     "choosy-macrobenchmark": Experiment(
         "allocator.sim.papers.choosy_macro:macrobenchmark", _BOTH, "Figs. 8, 9, Tables 1, 2"

@@ -141,6 +141,7 @@ def solve(
         )
         tasks[served] = (found / copies)[:, of_agent]
         prices = cost[of_agent]
+        prices[~np.asarray(able.any(axis=0))] = 0.0
         wrong = residual(tasks, prices, demand, capacity, able, weight, alpha)
         if wrong <= TOLERANCE:
             break
@@ -162,7 +163,9 @@ def residual(
     """Largest violation of the conditions of Karush, Kuhn and Tucker, each relative.
 
     No task costs less than its framework's marginal utility, nor more where it runs; nothing is
-    given beyond a capacity, or to whom the agent does not suit; what is not used up costs nothing.
+    given beyond a capacity, or to whom the agent does not suit; what is not used up costs nothing,
+    compared with what its agent costs, or with the smallest income of those whom it suits. So
+    frameworks of small income count as much as others.
     """
     volume = tasks.sum(axis=1)
     able = eligible & ~((demand[:, None, :] > 0) & (capacity[None] <= 0)).any(axis=2)
@@ -174,15 +177,19 @@ def residual(
     utility = weight[served] * volume[served] ** -alpha
     cost = demand[served] @ prices.T / utility[:, None]
     used = tasks.T @ demand
-    income = float((utility * volume[served]).sum())
     # A task's cost, in parts of its utility; by volume, what it costs too much where it runs.
     cheap = np.where(able[served], 1 - cost, 0.0).max()
     dear = (tasks[served] / volume[served, None] * np.where(able[served], cost - 1, 0.0)).sum(
         axis=1
     )
     over = np.divide(used - capacity, capacity, out=np.zeros(used.shape), where=capacity > 0)
-    unsold = float((prices * (capacity - used)).sum()) / income
-    return float(max(cheap, dear.max(), over.max(), abs(unsold), -prices.min(), -tasks.min(), 0.0))
+    income = np.where(able[served], (utility * volume[served])[:, None], np.inf).min(axis=0)
+    suits = able.any(axis=0)
+    worth = np.maximum((prices * capacity).sum(axis=1), income)[suits]
+    unsold = np.abs((prices * (capacity - used)).sum(axis=1)[suits] / worth).max()
+    useless = prices[~suits].max(initial=0)
+    worst = cheap, dear.max(), over.max(), unsold, useless, -prices.min(), -tasks.min(), 0.0
+    return float(max(worst))
 
 
 def _checked(
@@ -256,11 +263,11 @@ def _interior_point(
     matrix, rows = _constraints(need, on, present)
     volume = begin.part / np.maximum(matrix.sum(axis=0), 1e-12)
     volume /= np.bincount(on, minlength=agents)[on]
+    slack = 1 - matrix @ volume
     price, bar = np.full(len(rows), 1 / len(rows)), np.ones(len(of)) / len(of)
     size, row_size = np.ones(len(of)), np.ones(len(rows))
     fresh = begin.by_income
     for _ in range(_STEPS_MAX):
-        slack = 1 - matrix @ volume
         total = np.bincount(of, volume, frameworks)
         utility = weight * total**-alpha
         if begin.by_income:
@@ -276,32 +283,69 @@ def _interior_point(
         if middle < end and (np.abs(short * volume) / size).max() < end:
             break
         target, row_target = 0.1 * middle * size, 0.1 * middle * row_size
-        # Newton's step: the volumes of each framework depend on each other by its utility alone.
-        loose = volume / bar
-        bend = alpha * utility / total
-        tied = bend / (1 + bend * np.bincount(of, loose, frameworks))
-
-        def unbend(change: Floats, loose: Floats = loose, tied: Floats = tied) -> Floats:
-            """Apply the inverse of the second derivative to rows of one number a pair."""
-            moved = change * loose
-            sums = np.stack([np.bincount(of, row, frameworks) for row in moved])
-            return moved - (sums * tied)[:, of] * loose
-
+        # Newton's step. Where rounding ends the way, the certificate judges.
+        inverse = _Inverse.made(of, volume / bar, alpha * utility / total)
         wanted = short + target / volume - bar
-        reach = unbend(matrix)
-        system = reach @ matrix.T + np.diag(slack / price)
-        right = reach @ wanted + row_target / price - slack
-        # Scaled to a diagonal of ones. Where rounding ends the way, the certificate judges.
-        step_price = _solve_even(system, right)
+        over = 1 - matrix @ volume - slack
+        needs = inverse.apart(matrix)
+        system = inverse.between(needs, needs) + np.diag(slack / price)
+        right = inverse.between(needs, inverse.apart(wanted[None]))[:, 0]
+        step_price = _solve_even(system, right + row_target / price - slack - over)
         if step_price is None:
             break
-        step = unbend((wanted - step_price @ matrix)[None])[0]
+        step = inverse.applied(wanted - step_price @ matrix)
         values = volume, price, bar, slack
-        steps = step, step_price, target / volume - bar - bar / volume * step, -(matrix @ step)
-        volume, price, bar, _ = _moved(values, steps)
+        steps = step, step_price, target / volume - bar - bar / volume * step, over - matrix @ step
+        volume, price, bar, slack = _moved(values, steps)
     prices = np.zeros(agents * resources)
     prices[rows] = price
     return volume, prices.reshape(agents, resources)
+
+
+class _Inverse(NamedTuple):
+    """The inverse of the second derivative of utilities and barriers, on one number a pair.
+
+    A framework's pairs depend on each other by its utility alone, which only their common change
+    touches. That is told apart from what differs between them: else the two would nearly cancel
+    where a framework is almost free to move.
+
+    Attributes
+    ----------
+    of : (P,) int64
+    loose : (P,) float64
+        How far a pair moves, if it could alone.
+    sums : (F,) float64
+        Of what is loose.
+    firm : (F,) float64
+        Part of the common change that the utility leaves.
+    """
+
+    of: Ints
+    loose: Floats
+    sums: Floats
+    firm: Floats
+
+    @classmethod
+    def made(cls, of: Ints, loose: Floats, bend: Floats) -> "_Inverse":
+        """From how much each framework's utility bends, (F,)."""
+        sums: Floats = np.bincount(of, loose, len(bend)).astype(np.float64)
+        return cls(of, loose, sums, 1 / (1 + bend * sums))
+
+    def apart(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Rows of one number a pair, less their means; and the means of each framework."""
+        sums = [np.bincount(self.of, row * self.loose, len(self.sums)) for row in rows]
+        mean = np.stack(sums) / self.sums
+        return rows - mean[:, self.of], mean
+
+    def between(self, one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> Floats:
+        """The product of rows, the inverse, and other rows; both as `apart` gives them."""
+        common = (one[1] * (self.sums * self.firm)) @ other[1].T
+        return np.asarray((one[0] * self.loose) @ other[0].T + common)
+
+    def applied(self, change: Floats) -> Floats:
+        """The inverse times one row."""
+        rest, mean = self.apart(change[None])
+        return self.loose * (rest[0] + (mean[0] * self.firm)[self.of])
 
 
 def _constraints(need: Floats, on: Ints, present: Bools) -> tuple[Floats, Ints]:

@@ -1,12 +1,14 @@
 """Ghodsi et al., EuroSys 2013 (Choosy): sections 3 to 7, and the theorems of the appendix."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.sim.papers import choosy, choosy_jobs, choosy_times
+from allocator.sim.papers import choosy, choosy_jobs, choosy_ramp_up, choosy_times
 from allocator.sim.papers.choosy import EXAMPLES
 from allocator.solvers import independent, max_min, max_min_whole
 
@@ -185,8 +187,8 @@ def test_the_report_on_theorem_4_holds() -> None:
 @pytest.mark.parametrize("alpha", [1.2, 1.9, 3.0])
 def test_section_6_2_the_inverse_inverts_the_distribution(alpha: float) -> None:
     part = np.linspace(0, 0.99, 100)
-    time = choosy_times.remaining_inverse(part, alpha)
-    np.testing.assert_allclose(choosy_times.remaining(time, alpha), part, atol=1e-12)
+    time = choosy_ramp_up.remaining_inverse(part, alpha)
+    np.testing.assert_allclose(choosy_ramp_up.remaining(time, alpha), part, atol=1e-12)
     assert (np.diff(time) > 0).all()
 
 
@@ -194,25 +196,34 @@ def test_section_6_2_the_printed_exponent_does_not() -> None:
     """Printed: m * (alpha * (1 - x)) ** (1 - alpha). The exponent's inverse is meant."""
     alpha, part = 1.9, np.array(0.9)
     printed = (alpha * (1 - part)) ** (1 - alpha)
-    assert abs(choosy_times.remaining(printed, alpha) - part) > 0.02
+    assert abs(choosy_ramp_up.remaining(printed, alpha) - part) > 0.02
 
 
 def test_section_6_2_the_two_branches_meet() -> None:
     for alpha in (1.5, 1.9, 4.0):
         edge = (alpha - 1) / alpha
-        assert choosy_times.remaining_inverse(np.array(edge), alpha) == pytest.approx(1.0)
-        assert choosy_times.remaining(np.array(1.0), alpha) == pytest.approx(edge)
+        assert choosy_ramp_up.remaining_inverse(np.array(edge), alpha) == pytest.approx(1.0)
+        assert choosy_ramp_up.remaining(np.array(1.0), alpha) == pytest.approx(edge)
 
 
 def test_figure_6_under_twice_the_mean_task_time() -> None:
     """'For alpha > 1.9 ... less than twice the mean for pickiness values as high as 0.85.'"""
     for alpha in (1.9, 2.0, 2.5, 3.0):
-        assert choosy_times.ramp_up(0.85, alpha) < 2
-    assert choosy_times.ramp_up(0.95, 1.9) > 2
+        assert choosy_ramp_up.ramp_up(0.85, alpha) < 2
+    assert choosy_ramp_up.ramp_up(0.95, 1.9) > 2
 
 
 def test_figure_6_simulation_confirms_the_formula() -> None:
-    assert choosy_times.figure_6(seed=1, trials=100).holds
+    report = choosy_ramp_up.figure_6(seed=1, trials=4)
+    assert report.holds
+    (panel,) = report.panels
+    assert [line.points for line in panel.lines] == [False, True] * len(choosy_ramp_up.ALPHAS)
+
+
+def test_figure_6_tasks_that_run_already_are_what_the_formula_says_of_them() -> None:
+    left = list(islice(choosy_ramp_up.tasks(2.5, 20_000, np.random.default_rng(3)), 20_000))
+    part = choosy_ramp_up.remaining(np.sort(left), 2.5)
+    assert np.abs(part - np.linspace(0, 1, len(part))).max() < 0.015  # Kolmogorov, 0.02 %
 
 
 # Section 7.3: four jobs on Mesos.

@@ -8,6 +8,7 @@ from allocator.sim.experiments.claims import Case, run_case
 from allocator.sim.experiments.play import play
 from allocator.sim.frameworks.spark import Habits, Job, executors_of
 from allocator.sim.papers import kesidis_sensitivity as paper
+from allocator.sim.papers.report import Cell, Row
 from allocator.sim.workloads.cluster import AgentSpec
 from allocator.sim.workloads.job_queues import Experiment, JobQueue
 from allocator.sim.workloads.spark_experiment import HETEROGENEOUS, Drivers, experiment
@@ -107,7 +108,7 @@ def test_times_of_drivers_are_scaled_and_nothing_else_changes(part, drivers):
 @pytest.mark.parametrize("variation", paper.VARIATIONS, ids=lambda each: each.name)
 def test_every_variation_changes_one_thing_and_plays_to_its_end(variation):
     wide, staged = paper.settings_of(variation)
-    fields = ("drivers", "selection", "flat", "answer_ms")
+    fields = ("drivers", "selection", "flat", "answer_ms", "interval_ms")
     plain = paper.settings_of(paper.VARIATIONS[0])[0]
     changed = [name for name in fields if getattr(wide, name) != getattr(plain, name)]
     assert len(changed) == (variation is not paper.VARIATIONS[0])
@@ -125,3 +126,15 @@ def test_the_report_judges_every_claim_under_every_choice(monkeypatch):
     outcomes = {cell.outcome for row in report.rows for cell in row.cells}
     assert outcomes <= {"holds", "not shown", "contrary"}
     assert all(cell.half is not None for row in report.rows for cell in row.cells)
+
+
+def test_the_summary_names_the_choices_under_which_a_claim_holds():
+    def row(name, *outcomes):
+        return Row(name, tuple(Cell(1.0, half=0.1, outcome=each) for each in outcomes))
+
+    rows = [row("one", "holds", "holds", "not shown"), row("two", "contrary", "holds", "not shown")]
+    assert paper.summary(("a", "b", "c"), rows) == (
+        "'a': holds under 1 of 2: one, contrary under 1 of 2: two.",
+        "'b': holds under every choice.",
+        "'c': not shown under 2.",
+    )

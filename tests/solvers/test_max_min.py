@@ -1,14 +1,10 @@
 """Constrained max-min fairness: against every assignment there is, and against linear programs."""
 
-from collections.abc import Sequence
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.optimize import linprog
 
 from allocator.solvers import (
     constraint_graph,
@@ -18,6 +14,7 @@ from allocator.solvers import (
     max_min_cuts,
     max_min_whole,
 )
+from tests.solvers.oracles import best_of_all, exact_shares, linear_programs
 
 COUNTS = st.integers(0, 3)
 
@@ -43,109 +40,6 @@ def wide_graphs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     weight = draw(arrays(np.float64, users, elements=st.floats(1, 9.99))) * 10.0**power
     limit = draw(st.none() | arrays(np.float64, users, elements=st.floats(0, 1000)))
     return eligible, count, weight, limit
-
-
-def best_of_all(
-    eligible: np.ndarray, count: np.ndarray, weight: Sequence[float], limit: np.ndarray | None
-) -> list[float]:
-    """The largest ascending vector of weighted shares among all assignments of machines."""
-    vectors = {(0,) * len(eligible)}
-    for kind in np.repeat(np.arange(len(count)), count):
-        vectors |= {
-            (*vector[:user], vector[user] + 1, *vector[user + 1 :])
-            for vector in vectors
-            for user in np.flatnonzero(eligible[:, kind])
-            if limit is None or vector[user] < limit[user]
-        }
-    return max(sorted(x / w for x, w in zip(vector, weight, strict=True)) for vector in vectors)
-
-
-def linear_programs(
-    eligible: np.ndarray, count: np.ndarray, weight: np.ndarray, limit: np.ndarray | None
-) -> np.ndarray:
-    """Algorithm 1 of the paper, with the first constraint as it is meant: x[i, j] <= C[i, j]."""
-    users, types = eligible.shape
-    columns = users * types + 1  # x[i, j] row by row, then the level
-    machine = np.zeros((types, columns))
-    user = np.zeros((users, columns))
-    for i in range(users):
-        user[i, i * types : (i + 1) * types] = -1.0
-        machine[:, i * types : (i + 1) * types] = np.eye(types)
-    bounds = [(0, c if e else 0) for row in eligible for e, c in zip(row, count, strict=True)]
-    most = np.full(users, count.sum() + 1.0) if limit is None else limit.astype(float)
-    within = -user
-
-    def highest(fixed: dict[int, float], active: Sequence[int]) -> float:
-        rows = user.copy()
-        rows[list(active), -1] = weight[list(active)]
-        right = [-fixed.get(i, 0.0) for i in range(users)]
-        result = linprog(
-            np.eye(columns)[-1] * -1.0,
-            A_ub=np.vstack([machine, rows, within]),
-            b_ub=np.concatenate([count, right, most]),
-            bounds=[*bounds, (0, None)],
-        )
-        assert result.status == 0
-        return -float(result.fun or 0.0)
-
-    share: dict[int, float] = {}
-    while active := [i for i in range(users) if i not in share]:
-        level = highest(share, active)
-        floor = {**share, **{i: level * float(weight[i]) for i in active}}
-        stuck = [
-            i
-            for i in active
-            if highest({k: v for k, v in floor.items() if k != i}, [i]) <= level + 1e-7
-        ]
-        share |= {i: floor[i] for i in stuck}
-    return np.array([share[i] for i in range(users)])
-
-
-def exact_shares(
-    eligible: np.ndarray, count: np.ndarray, weight: np.ndarray, limit: np.ndarray | None
-) -> list[Fraction]:
-    """The optimum from all sets of users, in rational numbers.
-
-    Fujishige: the set whose members can have least by weight stands lowest; the others share what
-    they can have beside it.
-    """
-    users = range(len(eligible))
-    most = [
-        Fraction(float(each)) for each in (np.full(len(users), 2.0**60) if limit is None else limit)
-    ]
-
-    def members(which: int) -> list[int]:
-        return [u for u in users if which >> u & 1]
-
-    def machines(which: int) -> int:
-        return int(count[eligible[members(which)].any(axis=0)].sum())
-
-    usable = [machines(which) for which in range(1 << len(users))]
-    # What a set can have: some of its members are held back by machines, the others by limits.
-    rank = [
-        min(
-            usable[part] + sum((most[u] for u in members(which & ~part)), Fraction(0))
-            for part in range(which + 1)
-            if part & which == part
-        )
-        for which in range(1 << len(users))
-    ]
-    share, done = [Fraction(0)] * len(users), 0
-    while rest := ((1 << len(users)) - 1) & ~done:
-        by_set = {
-            which: (rank[done | which] - rank[done])
-            / sum(Fraction(float(weight[u])) for u in members(which))
-            for which in range(1, rest + 1)
-            if which & rest == which
-        }
-        level = min(by_set.values())
-        lowest = 0
-        for which, height in by_set.items():
-            lowest |= which if height == level else 0
-        for u in members(lowest):
-            share[u] = level * Fraction(float(weight[u]))
-        done |= lowest
-    return share
 
 
 @given(graphs())

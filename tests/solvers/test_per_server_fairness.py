@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.optimize import linprog
 
 from allocator.solvers import NotOptimal, max_min, per_server_fairness, water_filling
 from allocator.solvers.per_server_fairness import residual, solve
+from tests.solvers.oracles import gain_by_definition
 
 SIZES = st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 100.0])
 
@@ -25,35 +25,6 @@ def clusters(draw: st.DrawFn, wild: bool = True):
     eligible = draw(arrays(np.bool_, (frameworks, agents)))
     heavy = st.floats(0.01, 100) | st.sampled_from([1e-4, 1.0, 1e5])
     return demand, capacity, eligible, draw(arrays(np.float64, frameworks, elements=heavy))
-
-
-def gain_by_definition(tasks, demand, capacity, eligible, weight) -> float:
-    """Definition 1, word by word: the most that anybody's tasks on an agent could grow there while
-    nobody loses there who stands no higher; in parts of what it could run there alone.
-    """
-    most = 0.0
-    for i, room in enumerate(capacity):
-        lacks = (demand > 0) & (room <= 0)
-        able = eligible[:, i] & ~lacks.any(axis=1)
-        alone = np.array(
-            [min(room[d > 0] / d[d > 0]) if ok else 0.0
-             for d, ok in zip(demand, able, strict=True)]
-        )  # fmt: skip
-        for n in np.flatnonzero(able):
-            level = tasks.sum(axis=1)[able] / weight[able] / alone[able]
-            own = tasks.sum(axis=1)[n] / weight[n] / alone[n]
-            # In parts of what each could run alone, so that all numbers are near 1.
-            have = tasks[able, i] / alone[able]
-            kept = np.where(level <= own * (1 + 1e-7), have, 0.0)
-            use = (demand[able] * alone[able, None]).T[room > 0] / room[room > 0][:, None]
-            me = int(able[:n].sum())
-            low = [(float(least), None) for least in kept]
-            room_left = np.maximum(1, use @ kept)  # what rounding took
-            best = linprog(-np.eye(len(have))[me], A_ub=use, b_ub=room_left, bounds=low)
-            assert best.status == 0
-            assert best.fun is not None
-            most = max(most, -best.fun - have[me])
-    return most
 
 
 @given(clusters())

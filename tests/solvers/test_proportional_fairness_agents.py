@@ -1,15 +1,14 @@
 """Alpha-fairness over agents: its certificate, an independent solver, and what it refuses."""
 
-import clarabel
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy import sparse
 
 from allocator.solvers import NotOptimal, proportional_fairness
 from allocator.solvers.proportional_fairness_agents import residual, solve
+from tests.solvers.oracles import clarabel_tasks
 
 SIZES = st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 100.0])
 ALPHAS = st.sampled_from([0.5, 1.0, 2.0, 4.0])
@@ -25,46 +24,6 @@ def clusters(draw: st.DrawFn):
     eligible = draw(arrays(np.bool_, (frameworks, agents)))
     weight = draw(arrays(np.float64, frameworks, elements=st.floats(0.01, 100)))
     return demand, capacity, eligible, weight
-
-
-def clarabel_tasks(demand, capacity, eligible, weight, alpha: float) -> np.ndarray:
-    """Tasks of each framework by power and exponential cones; all of them can run somewhere."""
-    frameworks, of, on = len(demand), *np.nonzero(eligible)
-    pairs, rows = len(of), capacity.size
-    count = pairs + frameworks
-    # Variables: volumes of pairs, bounds on each framework's utility.
-    upper = sparse.lil_matrix((rows + pairs, count))
-    for k in range(pairs):
-        upper[on[k] * demand.shape[1] + np.arange(demand.shape[1]), k] = demand[of[k]]
-        upper[rows + k, k] = -1.0
-    cone, right, cones = sparse.lil_matrix((3 * frameworks, count)), [], []
-    for f in range(frameworks):
-        mine = np.flatnonzero(of == f)
-        if alpha == 1:  # (t, 1, x): t <= log x
-            cone[3 * f, pairs + f], cone[3 * f + 2, mine] = -1.0, -1.0
-            right += [0.0, 1.0, 0.0]
-            cones.append(clarabel.ExponentialConeT())
-        elif alpha < 1:  # (x, 1, t): t <= x ** (1 - alpha)
-            cone[3 * f, mine], cone[3 * f + 2, pairs + f] = -1.0, -1.0
-            right += [0.0, 1.0, 0.0]
-            cones.append(clarabel.PowerConeT(1 - alpha))
-        else:  # (t, x, 1): t ** (1 / alpha) * x ** (1 - 1 / alpha) >= 1, t >= x ** (1 - alpha)
-            cone[3 * f, pairs + f], cone[3 * f + 1, mine] = -1.0, -1.0
-            right += [0.0, 0.0, 1.0]
-            cones.append(clarabel.PowerConeT(1 / alpha))
-    sign = -1.0 if alpha <= 1 else 1.0
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    result = clarabel.DefaultSolver(
-        sparse.csc_matrix((count, count)),
-        np.concatenate([np.zeros(pairs), sign * weight]),
-        sparse.csc_matrix(sparse.vstack([upper, cone])),
-        np.concatenate([capacity.ravel(), np.zeros(pairs), right]),
-        [clarabel.NonnegativeConeT(rows + pairs), *cones],
-        settings,
-    ).solve()
-    assert str(result.status) == "Solved"
-    return np.bincount(of, np.array(result.x)[:pairs], frameworks)
 
 
 @given(clusters(), ALPHAS)

@@ -20,7 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from scipy import stats
 
-from allocator.core import Floats, PolicySpec, Settings
+from allocator.core import Floats, Options, PolicySpec, Settings
 from allocator.policies import build
 from allocator.sim.experiments.demo_runs import OBLIVIOUS, STAGED_APART_MS, STAGED_JOBS
 from allocator.sim.experiments.play import play
@@ -63,6 +63,8 @@ class Setting:
         Frameworks compete directly, not roles first.
     answer_ms : int
         From an offer to the driver's answer.
+    interval_ms : int
+        From one full allocation cycle to the next.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Setting:
     selection: str = ""
     flat: bool = False
     answer_ms: int = 10
+    interval_ms: int = 1_000
 
     def experiment(self, seed: int, scale: float) -> Experiment:
         """Make the experiment of a seed."""
@@ -257,7 +260,9 @@ def run_case(case: Case, seed: int, scale: float) -> Measures:
     spec = PolicySpec(case.policy, setting.selection, mode=case.mode, flat=setting.flat)
     link = DirectLink(build, Settings(policy=spec, seed=seed))
     timing = Timing(answer_ms=setting.answer_ms)
-    played = play(scenario, link, tell_demand=case.mode == CHARACTERISED, timing=timing)
+    options = Options(allocation_interval_ms=setting.interval_ms)
+    told = case.mode == CHARACTERISED
+    played = play(scenario, link, tell_demand=told, options=options, timing=timing)
     assert not played.record.rejected, f"{case}, seed {seed}: {played.record.rejected}"
     numbers = figures(played, case.policy, case.mode, seed)
     _, part = sampled(played)

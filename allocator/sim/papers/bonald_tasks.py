@@ -11,15 +11,17 @@ References
 """
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from allocator.sim.papers.proportional_fairness import zero_load_rate
-from allocator.sim.papers.report import Line, Panel, Report, Row, averaged
+from allocator.sim.papers.report import Cell, Line, Panel, Report, Row, averaged
 from allocator.sim.papers.service_rates import FIG_1, demand_at, service_rates
-from allocator.sim.reports.confidence import interval
 from allocator.solvers import proportional_fairness
 
 TASKS = 500
@@ -29,7 +31,8 @@ NEED = ((10, 1), (1, 10))
 
 PHASES = {"exponential": 1, "Erlang-20": 20}
 LOADS = (0.05, 0.4, 0.8)
-JOBS = 150
+POLICIES = ("drf", "pf")
+JOBS = 1_000
 _RATIO = 3.0
 _WARM_UP = 0.1
 
@@ -118,29 +121,34 @@ def _begin(policy: str, there: list[_Job], free: list[int]) -> list[_Job]:
     return began
 
 
-def figure_6(seed: int = 0, trials: int = 3) -> Report:
+def figure_6(seed: int = 0, trials: int = 8) -> Report:
     """Figure 6: service rates of whole tasks, unbalanced load."""
+    wanted = list(product(PHASES.values(), LOADS, POLICIES, range(seed, seed + trials)))
+    found = Parallel(n_jobs=-1)(
+        delayed(sojourns)(policy, load, phases, each) for phases, load, policy, each in wanted
+    )
+    took = dict(zip(wanted, found, strict=True))
     rows, panels = [], []
     for law, phases in PHASES.items():
-        lines: dict[str, list[tuple[float, float]]] = {}
+        lines: dict[str, list[Cell]] = {}
         for load in LOADS:
+            rates = {
+                policy: np.array(
+                    [1 / np.array(took[phases, load, policy, seed + t]) for t in range(trials)]
+                )
+                for policy in POLICIES
+            }
+            at_zero = load == LOADS[0] and phases == 1
+            published = zero_load_rate() if at_zero else None
             cells = []
-            for kind in (0, 1):
-                for policy in ("drf", "pf"):
-                    runs = [sojourns(policy, load, phases, seed + t) for t in range(trials)]
-                    rates = [1 / run[kind] for run in runs]
-                    at_zero = load == LOADS[0] and phases == 1
-                    published = zero_load_rate() if at_zero else None
-                    cells.append(averaged(rates, published, 0.03))
-                    found = interval(rates)
-                    name = f"{policy.upper()}, class {kind + 1}"
-                    lines.setdefault(name, []).append((found.mean, found.half))
+            for kind, policy in product((0, 1), POLICIES):
+                cell = averaged(rates[policy][:, kind].tolist(), published, 0.03)
+                lines.setdefault(f"{policy.upper()}, class {kind + 1}", []).append(cell)
+                cells.append(cell)
+            quotient = rates["drf"][:, 1] / rates["pf"][:, 1]
+            cells.append(averaged(quotient.tolist(), 1.0, 0.01, at_most=True))
             rows.append(Row(f"{law} tasks, load {load:g}", tuple(cells)))
-        drawn = [
-            Line(name, LOADS, tuple(m for m, _ in found), tuple(h for _, h in found), points=True)
-            for name, found in lines.items()
-        ]
-        drawn += _fluid_lines()
+        drawn = [_points(name, each) for name, each in lines.items()] + _fluid_lines()
         panels.append(
             Panel(f"Figure 6, {law} tasks", "load of resource 1", "service rate", tuple(drawn))
         )
@@ -148,27 +156,35 @@ def figure_6(seed: int = 0, trials: int = 3) -> Report:
         name="pf-fig-6",
         title="Mean service rates with whole tasks, unbalanced load (fluid, a job alone: 1)",
         source="Bonald and Roberts, Performance Evaluation 2014, sec. 4.2 and Figure 6",
-        columns=("DRF, class 1", "PF, class 1", "DRF, class 2", "PF, class 2"),
+        columns=("DRF, class 1", "PF, class 1", "DRF, class 2", "PF, class 2", "DRF/PF, class 2"),
         rows=tuple(rows),
         notes=(
             (
                 f"{trials} simulations of {JOBS} jobs of {TASKS} tasks each, with 95 % confidence "
-                f"intervals; the first {_WARM_UP:.0%} of the jobs are not counted."
+                f"intervals; the first {_WARM_UP:.0%} of the jobs are not counted. Both policies "
+                "have the same arrivals."
             ),
             (
                 "Published is the rate at load zero, 0.54 with exponential tasks; it is compared "
-                f"at load {LOADS[0]:g} with a tolerance of 0.03."
+                f"at load {LOADS[0]:g} with a tolerance of 0.03. The last column is what the text "
+                "says of the figure: class 2 is served at least as fast under PF; one percent is "
+                "rounding."
             ),
         ),
         panels=tuple(panels),
     )
 
 
+def _points(name: str, cells: Sequence[Cell]) -> Line:
+    means = tuple(cell.computed for cell in cells)
+    return Line(name, LOADS, means, tuple(cell.half or 0.0 for cell in cells), points=True)
+
+
 def _fluid_lines() -> list[Line]:
     """What the fluid model gives, dashed."""
     loads = tuple(np.linspace(0.1, 0.9, 5).tolist())
     lines = []
-    for policy in ("drf", "pf"):
+    for policy in POLICIES:
         rates = [service_rates(policy, FIG_1, demand_at(load, FIG_1, _RATIO)) for load in loads]
         lines += [
             Line(

@@ -105,7 +105,7 @@ def demand_at(load: float, profile: Profile, ratio: Sequence[float]) -> list[flo
     return [load * part / used for part in ratio]
 
 
-def figure_3(seed: int = 0, trials: int = 4) -> Report:
+def figure_3(seed: int = 0, trials: int = 10) -> Report:
     """Figure 3: four classes; the paper plots those whose dominant resource is the second."""
     rows, panels = [], []
     for name, ratio in RATIOS.items():

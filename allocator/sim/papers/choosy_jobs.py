@@ -20,7 +20,7 @@ import numpy as np
 
 from allocator.core import PolicySpec
 from allocator.sim.papers.online import Online
-from allocator.sim.papers.report import Cell, Report, Row
+from allocator.sim.papers.report import Cell, Line, Panel, Report, Row
 from allocator.solvers import max_min
 
 SOURCE = "Ghodsi et al., EuroSys 2013, sec. 7.3 and Figure 14"
@@ -49,6 +49,7 @@ TICK_MS = 100
 _MILLI = 1000
 _CPUS = 0  # the kind
 _NEAR = 3  # cores: a job is there when it is so close to its share, for tasks end all the time
+_DRAWN_MS = 1_000
 _SETTLED_MS = 10_000  # shares are means over the end of each phase
 
 
@@ -204,7 +205,19 @@ def figure_14(seed: int = 0) -> Report:
                 f"{TASK_MS[0] / 1000:g} to {TASK_MS[1] / 1000:g} s here; the paper does not say."
             ),
         ),
+        panels=(_panel(timeline),),
     )
+
+
+def _panel(timeline: Timeline) -> Panel:
+    """Shares over time, each second."""
+    rows = slice(None, None, _DRAWN_MS // TICK_MS)
+    seconds = tuple((timeline.time_ms[rows] / 1000).tolist())
+    lines = tuple(
+        Line(job, seconds, tuple((timeline.cores[rows, column] / CORES).tolist()))
+        for column, job in enumerate(CAN_USE)
+    )
+    return Panel("Figure 14", "time (s)", "share of the cluster", lines, stepped=True)
 
 
 def _phase(

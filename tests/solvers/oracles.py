@@ -1,0 +1,200 @@
+"""Slow and independent ways to the solvers' answers: linear and conic programs, all sets.
+
+The tests compare with them on what Hypothesis draws, `agree.py` on thousands of random instances.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import clarabel
+import networkx as nx
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from allocator.solvers.min_cost_flow import Network
+
+
+def best_of_all(
+    eligible: np.ndarray, count: np.ndarray, weight: Sequence[float], limit: np.ndarray | None
+) -> list[float]:
+    """The largest ascending vector of weighted shares among all assignments of machines."""
+    vectors = {(0,) * len(eligible)}
+    for kind in np.repeat(np.arange(len(count)), count):
+        vectors |= {
+            (*vector[:user], vector[user] + 1, *vector[user + 1 :])
+            for vector in vectors
+            for user in np.flatnonzero(eligible[:, kind])
+            if limit is None or vector[user] < limit[user]
+        }
+    return max(sorted(x / w for x, w in zip(vector, weight, strict=True)) for vector in vectors)
+
+
+def linear_programs(
+    eligible: np.ndarray, count: np.ndarray, weight: np.ndarray, limit: np.ndarray | None
+) -> np.ndarray:
+    """Algorithm 1 of the paper, with the first constraint as it is meant: x[i, j] <= C[i, j]."""
+    users, types = eligible.shape
+    columns = users * types + 1  # x[i, j] row by row, then the level
+    machine = np.zeros((types, columns))
+    user = np.zeros((users, columns))
+    for i in range(users):
+        user[i, i * types : (i + 1) * types] = -1.0
+        machine[:, i * types : (i + 1) * types] = np.eye(types)
+    bounds = [(0, c if e else 0) for row in eligible for e, c in zip(row, count, strict=True)]
+    most = np.full(users, count.sum() + 1.0) if limit is None else limit.astype(float)
+    within = -user
+
+    def highest(fixed: dict[int, float], active: Sequence[int]) -> float:
+        rows = user.copy()
+        rows[list(active), -1] = weight[list(active)]
+        right = [-fixed.get(i, 0.0) for i in range(users)]
+        result = linprog(
+            np.eye(columns)[-1] * -1.0,
+            A_ub=np.vstack([machine, rows, within]),
+            b_ub=np.concatenate([count, right, most]),
+            bounds=[*bounds, (0, None)],
+        )
+        assert result.status == 0
+        return -float(result.fun or 0.0)
+
+    share: dict[int, float] = {}
+    while active := [i for i in range(users) if i not in share]:
+        level = highest(share, active)
+        floor = {**share, **{i: level * float(weight[i]) for i in active}}
+        stuck = [
+            i
+            for i in active
+            if highest({k: v for k, v in floor.items() if k != i}, [i]) <= level + 1e-7
+        ]
+        share |= {i: floor[i] for i in stuck}
+    return np.array([share[i] for i in range(users)])
+
+
+def exact_shares(
+    eligible: np.ndarray, count: np.ndarray, weight: np.ndarray, limit: np.ndarray | None
+) -> list[Fraction]:
+    """The optimum from all sets of users, in rational numbers.
+
+    Fujishige: the set whose members can have least by weight stands lowest; the others share what
+    they can have beside it.
+    """
+    users = range(len(eligible))
+    most = [
+        Fraction(float(each)) for each in (np.full(len(users), 2.0**60) if limit is None else limit)
+    ]
+
+    def members(which: int) -> list[int]:
+        return [u for u in users if which >> u & 1]
+
+    def machines(which: int) -> int:
+        return int(count[eligible[members(which)].any(axis=0)].sum())
+
+    usable = [machines(which) for which in range(1 << len(users))]
+    # What a set can have: some of its members are held back by machines, the others by limits.
+    rank = [
+        min(
+            usable[part] + sum((most[u] for u in members(which & ~part)), Fraction(0))
+            for part in range(which + 1)
+            if part & which == part
+        )
+        for which in range(1 << len(users))
+    ]
+    share, done = [Fraction(0)] * len(users), 0
+    while rest := ((1 << len(users)) - 1) & ~done:
+        by_set = {
+            which: (rank[done | which] - rank[done])
+            / sum(Fraction(float(weight[u])) for u in members(which))
+            for which in range(1, rest + 1)
+            if which & rest == which
+        }
+        level = min(by_set.values())
+        lowest = 0
+        for which, height in by_set.items():
+            lowest |= which if height == level else 0
+        for u in members(lowest):
+            share[u] = level * Fraction(float(weight[u]))
+        done |= lowest
+    return share
+
+
+def clarabel_tasks(demand, capacity, eligible, weight, alpha: float) -> np.ndarray:
+    """Tasks of each framework by power and exponential cones; all of them can run somewhere."""
+    frameworks, of, on = len(demand), *np.nonzero(eligible)
+    pairs, rows = len(of), capacity.size
+    count = pairs + frameworks
+    # Variables: volumes of pairs, bounds on each framework's utility.
+    upper = sparse.lil_matrix((rows + pairs, count))
+    for k in range(pairs):
+        upper[on[k] * demand.shape[1] + np.arange(demand.shape[1]), k] = demand[of[k]]
+        upper[rows + k, k] = -1.0
+    cone, right, cones = sparse.lil_matrix((3 * frameworks, count)), [], []
+    for f in range(frameworks):
+        mine = np.flatnonzero(of == f)
+        if alpha == 1:  # (t, 1, x): t <= log x
+            cone[3 * f, pairs + f], cone[3 * f + 2, mine] = -1.0, -1.0
+            right += [0.0, 1.0, 0.0]
+            cones.append(clarabel.ExponentialConeT())
+        elif alpha < 1:  # (x, 1, t): t <= x ** (1 - alpha)
+            cone[3 * f, mine], cone[3 * f + 2, pairs + f] = -1.0, -1.0
+            right += [0.0, 1.0, 0.0]
+            cones.append(clarabel.PowerConeT(1 - alpha))
+        else:  # (t, x, 1): t ** (1 / alpha) * x ** (1 - 1 / alpha) >= 1, t >= x ** (1 - alpha)
+            cone[3 * f, pairs + f], cone[3 * f + 1, mine] = -1.0, -1.0
+            right += [0.0, 0.0, 1.0]
+            cones.append(clarabel.PowerConeT(1 / alpha))
+    sign = -1.0 if alpha <= 1 else 1.0
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    result = clarabel.DefaultSolver(
+        sparse.csc_matrix((count, count)),
+        np.concatenate([np.zeros(pairs), sign * weight]),
+        sparse.csc_matrix(sparse.vstack([upper, cone])),
+        np.concatenate([capacity.ravel(), np.zeros(pairs), right]),
+        [clarabel.NonnegativeConeT(rows + pairs), *cones],
+        settings,
+    ).solve()
+    assert str(result.status) == "Solved"
+    return np.bincount(of, np.array(result.x)[:pairs], frameworks)
+
+
+def gain_by_definition(tasks, demand, capacity, eligible, weight) -> float:
+    """Definition 1, word by word: the most that anybody's tasks on an agent could grow there while
+    nobody loses there who stands no higher; in parts of what it could run there alone.
+    """
+    most = 0.0
+    for i, room in enumerate(capacity):
+        lacks = (demand > 0) & (room <= 0)
+        able = eligible[:, i] & ~lacks.any(axis=1)
+        alone = np.array(
+            [min(room[d > 0] / d[d > 0]) if ok else 0.0
+             for d, ok in zip(demand, able, strict=True)]
+        )  # fmt: skip
+        for n in np.flatnonzero(able):
+            level = tasks.sum(axis=1)[able] / weight[able] / alone[able]
+            own = tasks.sum(axis=1)[n] / weight[n] / alone[n]
+            # In parts of what each could run alone, so that all numbers are near 1.
+            have = tasks[able, i] / alone[able]
+            kept = np.where(level <= own * (1 + 1e-7), have, 0.0)
+            use = (demand[able] * alone[able, None]).T[room > 0] / room[room > 0][:, None]
+            me = int(able[:n].sum())
+            low = [(float(least), None) for least in kept]
+            room_left = np.maximum(1, use @ kept)  # what rounding took
+            best = linprog(-np.eye(len(have))[me], A_ub=use, b_ub=room_left, bounds=low)
+            assert best.status == 0
+            assert best.fun is not None
+            most = max(most, -best.fun - have[me])
+    return most
+
+
+def simplex_cost(network: Network) -> int | None:
+    """The minimum cost by networkx's network simplex; None where there is no flow."""
+    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
+    graph.add_nodes_from((v, {"demand": -int(s)}) for v, s in enumerate(network.supply))
+    arcs = zip(network.tail.tolist(), network.head.tolist(), strict=True)
+    data = zip(arcs, network.capacity.tolist(), network.cost.tolist(), strict=True)
+    graph.add_edges_from((*ends, {"capacity": c, "weight": w}) for ends, c, w in data)
+    try:
+        return int(nx.network_simplex(graph)[0])
+    except nx.NetworkXUnfeasible:
+        return None
