@@ -11,6 +11,7 @@ References
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -84,10 +85,13 @@ IDEAL_S = {
 """Table 3: seconds that each job takes alone."""
 
 
-def cluster(uplinks: int = UPLINKS) -> Topology:
-    """The cluster, with so many gigabit links from each rack to the core switch."""
-    racks = even_racks(COMPUTERS, RACKS)
-    return Topology(racks, DISK_GB_S, GIGABIT_GB_S, uplinks * GIGABIT_GB_S)
+def cluster(uplinks: int = UPLINKS, shrink: int = 1) -> Topology:
+    """The cluster, with so many gigabit links from each rack to the core switch.
+
+    One that is shrunk has so many times fewer computers, and as much narrower uplinks.
+    """
+    racks = even_racks(COMPUTERS // shrink, RACKS)
+    return Topology(racks, DISK_GB_S, GIGABIT_GB_S, uplinks * GIGABIT_GB_S / shrink)
 
 
 def _prime(name: str, parts: int, compute_s: float) -> JobKind:
@@ -131,9 +135,17 @@ def _page_rank(iterations: int = 3) -> JobKind:
     return JobKind("PageRank240", tuple(stages), 240, network_bound=True)
 
 
-def kinds(moved: float) -> list[JobKind]:
-    """The thirty jobs in the order of Table 3; Sort redistributes such a part of its input."""
-    return [
+def kinds(moved: float, shrink: int = 1) -> list[JobKind]:
+    """The thirty jobs in the order of Table 3.
+
+    Parameters
+    ----------
+    moved : float
+        Which part of its input Sort redistributes.
+    shrink : int
+        By how many times fewer tasks a stage has, but at least one.
+    """
+    whole = [
         *(_prime(f"PrimeSmall{parts}", parts, 6.0) for parts in PRIME_PARTS),
         _prime(PRIME_LARGE, 240, 1312.0),
         *(_word_count(parts) for parts in WORD_PARTS),
@@ -142,15 +154,24 @@ def kinds(moved: float) -> list[JobKind]:
         *(_sort(parts, moved) for parts in (10, 40, 80)),
         _page_rank(),
     ]
+    return [_shrunk(kind, shrink) for kind in whole]
 
 
-def draw_jobs(topology: Topology, moved: float, seed: int, *, large: bool = True) -> list[JobPlan]:
+def _shrunk(kind: JobKind, shrink: int) -> JobKind:
+    stages = tuple(replace(stage, tasks=-(-stage.tasks // shrink)) for stage in kind.stages)
+    parts, holders = -(-kind.partitions // shrink), -(-kind.holders // shrink)
+    return replace(kind, stages=stages, partitions=parts, holders=holders)
+
+
+def draw_jobs(
+    topology: Topology, moved: float, seed: int, *, large: bool = True, shrink: int = 1
+) -> list[JobPlan]:
     """Draw an experiment: PrimeLarge first, if it is to be there, then the others in random order.
 
     The same seed gives the same jobs in the same order on any network.
     """
     rng = np.random.default_rng(seed)
-    plans = {kind.name: draw_job(kind, topology, rng) for kind in kinds(moved)}
+    plans = {kind.name: draw_job(kind, topology, rng) for kind in kinds(moved, shrink)}
     first = plans.pop(PRIME_LARGE)
     others: Sequence[JobPlan] = list(plans.values())
     order = rng.permutation(len(others)).tolist()

@@ -25,7 +25,8 @@ SCHEDULERS = ("G", "GF", "GFP", "GFH", "GFPH", "Q", "QF", "QP", "QFP", "QFPX")
 """Queues or a flow; fairness, preemption, hysteresis, and a core switch that costs more."""
 
 CORE_COST_X = 20.0
-CONCURRENCY = 10
+COMPUTERS_A_JOB = 24
+"""Ten jobs at once on the whole cluster."""
 
 
 def make_scheduler(name: str, seed: int) -> Scheduler:
@@ -46,19 +47,22 @@ class Case:
     scheduler : str
         One of `SCHEDULERS`.
     seed : int
-    concurrency : int
-        How many jobs run at once.
+    alone : bool
+        One job at a time; else a job for every `COMPUTERS_A_JOB` computers, but three at least.
     uplinks : int
         Of each rack; with fewer than `UPLINKS` the network is constrained, and PrimeLarge left out.
     sort_moved : str
         A key of `quincy_jobs.SORT_MOVED`.
+    shrink : int
+        How many times smaller cluster and jobs are than the paper's.
     """
 
     scheduler: str
     seed: int
-    concurrency: int = CONCURRENCY
+    alone: bool = False
     uplinks: int = UPLINKS
     sort_moved: str = "tables"
+    shrink: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +84,12 @@ class Run:
 
 def play(case: Case) -> Run:
     """Run a case."""
-    topology = cluster(case.uplinks)
-    moved = SORT_MOVED[case.sort_moved]
-    jobs = draw_jobs(topology, moved, case.seed, large=case.uplinks >= UPLINKS)
+    topology = cluster(case.uplinks, case.shrink)
+    moved, large = SORT_MOVED[case.sort_moved], case.uplinks >= UPLINKS
+    jobs = draw_jobs(topology, moved, case.seed, large=large, shrink=case.shrink)
+    concurrency = 1 if case.alone else max(3, topology.computers // COMPUTERS_A_JOB)
     scheduler = make_scheduler(case.scheduler, case.seed)
-    outcome = ClusterRun(topology, jobs, case.concurrency, scheduler).play()
+    outcome = ClusterRun(topology, jobs, concurrency, scheduler).play()
     return Run(
         outcome,
         tuple(job.kind.name for job in jobs),

@@ -73,7 +73,7 @@ def table_2(seed: int = 0, trials: int = SEEDS) -> Report:
     """Table 2: one job at a time under G, Q and QP."""
     seeds = range(seed, seed + trials)
     cases = {
-        (name, moved): [Case(name, each, 1, sort_moved=moved) for each in seeds]
+        (name, moved): [Case(name, each, alone=True, sort_moved=moved) for each in seeds]
         for moved in SORT_MOVED
         for name in TABLE_2
     }
@@ -112,7 +112,7 @@ def _factor(runs: Mapping[Case, Run], cases: Mapping[tuple[str, str], Sequence[C
 
 def table_3(seed: int = 0, trials: int = SEEDS) -> Report:
     """Table 3: how long each job takes alone."""
-    cases = [Case("QP", each, 1) for each in range(seed, seed + trials)]
+    cases = [Case("QP", each, alone=True) for each in range(seed, seed + trials)]
     runs = play_all(cases)
     times = [ideal_times([runs[case]]) for case in cases]
     rows = []
