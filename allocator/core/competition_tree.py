@@ -7,7 +7,7 @@ import numpy as np
 from allocator.core.memo import fixed, remember
 from allocator.core.roles import ROOT, RoleTable
 from allocator.core.snapshot import Bools, Floats, Ints, Tree
-from allocator.core.tree_sums import add_up
+from allocator.core.tree_sums import count_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Shape:
         Where clients have weights of their own, (C,), leaves bear these beside their roles'.
         """
         # How often a role was served is the sum of its clients.
-        count = add_up(self.parent, self.client, self.parent_of_client, served[:, None])
+        count = count_up(self.parent, self.client, self.parent_of_client, served)
         weight = _chosen(weight_of_role, self.role)
         if weight_of_client is not None:
             weight = _with_own(weight, weight_of_client, self.client)
@@ -57,7 +57,7 @@ class Shape:
             self.child_start,
             self.child,
             weight,
-            count[:, 0],
+            count,
             _chosen(scheme_of_role, self.below),
         )
 

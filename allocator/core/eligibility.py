@@ -16,6 +16,7 @@ from allocator.core.constraints import Clause
 from allocator.core.snapshot import Bools, Ints, Words
 
 _BITS = 64
+_BIT = tuple(np.uint64(1 << bit) for bit in range(_BITS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +80,16 @@ def _barred_by(rule: Rule, traits: Sequence[AgentTraits | None]) -> Bools:
     # Without clauses attributes do not matter, and in the rest agents hardly differ: so agents
     # that are alike are judged once.
     barred: dict[tuple[bool, ...], bool] = {}
-    bars = np.zeros(len(traits), np.bool_)
-    for index, its in enumerate(traits):
-        if its is not None:
-            alike = its.gpus, its.remote, its.many_roles, its.nested_roles
-            if alike not in barred:
-                barred[alike] = not rule.allows(its)
-            bars[index] = barred[alike]
-    return bars
+    bars = []
+    for its in traits:
+        if its is None:
+            bars.append(False)
+            continue
+        alike = its.gpus, its.remote, its.many_roles, its.nested_roles
+        if alike not in barred:
+            barred[alike] = not rule.allows(its)
+        bars.append(barred[alike])
+    return np.array(bars, np.bool_)
 
 
 def _column(words: Words, client: int) -> Bools:
@@ -109,6 +112,7 @@ class Eligibility:
         self.excluded: Words = np.zeros((0, 0), np.uint64)
         self._told: Words = np.zeros((0, 0), np.uint64)
         self._traits: list[AgentTraits | None] = []
+        self._marked: set[int] = set()  # clients that the host may have told us of
         self._rule: dict[int, Rule] = {}
         self._classes: dict[Rule, _RuleClass] = {}
 
@@ -144,26 +148,35 @@ class Eligibility:
 
     def set_rule(self, client: int, rule: Rule | None) -> None:
         """Give a client its rule; None: it is gone, with the exclusions of it."""
-        word, bit = client // _BITS, np.uint64(1) << np.uint64(client % _BITS)
+        word, bit = client // _BITS, _BIT[client % _BITS]
+        before = self._rule.get(client)
         if rule is None:
             self._told[:, word] &= ~bit
-        elif self._rule.get(client) == rule:
+            self._marked.discard(client)
+        elif before == rule:
             return
         # Leave the old rule, then work the client's column out again.
         self._leave(client)
-        column = self._told[:, word] & bit
         if rule is not None:
             entry = self._class(rule)
             entry.clients.add(client)
             entry.mask[word] |= bit
             self._rule[client] = rule
+            # The usual newcomer: nobody barred it so far, and nothing bars it now.
+            if before is None and client not in self._marked and not np.count_nonzero(entry.bars):
+                return
+        column = self._told[:, word] & bit
+        if rule is not None:
             column[entry.bars] = bit
         # Only this client's bit of the word changes.
         self.excluded[:, word] = (self.excluded[:, word] & ~bit) | column
 
     def forget(self, client: int) -> None:
         """Take back every exclusion of a client that the host told us of."""
-        word, bit = client // _BITS, np.uint64(1) << np.uint64(client % _BITS)
+        if client not in self._marked:
+            return
+        self._marked.discard(client)
+        word, bit = client // _BITS, _BIT[client % _BITS]
         self._told[:, word] &= ~bit
         # What is left is what the client's rule bars.
         rule = self._rule.get(client)
@@ -177,8 +190,9 @@ class Eligibility:
         for one, where, begins in zip(
             client.tolist(), agent.tolist(), excluded.tolist(), strict=True
         ):
-            word, bit = one // _BITS, np.uint64(1) << np.uint64(one % _BITS)
+            word, bit = one // _BITS, _BIT[one % _BITS]
             if begins:
+                self._marked.add(one)
                 self._told[where, word] |= bit
                 self.excluded[where, word] |= bit
             else:
@@ -220,22 +234,24 @@ class Eligibility:
         if not entry.clients:
             del self._classes[rule]
         else:
-            entry.mask[client // _BITS] &= ~(np.uint64(1) << np.uint64(client % _BITS))
+            entry.mask[client // _BITS] &= ~_BIT[client % _BITS]
 
     def _class(self, rule: Rule) -> _RuleClass:
         """Return the class of a rule; one that is met first is evaluated on every agent."""
-        if rule not in self._classes:
-            self._classes[rule] = _RuleClass(
+        entry = self._classes.get(rule)
+        if entry is None:
+            entry = self._classes[rule] = _RuleClass(
                 mask=np.zeros(self.excluded.shape[1], np.uint64),
                 bars=_barred_by(rule, self._traits),
             )
-        return self._classes[rule]
+        return entry
 
     def check(self) -> None:
         """Verify the relation against the rules, pair by pair."""
         for client, rule in self._rule.items():
             assert client in self._classes[rule].clients
-            word, bit = client // _BITS, np.uint64(1) << np.uint64(client % _BITS)
+            word, bit = client // _BITS, _BIT[client % _BITS]
+            assert client in self._marked or not (self._told[:, word] & bit).any()
             for agent, traits in enumerate(self._traits):
                 expected = bool(self._told[agent, word] & bit)
                 if traits is not None:

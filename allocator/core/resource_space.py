@@ -48,6 +48,7 @@ class ResourceSpace:
         self._not_scalar: set[str] = set()
         self.version = 0
         self.column_of_kind: Ints = np.empty(0, np.int64)
+        self._is_plain = True
         self.scalar_kind: Bools = np.empty(0, np.bool_)
         self.bounded_kind: Bools = np.empty(0, np.bool_)
         self.shared_kind: Bools = np.empty(0, np.bool_)
@@ -84,6 +85,8 @@ class ResourceSpace:
         self.kinds[handle] = kind
         self.version += 1
         self.column_of_kind[handle] = self.column(kind.name)
+        # The usual cluster: a kind for each name, in the same order.
+        self._is_plain = bool((self.column_of_kind == np.arange(len(self.kinds))).all())
         self.scalar_kind[handle] = kind.scalar
         self.bounded_kind[handle] = kind.bounded
         self.shared_kind[handle] = kind.shared
@@ -152,6 +155,8 @@ class ResourceSpace:
 
     def by_column(self, amounts: Ints) -> Ints:
         """Add amounts (n, K) of all kinds up by name: (n, R)."""
+        if self._is_plain and amounts.shape[1] == len(self.names) == len(self.kinds):
+            return amounts.copy()
         columns = np.zeros((len(amounts), len(self.names)), np.int64)
         _add_by_column(loop_view(amounts), loop_view(self.column_of_kind), columns)
         return columns

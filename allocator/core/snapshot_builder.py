@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from allocator.core.array_structures import read_only, some
+from allocator.core.array_structures import distinct_rows, read_only, some
 from allocator.core.competition_tree import Shape, shape
 from allocator.core.compiled import loop, loop_view
 from allocator.core.demand_probing import probed
@@ -179,8 +179,8 @@ class SnapshotBuilder:
 
     def _agent_classes(self, state: State, capacity: Ints) -> AgentClasses:
         def make() -> AgentClasses:
-            rows, count = np.unique(capacity[state.agents.bound], axis=0, return_counts=True)
-            return AgentClasses(fixed(rows), fixed(count.astype(np.int64)))
+            classes = distinct_rows(capacity[state.agents.bound])
+            return AgentClasses(fixed(classes.rows), fixed(classes.times))
 
         return self._keep("classes", (state.agents.version, capacity.shape[1]), make)
 
@@ -226,7 +226,7 @@ def frozen(snapshot: Snapshot) -> Snapshot:
 
 
 def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, and what is neither
-    if isinstance(part, np.ndarray):
+    if type(part) is np.ndarray:
         return read_only(part)
     if isinstance(part, AgentClasses):
         return AgentClasses(read_only(part.capacity), read_only(part.count))

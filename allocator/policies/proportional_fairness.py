@@ -13,6 +13,7 @@ References
 import numpy as np
 
 from allocator.core import Bools, Floats, Ints, Snapshot, Tree
+from allocator.core.array_structures import distinct_rows
 from allocator.core.memo import fixed, remember
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
 
@@ -77,8 +78,8 @@ def _prices(
         return fixed(uniform)
     # Clients with the same direction are one for the solver, with their weights added up.
     direction = np.round(direction[known] / size[known, None], 12)
-    kinds, which = np.unique(direction, axis=0, return_inverse=True)
-    weights = np.bincount(which.ravel(), weight[known]).astype(np.float64)
+    kinds, which, _ = distinct_rows(direction)
+    weights = np.bincount(which, weight[known]).astype(np.float64)
     # The solver's prices are of parts of the cluster; only their proportions matter.
     result = uniform.copy()
     result[counts] = solve(kinds, np.ones(kinds.shape[1]), weights).prices

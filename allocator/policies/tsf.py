@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from allocator.core import Bools, Floats, Ints, Snapshot
+from allocator.core.array_structures import distinct_rows
 from allocator.core.memo import fixed, remember
 from allocator.policies.filling import Criterion, characterised, cluster_total, mixed
 
@@ -83,11 +84,11 @@ def _alone(known: Bools, demand_of: Ints, capacity: Ints, agents: Ints) -> Float
         return fixed(result)
     # Once for each different demand and class of agents: how many tasks the scarcest resource
     # allows.
-    demands, which = np.unique(demand_of[known], axis=0, return_inverse=True)
-    alone = np.empty(len(demands))
-    for row, demand in enumerate(demands):
+    demands = distinct_rows(demand_of[known])
+    alone = np.empty(len(demands.rows))
+    for row, demand in enumerate(demands.rows):
         needed = demand > 0
         fits = (capacity[:, needed] // demand[needed]).min(axis=1)
         alone[row] = (fits * agents).sum()
-    result[known] = alone[which.ravel()]
+    result[known] = alone[demands.which]
     return fixed(result)

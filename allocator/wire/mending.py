@@ -133,7 +133,8 @@ def _mend_agent(message: types.Agent, marks: Marks) -> None:
         message.agent_id = f"agent {message.agent}"
         marks.append(Mark("agent.agent_id", f"is empty; {message.agent_id!r} is taken"))
     _cut(message, "agent_id", "agent", marks)
-    _mend_attributes(message.attributes, marks)
+    if message.attributes:
+        _mend_attributes(message.attributes, marks)
     _keep_known(message.capabilities, AGENT_CAPABILITIES, "agent.capabilities", marks)
     if message.HasField("unavailability"):
         _mend_window(message.unavailability, marks)
@@ -180,7 +181,7 @@ def _mend_framework(message: types.Framework, marks: Marks) -> None:
         _cut(message, name, "framework", marks)
     _keep_known(message.capabilities, FRAMEWORK_CAPABILITIES, "framework.capabilities", marks)
     # A label cut in the middle could mean something else, so a long one is left out.
-    for key, value in list(message.labels.items()):
+    for key, value in list(message.labels.items()) if message.labels else ():
         length = max(len(key), len(value))
         if length > TEXT_LENGTH_MAX:
             del message.labels[key]

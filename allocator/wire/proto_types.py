@@ -109,6 +109,11 @@ def write_holdings(holdings: Holdings) -> pb.Holdings:
 # Agents.
 
 
+@lru_cache(maxsize=256)
+def _read_framework_capabilities(values: tuple[int, ...]) -> frozenset[str]:
+    return _read_capabilities(values, FRAMEWORK_CAPABILITIES, "capabilities")
+
+
 def _read_capabilities(
     values: Sequence[int], names: Mapping[int, str], field: str
 ) -> frozenset[str]:
@@ -183,10 +188,8 @@ def read_framework_info(message: pb.Framework) -> FrameworkInfo:
         name=validation.text(message.name, "name"),
         user=validation.text(message.user, "user"),
         principal=validation.text(message.principal, "principal"),
-        labels=validation.text_map(message.labels, "labels"),
-        capabilities=_read_capabilities(
-            message.capabilities, FRAMEWORK_CAPABILITIES, "capabilities"
-        ),
+        labels=validation.text_map(message.labels, "labels") if message.labels else {},
+        capabilities=_read_framework_capabilities(tuple(message.capabilities[:])),
         minimum=dict(each(message.minimum, _read_minimum, "minimum")),
     )
 
@@ -221,7 +224,7 @@ def write_framework(
 def read_roles(column: Sequence[int], field: str) -> tuple[int, ...]:
     """Read a list of roles, each named once."""
     validation.distinct(column, field)
-    return tuple(validation.handles(column, field).tolist())
+    return tuple(validation.handle_list(list(column), field))
 
 
 def read_weights(messages: Iterable[pb.Weight]) -> dict[str, float]:

@@ -5,7 +5,7 @@ ends the session with an `Error` that says what was wrong, and so does a defect 
 module then begins again with a new stream and a new snapshot.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from allocator.core import Allocator, Decisions, Event, EventError, Outcomes, Re
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import validation
 from allocator.wire.counters import Counts
-from allocator.wire.decode import LIST_READERS, NUMBER_MAX, READERS
+from allocator.wire.decode import LIST_READERS, NUMBER_MAX, READERS, SOUND_LIST_READERS
 from allocator.wire.encode import write_decisions
 from allocator.wire.errors import WireError, code_name
 from allocator.wire.event_merging import Run, runs
@@ -270,18 +270,26 @@ class SidecarSession:
             raise error.below(f"events[{index}].{name}") from None
 
     def _apply_one(self, allocator: Allocator, name: str, message: object) -> None:
-        messages = message if isinstance(message, list) else [message]
-        for each in messages:
-            if marks := mend_event(name, each, allocator.state.limits.role_depth):
-                self._note(marks)
-        readers = LIST_READERS if messages is message else READERS
-        event = readers[name](message)
+        if isinstance(message, list):
+            # Mostly nothing is to be mended, and one look at each is enough.
+            event = SOUND_LIST_READERS[name](message)
+            if event is None:
+                self._mend(allocator, name, message)
+                event = LIST_READERS[name](message)
+        else:
+            self._mend(allocator, name, [message])
+            event = READERS[name](message)
         _step(allocator, event)
         if isinstance(event, Outcomes):
             # Outcomes are counted by reason, for the metrics.
             for reason, count in enumerate(np.bincount(event.reason).tolist()):
                 if count:
                     self._counts.outcomes[Reason(reason).name.lower()] += count
+
+    def _mend(self, allocator: Allocator, name: str, messages: Sequence[object]) -> None:
+        for message in messages:
+            if marks := mend_event(name, message, allocator.state.limits.role_depth):
+                self._note(marks)
 
     def _note(self, marks: list[Mark]) -> None:
         """Count what was put right."""

@@ -61,6 +61,13 @@ def handles(column: Sequence[int], field: str, *, least: int = 1) -> Ints:
     return integers(column, least, UINT32_MAX, field)
 
 
+def handle_list(column: list[int], field: str) -> list[int]:
+    """Check a list of handles."""
+    if column and (min(column) < 1 or max(column) > UINT32_MAX):
+        _refuse_entry(column, 1, UINT32_MAX, field)
+    return column
+
+
 def amounts(column: Sequence[int], field: str) -> Ints:
     """Read a column of amounts."""
     return integers(column, 0, AMOUNT_MAX, field)

@@ -218,7 +218,9 @@ void Brain::runTriggered(int64_t nowMs, int64_t silentMs)
   candidates.clear();
   candidatesAll = triggered = false;
 
-  if (all || !agents.empty()) {
+  // Frameworks that come before the first agent ask for nothing yet: their
+  // cycle would only delay the events behind it.
+  if (all ? state.agents.size() > 0 : !agents.empty()) {
     allocate(all, all ? std::vector<uint32_t>() : agents, nowMs, silentMs);
   }
 }

@@ -165,6 +165,7 @@ private:
       uint64_t known,
       wire::OutcomeReason reason) const;
   void countBad(uint64_t bad, int64_t nowMs);
+  void weighAnswer(int64_t nowMs);
   void forgetSession();
 
   // brain_send.cpp: what the sidecar is sent. Gives the message's mark, or
@@ -223,6 +224,18 @@ private:
   size_t judged = 0;
   int judgedGroup = 0; // Where the next one stands.
   int judgedRow = 0;
+
+  // What became of the answer that is being judged, and how many answers in a
+  // row had decisions of which none could be offered.
+  struct Answer
+  {
+    bool gave = false;
+    bool refused = false;
+    bool bad = false;
+  };
+
+  Answer answer;
+  int fruitless = 0;
 
   // Cycles: one is asked for at a time; what is wanted meanwhile adds up.
   bool cycleAsked = false;

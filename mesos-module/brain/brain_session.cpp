@@ -35,6 +35,8 @@ void Brain::forgetSession()
   unjudged.clear();
   judged = 0;
   judgedGroup = judgedRow = 0;
+  answer = Answer();
+  fruitless = 0;
   sendingSoon = false;
   cycleAsked = cycleWanted = cycleAll = false;
   cycleAgents.clear();
@@ -298,9 +300,11 @@ void Brain::judgeSome(int64_t nowMs)
     } else {
       outcomes->refused(verdict.reason);
       bad += isBad(decision, decisions.mark, verdict.reason) ? 1 : 0;
+      answer.refused = true;
       continue;
     }
 
+    answer.gave = true;
     Offer offer{pair.framework, pair.role, pair.agent, verdict.given};
     state.books.hold(pair.agent, pair.framework, pair.role, verdict.given);
     effects.offers.push_back(std::move(offer));
@@ -314,6 +318,9 @@ void Brain::judgeSome(int64_t nowMs)
     emit(std::move(message));
   }
 
+  answer.bad = answer.bad || bad > 0;
+  const bool whole = judged == size && !decisions.more;
+
   if (judged == size) {
     cycleAsked = cycleAsked && decisions.more;
     unjudged.pop_front();
@@ -323,8 +330,37 @@ void Brain::judgeSome(int64_t nowMs)
 
   countBad(bad, nowMs);
 
+  if (whole) {
+    weighAnswer(nowMs);
+  }
+
   if (following) {
     flushCycle();
+  }
+}
+
+
+// An answer of which nothing can be offered is as good as none. The events
+// that crossed it may have made it so, but hardly twice in a row; and they
+// cannot have made a bad row. Then the fallback offers what is free, as where
+// the sidecar is silent: nonsense in time costs no more than silence.
+void Brain::weighAnswer(int64_t nowMs)
+{
+  const int excused = answer.bad ? 0 : 1;
+
+  if (answer.gave) {
+    fruitless = 0;
+  } else if (answer.refused) {
+    ++fruitless;
+  }
+
+  answer = Answer();
+
+  if (fruitless > excused && following && state.options.fallback &&
+      !state.held() && !fallback.underWay()) {
+    fruitless = 0;
+    ++counted.fallbackCycles;
+    fallback.begin(state, true, {}, nowMs);
   }
 }
 

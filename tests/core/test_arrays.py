@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core.array_structures import FreeRows, KeyMap, grow, pair
+from allocator.core.array_structures import FreeRows, KeyMap, distinct_rows, grow, pair
 
 KEYS = st.integers(0, 40)
 
@@ -47,8 +47,26 @@ def test_free_rows_are_given_lowest_first(steps: list[bool], chance):
 def test_growing_doubles_keeps_what_was_there_and_fills_with_zeros():
     array = np.arange(6).reshape(3, 2)
     larger = grow(array, 9, 3)
-    assert larger.shape == (16, 3)
+    assert larger.shape == (64, 3)
     assert larger[:3, :2].tolist() == array.tolist()
     assert not larger[3:].any()
     assert not larger[:, 2].any()
-    assert grow(larger, 16) is larger
+    assert grow(larger, 64) is larger
+    assert grow(larger, 65).shape == (128, 3)
+
+
+tables = st.integers(0, 3).flatmap(
+    lambda columns: st.lists(
+        st.lists(st.integers(-2, 2), min_size=columns, max_size=columns), max_size=12
+    ).map(lambda rows: np.array(rows, np.int64).reshape(len(rows), columns))
+)
+
+
+@given(tables)
+def test_distinct_rows_are_those_of_numpy(table):
+    found = distinct_rows(table)
+    assert np.array_equal(found.rows[found.which], table)
+    assert found.rows.tolist() == sorted({tuple(row): list(row) for row in table.tolist()}.values())
+    assert found.times.tolist() == [
+        sum(row == other for other in table.tolist()) for row in found.rows.tolist()
+    ]

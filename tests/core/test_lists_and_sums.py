@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from allocator.core.array_structures import pair
 from allocator.core.ledger import Ledger
 from allocator.core.sparse_rows import SparseRows
-from allocator.core.tree_sums import add_up
+from allocator.core.tree_sums import add_up_amounts, count_up
 
 AGENTS, CLIENTS, KINDS = 4, 6, 2
 ROLE_OF_CLIENT = np.array([0, 1, 1, 2, 2, 3])
@@ -127,7 +127,10 @@ def test_sums_over_a_tree(data: st.DataObject) -> None:
             node = parent[node]
     for leaf in range(leaves):
         expected[leaf] = values[client[leaf]]
-    of_leaf = np.array(client, np.int64)
-    where, counts = np.array(at, np.int64), np.array(values, np.int64)
-    assert (add_up(np.array(parent), of_leaf, where, counts) == expected).all()
-    assert (add_up(np.array(parent), of_leaf, where, counts / 2) == expected / 2).all()
+    tree = np.array(parent), np.array(client, np.int64), np.array(at, np.int64)
+    counts = np.array(values, np.int64)
+    assert (count_up(*tree, counts[:, 0].copy()) == expected[:, 0]).all()
+    # Half of what everybody holds, and beside it a count.
+    halves = np.full(len(counts), 0.5)
+    both = add_up_amounts(*tree, counts, halves, counts[:, 1].astype(np.float64))
+    assert (both == np.column_stack([expected / 2, expected[:, 1]])).all()

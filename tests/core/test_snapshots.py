@@ -103,7 +103,10 @@ def test_a_cycle_over_some_agents_shows_of_them_what_a_full_one_does(
     for agent in range(1, AGENTS + 1):
         assert shown_agent(later, agent) == shown_agent(whole, agent)
     bits = covered_bits(some.filters, some.free, some.specials, some.demand, some.characterised)
-    assert (some.filters.covered[:, : bits.shape[1]] == bits).all()
+    # Which of the two has a word more depends on how many rows they have room for.
+    words = min(bits.shape[1], some.filters.covered.shape[1])
+    assert (some.filters.covered[:, :words] == bits[:, :words]).all()
+    assert not bits[:, words:].any()
 
 
 @given(busy=st.sets(st.integers(1, AGENTS), max_size=AGENTS - 1))

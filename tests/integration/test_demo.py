@@ -58,10 +58,10 @@ def test_a_running_sidecar_is_used_where_one_is_named(tmp_path):
     assert "error" not in log.lower()
 
 
-@pytest.mark.parametrize("trace", ["swim", "openb"])
-def test_a_trace_is_replaced_by_its_stand_in_where_it_is_missing(tmp_path, trace):
+@pytest.mark.parametrize(("trace", "scale"), [("swim", "0.01"), ("openb", "0.002")])
+def test_a_trace_is_replaced_by_its_stand_in_where_it_is_missing(tmp_path, trace, scale):
     done = run(
-        *("--trace", trace, "--agents", "30", "--policies", "drf", "--scale", "0.01"),
+        *("--trace", trace, "--agents", "30", "--policies", "drf", "--scale", scale),
         *("--out", str(tmp_path / "out")),
         MESOS_ALLOCATOR_TRACES=str(tmp_path),
     )

@@ -76,6 +76,6 @@ def test_policies_that_plan_serve_everybody_on_openb(traces, sidecar, policy):
 def test_policies_that_plan_serve_everybody_on_a_small_cluster(monkeypatch, sidecar, policy):
     """The same on the stand-in for the trace, which is always there."""
     monkeypatch.setenv("MESOS_ALLOCATOR_TRACES", "/nonexistent")
-    scenario, source = catalogue.openb(seed=1, agents=12, scale=0.005)
+    scenario, source = catalogue.openb(seed=1, agents=12, scale=0.002)
     assert source.startswith("synthetic")
     watched(scenario, policy, sidecar)

@@ -59,6 +59,11 @@ def add_agents(state: State, event: AddAgents) -> None:
 def _check_new(state: State, handles: list[int]) -> None:
     """Raise an `EventError` where one of these cannot be an agent that is added."""
     limit, seen = state.limits.agents, set[int]()
+    known = [agent for agent in handles if 0 < agent < len(state.agents.bound)]
+    fresh = len(set(handles)) == len(handles) and not state.agents.bound[known].any()
+    if fresh and min(handles) >= 1 and max(handles) <= limit:
+        return
+    # One of them is wrong: which?
     for agent in handles:
         if not 1 <= agent <= limit:
             message = f"agent {agent} is out of range; handles of agents are 1 to {limit}"
@@ -168,21 +173,29 @@ def close_client_if_idle(state: State, client: int) -> None:
 
 def refresh_agents(state: State, agents: Ints) -> None:
     """Derive what depends on the information and the capacity of agents (N,)."""
-    handles, traits = agents.tolist(), []
-    for agent, gpus in zip(handles, _with_gpus(state, agents), strict=True):
-        info = state.agents.info[agent]
+    table, home, infos = state.agents, state.options.region, []
+    for agent in agents.tolist():
+        info = table.info[agent]
         assert info is not None
-        state.agents.whitelisted[agent] = _whitelisted(state, info)
-        refresh_drained(state, agent)
-        traits.append(_traits(info, state.options.region, gpus=gpus))
+        infos.append(info)
+    # Mostly there is neither a whitelist nor a drain.
+    hosts, drains = state.whitelist, state.settings.drains
+    table.whitelisted[agents] = hosts is None or [_whitelisted(state, info) for info in infos]
+    table.drained[agents] = bool(drains) and [_drained(state, info) for info in infos]
+    gpus = _with_gpus(state, agents)
+    traits = [_traits(info, home, gpus=has) for info, has in zip(infos, gpus, strict=True)]
     state.eligibility.set_agents(agents, traits)
 
 
 def refresh_drained(state: State, agent: int) -> None:
     """Derive whether an operator drains an agent."""
-    info, drains = state.agents.info[agent], state.settings.drains
-    drained = info is not None and (info.agent_id in drains or info.hostname in drains)
-    state.agents.drained[agent] = drained
+    info = state.agents.info[agent]
+    state.agents.drained[agent] = info is not None and _drained(state, info)
+
+
+def _drained(state: State, info: AgentInfo) -> bool:
+    drains = state.settings.drains
+    return bool(drains) and (info.agent_id in drains or info.hostname in drains)
 
 
 def _whitelisted(state: State, info: AgentInfo) -> bool:
@@ -199,10 +212,10 @@ def _with_gpus(state: State, agents: Ints) -> list[bool]:
 
 def _traits(info: AgentInfo, home: str, *, gpus: bool) -> AgentTraits:
     return AgentTraits(
-        attributes=attributes_of(info),
-        gpus=gpus,
+        attributes_of(info),
+        gpus,
         # Without a region of its own, neither side is remote.
-        remote=bool(home and info.region and info.region != home),
-        many_roles="MULTI_ROLE" in info.capabilities,
-        nested_roles="HIERARCHICAL_ROLE" in info.capabilities,
+        bool(home and info.region and info.region != home),
+        "MULTI_ROLE" in info.capabilities,
+        "HIERARCHICAL_ROLE" in info.capabilities,
     )

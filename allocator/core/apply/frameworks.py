@@ -129,7 +129,8 @@ def _check_subscription(state: State, event: AddFramework | UpdateFramework) -> 
     # Clients that leave and hold nothing make room for those that come.
     left = [client for client in known if int(clients.role[client]) not in event.roles]
     leaving = sum(holds_nothing(state, client) for client in left)
-    check_client_limit(state, {(framework, role) for role in event.roles}, leaving=leaving)
+    if len(clients) - leaving + len(event.roles) > state.limits.clients:
+        check_client_limit(state, {(framework, role) for role in event.roles}, leaving=leaving)
     check_roles(state, event.info.minimum, "minimum")
     for role in event.suppressed_roles:
         if role not in event.roles:
@@ -336,7 +337,7 @@ def _take_minimum(state: State, client: int, minimum: tuple[Mapping[str, int], .
 def _clauses(state: State, label: str, role: str, name: str) -> tuple[Clause, ...]:
     """All clauses for a client; a label that does not parse is passed over, as for demands."""
     try:
-        clauses = parse_constraint(label)
+        clauses = parse_constraint(label) if label else ()
     except ValueError:
         clauses = ()
     for expression in state.settings.constraint_rules(role, name):

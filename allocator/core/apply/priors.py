@@ -7,7 +7,7 @@ from allocator.core.state import State
 
 def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> None:
     """Look for what frameworks like this one were seen to need."""
-    if not state.settings.learn_demand:
+    if not state.settings.learn_demand or not state.memory.entries:
         return
     role = state.roles.path[int(state.clients.role[client])]
     topics = [name_topic(role, info), *wide_topics(role, info)]
@@ -31,9 +31,9 @@ def teach_others(state: State, client: int) -> None:
 def unstated_source(state: State, client: int) -> str:
     """Say where a demand that nobody states comes from; empty: it is unknown."""
     clients, settings = state.clients, state.settings
-    accepts, prior = int(clients.accepts[client]), bool(clients.prior[client].any())
     if not settings.learn_demand or clients.mixed[client]:
         return ""
+    accepts, prior = int(clients.accepts[client]), any(clients.prior[client].tolist())
     if accepts >= settings.learn_after or (accepts and prior):
         return "learned"
     return "prior" if prior else ""

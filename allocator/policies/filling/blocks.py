@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core.array_structures import distinct_rows
 from allocator.core.memo import fixed, remember
 from allocator.core.snapshot import Bools, Floats, Ints, Snapshot
 from allocator.policies.filling.criterion import Criterion, CriterionError, check
@@ -136,7 +137,7 @@ def _by_preference(
     """Give a block for each distinct row of preferences; inner nodes are not scored by them."""
     client = snapshot.tree.client
     # Clients with equal preferences share a block.
-    kinds, which = np.unique(preference[client], axis=0, return_inverse=True)
+    kinds, which, _ = distinct_rows(preference[client])
     if len(kinds) > KINDS_OF_PREFERENCE_MAX:
         raise CriterionError(
             f"preference: {len(kinds)} different rows; at most {KINDS_OF_PREFERENCE_MAX} can be"
@@ -144,7 +145,7 @@ def _by_preference(
         )
     for number, liked in enumerate(kinds):
         # In this block only these leaves have a measure, and only their clients gain by a grant.
-        leaves = np.flatnonzero(which.ravel() == number)
+        leaves = np.flatnonzero(which == number)
         measure = np.zeros_like(criterion.measure)
         measure[leaves] = criterion.measure[leaves]
         counts = np.zeros(len(criterion.amount_gain))

@@ -59,6 +59,9 @@ class Visit(NamedTuple):
     passed_over : (P,) int64
         Places taken out of their tournaments for the time of the visit.
     demand : (R, P) int64, thousandths
+        Turned round (resource first), so that loops over places read neighbouring memory.
+    turned : (1,) bool
+        Whether `demand` is filled in; most visits never look at it.
     """
 
     score: Floats
@@ -68,6 +71,7 @@ class Visit(NamedTuple):
     offerable: Bools
     passed_over: Ints
     demand: Ints
+    turned: Bools
 
 
 @allocating
@@ -76,8 +80,7 @@ def _begin(scene: Scene) -> Visit:
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count = len(places.parent)
     words = agents.barred.shape[1]
-    # Room that all visits of this stage share. `demand` is turned round (resource first), so that
-    # the loops over places read neighbouring memory.
+    # Room that all visits of this stage share.
     visit = Visit(
         np.zeros(count),
         np.ones(count, np.bool_),
@@ -85,7 +88,8 @@ def _begin(scene: Scene) -> Visit:
         np.zeros(words, np.uint64),
         np.zeros(1, np.bool_),
         np.zeros(count, np.int64),
-        places.demand.T.copy(),
+        np.empty((places.demand.shape[1], count), np.int64),
+        np.zeros(1, np.bool_),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, visit.alive)
     # Whoever takes no part in this stage is out of its tournament from the start.
@@ -134,6 +138,11 @@ def _find_able(scene: Scene, visit: Visit, agent: int) -> None:
 def _find_able_simply(places: Places, agents: Agents, visit: Visit, agent: int) -> None:
     """Mark the leaves that the agent can serve, in loops that the compiler vectorises."""
     able = visit.able
+    if not visit.turned[0]:
+        visit.turned[0] = True
+        for place in range(len(able)):
+            for r in range(len(visit.demand)):
+                visit.demand[r, place] = places.demand[place, r]
     # Who takes part: with a known demand, or where all that is free makes an offer.
     for place in range(len(able)):
         able[place] = visit.alive[place] and (places.known[place] or visit.offerable[0])
