@@ -6,8 +6,9 @@ gives the same grants, ties and all.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import NamedTuple
 
 from allocator.core.snapshot import Snapshot
@@ -443,3 +444,25 @@ def fill(
     `changed` may give its criterion priorities, preferences, a power of the weights.
     """
     return Filling(snapshot, name, selection, seed, unit, others, changed).run()
+
+
+def slow_rates(paths: Sequence[Sequence[int]], capacity: Sequence[float]) -> dict[int, Fraction]:
+    """Max-min fair rates of transfers over links: raise all together, stop at full links; exact."""
+    rate = dict.fromkeys(range(len(paths)), Fraction(0))
+    grows = set(rate)
+    while grows:
+        steps = []
+        for link, most in enumerate(capacity):
+            count = sum(link in paths[f] for f in grows)
+            if count:
+                used = sum(rate[f] for f, path in enumerate(paths) if link in path)
+                steps.append((Fraction(most) - used) / count)
+        for f in grows:
+            rate[f] += min(steps)
+        full = {
+            link
+            for link, most in enumerate(capacity)
+            if sum(rate[f] for f, path in enumerate(paths) if link in path) == most
+        }
+        grows -= {f for f in grows if full & set(paths[f])}
+    return rate

@@ -95,6 +95,18 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "quincy-solver": Experiment(
         "allocator.sim.papers.quincy:solver_times", _BOTH, "time of Quincy's minimum-cost flow"
     ),
+    "quincy-table-2": Experiment(
+        "allocator.sim.papers.quincy_tables:table_2", _BOTH, "one job at a time: time and data"
+    ),
+    "quincy-table-3": Experiment(
+        "allocator.sim.papers.quincy_tables:table_3", _BOTH, "how long each job takes alone"
+    ),
+    "quincy-fig-6": Experiment(
+        "allocator.sim.papers.quincy_figures:figures_5_to_7", _BOTH, "Figs. 5 to 7: ten schedulers"
+    ),
+    "quincy-table-4": Experiment(
+        "allocator.sim.papers.quincy_figures:figure_8", _BOTH, "Table 4, Fig. 8: narrow uplinks"
+    ),
     "drf-example": Experiment(
         "allocator.sim.papers.drf:example", (), "9 CPUs and 18 GB under DRF, asset fairness, CEEI"
     ),
