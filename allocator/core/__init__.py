@@ -5,6 +5,7 @@ cycle. `DESIGN.md` tells the rest.
 """
 
 from allocator.core.allocator import Allocator
+from allocator.core.array_structures import DistinctRows, distinct_rows
 from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
 from allocator.core.beside import Comparison, compare_beside
 from allocator.core.checkpoint import Detached
@@ -107,6 +108,7 @@ __all__ = [
     "AgentInfo",
     "Allocator",
     "Bools",
+    "DistinctRows",
     "Clause",
     "Comparison",
     "CycleRecord",
@@ -190,4 +192,5 @@ __all__ = [
     "reaches",
     "see",
     "warm",
+    "distinct_rows",
 ]

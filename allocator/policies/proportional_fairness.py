@@ -12,8 +12,7 @@ References
 
 import numpy as np
 
-from allocator.core import Bools, Floats, Ints, Snapshot, Tree
-from allocator.core.array_structures import distinct_rows
+from allocator.core import Bools, Floats, Ints, Snapshot, Tree, distinct_rows
 from allocator.core.memo import fixed, remember
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
 

@@ -13,8 +13,7 @@ import math
 
 import numpy as np
 
-from allocator.core import Bools, Floats, Ints, Snapshot
-from allocator.core.array_structures import distinct_rows
+from allocator.core import Bools, Floats, Ints, Snapshot, distinct_rows
 from allocator.core.memo import fixed, remember
 from allocator.policies.filling import Criterion, characterised, cluster_total, mixed
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.array_structures import distinct_rows
+from allocator.core import distinct_rows
 from allocator.core.memo import fixed, remember
 from allocator.core.snapshot import Bools, Floats, Ints, Snapshot
 from allocator.policies.filling.criterion import Criterion, CriterionError, check

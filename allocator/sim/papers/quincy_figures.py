@@ -186,11 +186,11 @@ def figure_8(seed: int = 0, trials: int = SEEDS, shrink: int = 1) -> Report:
     rows += [claim.row(found) for claim in NARROW_NETWORK]
     panels = (_job_times(runs, ("ideal", *names)), _tradeoff(found))
     # The same if Sort does what the text says; the headline's schedulers only.
-    names = ("GFP", "QFPX")
-    runs, found = compare(names, replace(setting, sort_moved="text"))
+    headline = ("GFP", "QFPX")
+    runs, found = compare(headline, replace(setting, sort_moved="text"))
     mark = ", Sort redistributes all"
-    rows += [_data(name + mark, runs[name], None) for name in ("ideal", *names)]
-    same = [claim for claim in NARROW_NETWORK if {claim.more, claim.less} == set(names)]
+    rows += [_data(name + mark, runs[name], None) for name in ("ideal", *headline)]
+    same = [claim for claim in NARROW_NETWORK if {claim.more, claim.less} == set(headline)]
     rows += [Row(row.name + mark, row.cells) for row in (claim.row(found) for claim in same)]
     return Report(
         name="quincy-table-4",
