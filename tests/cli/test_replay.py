@@ -119,7 +119,10 @@ def test_where_nothing_ran_nothing_can_be_played(directory):
     ("options", "said"),
     [
         (["--policy", "best"], "--policy: 'best'; choose from"),
-        (["--policy", "drf", "--mode", "some"], "--mode: 'some'; choose from"),
+        (
+            ["--policy", "drf", "--mode", "some"],
+            "'some' is not one of 'oblivious', 'characterised'",
+        ),
         (["--mode", "oblivious"], "belong to --policy"),
     ],
 )

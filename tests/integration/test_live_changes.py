@@ -56,13 +56,13 @@ def test_a_policy_looks_on_and_is_stopped(session):
 
 
 def test_a_policy_that_is_none_does_not_look_on(session):
-    for words, said in (
-        (["drff"], "there is no policy 'drff'"),
-        (["drf", "--mode", "whole"], "there is no mode 'whole'"),
-        (["drf", "-p", "unit=tasks"], "takes no parameters"),
+    for words, code, said in (
+        (["drff"], 4, "there is no policy 'drff'"),
+        (["drf", "--mode", "whole"], 2, "'whole' is not one of 'oblivious', 'characterised'"),
+        (["drf", "-p", "unit=tasks"], 4, "takes no parameters"),
     ):
         done = command(session.process, "shadow", "set", *words)
-        assert done.returncode == 4, done.stderr
+        assert done.returncode == code, done.stderr
         assert said in done.stderr
         assert len(done.stderr.splitlines()) == 1
     warned = ask(session.process, "shadow", "set")["change"]["warnings"]
