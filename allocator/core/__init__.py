@@ -5,8 +5,8 @@ cycle. `DESIGN.md` tells the rest.
 """
 
 from allocator.core.allocator import Allocator
-from allocator.core.array_structures import DistinctRows, distinct_rows
 from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
+from allocator.core.array_structures import DistinctRows, distinct_rows
 from allocator.core.beside import Comparison, compare_beside
 from allocator.core.checkpoint import Detached
 from allocator.core.checkpoint.renaming import Renamer
@@ -108,7 +108,6 @@ __all__ = [
     "AgentInfo",
     "Allocator",
     "Bools",
-    "DistinctRows",
     "Clause",
     "Comparison",
     "CycleRecord",
@@ -117,6 +116,7 @@ __all__ = [
     "Define",
     "DemandMemory",
     "Detached",
+    "DistinctRows",
     "Event",
     "EventError",
     "Exclude",
@@ -180,6 +180,7 @@ __all__ = [
     "attributes_of",
     "bits",
     "compare_beside",
+    "distinct_rows",
     "format_amount",
     "format_quantities",
     "frozen",
@@ -192,5 +193,4 @@ __all__ = [
     "reaches",
     "see",
     "warm",
-    "distinct_rows",
 ]
