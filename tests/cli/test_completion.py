@@ -99,7 +99,7 @@ def test_names_are_asked_of_the_sidecar(sidecar, line, found):
         ("demo --trace s", ["section-v", "swim"]),
         ("simulate x --policy rps", ["rps-dsf"]),
         ("settings reset s", ["shadow"]),
-        ("reproduce quincy", ["quincy-solver"]),
+        ("reproduce quincy-so", ["quincy-solver"]),
         ("shares --sort ", ["waiting", "share", "name"]),
     ],
 )
