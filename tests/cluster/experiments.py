@@ -287,6 +287,9 @@ def be_hostile(mesos: Mesos, seconds: float, seed: int = 1) -> HostileFigures:
             for number, (steward, each) in enumerate(zip(stewards, roles, strict=True))
         ]
         frameworks.append(world.framework("worker", "ops", manner=work(0.3, 48, 5, at_once=3)))
+        # The others may refuse everything for a while. One that never does tells how long there
+        # were no offers at all.
+        frameworks.append(world.framework("witness", "witness", manner=refuse(0.0)))
         begun_s = time.monotonic()
         with Sampler(world.operator) as sampler:
             with HostileSidecar(world.sidecar.target, seed) as hostile:
