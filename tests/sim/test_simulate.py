@@ -356,11 +356,13 @@ def dask_cluster(tmp_path):
     common = ["--no-dashboard", "--scheduler-file", str(note)]
     scheduler = ["scheduler", "--host", "127.0.0.1", "--port", "0", *common]
     worker = ["worker", "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", *common]
+    # Workers import what they call, this file among it.
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     processes = []
     try:
         for command in (scheduler, worker, worker):
             full = [sys.executable, "-m", "dask", *command]
-            processes.append(subprocess.Popen(full, cwd=tmp_path))
+            processes.append(subprocess.Popen(full, cwd=tmp_path, env=environment))
             while not note.exists():
                 assert processes[0].poll() is None
                 time.sleep(0.1)
