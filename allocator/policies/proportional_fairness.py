@@ -52,7 +52,7 @@ def prices(snapshot: Snapshot) -> Floats:
     tree, demand = snapshot.tree, snapshot.demand
     # Mostly every demand is known; then what is held does not count, and the prices of the last
     # cycle are good for this one.
-    held = None if snapshot.has_demand[tree.client].all() else snapshot.held
+    held = None if _all_of(snapshot.has_demand, tree.client) else snapshot.held
     return _prices(demand, held, snapshot.counted, snapshot.total, tree.client, _weights(tree))
 
 
@@ -83,6 +83,11 @@ def _prices(
     result = uniform.copy()
     result[counts] = solve(kinds, np.ones(kinds.shape[1]), weights).prices
     return fixed(np.round(result / result.max(), _DIGITS))
+
+
+@remember()
+def _all_of(known: Bools, client: Ints) -> bool:
+    return bool(known[client].all())
 
 
 def _weights(tree: Tree) -> Floats:

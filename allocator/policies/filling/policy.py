@@ -149,7 +149,8 @@ def stages_of(snapshot: Snapshot) -> list[int]:
     # In their order: guarantees, then those who waited too long, then the usual stage, and at
     # last what is left over of special resources.
     stages = [USUAL]
-    if snapshot.overdue[snapshot.tree.client].any():
+    # Mostly nobody waited too long, in this cycle or not.
+    if snapshot.overdue.any() and snapshot.overdue[snapshot.tree.client].any():
         stages.insert(0, OVERDUE)
     if snapshot.bounds.owed.any():
         stages.insert(0, GUARANTEED)
