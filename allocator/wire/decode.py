@@ -41,7 +41,6 @@ from allocator.core import (
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire import proto_types, validation
-from allocator.wire.agent_lists import read_sound_agents
 from allocator.wire.errors import refuse
 from allocator.wire.kinds import read_kind
 from allocator.wire.proto_types import each, part
@@ -86,7 +85,9 @@ def _read_add_agents(messages: Sequence[types.Agent]) -> AddAgents:
     """Read agents that have amounts of the same kinds."""
     kinds = messages[0].capacity.kind[:]
     validation.distinct(kinds, "capacity.kind")
-    amounts = [amount for message in messages for amount in message.capacity.amount]
+    amounts: list[int] = []
+    for message in messages:
+        amounts += message.capacity.amount[:]
     windows = [
         _read_window(message.unavailability) if message.HasField("unavailability") else (-1, 0)
         for message in messages
@@ -311,6 +312,3 @@ READERS: dict[str, Callable[[Any], Any]] = {
 
 LIST_READERS: dict[str, Callable[[Any], Any]] = {"add_agent": _read_add_agents}
 """How to read a list of events of one kind, where that is cheaper than each by itself."""
-
-SOUND_LIST_READERS: dict[str, Callable[[Any], Any]] = {"add_agent": read_sound_agents}
-"""How to read a list in which nothing is to be mended or refused; they give None where it is."""

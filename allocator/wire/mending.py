@@ -3,7 +3,8 @@
 Where a decision or the books depend on a value, a wrong one is an error: to guess would be worse
 than to begin again. A value that is only shown, or kept for nobody yet, and a framework's own text,
 which the master cannot mend, is replaced by the nearest one that can be taken. `DESIGN.md` tells
-which field is which. The readers themselves stay strict: they see what is written here.
+which field is which. The readers themselves stay strict: an event that they refuse, or the core
+does, is mended and read again, and a snapshot is mended before it is read.
 """
 
 from collections.abc import Callable, Mapping
@@ -133,8 +134,7 @@ def _mend_agent(message: types.Agent, marks: Marks) -> None:
         message.agent_id = f"agent {message.agent}"
         marks.append(Mark("agent.agent_id", f"is empty; {message.agent_id!r} is taken"))
     _cut(message, "agent_id", "agent", marks)
-    if message.attributes:
-        _mend_attributes(message.attributes, marks)
+    _mend_attributes(message.attributes, marks)
     _keep_known(message.capabilities, AGENT_CAPABILITIES, "agent.capabilities", marks)
     if message.HasField("unavailability"):
         _mend_window(message.unavailability, marks)
@@ -181,7 +181,7 @@ def _mend_framework(message: types.Framework, marks: Marks) -> None:
         _cut(message, name, "framework", marks)
     _keep_known(message.capabilities, FRAMEWORK_CAPABILITIES, "framework.capabilities", marks)
     # A label cut in the middle could mean something else, so a long one is left out.
-    for key, value in list(message.labels.items()) if message.labels else ():
+    for key, value in list(message.labels.items()):
         length = max(len(key), len(value))
         if length > TEXT_LENGTH_MAX:
             del message.labels[key]

@@ -131,7 +131,7 @@ def _read_agent_capabilities(values: tuple[int, ...]) -> frozenset[str]:
 
 def read_agent_capabilities(values: Sequence[int]) -> frozenset[str]:
     """Read what an agent can do, by Mesos's names; thousands of agents can do the same."""
-    return _read_agent_capabilities(tuple(values))
+    return _read_agent_capabilities(tuple(values[:]))
 
 
 def write_agent_capabilities(names: Iterable[str]) -> list["pb.AgentCapability.ValueType"]:
@@ -159,13 +159,16 @@ def write_attributes(attributes: Mapping[str, str]) -> list[pb.Attribute]:
 
 def read_agent_info(message: pb.Agent) -> AgentInfo:
     """Read what is known of an agent beside its resources."""
-    domain = message.domain
+    region = zone = ""
+    if message.HasField("domain"):
+        region = validation.text(message.domain.region, "domain.region")
+        zone = validation.text(message.domain.zone, "domain.zone")
     return AgentInfo(
         agent_id=validation.text(message.agent_id, "agent_id", empty=False),
         hostname=validation.text(message.hostname, "hostname"),
-        attributes=read_attributes(message.attributes),
-        region=validation.text(domain.region, "domain.region"),
-        zone=validation.text(domain.zone, "domain.zone"),
+        attributes=read_attributes(message.attributes) if message.attributes else {},
+        region=region,
+        zone=zone,
         capabilities=read_agent_capabilities(message.capabilities),
     )
 

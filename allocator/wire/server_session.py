@@ -5,7 +5,7 @@ ends the session with an `Error` that says what was wrong, and so does a defect 
 module then begins again with a new stream and a new snapshot.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import Enum
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from allocator.core import Allocator, Decisions, Event, EventError, Outcomes, Re
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import validation
 from allocator.wire.counters import Counts
-from allocator.wire.decode import LIST_READERS, NUMBER_MAX, READERS, SOUND_LIST_READERS
+from allocator.wire.decode import LIST_READERS, NUMBER_MAX, READERS
 from allocator.wire.encode import write_decisions
 from allocator.wire.errors import WireError, code_name
 from allocator.wire.event_merging import Run, runs
@@ -276,26 +276,27 @@ class SidecarSession:
             raise error.below(f"events[{index}].{name}") from None
 
     def _apply_one(self, allocator: Allocator, name: str, message: object) -> None:
-        if isinstance(message, list):
-            # Mostly nothing is to be mended, and one look at each is enough.
-            event = SOUND_LIST_READERS[name](message)
-            if event is None:
-                self._mend(allocator, name, message)
-                event = LIST_READERS[name](message)
-        else:
-            self._mend(allocator, name, [message])
-            event = READERS[name](message)
-        _step(allocator, event)
+        """Apply an event, or a list of one sort, as it is; where that is refused, mended."""
+        try:
+            event = _read_and_step(allocator, name, message)
+        except WireError:
+            # Mostly nothing is to be mended, so that is looked for only now. Nothing has changed.
+            if not self._mend(allocator, name, message):
+                raise
+            event = _read_and_step(allocator, name, message)
         if isinstance(event, Outcomes):
             # Outcomes are counted by reason, for the metrics.
             for reason, count in enumerate(np.bincount(event.reason).tolist()):
                 if count:
                     self._counts.outcomes[Reason(reason).name.lower()] += count
 
-    def _mend(self, allocator: Allocator, name: str, messages: Sequence[object]) -> None:
-        for message in messages:
-            if marks := mend_event(name, message, allocator.state.limits.role_depth):
-                self._note(marks)
+    def _mend(self, allocator: Allocator, name: str, message: object) -> bool:
+        """Put right what can be, in place; tells whether there was anything."""
+        depth = allocator.state.limits.role_depth
+        each = message if isinstance(message, list) else [message]
+        marks = [mark for one in each for mark in mend_event(name, one, depth)]
+        self._note(marks)
+        return bool(marks)
 
     def _note(self, marks: list[Mark]) -> None:
         """Count what was put right."""
@@ -310,6 +311,14 @@ def _parse(data: bytes) -> pb.SessionRequest:
     except DecodeError:
         message = f"{len(data)} bytes are no SessionRequest; send one in each message"
         raise WireError(pb.ERROR_CODE_PROTOCOL, "", message) from None
+
+
+def _read_and_step(allocator: Allocator, name: str, message: object) -> Event:
+    """Apply what a message says; one that is refused has changed nothing."""
+    readers = LIST_READERS if isinstance(message, list) else READERS
+    event: Event = readers[name](message)
+    _step(allocator, event)
+    return event
 
 
 def _step(allocator: Allocator, event: Event, field: str = "") -> None:
