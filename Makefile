@@ -95,13 +95,15 @@ papers: warm ## the papers' numbers, one test a claim
 	pytest --verbose tests/papers $(ARGS)
 
 .PHONY: bench
-bench: warm ## tables of what cycles and events cost, under bench-out/
-	mkdir -p bench-out
-	python -m tests.bench.bench_cycle $(ARGS) | tee bench-out/cycle.md
-	python -m tests.bench.bench_events | tee bench-out/events.md
+bench: warm ## what everything costs: bench-out/report.md; ARGS='--only gate grid': a part of it
+	python -m tests.bench.report $(ARGS)
+
+.PHONY: gate
+gate: warm ## is the sidecar as fast as it was? ARGS=--record: keep what it is now
+	python -m tests.bench.gate $(ARGS)
 
 .PHONY: check
-check: lint types test doctest proto-check ## all that continuous integration checks
+check: lint types test doctest proto-check gate ## all that continuous integration checks
 
 .PHONY: demo
 demo: warm ## an emulated master and a real sidecar, on this machine

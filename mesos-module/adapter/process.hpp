@@ -170,20 +170,25 @@ private:
     SlaveInfo info;
     std::vector<SlaveInfo::Capability> capabilities;
     Option<Unavailability> unavailability;
+  };
 
-    // What was offered last, and as which objects: an idle agent goes round
-    // as a whole, and to make its objects anew costs more than all else.
+  // What was offered last of an agent, and as which objects: an idle agent
+  // goes round as a whole, and to make its objects anew costs more than all
+  // else.
+  struct Offered
+  {
     brain::Parts parts;
     std::string role;
-    Resources offered;
     uint64_t generation = 0;
+    Resources resources;
   };
 
   struct Framework
   {
     std::set<std::string> roles;
     mesos::allocator::OfferConstraintsFilter constraints;
-    std::string metrics; // What the names of its metrics begin with.
+    bool excludes = false; // Whether that ever excluded an agent.
+    std::string metrics;   // What the names of its metrics begin with.
   };
 
   // Runs what a call or an answer is about: nothing that is thrown leaves
@@ -205,7 +210,7 @@ private:
   void makeOffers();
   void giveBack();
   void makeInverseOffers(const std::vector<brain::InverseOffer>& offers);
-  Resources toOffer(const brain::Offer& offer, const SlaveID& agentId);
+  const Resources& toOffer(const brain::Offer& offer);
   void startSession();
   void wakeAt(int64_t ms);
   void wakeSoon();
@@ -229,12 +234,12 @@ private:
   // all frameworks on an agent.
   void updateExclusions(const FrameworkID& frameworkId);
   void updateExclusions(const SlaveID& agentId);
-  void evaluate(
+  static void evaluate(
       const FrameworkID& frameworkId,
-      const Framework& framework,
+      Framework* framework,
       const SlaveID& agentId,
       const Agent& agent,
-      std::vector<brain::Exclude::Row>* changes) const;
+      std::vector<brain::Exclude::Row>* changes);
 
   // The books, for whoever may look at the master.
   process::http::Response showBooks(
@@ -253,6 +258,7 @@ private:
   brain::Brain brain;
   Objects objects;
   hashmap<SlaveID, Agent> agents;
+  std::vector<Offered> offered; // By the agent's handle.
   hashmap<FrameworkID, Framework> frameworks;
 
   OfferCallback offerCallback;

@@ -149,30 +149,27 @@ void AllocatorProcess::startSession()
 
 
 // The objects of an offer, allocated to its role.
-Resources AllocatorProcess::toOffer(
-    const brain::Offer& offer,
-    const SlaveID& agentId)
+const Resources& AllocatorProcess::toOffer(const brain::Offer& offer)
 {
   const string& role = brain.cluster().roles.path(offer.role);
-  auto found = agents.find(agentId);
 
-  if (found != agents.end() && found->second.role == role &&
-      found->second.generation == objects.generation() &&
-      found->second.parts == offer.parts) {
-    return found->second.offered;
+  if (offer.agent >= offered.size()) {
+    offered.resize(offer.agent + 1);
   }
 
-  Resources resources = objects.toResources(offer.parts);
-  resources.allocate(role);
+  // Equal parts are equal objects, whatever agent bore the number before.
+  Offered& last = offered[offer.agent];
 
-  if (found != agents.end()) {
-    found->second.parts = offer.parts;
-    found->second.role = role;
-    found->second.offered = resources;
-    found->second.generation = objects.generation();
+  if (last.generation != objects.generation() || last.role != role ||
+      last.parts != offer.parts) {
+    last.resources = objects.toResources(offer.parts);
+    last.resources.allocate(role);
+    last.parts = offer.parts;
+    last.role = role;
+    last.generation = objects.generation();
   }
 
-  return resources;
+  return last.resources;
 }
 
 
@@ -186,7 +183,7 @@ void AllocatorProcess::makeOffers()
     SlaveID agentId;
     agentId.set_value(*cluster.agentHandles.id(offer.agent));
     offers[offer.framework][cluster.roles.path(offer.role)][agentId] +=
-        toOffer(offer, agentId);
+        toOffer(offer);
   }
 
   try {

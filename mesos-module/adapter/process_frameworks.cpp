@@ -197,20 +197,17 @@ void AllocatorProcess::updateWeights(const vector<mesos::WeightInfo>& weights)
 
 void AllocatorProcess::evaluate(
     const FrameworkID& frameworkId,
-    const Framework& framework,
+    Framework* framework,
     const SlaveID& agentId,
     const Agent& agent,
-    vector<brain::Exclude::Row>* changes) const
+    vector<brain::Exclude::Row>* changes)
 {
-  const brain::Cluster& cluster = brain.cluster();
-  const brain::Framework* record = cluster.frameworks.find(
-      cluster.frameworkHandles.find(frameworkId.value()));
-
-  for (const string& role : framework.roles) {
-    const bool now = framework.constraints.isAgentExcluded(role, agent.info);
+  for (const string& role : framework->roles) {
+    const bool now = framework->constraints.isAgentExcluded(role, agent.info);
+    framework->excludes = framework->excludes || now;
 
     // Mostly nobody is excluded, and the brain need not hear of it.
-    if (now || (record != nullptr && !record->excluded.empty())) {
+    if (framework->excludes) {
       changes->push_back(
           brain::Exclude::Row{frameworkId.value(), role, agentId.value(), now});
     }
@@ -221,11 +218,15 @@ void AllocatorProcess::evaluate(
 void AllocatorProcess::updateExclusions(const FrameworkID& frameworkId)
 {
   brain::Exclude event;
-  const auto framework = frameworks.find(frameworkId);
+  auto framework = frameworks.find(frameworkId);
 
   for (const auto& entry : agents) {
     evaluate(
-        frameworkId, framework->second, entry.first, entry.second, &event.rows);
+        frameworkId,
+        &framework->second,
+        entry.first,
+        entry.second,
+        &event.rows);
   }
 
   if (!event.rows.empty()) {
@@ -239,8 +240,8 @@ void AllocatorProcess::updateExclusions(const SlaveID& agentId)
   brain::Exclude event;
   const auto agent = agents.find(agentId);
 
-  for (const auto& entry : frameworks) {
-    evaluate(entry.first, entry.second, agentId, agent->second, &event.rows);
+  for (auto& entry : frameworks) {
+    evaluate(entry.first, &entry.second, agentId, agent->second, &event.rows);
   }
 
   if (!event.rows.empty()) {

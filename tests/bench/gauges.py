@@ -1,0 +1,113 @@
+"""Small pieces of work that show whether the sidecar has become slower; the gate runs them.
+
+Each is a real part of what a sidecar does, small enough to be done some thousand times a minute.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+
+import numpy as np
+
+from allocator.core import Allocator, PolicySpec, Settings, Trail
+from allocator.policies import build
+from allocator.sim.module_protocol import ModuleSession
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import PROTOCOL_VERSION, Greeting
+from allocator.wire.server_session import SidecarSession
+from tests.bench import bench_events
+from tests.bench.bench_one_agent import hold_everything, release_all
+from tests.bench.cluster import cluster, decline, settle
+from tests.bench.yardstick import processor_ms
+
+Gauge = Iterator[float]
+"""Does its work again and again, and tells the processor time of each in milliseconds."""
+
+WHOLE = "characterised"
+WELCOME = pb.Welcome(protocol_version=PROTOCOL_VERSION, sidecar_id="bench", kinds_max=512)
+
+
+def reoffer(spec: PolicySpec, agents: int = 2000) -> Gauge:
+    """Everything is free, and is offered again."""
+    allocator = cluster(agents, agents // 10, spec)
+    made = allocator.allocate(1000)
+    for now_ms in count(2000, 1000):
+        settle(allocator, made)
+        decline(allocator, made)
+        made, took_ms = _decided(allocator, now_ms, None)
+        yield took_ms
+
+
+def one_agent() -> Gauge:
+    """One agent is freed where ten thousand are full."""
+    allocator = cluster(10_000, 1000, PolicySpec("drf"))
+    filled = hold_everything(allocator, 20_000, 10_000, 1000)
+    chance = np.random.default_rng(1)
+    for now_ms in count(1000, 10):
+        agent = int(chance.choice(filled))
+        release_all(allocator, agent)
+        made, took_ms = _decided(allocator, now_ms, np.array([agent]))
+        settle(allocator, made)
+        yield took_ms
+
+
+def _decided(allocator: Allocator, now_ms: int, agents: np.ndarray | None) -> tuple:
+    made = []
+    took_ms = processor_ms(lambda: made.append(allocator.allocate(now_ms, agents)))
+    assert len(made[0]), "nobody was served"
+    return made[0], took_ms
+
+
+def events() -> Gauge:
+    """A batch of single events by turns, as ACCEPT calls make them, read and applied."""
+    session, client = _session(bench_events.cluster())
+    for batch in bench_events.accepts(300):
+        data = client.batch(1, batch).SerializeToString()
+        yield processor_ms(partial(_answered, session, data))
+
+
+def arrivals() -> Gauge:
+    """A new master adds its agents."""
+    state = bench_events.cluster()
+    few = state[: 1 + bench_events.FRAMEWORKS + 2000]
+    while True:
+        client = ModuleSession(Greeting("bench", "bench", 1))
+        session = _new_session()
+        client.receive(session.receive(client.hello().SerializeToString())[0])
+        said = [each.SerializeToString() for each in client.snapshot(few, sequence=0, clock_ms=1)]
+        yield processor_ms(partial(_hear, session, said))
+
+
+def _session(state: bench_events.State) -> tuple[SidecarSession, ModuleSession]:
+    session, client = _new_session(), ModuleSession(Greeting("bench", "bench", 1))
+    client.receive(session.receive(client.hello().SerializeToString())[0])
+    for request in client.snapshot(state, sequence=0, clock_ms=1):
+        session.receive(request.SerializeToString())
+    return session, client
+
+
+def _new_session() -> SidecarSession:
+    settings = Settings(policy=PolicySpec("drf"))
+    return SidecarSession(lambda _: Allocator(build, settings, trail=Trail()), WELCOME)
+
+
+def _hear(session: SidecarSession, said: list[bytes]) -> None:
+    for each in said:
+        answers = session.receive(each)
+        assert not any(answer.HasField("error") for answer in answers), answers
+
+
+def _answered(session: SidecarSession, data: bytes) -> None:
+    (answer,) = session.receive(data)
+    assert answer.HasField("decisions"), answer
+
+
+GAUGES: dict[str, Callable[[], Gauge]] = {
+    "re-offer, drf": lambda: reoffer(PolicySpec("drf", selection="random")),
+    "re-offer, ps-dsf, whole tasks": lambda: reoffer(
+        PolicySpec("ps-dsf", mode="characterised"), 500
+    ),
+    "one agent freed": one_agent,
+    "single events": events,
+    "agents arrive": arrivals,
+}

@@ -1,0 +1,73 @@
+"""How fast this machine is just now, in processor time of work that is always the same.
+
+A figure in seconds says little where neighbours share the caches and clocks change. The ratio to
+work of the same kind, done in the same moment, says whether the program has changed. The kinds are
+those that the sidecar lives on: the interpreter, arrays, and compiled loops.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numba import njit
+
+from allocator.server import loop_cache
+
+loop_cache.prepare()
+
+ROUNDS = 3
+
+
+def processor_ms(work: Callable[[], object]) -> float:
+    """Processor time that some work takes in this process."""
+    begun = time.process_time()
+    work()
+    return (time.process_time() - begun) * 1000
+
+
+def yardstick_ms() -> float:
+    """The geometric mean of the kinds of work, the least of a few rounds of each."""
+    least = [min(processor_ms(work) for _ in range(ROUNDS)) for work in _warm()]
+    return math.prod(least) ** (1 / len(least))
+
+
+@lru_cache(maxsize=1)
+def _warm() -> tuple[Callable[[], object], ...]:
+    for work in (_interpret, _sort, _chase):
+        work()
+    return _interpret, _sort, _chase
+
+
+def _interpret() -> int:
+    """Dictionaries, small objects, calls."""
+    seen: dict[tuple[int, int], list[int]] = {}
+    for number in range(30_000):
+        seen.setdefault((number % 997, number % 7), []).append(number)
+    return sum(len(each) for each in seen.values())
+
+
+@lru_cache(maxsize=1)
+def _numbers() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 1 << 40, 200_000)
+
+
+def _sort() -> int:
+    """Sort, gather, add up."""
+    order = np.argsort(_numbers(), kind="stable")
+    return int(np.cumsum(_numbers()[order] >> 20)[-1])
+
+
+def _chase() -> int:
+    return int(_walk(_numbers(), 600_000))
+
+
+@njit(cache=True)
+def _walk(numbers, steps):
+    """Jump from entry to entry, each of which says which comes next."""
+    at, total = 0, 0
+    for _ in range(steps):
+        total += at & 7
+        at = (numbers[at] + total) % len(numbers)
+    return total
