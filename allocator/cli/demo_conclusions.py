@@ -25,7 +25,7 @@ def print_conclusions(results: Sequence["Result"], *, with_claims: bool) -> None
     if with_claims:
         out.print()
         out.print(claims_table(results))
-        out.print("paper: [1] prints curves, and says who is ahead; it gives no number for these")
+        out.print("±: of about as long; the paper prints curves, and no number for any of these")
         out.print(
             "one seed proves nothing: `mesos-allocator demo claims` plays ten, with intervals"
         )
@@ -67,7 +67,7 @@ def claims_table(results: Sequence["Result"]) -> Table:
     table.add_column("measured", justify="right")
     table.add_column("claim of [1], section V")
     for seen in look_once(_measured(results)):
-        wanted = f", within ±{seen.claim.margin:g}" if seen.claim.margin else ""
+        wanted = f", ±{seen.claim.margin:g}" if seen.claim.margin else ""
         table.add_row(
             "yes" if seen.agrees else "no",
             f"{seen.value:+.1f} {seen.claim.unit}",
