@@ -1,5 +1,6 @@
 """Write the references of this directory: `python docs/generate.py [DIRECTORY]`.
 
+What is said of policies comes from results that `docs/which_policy.py` keeps.
 The options come from their models. The metrics come from a real scrape of a sidecar's listener
 before a small cluster, the panels and alerts from the files in `deploy/`.
 """
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import which_policy
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel
@@ -55,7 +57,12 @@ alerts (`deploy/prometheus`) that use it. Beside these there are the usual ones 
 def write(directory: Path) -> None:
     """Write all references."""
     directory.mkdir(parents=True, exist_ok=True)
-    for name, text in (("configuration.md", configuration()), ("metrics.md", metrics())):
+    pages = {
+        "configuration.md": configuration(),
+        "metrics.md": metrics(),
+        "which-policy.md": which_policy.page(),
+    }
+    for name, text in pages.items():
         (directory / name).write_text(text, encoding="utf-8")
 
 

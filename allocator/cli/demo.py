@@ -80,6 +80,7 @@ def demo(
     """Play section V of Kesidis et al. under several policies, and compare them."""
     if context.invoked_subcommand is not None:
         return
+    from allocator.cli.demo_conclusions import print_conclusions
     from allocator.cli.demo_tables import print_runs
     from allocator.policies import MODES, POLICIES
     from allocator.sim.workloads.traces import TraceError
@@ -97,6 +98,7 @@ def demo(
         results = _play(runs, target, workers, started_us)
     _keep(out, results, {"trace": trace, "source": source, "seed": seed, "scale": scale})
     print_runs(results)
+    print_conclusions(results, with_claims=trace == "section-v")
     typer.echo(f"{time.monotonic() - begin_s:.0f} s; figures and pictures are in {out}/")
     _report_rejections(results)
 
@@ -134,29 +136,18 @@ def _runs(
 
 def _play(runs: list["Run"], target: str | None, workers: int, started_us: int) -> list["Result"]:
     """Play with a progress bar; the results in the order of the runs."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
+    from allocator.cli.progress import progress
     from allocator.sim.experiments.parallel_runs import play_all
 
     order = {run.name: number for number, run in enumerate(runs)}
     ended = dict.fromkeys(order, 0)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("jobs"),
-        TimeElapsedColumn(),
-    )
     results: list[Result] = []
-    with Progress(*columns) as progress:
-        bar = progress.add_task(
-            "playing" if target else "starting sidecars (the first start compiles)",
-            total=sum(run.scenario.jobs for run in runs),
-        )
+    first = "playing" if target else "starting sidecars (the first start compiles)"
+    with progress(first, "jobs", sum(run.scenario.jobs for run in runs)) as tell:
 
         def watch(name: str, count: int) -> None:
             ended[name] = max(ended[name], count)
-            progress.update(bar, completed=sum(ended.values()), description="playing")
+            tell(sum(ended.values()), what="playing")
 
         playing = play_all(runs, target=target, workers=workers, watch=watch, started_us=started_us)
         with closing(playing):  # after Ctrl-C at once, not when it happens to be collected
@@ -180,14 +171,9 @@ def _keep(out: Path, results: list["Result"], about: dict[str, object]) -> None:
     kinds = results[0].kinds
     series = {result.name: (result.time_s, result.part) for result in results}
     report.write_series(out / "series.csv", series, kinds)
-    drawn: set[str] = set()
-    for picture in catalogue.PICTURES:
-        chosen = {name: series[name] for name in picture.runs if name in series}
-        if len(chosen) == len(picture.runs):
-            plots.over_time(out / picture.file, picture.title, chosen, kinds)
-            drawn.update(chosen)
-    if not drawn:
-        plots.over_time(out / "all.png", str(about["trace"]), series, kinds)
+    for picture in catalogue.pictures(str(about["trace"]), str(about["source"]), list(series)):
+        chosen = {name: series[name] for name in picture.runs}
+        plots.over_time(out / picture.file, picture.title, chosen, kinds)
 
 
 def _report_rejections(results: list["Result"]) -> None:

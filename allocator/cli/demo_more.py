@@ -84,26 +84,17 @@ def claims(
     out: Annotated[Path, typer.Option(help="Directory for the figures.")] = Path("demo-out"),
 ) -> None:
     """Check what the paper claims of its section V over many seeds, with confidence intervals."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
     from allocator.cli.demo_tables import print_claims
+    from allocator.cli.progress import progress
     from allocator.sim.experiments.claims import check_claims
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns) as progress:
-        bar = progress.add_task("playing", total=None)
+    with progress("playing", "runs", None) as tell:
         verdicts = check_claims(
             range(seeds),
             scale,
             cores=cores,
             backend=backend,
-            watch=lambda done, total: progress.update(bar, completed=done, total=total),
+            watch=lambda done, total: tell(done, total=total),
         )
     out.mkdir(parents=True, exist_ok=True)
     rows = [_plain(verdict) for verdict in verdicts]

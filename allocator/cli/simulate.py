@@ -91,22 +91,19 @@ def _play(
     scenario: "ScenarioFile", cells: list["Cell"], jobs: int, backend: str, cluster: str | None
 ) -> list["RunResult"]:
     """Play all with a progress bar; the results in the order of the cells."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
+    from allocator.cli.progress import progress
     from allocator.sim.experiments.spread import BackendError, spread
     from allocator.sim.scenarios.running import run
 
     results = []
-    columns = (TextColumn("playing"), BarColumn(), MofNCompleteColumn(), TextColumn("runs"))
     try:
-        with Progress(*columns, TimeElapsedColumn()) as progress:
-            bar = progress.add_task("", total=len(cells))
+        with progress("playing", "runs", len(cells)) as tell:
             calls = spread(
                 partial(run, scenario), cells, jobs=jobs, backend=backend, cluster=cluster
             )
             for result in calls:
                 results.append(result)
-                progress.advance(bar)
+                tell(len(results))
     except BackendError as error:
         fail(Exit.FAILURE, f"--backend {backend}: {error}")
     return results

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from allocator.cli.demo_tables import NAMES
 from allocator.cli.exits import Exit, fail
 from allocator.cli.terminal import console
+from allocator.sim.reports.resource_names import NAMES
 
 if TYPE_CHECKING:
     from allocator.core import PolicySpec

@@ -15,6 +15,8 @@ from allocator.core import (
     SetWeights,
     Suppress,
 )
+from allocator.v1 import settings_pb2
+from allocator.v1.admin_pb2_grpc import AdminServiceStub
 from tests.server.process import GrpcModule
 from tests.world.rows import holdings, settled
 
@@ -24,6 +26,9 @@ HOSTILE = '<script>document.title="stolen"</script>'
 TURNED = "abc\N{RIGHT-TO-LEFT OVERRIDE}fed"
 
 NAMES = ("spark-pi", "spark-etl", HOSTILE, "indexer", TURNED, "marathon", "jupyter " * 8, "hpc")
+
+DRAINED = ("rack00-node-4", "agent-5", "rack01-node-61")
+SHADOW = "ps-dsf"
 
 _TYPES = ((8000, 16_384_000), (16_000, 32_768_000), (64_000, 131_072_000))
 
@@ -65,6 +70,15 @@ def begin(channel: grpc.Channel, agents: int, frameworks: int = len(NAMES)) -> G
     module = GrpcModule(channel).begin(state(agents, frameworks))
     module.batch(Suppress(2))
     return module
+
+
+def set_by_operators(channel: grpc.Channel) -> None:
+    """Drain some agents, and have a policy look on."""
+    admin = AdminServiceStub(channel)
+    for agent in DRAINED:
+        admin.SetDrain(settings_pb2.SetDrainRequest(drain=settings_pb2.Drain(agent=agent)))
+    policy = settings_pb2.Policy(name=SHADOW, mode="characterised")
+    admin.SetShadow(settings_pb2.SetShadowRequest(policy=policy))
 
 
 def cycle(module: GrpcModule) -> int:

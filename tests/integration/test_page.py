@@ -39,6 +39,7 @@ def address() -> Iterator[str]:
     """Where a sidecar in session is, which has decided something."""
     with SidecarProcess() as sidecar, sidecar.channel() as channel:
         module = page_cluster.begin(channel, agents=90)
+        page_cluster.set_by_operators(channel)
         assert page_cluster.cycle(module) > 0
         yield f"http://{sidecar.http}"
         module.leave()
@@ -106,6 +107,16 @@ def test_all_is_there_without_javascript(open_page):
     assert len(headings) >= 6
     assert page.locator(".map a").count() == 90
     assert page.locator("table:visible").count() == page.locator("table").count()
+
+
+def test_drains_and_the_policy_that_looks_on_have_sections(open_page):
+    page = open_page("/?refresh=0", java_script_enabled=False)
+    drained = page.locator("#drained tbody tr")
+    assert drained.count() == len(page_cluster.DRAINED)
+    assert "operator" in drained.first.inner_text()
+    shadow = page.locator("#shadow")
+    assert f"Looks on: {page_cluster.SHADOW}" in shadow.locator("h2").inner_text()
+    assert shadow.locator("table").last.locator("tbody tr").count() == len(page_cluster.ROLES)
 
 
 def test_somebody_is_found_by_the_form_and_the_map(open_page):

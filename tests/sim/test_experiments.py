@@ -1,20 +1,24 @@
 """Experiments, from the workload to the numbers, the pictures and the verdicts."""
 
 import csv
+import io
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from allocator.cli.progress import Lines
 from allocator.core import Reason
+from allocator.policies import POLICIES
 from allocator.sim.experiments import claims
 from allocator.sim.experiments import demo_runs as catalogue
 from allocator.sim.experiments.claims import Claim, Measures, judge_claim
 from allocator.sim.experiments.play import UnfinishedError, play
 from allocator.sim.frameworks.trace_framework import Arrival, Replay
-from allocator.sim.reports import plots
+from allocator.sim.reports import palette, plots
 from allocator.sim.reports import run_report as report
+from allocator.sim.reports.role_shares import RoleLevel, RoleShares, fairness
 from allocator.sim.workloads.cluster import AgentSpec
 from allocator.sim.workloads.spark_experiment import (
     HETEROGENEOUS,
@@ -211,6 +215,109 @@ def test_pictures_are_of_runs_that_the_demo_plays():
     assert named <= {run.name for run in runs}
 
 
+def test_a_trace_has_a_picture_for_each_mode_that_was_played():
+    played = ["drf oblivious", "tsf oblivious", "drf characterised"]
+    first, second = catalogue.pictures("swim", "hour 3", played)
+    assert (first.file, first.runs) == ("swim-oblivious.png", tuple(played[:2]))
+    assert (second.file, second.title) == (
+        "swim-characterised.png",
+        "swim, characterised: hour 3",
+    )
+    assert [each.file for each in catalogue.pictures("swim", "", played[:1])] == [first.file]
+
+
+def test_a_policy_has_one_colour_and_no_two_share_one():
+    assert len({palette.colour_of(name) for name in POLICIES}) == len(POLICIES)
+    assert palette.colour_of("my.policy") == palette.colour_of("my.policy")
+    for name in ("drf oblivious", "drf characterised", "drf characterised staged"):
+        assert palette.line_of(name)["color"] == palette.colour_of("drf")
+
+
+def test_an_axis_begins_where_the_lines_are():
+    """Filling and running out aside: 4 of 100 values at either end."""
+    line = np.full(100, 84.0)
+    line[:4] = line[96:] = 0.0
+    assert plots.lowest_of([line, np.full(50, 95.0)]) == 70
+    assert plots.lowest_of([np.full(50, 3.0)]) == 0
+
+
+# Fairness.
+
+
+def samples(*rows):
+    """Samples, ten seconds apart, of a cluster with 10 CPUs and 100 of memory."""
+    taken = RoleShares()
+    for number, held in enumerate(rows):
+        taken.time_ms.append(number * 10_000)
+        taken.held.append({role: np.array(amount, float) for role, amount in held.items()})
+        taken.total.append(np.array([10.0, 100.0]))
+    return taken
+
+
+def test_fairness_is_of_the_roles_that_are_there():
+    taken = samples(
+        {"a": (10, 0)},  # before the time that counts
+        {"a": (4, 10), "b": (1, 20)},  # 0.4 and 0.2
+        {"a": (2, 50), "b": (1, 50)},  # 0.5 and 0.5
+        {"b": (1, 80)},  # nobody to compare with
+        {"a": (10, 0), "b": (0, 0)},  # after it
+    )
+    found = fairness(taken, 10_000, 30_000)
+    one, other = found.roles["a"], found.roles["b"]
+    assert (one.mean, other.mean) == pytest.approx((0.45, 0.5))
+    assert (one.least, other.least) == pytest.approx((0.4, 0.2))
+    assert found.jain_least == pytest.approx(0.6**2 / (2 * (0.16 + 0.04)))
+    assert found.jain == pytest.approx((found.jain_least + 1.0) / 2)
+
+
+def test_one_role_alone_is_even():
+    found = fairness(samples({"a": (4, 10)}), 0, 90_000)
+    assert found.roles == {"a": RoleLevel(0.4, 0.4)}
+    assert (found.jain, found.jain_least) == (1.0, 1.0)
+
+
+def test_a_short_run_counts_from_its_beginning():
+    found = fairness(samples({"a": (4, 10), "b": (4, 0)}, {}), 60_000, 10_000)
+    assert found.jain == 1.0
+
+
+def test_jobs_times_are_from_registration_to_the_end(played):
+    """Beside the same by hand: the jobs of a queue follow each other, so they pair up in order."""
+    numbers = report.figures(played, "", "", 0)
+    for role in ("Pi", "WordCount"):
+        begun = [at for each, at in played.progress.submitted_ms if each == role]
+        left = [at for each, at in played.progress.ended_ms if each == role]
+        assert len(begun) == len(left) == 15
+        assert all(b < e for b, e in zip(sorted(begun), sorted(left), strict=True))
+        assert numbers.job_s[role] * 1000 * 15 == pytest.approx(sum(left) - sum(begun))
+
+
+def test_samples_are_of_what_the_tasks_take(played):
+    """The least sum of shares cannot exceed what the record has in use at that moment."""
+    taken, record = played.role_shares, played.record
+    for time_ms, held in zip(taken.time_ms, taken.held, strict=True):
+        row = int(np.searchsorted(record.time_ms, time_ms, side="right")) - 1
+        used = np.array(record.used[row]) if row >= 0 else np.zeros(2)
+        assert sum(held.values(), np.zeros(2)).tolist() == used.tolist()
+    assert len(taken.time_ms) > 5
+
+
+# Progress.
+
+
+def test_without_a_terminal_progress_is_a_line_now_and_then():
+    out, now_s = io.StringIO(), [0.0]
+    tell = Lines("starting", "jobs", 8, out, lambda: now_s[0])
+    for second in range(25):
+        now_s[0] = float(second)
+        tell(second, what="playing")
+    assert out.getvalue().splitlines() == [
+        "starting: 0 of 8 jobs, 0 s",
+        "playing: 10 of 8 jobs, 10 s",
+        "playing: 20 of 8 jobs, 20 s",
+    ]
+
+
 # Claims.
 
 
@@ -244,6 +351,19 @@ def test_a_claim_is_judged_by_its_confidence_interval(claim, faster_by, outcome)
     assert verdict.outcome == outcome
     assert verdict.mean == pytest.approx(np.mean(faster_by))
     assert verdict.low < verdict.mean < verdict.high
+
+
+def test_one_run_of_each_case_is_held_against_the_claims_it_can_be():
+    drf, ps_dsf, tsf = (
+        claims.Case(name, "characterised", claims.HETERO) for name in ("drf", "ps-dsf", "tsf")
+    )
+    runs = {drf: measures(100.0), ps_dsf: measures(110.0), tsf: measures(101.0)}
+    seen = {each.claim.text: each for each in claims.look_once(runs)}
+    assert set(seen) == {"PS-DSF ends the batch before DRF", "TSF takes about as long as DRF"}
+    before = seen["PS-DSF ends the batch before DRF"]
+    assert before.value == pytest.approx(-10.0)
+    assert not before.agrees
+    assert seen["TSF takes about as long as DRF"].agrees  # 1 %, of 2 allowed
 
 
 def test_the_interval_is_students():

@@ -10,7 +10,8 @@ from typing import Generic, TypeVar
 import structlog
 
 from allocator.server.core_loop import CoreLoop
-from allocator.server.page import agent_map
+from allocator.server.page import agent_map, drained
+from allocator.server.shadow_report import write_shadow_report
 from allocator.server.views import Views
 from allocator.v1 import admin_pb2 as pb
 
@@ -45,6 +46,9 @@ class Look:
     cycle_bounds_s : tuple of float
     cycle_counts : tuple of int
         Cycles by how long they took, up to each bound; the last: longer.
+    drained : DrainedAgents
+    shadow : GetShadowResponse or None
+        None where no policy looks on.
     """
 
     taken_s: float
@@ -53,6 +57,8 @@ class Look:
     agents: agent_map.AgentRows
     cycle_bounds_s: tuple[float, ...]
     cycle_counts: tuple[int, ...]
+    drained: drained.DrainedAgents
+    shadow: pb.GetShadowResponse | None
 
 
 class Latest(Generic[_T]):
@@ -121,12 +127,20 @@ def take(views: Views) -> Look:
     def ask(work: Callable[[], _T]) -> _T:
         return asking(loop, ANSWER_S, work)
 
+    def read() -> tuple[agent_map.AgentRows, drained.DrainedAgents, bool]:
+        allocator = loop.allocator
+        watched = allocator.settings.shadow is not None
+        return agent_map.take(allocator), drained.take(allocator), watched
+
     times = loop.cycle_times
+    agents, drains, watched = ask(read)
     return Look(
         taken_s=time.time(),
         status=views.status(ask),
         shares=views.shares(ask, pb.GetSharesRequest(), scored=False),
-        agents=ask(lambda: agent_map.take(loop.allocator)),
+        agents=agents,
         cycle_bounds_s=times.bounds_s,
         cycle_counts=tuple(times.buckets),
+        drained=drains,
+        shadow=write_shadow_report(loop, ask, fair=False) if watched else None,
     )

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from allocator.server.http import is_from_here, plain_text
-from allocator.server.page import agent_map, tables, words
+from allocator.server.page import agent_map, drained, tables, words
 from allocator.server.page.look import FAIR_FRESH_S, FRESH_S, QUESTION_S, Latest, Look, asking, take
 from allocator.server.views import RefusedError, Views
 from allocator.v1 import admin_pb2 as pb
@@ -118,6 +118,8 @@ class Pages:
             bands=tables.bars(agents.bands()),
             cycles=tables.cycle_bars(look),
             kinds=KINDS,
+            drain_of=drained.drain_of,
+            compared=tables.apart(look.shadow) if look.shadow else (),
         )
 
     def shares(self, request: Request) -> Response:

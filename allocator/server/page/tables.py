@@ -10,6 +10,7 @@ from allocator.v1 import admin_pb2 as pb
 ROLES_MAX = 60
 FRAMEWORKS_MAX = 25
 OFFERS_MAX = 15
+COMPARED_MAX = 12
 LISTED_MAX = 500
 """Of the page that lists frameworks."""
 
@@ -119,3 +120,12 @@ def cycle_bars(look: Look) -> list[Bar]:
 
 def _bound(bound_s: float) -> str:
     return f"{1000 * bound_s:g} ms" if bound_s < 1 else f"{bound_s:g} s"
+
+
+def apart(found: pb.GetShadowResponse) -> Sequence[pb.ShadowShare]:
+    """Order roles by how far what either policy offered them is apart, the farthest first."""
+
+    def place(row: pb.ShadowShare) -> tuple[float, str]:
+        return -abs(row.offered - row.offered_by_shadow), row.role
+
+    return sorted(found.roles, key=place)[:COMPARED_MAX]

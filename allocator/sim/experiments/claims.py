@@ -27,7 +27,7 @@ from allocator.sim.experiments.play import play
 from allocator.sim.experiments.runs import CHARACTERISED
 from allocator.sim.links.in_process import DirectLink
 from allocator.sim.master.cycles import Timing
-from allocator.sim.reports.run_report import figures, sampled
+from allocator.sim.reports.run_report import Figures, figures, sampled
 from allocator.sim.workloads.cluster import AgentSpec
 from allocator.sim.workloads.job_queues import Experiment
 from allocator.sim.workloads.spark_experiment import (
@@ -255,8 +255,8 @@ CLAIMS = (*_by_policy(), *_by_mode(), *_one_by_one())
 
 def run_case(case: Case, seed: int, scale: float) -> Measures:
     """Play one case of one seed."""
-    scenario = case.setting.experiment(seed, scale)
     setting = case.setting
+    scenario = setting.experiment(seed, scale)
     spec = PolicySpec(case.policy, setting.selection, mode=case.mode, flat=setting.flat)
     link = DirectLink(build, Settings(policy=spec, seed=seed))
     timing = Timing(answer_ms=setting.answer_ms)
@@ -265,8 +265,12 @@ def run_case(case: Case, seed: int, scale: float) -> Measures:
     played = play(scenario, link, tell_demand=told, options=options, timing=timing)
     assert not played.record.rejected, f"{case}, seed {seed}: {played.record.rejected}"
     numbers = figures(played, case.policy, case.mode, seed)
-    _, part = sampled(played)
-    memory = part[:, played.master.ledger.names.index("mem")] * 100
+    return measures_of(numbers, sampled(played)[1], played.master.ledger.names)
+
+
+def measures_of(numbers: Figures, part: Floats, kinds: Sequence[str]) -> Measures:
+    """Take what claims compare from a run's figures and its allocated parts, second by second."""
+    memory = part[:, kinds.index("mem")] * 100
     return Measures(
         makespan_s=numbers.makespan_s,
         variance=float(np.mean([value**2 for value in numbers.deviation.values()])),
@@ -334,3 +338,38 @@ def judge_claim(
         holds, contrary = low > 0, high < 0
     outcome = "holds" if holds else "contrary" if contrary else "not shown"
     return Verdict(claim, tuple(values.tolist()), mean, low, high, outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one run of each case says of a claim: no proof, for there is no interval.
+
+    Attributes
+    ----------
+    value : float
+        The claim's measure.
+    agrees : bool
+    """
+
+    claim: Claim
+    value: float
+    agrees: bool
+
+
+def look_once(measured: Mapping[Case, Measures], claims: Sequence[Claim] = CLAIMS) -> list[Seen]:
+    """Hold the claims against one run of each case; those whose cases were not played are left out.
+
+    Examples
+    --------
+    >>> drf, other = (Case(name, OBLIVIOUS, HETERO) for name in ("drf", "ps-dsf"))
+    >>> runs = {drf: Measures(200.0, 1.0, 0.0, 0.0), other: Measures(150.0, 1.0, 0.0, 0.0)}
+    >>> [(each.claim.text, each.value, each.agrees) for each in look_once(runs)]
+    [('PS-DSF ends the batch before DRF', 25.0, True)]
+    """
+    found = []
+    for claim in claims:
+        if all(case in measured for case in claim.cases):
+            value = float(claim.measure(*(measured[case] for case in claim.cases)))
+            agrees = abs(value) < claim.margin if claim.margin else value > 0
+            found.append(Seen(claim, value, agrees))
+    return found

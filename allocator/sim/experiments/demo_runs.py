@@ -14,6 +14,7 @@ from allocator.sim.workloads.scenario import Scenario
 from allocator.sim.workloads.spark_experiment import ONE_OF_EACH, experiment
 from allocator.sim.workloads.traces import read_nodes, read_pods, read_swim
 
+SECTION_V = "section-v"
 OBLIVIOUS = "oblivious"
 MODES = (OBLIVIOUS, CHARACTERISED)
 POLICIES = ("drf", "ps-dsf", "rps-dsf", "tsf", "bf-drf")
@@ -38,7 +39,7 @@ class Picture:
     Attributes
     ----------
     runs : tuple of str
-        Names of runs; those that were not played are left out.
+        Names of runs.
     """
 
     file: str
@@ -62,6 +63,26 @@ PICTURES = (
     ),
 )
 """As the figures of section V are composed."""
+
+
+def pictures(trace: str, source: str, played: Sequence[str]) -> list[Picture]:
+    """Say what to draw: of section V the paper's figures, else one picture for each mode.
+
+    Parameters
+    ----------
+    trace, source : str
+        What was played, and where it came from.
+    played : sequence of str
+        Names of the runs.
+    """
+    if trace == SECTION_V:
+        found = [each for each in PICTURES if set(each.runs) <= set(played)]
+        return found or [Picture("all.png", "Section V", tuple(played))]
+    return [
+        Picture(f"{trace}-{mode}.png", f"{trace}, {mode}: {source}", runs)
+        for mode in MODES
+        if (runs := tuple(name for name in played if name.endswith(f" {mode}")))
+    ]
 
 
 def section_v(policies: Sequence[str], modes: Sequence[str], seed: int, scale: float) -> list[Run]:

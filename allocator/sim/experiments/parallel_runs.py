@@ -119,6 +119,7 @@ class _Worker:
     def play(self, run: Run) -> None:
         """Begin with a run; notes come over the connection."""
         self.run = run
+        self._sidecar.forget_peak()
         self.connection.send(run)
 
     def hear(self) -> int | Result:

@@ -9,10 +9,14 @@ from allocator.sim.event_heap import Priority
 from allocator.sim.links.base import Link
 from allocator.sim.master.cycles import Timing
 from allocator.sim.master.emulated import EmulatedMaster
+from allocator.sim.reports.role_shares import RoleShares
 from allocator.sim.reports.run_record import Record
 from allocator.sim.workloads.scenario import Progress, Scenario, Stage
 
 WATCH_MS = 10_000
+
+SAMPLE_MS = 10_000
+"""How often what roles hold is looked at."""
 
 STALL_MS = 4 * 3_600_000
 """Where no task began or ended for so long, nothing ever will."""
@@ -28,6 +32,7 @@ class Played:
 
     master: EmulatedMaster
     progress: Progress
+    role_shares: RoleShares
 
     @property
     def record(self) -> Record:
@@ -101,6 +106,7 @@ def play_until(
     timing: Timing | None = None,
     watch: Callable[[Progress], None] | None = None,
     until_ms: int | None = None,
+    sample_ms: int = SAMPLE_MS,
 ) -> Played:
     """Play a scenario until its jobs have left, the time is over, or nothing happens any more."""
     master = EmulatedMaster(link, scenario.kinds, options, timing=timing)
@@ -108,6 +114,13 @@ def play_until(
     for register_ms, spec in scenario.agents:
         master.event_heap.at(register_ms, partial(master.add_agent, spec))
     scenario.begin(Stage(master, progress, tell_demand))
+    role_shares = RoleShares()
+
+    def sample() -> None:
+        role_shares.look(master)
+        master.event_heap.after(sample_ms, sample, Priority.OBSERVE)
+
+    sample()
     master.open()
 
     def look() -> None:
@@ -122,7 +135,7 @@ def play_until(
                 break
     finally:
         master.close()
-    return Played(master, progress)
+    return Played(master, progress, role_shares)
 
 
 def _stalled(master: EmulatedMaster) -> bool:

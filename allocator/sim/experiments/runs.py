@@ -32,7 +32,7 @@ class Result:
     time_s, part : (T,) and (T, R) float64
         Allocated part of each resource, every second.
     memory_mib : float
-        The most that the sidecar had resident up to the end of the run; 0 where it is not ours.
+        The most that the sidecar had resident during the run; 0 where it is not ours.
     """
 
     name: str

@@ -10,8 +10,12 @@ import numpy as np
 
 from allocator.core import Floats
 from allocator.sim.experiments.play import Played
+from allocator.sim.reports.role_shares import Fairness, fairness
 
 STEP_S = 1.0
+
+WARM_MS = 60_000
+"""Fairness is looked at from here on, when the cluster has been filled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,10 @@ class Figures:
         Wall time from asking for a cycle to having its decisions.
     wait_max_s : float
         Longest time from a framework's registration to its first offer.
+    job_s : dict of str to float
+        For each role: mean time from a job's registration until it has left.
+    fairness : Fairness
+        Of the roles, from `WARM_MS` on and while the load is full.
     """
 
     policy: str
@@ -55,6 +63,8 @@ class Figures:
     batches: int
     events: int
     resyncs: int
+    job_s: dict[str, float]
+    fairness: Fairness
 
 
 def figures(played: Played, policy: str, mode: str, seed: int) -> Figures:
@@ -84,7 +94,22 @@ def figures(played: Played, policy: str, mode: str, seed: int) -> Figures:
         batches=record.batches,
         events=record.events,
         resyncs=record.resyncs,
+        job_s=_job_s(played),
+        fairness=fairness(played.role_shares, WARM_MS, played.loaded_ms),
     )
+
+
+def _job_s(played: Played) -> dict[str, float]:
+    """Mean time of a role's jobs: all have left, so it is a difference of two means."""
+    begun, left = played.progress.submitted_ms, played.progress.ended_ms
+    return {
+        role: float(np.mean(_of(left, role)) - np.mean(_of(begun, role))) / 1000
+        for role in sorted({role for role, _ in left})
+    }
+
+
+def _of(moments: Sequence[tuple[str, int]], role: str) -> list[int]:
+    return [moment_ms for each, moment_ms in moments if each == role]
 
 
 def shares(played: Played) -> tuple[Floats, Floats]:
@@ -153,6 +178,10 @@ def _flat(row: Figures) -> dict[str, object]:
     for name, value in asdict(row).items():
         if name == "rejected":
             flat[name] = sum(value.values())
+        elif name == "fairness":
+            flat |= {"jain": round(value["jain"], 5), "jain_least": round(value["jain_least"], 5)}
+            for role, level in value["roles"].items():
+                flat |= {f"{role}_share_{key}": round(part, 5) for key, part in level.items()}
         elif isinstance(value, dict):
             flat |= {f"{key}_{name}": round(part, 5) for key, part in value.items()}
         else:

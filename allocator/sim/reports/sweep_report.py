@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 from allocator.sim.reports.confidence import interval
-from allocator.sim.reports.plots import COLOURS, NAMES
+from allocator.sim.reports.palette import line_of
+from allocator.sim.reports.resource_names import NAMES
 from allocator.sim.scenarios.running import RunResult
 
 Row = dict[str, str | int | float | bool]
@@ -127,12 +128,11 @@ def draw(path: Path, results: Sequence[RunResult]) -> None:
         figure = Figure(figsize=(5.2 * len(kinds), 3.4), layout="constrained")
         for place, kind in enumerate(kinds):
             axes = figure.add_subplot(1, len(kinds), place + 1)
-            for number, ((policy, mode), run) in enumerate(first.items()):
+            for (policy, mode), run in first.items():
                 time_s = np.append(run.time_s, run.end_s)
                 part = np.append(run.part[:, place], run.part[-1:, place]) * 100
-                colour = COLOURS[number % len(COLOURS)]
                 name = f"{policy} {mode}"
-                axes.step(time_s, part, where="post", color=colour, linewidth=0.9, label=name)
+                axes.step(time_s, part, where="post", linewidth=0.9, label=name, **line_of(name))
             axes.set(
                 xlabel="time (s)",
                 ylabel=f"{NAMES.get(kind, kind)} in use (%)",

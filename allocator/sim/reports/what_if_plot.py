@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from allocator.sim.experiments.what_if import Outcome
+from allocator.sim.reports.palette import bar_of
 
 ROLES_MAX = 12
 """So many roles are drawn, those with the largest shares."""
@@ -29,7 +30,7 @@ def draw(path: Path, outcomes: Sequence[Outcome]) -> None:
             width, at = 0.8 / len(outcomes), np.arange(len(labels))
             for number, (each, value) in enumerate(zip(outcomes, values, strict=True)):
                 heights = [value.get(label, 0.0) for label in labels]
-                axes.bar(at + number * width, heights, width, label=each.name)
+                axes.bar(at + number * width, heights, width, label=each.name, **bar_of(each.name))
             axes.set_xticks(at + 0.4 - width / 2, labels, rotation=20)
             axes.set_title(title)
             if place == 0:

@@ -9,7 +9,6 @@ import numpy as np
 from allocator.core import Floats, Options, PolicySpec, Settings, parse_quantities
 from allocator.measures import jain_index
 from allocator.policies import build
-from allocator.sim.event_heap import Priority
 from allocator.sim.experiments.play import Played, play_until
 from allocator.sim.links.in_process import DirectLink
 from allocator.sim.master.ledger_rows import Quota
@@ -104,6 +103,7 @@ def run(scenario: ScenarioFile, cell: Cell) -> RunResult:
         tell_demand=True,
         options=Options(filter_gpus=scenario.filter_gpus),
         until_ms=round(scenario.until_s * 1000),
+        sample_ms=round(scenario.sample_s * 1000),
     )
     assert not played.record.defects, f"{cell}: {played.record.defects}"
     return _measure(world, played, cell)
@@ -120,9 +120,6 @@ class _World:
         self.all_jobs = drawn.jobs
         self.jobs = len(self.all_jobs)
         self.weights = {role.path: role.weight for role in scenario.roles}
-        # One entry a sample: what each role holds, and whether all roles had jobs there.
-        self.held: list[dict[str, Floats]] = []
-        self.total: list[Floats] = []
         self.roles = sorted({job.role for job in self.all_jobs})
 
     def begin(self, stage: Stage) -> None:
@@ -138,41 +135,11 @@ class _World:
             stage.at(coming.arrives_ms, partial(self._come, stage, coming.spec, coming.leaves_ms))
         for queue in self.drawn.queues:
             stage.at(queue.arrives_ms, _Submitter(stage, queue).submit)
-        self._look(stage)
 
     def _come(self, stage: Stage, spec: AgentSpec, leaves_ms: int | None) -> None:
         agent = stage.master.add_agent(spec)
         if leaves_ms is not None:
             stage.at(leaves_ms, partial(stage.master.remove_agent, agent))
-
-    def _look(self, stage: Stage) -> None:
-        """Note what roles hold, now and every so often."""
-        master = stage.master
-        width = len(self.kinds)
-        held: dict[str, Floats] = defaultdict(lambda: np.zeros(width))
-        for member in master.members.values():
-            role = member.framework.identity.roles[0]
-            held[role] += 0.0
-            for task in member.tasks:
-                held[role][: len(task.amount)] += task.amount[:width]
-        self.held.append(dict(held))
-        self.total.append(np.array(master.ledger.total[:width], np.float64))
-        sample_ms = round(self._scenario.sample_s * 1000)
-        master.event_heap.after(sample_ms, partial(self._look, stage), Priority.OBSERVE)
-
-    def shares(self) -> dict[str, Floats]:
-        """Dominant share of each role at each sample."""
-        result = {}
-        for role in self.roles:
-            held = np.array([each.get(role, np.zeros(len(self.kinds))) for each in self.held])
-            total = np.array(self.total)
-            part = np.divide(held, total, out=np.zeros_like(held), where=total > 0)
-            result[role] = part.max(axis=1, initial=0.0)
-        return result
-
-    def contended(self) -> np.ndarray:
-        """At which samples all roles had jobs there."""
-        return np.array([all(role in held for role in self.roles) for held in self.held])
 
 
 class _Submitter:
@@ -212,7 +179,9 @@ def _measure(world: _World, played: Played, cell: Cell) -> RunResult:
     time_s, part = use_over_time(played, end_ms)
     lasted = np.diff(np.append(time_s, end_ms / 1000))
     whole = max(float(lasted.sum()), 1e-9)
-    shares, contended = world.shares(), world.contended()
+    samples = played.role_shares
+    shares = {role: samples.shares(role) for role in world.roles}
+    contended = np.all([samples.there(role) for role in world.roles], axis=0)
     weight = np.array([world.weights.get(role, 1.0) for role in world.roles])
     level = np.array([shares[role][contended].sum() for role in world.roles]) / weight
     kinds = world.kinds

@@ -17,13 +17,14 @@ class Progress:
     ----------
     jobs : int
         All that there will be.
-    ended_ms : list of (str, int)
-        Role of each job that has left, and when it did.
+    submitted_ms, ended_ms : list of (str, int)
+        Role of each job that has registered, and when it did; the same of each that has left.
     exhausted_ms : list of int
         When each source of jobs had no further one to submit.
     """
 
     jobs: int
+    submitted_ms: list[tuple[str, int]] = field(default_factory=list)
     ended_ms: list[tuple[str, int]] = field(default_factory=list)
     exhausted_ms: list[int] = field(default_factory=list)
 
@@ -53,6 +54,8 @@ class Stage:
 
     def submit(self, framework: Framework) -> None:
         """Register a framework now."""
+        role = framework.identity.roles[0]
+        self.progress.submitted_ms.append((role, self.master.event_heap.now_ms))
         self.master.subscribe(framework)
 
     def ended(self, role: str) -> None:

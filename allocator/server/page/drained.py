@@ -1,0 +1,69 @@
+"""Agents that operators drain: who still holds something there, and since when it is so."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core import Allocator
+from allocator.explain import agent_name
+from allocator.v1 import settings_pb2
+
+SHOWN_MAX = 25
+
+
+class DrainedAgent(NamedTuple):
+    """One of them.
+
+    Attributes
+    ----------
+    name : str
+        Host, or id.
+    names : frozenset of str
+        By which a drain may name it.
+    clients : int
+        Frameworks in roles that still hold something on it.
+    used : float
+        Part of its fullest resource that is held, 0 to 1.
+    """
+
+    name: str
+    names: frozenset[str]
+    clients: int
+    used: float
+
+
+class DrainedAgents(NamedTuple):
+    """Those of which most is held, and how many there are beside them; `empty` hold nothing."""
+
+    rows: tuple[DrainedAgent, ...]
+    more: int
+    empty: int
+
+
+def take(allocator: Allocator) -> DrainedAgents:
+    """Look at the drained agents; on the core's thread."""
+    state = allocator.state
+    agents, ledger = state.agents, state.ledger
+    rows = np.flatnonzero(agents.bound & agents.drained)
+    held = state.space.by_column(ledger.books.agent_held[rows])
+    capacity = state.space.by_column(agents.capacity[rows])
+    part = np.divide(held, capacity, out=np.zeros(held.shape), where=capacity > 0)
+    used = part.max(axis=1, initial=0.0)
+    found = []
+    for place in np.argsort(-used, kind="stable")[:SHOWN_MAX].tolist():
+        row, info = int(rows[place]), agents.info[rows[place]]
+        of_agent = ledger.rows_of_agent(row)
+        clients = len(np.unique(ledger.books.client[of_agent]))
+        names = frozenset((info.agent_id, info.hostname)) if info else frozenset[str]()
+        found.append(DrainedAgent(agent_name(info, row), names, clients, float(used[place])))
+    return DrainedAgents(tuple(found), len(rows) - len(found), int((held == 0).all(axis=1).sum()))
+
+
+def drain_of(
+    agent: DrainedAgent, settings: Iterable[settings_pb2.Setting]
+) -> settings_pb2.Setting | None:
+    """Find the rule that drains an agent; where several do, the one that was set first."""
+    wanted = {f"agent {name}" for name in agent.names}
+    of_agent = [each for each in settings if each.key == "drain" and each.scope in wanted]
+    return min(of_agent, key=lambda each: each.set_at_ms, default=None)

@@ -1,0 +1,3 @@
+"""Resources as tables and axes name them."""
+
+NAMES = {"cpus": "CPU", "mem": "memory", "gpus": "GPU"}
