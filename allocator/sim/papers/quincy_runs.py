@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.sim.experiments.spread import spread
-from allocator.sim.network.cluster import ClusterRun, Outcome
+from allocator.sim.network.cluster import DECIDE_S, ClusterRun, Outcome
 from allocator.sim.network.flow_scheduler import CORE_COST, FlowScheduler
 from allocator.sim.network.queue_scheduler import QueueScheduler
 from allocator.sim.network.slots import Scheduler
@@ -55,6 +55,8 @@ class Case:
         A key of `quincy_jobs.SORT_MOVED`.
     shrink : int
         How many times smaller cluster and jobs are than the paper's.
+    decide_s : float
+        As `network.cluster.DECIDE_S`.
     """
 
     scheduler: str
@@ -63,6 +65,7 @@ class Case:
     uplinks: int = UPLINKS
     sort_moved: str = "tables"
     shrink: int = 1
+    decide_s: float = DECIDE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +92,9 @@ def play(case: Case) -> Run:
     jobs = draw_jobs(topology, moved, case.seed, large=large, shrink=case.shrink)
     concurrency = 1 if case.alone else max(3, topology.computers // COMPUTERS_A_JOB)
     scheduler = make_scheduler(case.scheduler, case.seed)
-    outcome = ClusterRun(topology, jobs, concurrency, scheduler).play()
+    run = ClusterRun(topology, jobs, concurrency, scheduler, decide_s=case.decide_s)
     return Run(
-        outcome,
+        run.play(),
         tuple(job.kind.name for job in jobs),
         np.array([job.kind.network_bound for job in jobs]),
     )
