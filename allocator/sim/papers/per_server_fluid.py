@@ -111,8 +111,9 @@ def definition_of_filling(seed: int = 0, trials: int = 1000) -> Report:
             ),
             (
                 "The fillings of `ps-dsf` decide task by task and take nothing back; "
-                "`ps-dsf-exact` goes by the solver's allocation, and what is left are parts of a "
-                "task."
+                "`ps-dsf-exact` goes by the solver's allocation, and what is left are parts of "
+                "tasks; where an agent holds few tasks of a framework, these may be more than "
+                f"{100 * _TOLERANCE:g} % of a level."
             ),
         ),
         panels=(
