@@ -230,3 +230,16 @@ def test_how_often_is_decided_is_bounded(monkeypatch):
 
     assert times_asked(2.0).min() >= 2.0
     assert 0 <= times_asked(0.0).min() < 0.1
+
+
+def test_jobs_that_start_apart_let_the_first_one_hold_the_cluster():
+    """Figure 7: under QF almost nobody else makes progress until PrimeLarge's tasks end."""
+
+    def held(apart_s):
+        run = play_all([Case("QF", 0, shrink=SHRINK, apart_s=apart_s)], processes=1)
+        (found,) = run.values()
+        after_100_s = found.outcome.use[5]
+        return after_100_s[found.names.index(jobs.PRIME_LARGE)] / after_100_s.sum()
+
+    assert held(0.0) < 0.6
+    assert held(jobs.APART_S) > 0.9

@@ -74,8 +74,12 @@ class ClusterRun:
         scheduler: Scheduler,
         *,
         decide_s: float = DECIDE_S,
+        apart_s: float = 0.0,
     ) -> None:
-        """Begin with an idle cluster; so many jobs run at once, in their order."""
+        """Begin with an idle cluster; so many jobs run at once, in their order.
+
+        The first ones start with so much time between them, others when one before has ended.
+        """
         self.slots = empty_slots(topology, len(jobs))
         self.transfers = Transfers(topology.capacity())
         self.killed = 0
@@ -91,8 +95,9 @@ class ClusterRun:
         self._decides_at = np.inf
         self._decided_at = -np.inf
         self._use: list[list[int]] = []
-        for _ in range(min(concurrency, len(jobs))):
-            self._next_job()
+        self._next_job()
+        for number in range(1, min(concurrency, len(jobs))):
+            self._at(number * apart_s, self._next_job)
 
     @property
     def now_s(self) -> float:

@@ -57,6 +57,8 @@ class Case:
         How many times smaller cluster and jobs are than the paper's.
     decide_s : float
         As `network.cluster.DECIDE_S`.
+    apart_s : float
+        Between the starts of the first jobs.
     """
 
     scheduler: str
@@ -66,6 +68,7 @@ class Case:
     sort_moved: str = "tables"
     shrink: int = 1
     decide_s: float = DECIDE_S
+    apart_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,8 @@ def play(case: Case) -> Run:
     jobs = draw_jobs(topology, moved, case.seed, large=large, shrink=case.shrink)
     concurrency = 1 if case.alone else max(3, topology.computers // COMPUTERS_A_JOB)
     scheduler = make_scheduler(case.scheduler, case.seed)
-    run = ClusterRun(topology, jobs, concurrency, scheduler, decide_s=case.decide_s)
+    times = {"decide_s": case.decide_s, "apart_s": case.apart_s}
+    run = ClusterRun(topology, jobs, concurrency, scheduler, **times)
     return Run(
         run.play(),
         tuple(job.kind.name for job in jobs),
