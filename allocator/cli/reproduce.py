@@ -107,6 +107,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "quincy-table-4": Experiment(
         "allocator.sim.papers.quincy_figures:figure_8", _BOTH, "Table 4, Fig. 8: narrow uplinks"
     ),
+    "quincy-departures": Experiment(
+        "allocator.sim.papers.quincy_departures:departures",
+        _BOTH,
+        "what departures from its text change",
+    ),
     "drf-example": Experiment(
         "allocator.sim.papers.drf:example", (), "9 CPUs and 18 GB under DRF, asset fairness, CEEI"
     ),

@@ -15,7 +15,6 @@ References
 .. [2] Boyd, Vandenberghe. "Convex Optimization." Cambridge University Press 2004, sec. 11.7.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.solvers import NotOptimal
+from allocator.solvers.alpha_fair_relative import (
+    PATH_END,
+    STEPS_MAX,
+    UNKNOWNS_MAX,
+    moved,
+    relative_path,
+)
 from allocator.solvers.equal_agents import equal_agents
 
 Floats = NDArray[np.float64]
@@ -31,10 +37,6 @@ Ints = NDArray[np.int64]
 
 TOLERANCE = 1e-7
 """The largest residual of an answer that is returned."""
-
-_STEPS_MAX = 200
-_PATH_END = 1e-10  # mean complementarity, of the smallest income, at which the method stops
-_TO_BOUNDARY = 0.99  # the part of the way to the boundary that a step may go
 
 
 class _Beginning(NamedTuple):
@@ -47,18 +49,24 @@ class _Beginning(NamedTuple):
     by_income : bool
         Each framework is measured by its own income, which at an alpha well above 1 may be many
         orders less than another's; else all by one measure, which is the quicker way.
+    relative : bool
+        By `alpha_fair_relative`, if the problem is small enough for it.
     """
 
     part: float
-    by_income: bool
+    by_income: bool = False
+    relative: bool = False
 
 
 _BEGINNINGS = (
-    _Beginning(0.5, False),
-    _Beginning(0.5, True),
-    _Beginning(0.99, False),
-    _Beginning(0.01, True),
-    _Beginning(0.99, True),
+    _Beginning(0.5),
+    _Beginning(0.5, relative=True),
+    _Beginning(0.99, relative=True),
+    _Beginning(0.01, relative=True),
+    _Beginning(0.5, by_income=True),
+    _Beginning(0.99),
+    _Beginning(0.01, by_income=True),
+    _Beginning(0.99, by_income=True),
 )
 """Tried one after the other until the certificate holds."""
 
@@ -115,7 +123,8 @@ def solve(
     -----
     A step solves a system of as many equations as there are different agents times resources. With
     an alpha well above 1, and weights and sizes many orders of magnitude apart, marginal utilities
-    are so far apart that rounding may leave no answer that passes: then it is `NotOptimal`.
+    are so far apart that rounding spoils it: then, if frameworks and agents are few, the larger
+    system of `alpha_fair_relative` is solved. Where no answer passes even so, it is `NotOptimal`.
 
     Examples
     --------
@@ -135,7 +144,10 @@ def solve(
     first, of_agent, copies = equal_agents(capacity, able)
     room = capacity[first] * copies[:, None]
     wrong = np.inf
+    few = int(able[:, first].sum()) + room.size <= UNKNOWNS_MAX
     for begin in _BEGINNINGS:
+        if begin.relative and not few:
+            continue
         found, cost = _scaled(
             demand[served], room, able[served][:, first], weight[served], alpha, begin
         )
@@ -261,13 +273,21 @@ def _interior_point(
     """
     frameworks, (agents, resources) = len(weight), present.shape
     matrix, rows = _constraints(need, on, present)
+
+    def found(volume: Floats, price: Floats) -> tuple[Floats, Floats]:
+        prices = np.zeros(agents * resources)
+        prices[rows] = price
+        return volume, prices.reshape(agents, resources)
+
     volume = begin.part / np.maximum(matrix.sum(axis=0), 1e-12)
     volume /= np.bincount(on, minlength=agents)[on]
+    if begin.relative:
+        return found(*relative_path(matrix, of, volume, weight, alpha))
     slack = 1 - matrix @ volume
     price, bar = np.full(len(rows), 1 / len(rows)), np.ones(len(of)) / len(of)
     size, row_size = np.ones(len(of)), np.ones(len(rows))
     fresh = begin.by_income
-    for _ in range(_STEPS_MAX):
+    for _ in range(STEPS_MAX):
         total = np.bincount(of, volume, frameworks)
         utility = weight * total**-alpha
         if begin.by_income:
@@ -279,7 +299,7 @@ def _interior_point(
         gap = float((volume * bar / size).sum() + (price * slack / row_size).sum())
         middle = gap / (len(of) + len(rows))
         # Exact enough even for the framework with the smallest income.
-        end = _PATH_END * (1.0 if begin.by_income else min(1.0, float((utility * total).min())))
+        end = PATH_END * (1.0 if begin.by_income else min(1.0, float((utility * total).min())))
         if middle < end and (np.abs(short * volume) / size).max() < end:
             break
         target, row_target = 0.1 * middle * size, 0.1 * middle * row_size
@@ -296,10 +316,8 @@ def _interior_point(
         step = inverse.applied(wanted - step_price @ matrix)
         values = volume, price, bar, slack
         steps = step, step_price, target / volume - bar - bar / volume * step, over - matrix @ step
-        volume, price, bar, slack = _moved(values, steps)
-    prices = np.zeros(agents * resources)
-    prices[rows] = price
-    return volume, prices.reshape(agents, resources)
+        volume, price, bar, slack = moved(values, steps)
+    return found(volume, price)
 
 
 class _Inverse(NamedTuple):
@@ -373,15 +391,3 @@ def _solve_even(system: Floats, right: Floats) -> Floats | None:
         except np.linalg.LinAlgError:
             return None
     return result if np.isfinite(result).all() else None
-
-
-def _moved(values: tuple[Floats, ...], steps: tuple[Floats, ...]) -> Iterator[Floats]:
-    """Go a step, or as much of it as keeps all values positive."""
-    length = min(1.0, _TO_BOUNDARY * min(map(_room, values, steps)))
-    return (value + length * step for value, step in zip(values, steps, strict=True))
-
-
-def _room(value: Floats, step: Floats) -> float:
-    """How many steps lead from positive values to the boundary."""
-    falling = step < 0
-    return float((value[falling] / -step[falling]).min(initial=np.inf))

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from allocator.sim.network.cluster import Outcome
+from allocator.sim.network.cluster import ClusterRun, Outcome
 from allocator.sim.network.workflow import JOB_INPUT
 from allocator.sim.papers import quincy_jobs as jobs
 from allocator.sim.papers.quincy_claims import Claim, judged, worst_slowdown
-from allocator.sim.papers.quincy_figures import Setting, compare, figure_8
-from allocator.sim.papers.quincy_runs import Case, Run, measure, play_all
+from allocator.sim.papers.quincy_departures import CHOICES, departures
+from allocator.sim.papers.quincy_figures import Setting, compare, figure_8, figures_5_to_7
+from allocator.sim.papers.quincy_runs import Case, Run, make_scheduler, measure, play_all
 from allocator.sim.papers.quincy_tables import TABLE_2
 
 SHRINK = 8
@@ -177,3 +178,68 @@ def test_the_report_of_the_constrained_network_has_what_the_page_shows():
     ideal = report.row("ideal").cells
     assert ideal[0].published == 2.47
     assert ideal[2].computed < report.row("GFP").cells[2].computed
+
+
+def test_the_report_of_the_unconstrained_network_has_what_the_page_shows():
+    report = figures_5_to_7(trials=2, shrink=12)
+    assert report.holds
+    names = [row.name for row in report.rows]
+    assert names[:10] == ["G", "GF", "GFP", "GFH", "GFPH", "Q", "QF", "QP", "QFP", "QFPX"]
+    assert [panel.title for panel in report.panels] == [
+        "Time of each job",
+        "Time and data",
+        "Use under QF",
+        "Use under QFP",
+    ]
+    assert {len(line.x) for line in report.panels[0].lines} == {30}
+    # Each claim says what came of it, with its interval.
+    claims = [row.cells[0] for row in report.rows[10:-1]]
+    assert {cell.outcome for cell in claims} <= {"holds", "contrary", "not shown"}
+    assert all(cell.half is not None for cell in claims)
+
+
+def test_the_departures_are_made_one_at_a_time():
+    report = departures(trials=2, shrink=12)
+    assert [row.name for row in report.rows] == list(CHOICES)
+    core = {row.name: [cell.computed for cell in row.cells[:2]] for row in report.rows}
+    # What Sort redistributes crosses the core under any scheduler.
+    for scheduler in (0, 1):
+        moved_all = core["Sort redistributes all"][scheduler]
+        assert moved_all > core["as on this page"][scheduler]
+    # How often is decided changes a run.
+    assert core["decided at every event"] != core["as on this page"]
+    assert core["both as in the text"] != core["Sort redistributes all"]
+
+
+def test_how_often_is_decided_is_bounded(monkeypatch):
+    """A scheduler is asked at every event, or when the time since it was asked has passed."""
+
+    def times_asked(decide_s):
+        topology = jobs.cluster(shrink=SHRINK)
+        plans = jobs.draw_jobs(topology, 0.1, 0, large=False, shrink=SHRINK)
+        scheduler, asked = make_scheduler("GF", 0), []
+        decide = scheduler.decide
+
+        def note(slots, now_s):
+            asked.append(now_s)
+            return decide(slots, now_s)
+
+        monkeypatch.setattr(scheduler, "decide", note)
+        ClusterRun(topology, plans, 3, scheduler, decide_s=decide_s).play()
+        return np.diff(asked)
+
+    assert times_asked(2.0).min() >= 2.0
+    assert 0 <= times_asked(0.0).min() < 0.1
+
+
+def test_jobs_that_start_apart_let_the_first_one_hold_the_cluster():
+    """Figure 7: under QF almost nobody else makes progress until PrimeLarge's tasks end."""
+
+    def held(apart_s):
+        run = play_all([Case("QF", 0, shrink=SHRINK, apart_s=apart_s)], processes=1)
+        (found,) = run.values()
+        after_100_s = found.outcome.use[5]
+        return after_100_s[found.names.index(jobs.PRIME_LARGE)] / after_100_s.sum()
+
+    assert held(0.0) < 0.6
+    assert held(jobs.APART_S) > 0.9

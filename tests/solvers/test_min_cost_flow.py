@@ -156,3 +156,15 @@ def test_nothing_is_no_error() -> None:
     nothing = np.zeros(0, np.int64)
     assert solve(Network(nothing, nothing, nothing, nothing, nothing)).cost == 0
     assert solve(Network(nothing, nothing, nothing, nothing, np.zeros(3, np.int64))).cost == 0
+
+
+def test_large_flows_and_costs_are_added_up_exactly() -> None:
+    """A float64 would round the sums at a node, and the cost."""
+    huge, one = 2**60 + 1, np.ones(2, np.int64)
+    supply = np.array([huge + 1, -huge - 1])
+    network = Network(0 * one, one, np.array([huge, 1]), one, supply)
+    solution = solve(network)
+    assert solution.cost == huge + 1
+    potential = np.array([-1, 0])
+    assert violation(network, solution.flow, potential) == 0
+    assert violation(network, solution.flow - np.array([1, 0]), potential) == 1

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from allocator.solvers import NotOptimal, proportional_fairness
-from allocator.solvers.proportional_fairness_agents import residual, solve
+from allocator.solvers.proportional_fairness_agents import TOLERANCE, residual, solve
 from tests.solvers.oracles import clarabel_tasks
 
 SIZES = st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 100.0])
@@ -98,3 +98,19 @@ def test_bad_input_is_named() -> None:
         solve(one, one, alpha=0)
     with pytest.raises(ValueError, match="do not fit"):
         solve(one, np.ones((1, 2)))
+
+
+def test_utilities_that_are_ten_orders_apart_are_solved() -> None:
+    """Ordinary sizes, but at alpha 4 incomes differ by (100 / 0.03) ** 3: rounding spoils steps.
+
+    The first framework has an agent almost alone where 100 of its tasks fit.
+    """
+    demand = np.array([[0, 100, 0], [0, 0.5, 100], [0.5, 100, 100], [0, 0, 100.0]])
+    capacity = np.array([[1e4, 1, 1], [0, 7, 0], [1e4, 1, 100], [1, 1e4, 1]])
+    eligible = np.array([[1, 1, 1, 1], [1, 0, 1, 1], [1, 0, 1, 1], [0, 0, 1, 1]], np.bool_)
+    solution = solve(demand, capacity, eligible, alpha=4.0)
+    proof = residual(
+        solution.tasks, solution.prices, demand, capacity, eligible, np.ones(4), alpha=4.0
+    )
+    assert proof == solution.residual <= TOLERANCE
+    assert 100 < solution.tasks[0].sum() < 100.08

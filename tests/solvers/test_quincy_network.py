@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from allocator.sim.papers.quincy import World, solver_times
+from allocator.sim.papers.quincy import SIZES, Size, World, solver_times
 from allocator.solvers.flow_repair import UNKNOWN
 from allocator.solvers.min_cost_flow import solve
 from allocator.solvers.quincy_network import Cluster, QuincyNetwork, Tasks, build
@@ -85,9 +85,20 @@ def test_bounds_that_contradict_each_other_are_named() -> None:
 
 
 def test_the_times_are_those_of_real_solutions() -> None:
-    report = solver_times(trials=2)
-    assert [row.name for row in report.rows] == [
-        "243 computers, 10 jobs",
-        "2500 computers, 100 jobs",
+    report = solver_times(trials=2, sizes=(Size(60, 5, 1e6, 1e6), Size(120, 5)))
+    assert [row.name for row in report.rows] == ["60 computers, 5 jobs", "120 computers, 5 jobs"]
+    for row in report.rows:
+        mean, largest, cold, coldest = (cell.computed for cell in row.cells)
+        assert 0 < mean <= largest
+        assert 0 < cold == coldest  # of two networks, one
+    assert report.holds
+    # Only what the paper has is compared.
+    assert [cell.published for cell in report.rows[1].cells] == [None] * 4
+
+
+def test_the_sizes_are_the_paper_s_and_a_larger_one() -> None:
+    assert [(each.computers, each.jobs, each.mean_ms) for each in SIZES] == [
+        (243, 10, 7.64),
+        (2500, 100, 1000.0),
+        (12_500, 100, None),
     ]
-    assert all(cell.computed > 0 for row in report.rows for cell in row.cells)

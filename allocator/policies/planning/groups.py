@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocator.core import Bools, Floats, Ints, Plan, Problem
+from allocator.core import Bools, Floats, Ints, Plan, Problem, distinct_rows
 from allocator.core.memo import fixed
 
 _BITS = 64
+_FINE = 1e12  # directions that differ by less than 1 / _FINE of their largest part are the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +45,9 @@ def group_agents(problem: Problem) -> Groups:
     usable = np.flatnonzero(problem.capacity.any(axis=1))
     clients = problem.client
     allowed = ~bits_of(problem.excluded[usable], clients)
-    # Agents are equal where their rows are, byte by byte.
-    packed = np.packbits(allowed, axis=1)
-    row = np.concatenate(
-        [np.ascontiguousarray(problem.capacity[usable]).view(np.uint8), packed], axis=1
-    )
-    _, first, of_row = np.unique(row, axis=0, return_index=True, return_inverse=True)
+    first, of_row = alike(problem.capacity[usable], allowed)
     group = np.full(len(problem.capacity), -1)
-    group[usable] = of_row.reshape(-1)
+    group[usable] = of_row
     demand, held = problem.demand[clients], problem.held[clients]
     direction = np.where((held > 0).max(axis=1, keepdims=True), held, problem.total)
     direction = np.where((demand > 0).max(axis=1, keepdims=True), demand, direction)
@@ -59,12 +55,32 @@ def group_agents(problem: Problem) -> Groups:
     return Groups(
         group=group,
         capacity=np.where(counts, problem.capacity[usable][first], 0).astype(np.float64),
-        count=np.bincount(of_row.reshape(-1), minlength=len(first)),
+        count=np.bincount(of_row, minlength=len(first)),
         clients=clients,
         eligible=allowed[first].T.copy(),
         direction=np.where(counts, direction, 0).astype(np.float64),
         weight=problem.weight,
     )
+
+
+def alike(numbers: Ints, bits: Bools) -> tuple[Ints, Ints]:
+    """Take rows together that are equal in numbers (n, K) and in bits (n, W).
+
+    Returns
+    -------
+    first : (k,) int64
+        The first row of each sort.
+    which : (n,) int64
+        The sort of each row.
+    """
+    # Bits as words: what is sorted by has a column for 64 of them.
+    packed = np.packbits(bits, axis=1)
+    words = np.zeros((len(bits), -(-bits.shape[1] // _BITS)), np.int64)
+    words.view(np.uint8)[:, : packed.shape[1]] = packed
+    sorts = distinct_rows(np.concatenate([numbers, words], axis=1))
+    first = np.empty(len(sorts.rows), np.int64)
+    first[sorts.which[::-1]] = np.arange(len(bits))[::-1]
+    return first, sorts.which
 
 
 def bits_of(words: np.ndarray, clients: Ints) -> Bools:
@@ -96,9 +112,7 @@ def merged(groups: Groups) -> tuple[Ints, Ints, Floats]:
     """
     size = groups.direction.max(axis=1, keepdims=True, initial=0)
     way = np.divide(groups.direction, size, out=np.zeros(groups.direction.shape), where=size > 0)
-    row = np.concatenate([np.round(way, 12), groups.eligible], axis=1)
-    _, found, which = np.unique(row, axis=0, return_index=True, return_inverse=True)
-    first, of_client = np.asarray(found, np.int64), np.asarray(which, np.int64).reshape(-1)
+    first, of_client = alike(np.round(_FINE * way).astype(np.int64), groups.eligible)
     weight = np.bincount(of_client, groups.weight, len(first)).astype(np.float64)
     return first, of_client, weight
 
@@ -156,10 +170,11 @@ def plan_by_agent(problem: Problem, groups: Groups, target: Floats, there: Bools
     of_client = np.zeros(len(problem.demand))
     of_client[groups.clients] = target
     some = np.flatnonzero(there.any(axis=0))
-    sorts, of_agent = np.unique(there[:, some].T, axis=0, return_inverse=True)
+    clients_there = there[:, some].T
+    first, of_agent = alike(np.zeros((len(some), 0), np.int64), clients_there)
     group = np.full(len(problem.capacity), -1)
-    group[some] = of_agent.reshape(-1)
-    words = words_of(sorts, groups.clients, max(problem.excluded.shape[1], 1))
+    group[some] = of_agent
+    words = words_of(clients_there[first], groups.clients, max(problem.excluded.shape[1], 1))
     none = np.zeros((0, len(problem.total)))
     return Plan(fixed(of_client), fixed(group), fixed(words), fixed(none))
 

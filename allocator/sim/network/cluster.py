@@ -31,7 +31,9 @@ JOB_START_S = 7.0
 """From the start of a job until its first tasks are ready."""
 
 DECIDE_S = 0.5
-"""Between two decisions, at least: what happens meanwhile is decided on together."""
+"""Between two decisions, at least: what happens meanwhile is decided on together.
+
+The paper's scheduler decides at every event; with 0 this one does, too."""
 
 USE_EVERY_S = 20.0
 
@@ -65,14 +67,25 @@ class ClusterRun:
     """One run of a list of jobs."""
 
     def __init__(
-        self, topology: Topology, jobs: Sequence[JobPlan], concurrency: int, scheduler: Scheduler
+        self,
+        topology: Topology,
+        jobs: Sequence[JobPlan],
+        concurrency: int,
+        scheduler: Scheduler,
+        *,
+        decide_s: float = DECIDE_S,
+        apart_s: float = 0.0,
     ) -> None:
-        """Begin with an idle cluster; so many jobs run at once, in their order."""
+        """Begin with an idle cluster; so many jobs run at once, in their order.
+
+        The first ones start with so much time between them, others when one before has ended.
+        """
         self.slots = empty_slots(topology, len(jobs))
         self.transfers = Transfers(topology.capacity())
         self.killed = 0
         self._jobs = [Progress(plan, topology) for plan in jobs]
         self._scheduler = scheduler
+        self._decide_s = decide_s
         self._to_come = list(range(len(jobs)))[::-1]
         self._begun = np.full(len(jobs), np.nan)
         self._ended = np.full(len(jobs), np.nan)
@@ -82,8 +95,9 @@ class ClusterRun:
         self._decides_at = np.inf
         self._decided_at = -np.inf
         self._use: list[list[int]] = []
-        for _ in range(min(concurrency, len(jobs))):
-            self._next_job()
+        self._next_job()
+        for number in range(1, min(concurrency, len(jobs))):
+            self._at(number * apart_s, self._next_job)
 
     @property
     def now_s(self) -> float:
@@ -215,7 +229,7 @@ class ClusterRun:
     # What is decided.
 
     def _wake(self) -> None:
-        self._decides_at = min(self._decides_at, max(self.now_s, self._decided_at + DECIDE_S))
+        self._decides_at = min(self._decides_at, max(self.now_s, self._decided_at + self._decide_s))
 
     def _decide(self) -> None:
         self._decided_at, self._decides_at = self.now_s, np.inf

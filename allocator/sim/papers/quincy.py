@@ -7,11 +7,13 @@ References
 """
 
 import time
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.sim.papers.report import Cell, Report, Row
+from allocator.sim.papers.report import Cell, Report, Row, averaged
 from allocator.solvers.min_cost_flow import solve
 from allocator.solvers.quincy_network import Cluster, Tasks, build
 
@@ -22,6 +24,25 @@ _PREFERRED = 3  # computers that hold a task's data
 _STEP_S = 1
 _TASK_S = 60  # mean
 _LOAD = 1.5  # tasks a computer
+_COLD_EVERY = 5
+
+
+class Size(NamedTuple):
+    """A cluster, and what the paper says of it, if anything.
+
+    Attributes
+    ----------
+    computers, jobs : int
+    mean_ms, largest_ms : float or None
+    """
+
+    computers: int
+    jobs: int
+    mean_ms: float | None = None
+    largest_ms: float | None = None
+
+
+SIZES = (Size(243, 10, 7.64, 57.59), Size(2500, 100, 1000.0), Size(12_500, 100))
 
 
 class World:
@@ -97,42 +118,55 @@ class World:
         return Cluster(self.rack_of, np.ones(self.computers, np.int64), most // 4, most)
 
 
-def solver_times(seed: int = 0, trials: int = 50) -> Report:
-    """Section 6.5: time of a solution, in ms."""
+def solver_times(seed: int = 0, trials: int = 50, sizes: Sequence[Size] = SIZES) -> Report:
+    """Section 6.5: processor time of a solution, in ms."""
+    _times(20, 2, seed, 1)  # the first time, loops are compiled
     rows = []
-    _times(20, 2, seed, 2)  # the first time, loops are compiled
-    for computers, jobs, mean, worst in ((243, 10, 7.64, 57.59), (2500, 100, 1000.0, None)):
-        took = _times(computers, jobs, seed, trials)
+    for size in sizes:
+        begun, cold = _times(size.computers, size.jobs, seed, trials)
         cells = (
-            Cell(float(np.mean(took)), mean, at_most=True),
-            Cell(float(np.max(took)), worst, at_most=True),
+            averaged(begun, size.mean_ms, at_most=True),
+            Cell(max(begun), size.largest_ms, at_most=True),
+            averaged(cold, size.mean_ms, at_most=True),
+            Cell(max(cold), size.largest_ms, at_most=True),
         )
-        rows.append(Row(f"{computers} computers, {jobs} jobs", cells))
+        rows.append(Row(f"{size.computers} computers, {size.jobs} jobs", cells))
     return Report(
         name="quincy-solver",
-        title="Milliseconds that a solution takes, with its certificate",
+        title="Milliseconds of processor time that a solution takes, with its certificate",
         source="Isard et al., SOSP 2009, sec. 6.5",
-        columns=("mean", "largest"),
+        columns=("mean", "largest", "from nothing, mean", "largest"),
         rows=tuple(rows),
         notes=(
             (
-                f"{trials} solutions on this machine, {_STEP_S} s apart, with {_LOAD:g} tasks a "
-                "computer; all but the first begin with the one before. The text says a little "
-                "over a second for the larger one."
+                f"{trials} networks, {_STEP_S} s apart, with {_LOAD:g} tasks a computer that take "
+                f"{_TASK_S} s in the mean. Each solution but the first begins with the one before; "
+                f"every {_COLD_EVERY}th network is solved from nothing, too, as the paper's all "
+                "were. Building the network is left out."
+            ),
+            (
+                "The paper measured the times of 243 computers in its experiments, and those of "
+                "2,500 in a simulation, of which it says 'a little over a second'; it has no "
+                "12,500. Its machine was of 2009: the comparison says that solving does not hold "
+                "the scheduler up, not whose algorithm is faster."
             ),
         ),
     )
 
 
-def _times(computers: int, jobs: int, seed: int, steps: int) -> list[float]:
-    """What each solution took, the first one left out."""
-    world, took = World(computers, jobs, _LOAD, seed), list[float]()
+def _times(computers: int, jobs: int, seed: int, steps: int) -> tuple[list[float], list[float]]:
+    """What solutions took: those that began with the one before, and those from nothing."""
+    world, begun, cold = World(computers, jobs, _LOAD, seed), list[float](), list[float]()
     network = build(world.tasks(), world.cluster())
     solution = solve(network.network)
-    for _ in range(steps):
+    for step in range(steps):
         world.step(network.place(solution.flow))
         before, network = network, build(world.tasks(), world.cluster())
-        start = time.perf_counter()
+        start = time.process_time()
         solution = solve(network.network, *network.begin_with(before, solution))
-        took.append(1000 * (time.perf_counter() - start))
-    return took
+        begun.append(1000 * (time.process_time() - start))
+        if step % _COLD_EVERY == 0:
+            start = time.process_time()
+            solve(network.network)
+            cold.append(1000 * (time.process_time() - start))
+    return begun, cold

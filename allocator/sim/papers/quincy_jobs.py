@@ -27,6 +27,12 @@ UPLINKS = 6
 DISK_GB_S = 0.24
 """Four disks that the data is striped over; their speed is not published."""
 
+APART_S = 3.0
+"""Between the starts of the first jobs, if they are to start apart: for `Case.apart_s`.
+
+Figure 7 shows that PrimeLarge holds most of the cluster before others have tasks, and the text says
+that they then wait for it where nothing is preempted. The time is not published."""
+
 SPREAD = 0.15
 """By how much the times of the tasks of a stage differ; Prime's, which are long, by a fifth of it.
 Not published."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.sim.experiments.spread import spread
-from allocator.sim.network.cluster import ClusterRun, Outcome
+from allocator.sim.network.cluster import DECIDE_S, ClusterRun, Outcome
 from allocator.sim.network.flow_scheduler import CORE_COST, FlowScheduler
 from allocator.sim.network.queue_scheduler import QueueScheduler
 from allocator.sim.network.slots import Scheduler
@@ -55,6 +55,10 @@ class Case:
         A key of `quincy_jobs.SORT_MOVED`.
     shrink : int
         How many times smaller cluster and jobs are than the paper's.
+    decide_s : float
+        As `network.cluster.DECIDE_S`.
+    apart_s : float
+        Between the starts of the first jobs.
     """
 
     scheduler: str
@@ -63,6 +67,8 @@ class Case:
     uplinks: int = UPLINKS
     sort_moved: str = "tables"
     shrink: int = 1
+    decide_s: float = DECIDE_S
+    apart_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +95,10 @@ def play(case: Case) -> Run:
     jobs = draw_jobs(topology, moved, case.seed, large=large, shrink=case.shrink)
     concurrency = 1 if case.alone else max(3, topology.computers // COMPUTERS_A_JOB)
     scheduler = make_scheduler(case.scheduler, case.seed)
-    outcome = ClusterRun(topology, jobs, concurrency, scheduler).play()
+    times = {"decide_s": case.decide_s, "apart_s": case.apart_s}
+    run = ClusterRun(topology, jobs, concurrency, scheduler, **times)
     return Run(
-        outcome,
+        run.play(),
         tuple(job.kind.name for job in jobs),
         np.array([job.kind.network_bound for job in jobs]),
     )
