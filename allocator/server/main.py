@@ -89,6 +89,8 @@ class Server:
         """
         config = loaded.config
         claim_addresses(config)
+        # Later there may be no descriptor left to read a file with.
+        policies.load_ahead()
         registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
         kept = keeper.begin(config)
         self.loop = CoreLoop(
