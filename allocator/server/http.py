@@ -12,8 +12,11 @@ import socket
 import threading
 import time
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import structlog
 import uvicorn
 from starlette.applications import Starlette
@@ -83,6 +86,7 @@ class HttpServer:
             routes=list(routes),
             middleware=[Middleware(GZipMiddleware, minimum_size=_GZIP_BYTES_MIN, compresslevel=1)],
         )
+        _load_ahead()
         self._socket = _listen(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._server = _Server(_settings(app))
@@ -96,6 +100,13 @@ class HttpServer:
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
+
+
+def _load_ahead() -> None:
+    """Import what anyio would import with the first request, when no descriptor may be left."""
+    for name in dir(anyio):
+        getattr(anyio, name)
+    import_module("anyio._backends._asyncio")
 
 
 def _settings(app: Starlette) -> uvicorn.Config:

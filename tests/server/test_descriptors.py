@@ -22,6 +22,9 @@ KNOCKS = 20
 @pytest.fixture(scope="module")
 def sidecar(tmp_path_factory) -> Iterator[SidecarProcess]:
     with SidecarProcess(listen=[f"unix:{tmp_path_factory.mktemp('s')}/s"]) as running:
+        # Loading them needs files, too; pytest-timeout bounds it.
+        while not running.said("the compiled loops have taken over"):
+            time.sleep(0.1)
         yield running
 
 
@@ -42,8 +45,10 @@ def no_descriptors(sidecar: SidecarProcess) -> Iterator[None]:
     used = len(list(Path(f"/proc/{pid}/fd").iterdir()))
     soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, hard))
-    yield
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_no_flood_of_logs_without_descriptors(sidecar):
@@ -79,6 +84,17 @@ def test_a_configuration_that_cannot_be_read_ends_nothing(sidecar):
     assert said["problems"] == ["Too many open files; send SIGHUP again when that is over"]
     sidecar.process.send_signal(signal.SIGHUP)
     sidecar.await_said("configuration read again")
+
+
+def test_the_first_request_by_http_needs_no_import():
+    with SidecarProcess() as fresh:
+        host, _, port = fresh.http.rpartition(":")
+        with socket.create_connection((host, int(port)), 5) as connection:
+            time.sleep(0.5)  # until it is accepted
+            with no_descriptors(fresh):
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+                assert connection.recv(1024).startswith(b"HTTP/1.1 200")
+        assert not [line for line in fresh.raw if "Traceback" in line]
 
 
 def test_the_first_cycle_needs_no_descriptor():

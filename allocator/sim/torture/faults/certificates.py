@@ -87,4 +87,7 @@ def _call(scene: Scene, *, taken: bool) -> None:
     rig.findings.counts["handshakes_done"] += answered
     # Where nobody answers, the process may be frozen; where somebody does, it must be believed.
     wrong = ["a master was taken by an expired certificate"] if answered and not taken else []
+    # Without a descriptor it could not read the other one, and shows the one from before.
+    if rig.short:
+        wrong = []
     rig.findings.check("only a valid certificate is believed", wrong)
