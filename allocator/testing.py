@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from allocator.core.array_structures import distinct_rows
 from allocator.core.filters.coverage import Offerable
 from allocator.core.filters.table import FilterTable
 from allocator.core.planning import PlanningPolicy, Problem, weight_of_leaves
@@ -116,7 +117,7 @@ def make_snapshot(
     agents, resources = capacity.shape
     count = len(demand)
     none = np.empty(0, np.int64)
-    classes, multiplicity = np.unique(capacity[1:], axis=0, return_counts=True)
+    classes = distinct_rows(capacity[1:])
     usual: dict[str, Any] = {
         "resources": ("cpus", "mem", "disk", "gpus")[:resources]
         if resources <= 4
@@ -137,7 +138,7 @@ def make_snapshot(
         "bounds": Bounds.none(count, resources),
         "holder": none,
         "handle": np.arange(agents),
-        "classes": AgentClasses(classes, multiplicity),
+        "classes": AgentClasses(classes.rows, classes.times),
     }
     return Snapshot(
         capacity=capacity,

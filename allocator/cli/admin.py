@@ -10,6 +10,7 @@ import typer
 from allocator.cli import completing, explain, top
 from allocator.cli.connection import Arguments, Sidecar, group, printed_by, remote
 from allocator.cli.exits import Exit, fail
+from allocator.cli.options import RoleBelow
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -59,10 +60,7 @@ def status(sidecar: Sidecar) -> "Message":
 
 def shares(
     sidecar: Sidecar,
-    role: Annotated[
-        str,
-        typer.Option(help="Only this role and those below it.", autocompletion=completing.roles),
-    ] = "",
+    role: RoleBelow = "",
     fair: Annotated[
         bool,
         typer.Option(

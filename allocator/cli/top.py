@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from allocator.cli import completing
 from allocator.cli.connection import Sidecar, remote
+from allocator.cli.options import RoleBelow
 
 if TYPE_CHECKING:
     import grpc
@@ -29,10 +29,7 @@ def register(app: typer.Typer) -> None:
 
 def top(
     sidecar: Sidecar,
-    role: Annotated[
-        str,
-        typer.Option(help="Only this role and those below it.", autocompletion=completing.roles),
-    ] = "",
+    role: RoleBelow = "",
     interval: Annotated[
         float, typer.Option(min=0.2, help="Seconds between two looks at the sidecar.")
     ] = 2.0,

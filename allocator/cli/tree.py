@@ -66,24 +66,19 @@ def _misused(error: TyperException) -> None:
     fail(Exit(error.exit_code), text.rstrip(".") + see)
 
 
-class Playing(TyperCommand):
+class _Prepared:
+    """Says where the compiled loops are kept, before they are imported."""
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Run the command."""
+        if note := loop_cache.prepare():
+            typer.echo(note, err=True)
+        return super().invoke(ctx)  # type: ignore[misc]  # Typer's, which stands behind
+
+
+class Playing(_Prepared, TyperCommand):
     """A command that runs the compiled loops in this process."""
 
-    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
-        """Say where the loops are kept, before they are imported."""
-        _prepare()
-        return super().invoke(ctx)
 
-
-class PlayingGroup(TyperGroup):
+class PlayingGroup(_Prepared, TyperGroup):
     """Commands that run the compiled loops in this process."""
-
-    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
-        """Say where the loops are kept, before they are imported."""
-        _prepare()
-        return super().invoke(ctx)
-
-
-def _prepare() -> None:
-    if note := loop_cache.prepare():
-        typer.echo(note, err=True)

@@ -93,8 +93,6 @@ def ask(names: Sequence[str], mode: str | None, out: Path | None) -> Question | 
     for name in names:
         if name not in POLICIES:
             fail(Exit.USAGE, f"--policy: {name!r}; choose from {', '.join(POLICIES)}")
-    if mode is not None and mode not in MODES:
-        fail(Exit.USAGE, f"--mode: {mode!r}; choose from {', '.join(MODES)}")
     return Question([PolicySpec(name, mode=mode or MODES[0]) for name in names], out)
 
 

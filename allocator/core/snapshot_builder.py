@@ -226,7 +226,7 @@ def frozen(snapshot: Snapshot) -> Snapshot:
 
 
 def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, and what is neither
-    if type(part) is np.ndarray:
+    if isinstance(part, np.ndarray):
         return read_only(part)
     if isinstance(part, AgentClasses):
         return AgentClasses(read_only(part.capacity), read_only(part.count))

@@ -20,6 +20,8 @@ ENDS: Mapping[int, str] = {
 }
 """Words for the ends of sessions, by number."""
 
+_OUTCOMES: Mapping[int, str] = {each.value: each.name.lower() for each in Reason}
+
 
 @dataclass(frozen=True)
 class ModuleFigures:
@@ -72,22 +74,20 @@ _NUMBERS = tuple(
 
 def read_figures(message: pb.ModuleFigures) -> ModuleFigures:
     """Take what a module says, each number within its bounds."""
-    reasons = {each.value: each.name.lower() for each in Reason}
     return ModuleFigures(
         breaker_open=message.breaker_open,
         ends=_named(message.ends, ENDS),
-        outcomes=_named(message.outcomes, reasons),
+        outcomes=_named(message.outcomes, _OUTCOMES),
         **{name: _bounded(getattr(message, name)) for name in _NUMBERS},
     )
 
 
 def write_figures(figures: ModuleFigures) -> pb.ModuleFigures:
     """Write what an emulated module says."""
-    numbers = {each.value: each.name.lower() for each in Reason}
     return pb.ModuleFigures(
         breaker_open=figures.breaker_open,
         ends=_numbered(figures.ends, ENDS),
-        outcomes=_numbered(figures.outcomes, numbers),
+        outcomes=_numbered(figures.outcomes, _OUTCOMES),
         **{name: getattr(figures, name) for name in _NUMBERS},
     )
 

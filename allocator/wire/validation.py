@@ -28,14 +28,17 @@ def integers(column: Sequence[int], least: int, most: int, field: str) -> Ints:
     (N,) int64
     """
     if len(column) <= _FEW:
-        entries = column[:]
-        if entries and (min(entries) < least or max(entries) > most):
-            _refuse_entry(entries, least, most, field)
-        return np.array(entries, np.int64)
+        return np.array(_integer_list(list(column[:]), least, most, field), np.int64)
     values = np.array(column, np.int64)
     if values.min() < least or values.max() > most:
         _refuse_entry(column, least, most, field)
     return values
+
+
+def _integer_list(entries: list[int], least: int, most: int, field: str) -> list[int]:
+    if entries and (min(entries) < least or max(entries) > most):
+        _refuse_entry(entries, least, most, field)
+    return entries
 
 
 def _refuse_entry(column: Sequence[int], least: int, most: int, field: str) -> None:
@@ -63,9 +66,7 @@ def handles(column: Sequence[int], field: str, *, least: int = 1) -> Ints:
 
 def handle_list(column: list[int], field: str) -> list[int]:
     """Check a list of handles."""
-    if column and (min(column) < 1 or max(column) > UINT32_MAX):
-        _refuse_entry(column, 1, UINT32_MAX, field)
-    return column
+    return _integer_list(column, 1, UINT32_MAX, field)
 
 
 def amounts(column: Sequence[int], field: str) -> Ints:
@@ -75,9 +76,7 @@ def amounts(column: Sequence[int], field: str) -> Ints:
 
 def amount_list(column: list[int], field: str) -> list[int]:
     """Check a list of amounts."""
-    if column and (min(column) < 0 or max(column) > AMOUNT_MAX):
-        _refuse_entry(column, 0, AMOUNT_MAX, field)
-    return column
+    return _integer_list(column, 0, AMOUNT_MAX, field)
 
 
 def flags(column: Sequence[bool]) -> Bools:

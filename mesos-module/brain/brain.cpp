@@ -251,8 +251,7 @@ void Brain::allocate(
     // One that falls silent must not cost a whole interval more than it
     // is given.
     if (state.options.fallback && watchMs == NEVER) {
-      watchMs = asOfMs +
-          std::max<int64_t>(1, state.options.fallbackAfterMs - silentMs);
+      watchMs = asOfMs + timeLeft(asOfMs, silentMs);
     }
   } else if (state.options.fallback) {
     ++counted.fallbackCycles;
@@ -267,6 +266,16 @@ void Brain::allocate(
 }
 
 
+// Until the fallback must help out. Whoever is asked again has no more time
+// than it had the first time.
+int64_t Brain::timeLeft(int64_t nowMs, int64_t silentMs) const
+{
+  const int64_t waitedMs =
+      again ? std::max(silentMs, nowMs - askedMs) : silentMs;
+  return state.options.fallbackAfterMs - waitedMs;
+}
+
+
 void Brain::noticeSilence(int64_t nowMs, int64_t silentMs)
 {
   watchMs = NEVER;
@@ -276,9 +285,10 @@ void Brain::noticeSilence(int64_t nowMs, int64_t silentMs)
     return;
   }
 
-  if (served(silentMs)) {
-    watchMs =
-        nowMs + std::max<int64_t>(1, state.options.fallbackAfterMs - silentMs);
+  const int64_t leftMs = timeLeft(nowMs, silentMs);
+
+  if (leftMs > 0) {
+    watchMs = nowMs + leftMs;
   } else if (!state.held()) {
     ++counted.fallbackCycles;
     noteDecider(true, nowMs);
@@ -287,11 +297,16 @@ void Brain::noticeSilence(int64_t nowMs, int64_t silentMs)
 }
 
 
+bool Brain::decides() const
+{
+  return counted.fallbackSinceMs != 0 && counted.fallbackUntilMs == 0;
+}
+
+
 // For metrics: since when the module has decided by itself, and until when.
 void Brain::noteDecider(bool ours, int64_t nowMs)
 {
-  const bool before =
-      counted.fallbackSinceMs != 0 && counted.fallbackUntilMs == 0;
+  const bool before = decides();
 
   if (ours && !before) {
     counted.fallbackSinceMs = nowMs;

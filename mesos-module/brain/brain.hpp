@@ -139,9 +139,11 @@ private:
       int64_t silentMs);
   void runTimers(int64_t nowMs, int64_t silentMs);
   bool served(int64_t silentMs) const;
+  int64_t timeLeft(int64_t nowMs, int64_t silentMs) const;
   void noticeSilence(int64_t nowMs, int64_t silentMs);
   void endRecovery();
   void runFallback(int64_t nowMs);
+  bool decides() const;
   void noteDecider(bool ours, int64_t nowMs);
   void log(Level level, const std::string& text);
   std::string misfit(const std::string& text);
@@ -244,6 +246,11 @@ private:
 
   Answer answer;
   int fruitless = 0;
+
+  // Whether the cycle that is asked for is one that was asked for before, and
+  // when that was.
+  bool again = false;
+  int64_t askedMs = 0;
 
   // Cycles: one is asked for at a time; what is wanted meanwhile adds up.
   bool cycleAsked = false;

@@ -37,6 +37,7 @@ void Brain::forgetSession()
   judgedGroup = judgedRow = 0;
   answer = Answer();
   fruitless = 0;
+  again = false;
   sendingSoon = false;
   cycleAsked = cycleWanted = cycleAll = false;
   cycleAgents.clear();
@@ -174,6 +175,7 @@ void Brain::flushCycle()
 
   if (anything) {
     cycleAsked = true;
+    askedMs = again ? askedMs : cycleClockMs;
     sendPending();
     emit(std::move(message));
   }
@@ -341,23 +343,27 @@ void Brain::judgeSome(int64_t nowMs)
 
 
 // An answer of which nothing can be offered is as good as none. The events
-// that crossed it may have made it so, but hardly twice in a row; and they
-// cannot have made a bad row. Then the fallback offers what is free, as where
-// the sidecar is silent: nonsense in time costs no more than silence.
+// that crossed it may have made it so, so the sidecar, which knows of them by
+// now, is asked once more; they cannot have made a bad row. Then the fallback
+// offers what is free, as where the sidecar is silent: nonsense in time costs
+// no more than silence.
 void Brain::weighAnswer(int64_t nowMs)
 {
+  // One that is late finds what the fallback has left.
+  const bool useless = answer.refused && !answer.gave && !decides();
   const int excused = answer.bad ? 0 : 1;
-
-  if (answer.gave) {
-    fruitless = 0;
-  } else if (answer.refused) {
-    ++fruitless;
-  }
-
+  fruitless = useless ? fruitless + 1 : 0;
+  again = false;
   answer = Answer();
 
-  if (fruitless > excused && following && state.options.fallback &&
-      !state.held() && !fallback.underWay()) {
+  if (!useless || !following || state.held()) {
+    return;
+  }
+
+  if (fruitless <= excused) {
+    again = true;
+    triggerAll();
+  } else if (state.options.fallback && !fallback.underWay()) {
     fruitless = 0;
     ++counted.fallbackCycles;
     noteDecider(true, nowMs);

@@ -10,15 +10,17 @@ from typing import Any
 from allocator.policies import MODES, POLICIES
 from tests.cluster.framework import Framework, keep
 from tests.cluster.framework_behaviours import Steward, fickle, refuse, work
-from tests.cluster.hostile import HostileSidecar
+from tests.cluster.hostile import HostileProcess
 from tests.cluster.mesos import Mesos
 from tests.cluster.processes import until
-from tests.cluster.world import Sampler, World, run
+from tests.cluster.sent import offers_sent
+from tests.cluster.world import RESOURCES, Sampler, World, run
 
 FINE_STATES = {"STAGED", "STAGING", "STARTING", "RUNNING", "FINISHED"}
 """Where a task may be while nobody takes its agent or kills it."""
 
 INTERVAL_S = 1.0
+WITNESS = "cpus(witness):0.5;mem(witness):64"
 PREFIX = "allocator/sidecar/"
 
 
@@ -165,8 +167,14 @@ def offer_times(frameworks: list[Framework]) -> list[float]:
 
 def longest_gap(times: list[float], first: float, last: float) -> float:
     """The longest time without an offer between two moments, in seconds."""
+    return longest_gaps(times, first, last)[0]
+
+
+def longest_gaps(times: list[float], first: float, last: float, count: int = 8) -> list[float]:
+    """The longest times without an offer between two moments, the longest first."""
     inside = [first, *(each for each in times if first < each < last), last]
-    return max(after - before for before, after in itertools.pairwise(inside))
+    gaps = sorted((after - before for before, after in itertools.pairwise(inside)), reverse=True)
+    return [round(gap, 3) for gap in gaps[:count]]
 
 
 def storm(mesos: Mesos, rounds: int, seed: int = 1, fallback_after_ms: int = 500) -> StormFigures:
@@ -251,7 +259,17 @@ def _fault(world: World, frameworks: list[Framework], kind: str, chance: random.
 
 @dataclass
 class HostileFigures:
-    """What a hostile sidecar did, and what frameworks could do all the same."""
+    """What a hostile sidecar did, and what frameworks could do all the same.
+
+    Attributes
+    ----------
+    gaps_s : list of float
+        The longest times in which the master sent nobody an offer, the longest first.
+    seen_gaps_s : list of float
+        The same as frameworks saw it.
+    usual_gaps_s : list of float
+        As `gaps_s`, of the time before, when no sidecar was there and the module decided by itself.
+    """
 
     seconds: float = 0.0
     streams: int = 0
@@ -263,7 +281,9 @@ class HostileFigures:
     operations: dict[str, int] = field(default_factory=dict)
     states: Counter[str] = field(default_factory=Counter)
     offers: int = 0
-    longest_gap_s: float = 0.0
+    usual_gaps_s: list[float] = field(default_factory=list)
+    gaps_s: list[float] = field(default_factory=list)
+    seen_gaps_s: list[float] = field(default_factory=list)
     samples: int = 0
 
 
@@ -279,7 +299,16 @@ def be_hostile(mesos: Mesos, seconds: float, seed: int = 1) -> HostileFigures:
         "bad_decisions_max": "20000",
         "breaker_pause_ms": "3000",
     }
-    with World(mesos, agents=3, interval="300ms", sidecar=False, parameters=parameters) as world:
+    with World(
+        mesos,
+        agents=3,
+        interval="300ms",
+        sidecar=False,
+        parameters=parameters,
+        # What is over would make each look at the master's state longer.
+        flags={"max_completed_tasks_per_framework": "5"},
+        agent_flags={"resources": f"{RESOURCES};{WITNESS}"},
+    ) as world:
         stewards = [Steward(seed + number) for number in range(3)]
         roles = (("eng",), ("ads",), ("eng/web", "ads"))
         frameworks = [
@@ -287,20 +316,27 @@ def be_hostile(mesos: Mesos, seconds: float, seed: int = 1) -> HostileFigures:
             for number, (steward, each) in enumerate(zip(stewards, roles, strict=True))
         ]
         frameworks.append(world.framework("worker", "ops", manner=work(0.3, 48, 5, at_once=3)))
-        # The others may refuse everything for a while. One that never does tells how long there
-        # were no offers at all.
+        # The others may hold or refuse everything for a while. One that has resources of its own,
+        # and refuses nothing for longer, tells how long there were no offers at all.
         frameworks.append(world.framework("witness", "witness", manner=refuse(0.0)))
-        begun_s = time.monotonic()
         with Sampler(world.operator) as sampler:
-            with HostileSidecar(world.sidecar.target, seed) as hostile:
-                while time.monotonic() - begun_s < seconds:
+            time.sleep(5)
+            alone_s = time.time()
+            time.sleep(min(seconds, 120) / 4)
+            begun_s = time.monotonic()
+            figures.usual_gaps_s = longest_gaps(_sent(world), alone_s, time.time())
+            with HostileProcess(world.sidecar.target, seed) as hostile:
+                assert world.master is not None
+                # Its log grows long; a look at all of it would hold the frameworks up.
+                while time.monotonic() - begun_s < seconds and world.master.alive:
                     time.sleep(2)
-                    world.check_master()
                     assert not sampler.found, sampler.found[:5]
+                now_s, past_s = time.time(), time.monotonic() - begun_s
+                world.check_master()
                 _take_hostile_figures(figures, world, hostile)
             figures.seconds = time.monotonic() - begun_s
-            times = offer_times(frameworks)
-            figures.longest_gap_s = longest_gap(times, begun_s, begun_s + seconds)
+            figures.gaps_s = longest_gaps(_sent(world), now_s - past_s, now_s)
+            figures.seen_gaps_s = longest_gaps(offer_times(frameworks), begun_s, begun_s + past_s)
             world.sidecar.start()
             world.wait_connected(90)
             freeze(world, frameworks)
@@ -312,10 +348,14 @@ def be_hostile(mesos: Mesos, seconds: float, seed: int = 1) -> HostileFigures:
     return figures
 
 
-def _take_hostile_figures(figures: HostileFigures, world: World, hostile: HostileSidecar) -> None:
+def _sent(world: World) -> list[float]:
+    assert world.master is not None
+    return offers_sent(world.master.said())
+
+
+def _take_hostile_figures(figures: HostileFigures, world: World, hostile: HostileProcess) -> None:
     metrics: dict[str, Any] = world.operator.metrics()
-    figures.streams, figures.rows = hostile.streams, hostile.rows
-    figures.answers = dict(hostile.said)
+    figures.streams, figures.rows, figures.answers = hostile.figures()
     figures.outcomes = told(metrics, "outcomes/")
     figures.ends = told(metrics, "ends/")
     figures.breaker_trips = int(metrics[PREFIX + "breaker_trips"])

@@ -5,6 +5,7 @@ first look: they name agents, frameworks, roles and kinds that exist. What canno
 (columns of unequal length, answers twice, noise) ends sessions, and so is rarer.
 """
 
+import multiprocessing
 import random
 import struct
 import threading
@@ -12,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import grpc
 
@@ -80,6 +81,43 @@ class World:
             self.agents[agent.agent] = amounts
 
 
+class HostileCounts(NamedTuple):
+    """What a hostile sidecar did: streams, rows of decisions, answers by manner."""
+
+    streams: int
+    rows: int
+    answers: dict[str, int]
+
+
+class HostileProcess:
+    """A hostile sidecar in a process of its own, so that it takes no time of the frameworks'."""
+
+    def __init__(self, target: str, seed: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._asked, theirs = context.Pipe()
+        self._child = context.Process(target=_serve, args=(target, seed, theirs), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._child.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._child.kill()
+        self._child.join()
+
+    def figures(self) -> HostileCounts:
+        """What it did so far."""
+        self._asked.send(None)
+        return HostileCounts(*self._asked.recv())
+
+
+def _serve(target: str, seed: int, asked: Any) -> None:
+    with HostileSidecar(target, seed) as sidecar:
+        while True:
+            asked.recv()
+            asked.send(tuple(sidecar.figures))
+
+
 class HostileSidecar:
     """The server.
 
@@ -122,6 +160,11 @@ class HostileSidecar:
 
     def __exit__(self, *_error: object) -> None:
         self._server.stop(0).wait()
+
+    @property
+    def figures(self) -> "HostileCounts":
+        """What it did so far."""
+        return HostileCounts(self.streams, self.rows, dict(self.said))
 
     def _session(self, requests: Iterator[bytes], _context: object) -> Iterator[bytes]:
         self.streams += 1

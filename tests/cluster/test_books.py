@@ -1,5 +1,6 @@
 """What the cluster tests look with can see: it is tried on states made by hand, without a Mesos."""
 
+import time
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.cluster import books
 from tests.cluster.amounts import amounts_of, reserved, scalar
 from tests.cluster.experiments import longest_gap
 from tests.cluster.mesos import NotFoundError, find
+from tests.cluster.sent import offers_sent
 
 
 def ports(first: int, last: int) -> dict[str, Any]:
@@ -117,3 +119,14 @@ def test_a_mesos_that_is_not_there_is_told(tmp_path, monkeypatch):
     module.touch()
     with pytest.raises(NotFoundError, match="no mesos-master"):
         find(str(tmp_path), str(module))
+
+
+def test_offers_are_found_in_a_log_that_tells_the_time_of_day_only():
+    log = (
+        "I1122 23:59:59.900000   7 master.cpp:9579] Sending offers [ a-O1 ] to framework a-0000\n"
+        "I1123 00:00:00.200000   7 master.cpp:9579] Sending offers [ a-O2 ] to framework a-0000\n"
+        "I1123 00:00:00.300000   7 master.cpp:5434] Processing DECLINE call for offers: [ a-O2 ]\n"
+    )
+    morning_s = time.mktime((2026, 11, 23, 0, 0, 5, 0, 0, -1))
+    moments = offers_sent(log, morning_s)
+    assert [round(morning_s - each, 3) for each in moments] == [5.1, 4.8]

@@ -28,7 +28,7 @@ def test_a_seed_repeats_exactly(brain_library: Path) -> None:
 
 def test_a_release_that_is_lost_is_found(brain_library: Path) -> None:
     quiet = Faults.none()
-    quiet.release_lost = 0.02
+    quiet.release_lost = 0.1
     simulation = Simulation(3, brain_library, quiet)
     with pytest.raises(AssertionError):
         simulation.run(5000)

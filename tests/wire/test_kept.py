@@ -2,6 +2,7 @@
 
 import pytest
 
+from allocator.cli import more_settings
 from allocator.core import (
     Allocator,
     DemandMemory,
@@ -21,6 +22,7 @@ from allocator.policies import build
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import WireError
 from allocator.wire.kept import (
+    KINDS,
     Kept,
     Overlay,
     configured,
@@ -152,3 +154,7 @@ def test_what_was_learnt_comes_back_older():
     assert list(read_learnt(message, 1_000_000, 1).entries) == [ops], "the latest are kept"
     backwards = read_learnt(message, 0, 10)
     assert backwards.weight(settings, eng) == 8, "a clock that was set back"
+
+
+def test_the_command_line_names_every_kind_that_is_kept():
+    assert more_settings.KEPT == KINDS

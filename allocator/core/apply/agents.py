@@ -59,11 +59,6 @@ def add_agents(state: State, event: AddAgents) -> None:
 def _check_new(state: State, handles: list[int]) -> None:
     """Raise an `EventError` where one of these cannot be an agent that is added."""
     limit, seen = state.limits.agents, set[int]()
-    known = [agent for agent in handles if 0 < agent < len(state.agents.bound)]
-    fresh = len(set(handles)) == len(handles) and not state.agents.bound[known].any()
-    if fresh and min(handles) >= 1 and max(handles) <= limit:
-        return
-    # One of them is wrong: which?
     for agent in handles:
         if not 1 <= agent <= limit:
             message = f"agent {agent} is out of range; handles of agents are 1 to {limit}"
@@ -178,10 +173,8 @@ def refresh_agents(state: State, agents: Ints) -> None:
         info = table.info[agent]
         assert info is not None
         infos.append(info)
-    # Mostly there is neither a whitelist nor a drain.
-    hosts, drains = state.whitelist, state.settings.drains
-    table.whitelisted[agents] = hosts is None or [_whitelisted(state, info) for info in infos]
-    table.drained[agents] = bool(drains) and [_drained(state, info) for info in infos]
+    table.whitelisted[agents] = [_whitelisted(state, info) for info in infos]
+    table.drained[agents] = [_drained(state, info) for info in infos]
     gpus = _with_gpus(state, agents)
     traits = [_traits(info, home, gpus=has) for info, has in zip(infos, gpus, strict=True)]
     state.eligibility.set_agents(agents, traits)
@@ -195,7 +188,7 @@ def refresh_drained(state: State, agent: int) -> None:
 
 def _drained(state: State, info: AgentInfo) -> bool:
     drains = state.settings.drains
-    return bool(drains) and (info.agent_id in drains or info.hostname in drains)
+    return info.agent_id in drains or info.hostname in drains
 
 
 def _whitelisted(state: State, info: AgentInfo) -> bool:
@@ -212,10 +205,10 @@ def _with_gpus(state: State, agents: Ints) -> list[bool]:
 
 def _traits(info: AgentInfo, home: str, *, gpus: bool) -> AgentTraits:
     return AgentTraits(
-        attributes_of(info),
-        gpus,
+        attributes=attributes_of(info),
+        gpus=gpus,
         # Without a region of its own, neither side is remote.
-        bool(home and info.region and info.region != home),
-        "MULTI_ROLE" in info.capabilities,
-        "HIERARCHICAL_ROLE" in info.capabilities,
+        remote=bool(home and info.region and info.region != home),
+        many_roles="MULTI_ROLE" in info.capabilities,
+        nested_roles="HIERARCHICAL_ROLE" in info.capabilities,
     )

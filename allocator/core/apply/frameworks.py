@@ -129,8 +129,7 @@ def _check_subscription(state: State, event: AddFramework | UpdateFramework) -> 
     # Clients that leave and hold nothing make room for those that come.
     left = [client for client in known if int(clients.role[client]) not in event.roles]
     leaving = sum(holds_nothing(state, client) for client in left)
-    if len(clients) - leaving + len(event.roles) > state.limits.clients:
-        check_client_limit(state, {(framework, role) for role in event.roles}, leaving=leaving)
+    check_client_limit(state, {(framework, role) for role in event.roles}, leaving=leaving)
     check_roles(state, event.info.minimum, "minimum")
     for role in event.suppressed_roles:
         if role not in event.roles:
