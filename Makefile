@@ -86,6 +86,18 @@ coverage-module: cpp ## lines of the brain (C++) that its tests run
 simulate: warm cpp ## brain, session and core together under a seeded scheduler: ARGS='--seeds 0-99'
 	python -m tests.simulation.run $(ARGS)
 
+# How long each target is fuzzed.
+SECONDS ?= 60
+FUZZ_TARGETS := wire config journal records traces admin
+
+# The fuzzer is for this alone, so it is not among what is locked; the version is fixed all the same.
+.PHONY: fuzz
+fuzz: warm ## fuzz each target, guided by coverage: SECONDS=600; the corpus alone is part of `make test`
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/pip install -q --no-deps atheris==3.0.0
+	for target in $(FUZZ_TARGETS); do \
+	  python -m tests.fuzz.run $$target --seconds $(SECONDS) || exit 1; \
+	done
+
 .PHONY: doctest
 doctest: warm ## the examples in docstrings
 	pytest --doctest-modules allocator --ignore allocator/v1 $(ARGS)

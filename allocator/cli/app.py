@@ -15,6 +15,7 @@ from allocator.cli import (
     rules,
     serve,
     simulate,
+    torture,
     warm,
 )
 from allocator.cli.tree import PLAIN, Root
@@ -26,7 +27,19 @@ Exit codes: 0 done, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused b
 """
 
 app = typer.Typer(name="mesos-allocator", help=HELP, no_args_is_help=True, cls=Root, **PLAIN)
-for _module in (serve, warm, admin, rules, more_settings, demo, reproduce, simulate, replay, graph):
+for _module in (
+    serve,
+    warm,
+    admin,
+    rules,
+    more_settings,
+    demo,
+    reproduce,
+    simulate,
+    torture,
+    replay,
+    graph,
+):
     _module.register(app)
 
 

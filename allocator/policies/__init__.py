@@ -8,6 +8,7 @@ Users' own are added to it by the hosts, see `Entry` and ``examples/``.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 
 from allocator.core import PlanningPolicy, Policy, PolicySpec, Problem, Subtree
 from allocator.policies.asset_fairness import asset_fairness
@@ -221,6 +222,15 @@ def _check_parameters(field: str, name: str, parameters: Mapping[str, str]) -> N
 
 def _choose_from(names: Mapping[str, object] | tuple[str, ...]) -> str:
     return "choose from " + ", ".join(names)
+
+
+def load_ahead() -> None:
+    """Import the loops' modules now: nothing is to be read from the disk in the middle of a cycle.
+
+    That a loop is compiled, or taken from the cache, is another matter; numba is not imported.
+    """
+    import_module("allocator.policies.filling.by_agent")
+    import_module("allocator.policies.filling.by_client")
 
 
 def warm_plans() -> None:

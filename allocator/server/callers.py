@@ -84,8 +84,11 @@ def _user(number: int) -> str:
 
 
 def _of_unix_sockets(paths: tuple[str, ...]) -> Iterator[int]:
-    """Users who are connected to our Unix sockets."""
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - their names are numbers
+    """Users who are connected to our Unix sockets; nobody where no descriptor is left to look."""
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir("/proc/self/fd")  # noqa: PTH208 - their names are numbers
+    for name in names:
         with suppress(OSError), _dup(int(name)) as peer:
             if peer.family == socket.AF_UNIX and peer.getsockname() in paths:
                 size = _CREDENTIALS.size

@@ -5,12 +5,19 @@ whoever drips bytes, or sends many, is cut off.
 """
 
 import asyncio
+import errno
 import ipaddress
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
 
+import anyio
+import anyio.to_thread
+import structlog
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -29,6 +36,14 @@ REQUEST_TIMEOUT_S = 10.0
 HEAD_BYTES_MAX = 16 * 1024
 """A request's first line and headers."""
 
+BACKLOG = 64
+"""Connections that wait to be accepted."""
+
+AGAIN_S = 60.0
+"""For so long a shortage is not told of again."""
+
+_SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
 _GZIP_BYTES_MIN = 1024
 
 _HEADERS = (
@@ -40,6 +55,8 @@ _HEADERS = (
     ("Referrer-Policy", "no-referrer"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
+
+_log = structlog.get_logger()
 
 
 class HttpServer:
@@ -69,9 +86,10 @@ class HttpServer:
             routes=list(routes),
             middleware=[Middleware(GZipMiddleware, minimum_size=_GZIP_BYTES_MIN, compresslevel=1)],
         )
+        _load_ahead()
         self._socket = _listen(host, port)
         self.port: int = self._socket.getsockname()[1]
-        self._server = uvicorn.Server(_settings(app))
+        self._server = _Server(_settings(app))
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="http", daemon=True
         )
@@ -82,6 +100,13 @@ class HttpServer:
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
+
+
+def _load_ahead() -> None:
+    """Import what anyio would import with the first request, when no descriptor may be left."""
+    for name in dir(anyio):
+        getattr(anyio, name)
+    import_module("anyio._backends._asyncio")
 
 
 def _settings(app: Starlette) -> uvicorn.Config:
@@ -99,10 +124,34 @@ def _settings(app: Starlette) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         headers=list(_HEADERS),
+        backlog=BACKLOG,
         limit_concurrency=REQUESTS_MAX,
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=HEAD_BYTES_MAX,
     )
+
+
+class _Server(uvicorn.Server):
+    """Tells of a shortage of descriptors in one line, and goes on listening."""
+
+    _told_s = -AGAIN_S
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take care of what the event loop cannot do."""
+        asyncio.get_running_loop().set_exception_handler(self._failed)
+        await super().startup(sockets)
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in _SHORT:
+            loop.default_exception_handler(context)
+            return
+        # The loop tries again each second, and fails for each connection that waits.
+        if time.monotonic() - self._told_s >= AGAIN_S:
+            self._told_s = time.monotonic()
+            mend = "raise the limit (LimitNOFILE= of the unit), or see who connects"
+            why = os.strerror(error.errno)
+            _log.error("http takes no connections for a while", error=why, mend=mend)
 
 
 class _Brief(H11Protocol):
@@ -126,7 +175,9 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         both = family == socket.AF_INET6  # [::] is every address, of either version
-        return socket.create_server(address[:2], family=family, backlog=64, dualstack_ipv6=both)
+        return socket.create_server(
+            address[:2], family=family, backlog=BACKLOG, dualstack_ipv6=both
+        )
     except socket.gaierror as error:
         why = error.strerror
         raise OSError(error.errno, f"http cannot listen on {host}:{port}: {why}") from None

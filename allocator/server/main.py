@@ -89,6 +89,8 @@ class Server:
         """
         config = loaded.config
         claim_addresses(config)
+        # Later there may be no descriptor left to read a file with.
+        policies.load_ahead()
         registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
         kept = keeper.begin(config)
         self.loop = CoreLoop(
@@ -296,8 +298,11 @@ class Told:
         """Wait for a signal; says whether the configuration is to be read again."""
         self._any.wait(timeout_s)
         self._any.clear()
-        reload, self._to_reload = self._to_reload, False
-        return reload and not self.to_end
+        # A signal may come between any two steps: what it says must not be overwritten.
+        if not self._to_reload:
+            return False
+        self._to_reload = False
+        return not self.to_end
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import structlog
 from allocator.core import EventError
 from allocator.policies import POLICIES
 from allocator.server.config import Config, ConfigError, Loaded
+from allocator.server.disk import reason
 from allocator.server.operators import Operators
 
 LIVE = ("policy", "learn", "starvation", "limit", "demand", "constraint")
@@ -82,6 +83,9 @@ def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
         problems = [str(error)]
     except TimeoutError:
         problems = ["the core is busy; send SIGHUP again"]
+    except OSError as error:
+        # Such as no descriptor left to read with. What escapes here would end the process.
+        problems = [f"{reason(error)}; send SIGHUP again when that is over"]
     else:
         operators.reloads["done"] += 1
         _log.info(

@@ -19,6 +19,11 @@ CONNECT_S = 1.0
 MESSAGE_BYTES_MAX = 8 * 2**20
 """What the emulated master reads, as the real module does."""
 
+STREAM_OPTIONS = [
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.enable_http_proxy", 0),
+]
+
 UNANSWERED_MAX = 8
 """Answers are read at the latest when so many are due: a sidecar does not wait for readers."""
 
@@ -70,6 +75,9 @@ class StreamLink:
         When this master began to lead: the newer of two masters has the sidecar.
     """
 
+    connect_s = CONNECT_S
+    """How long to wait for the connection."""
+
     def __init__(self, target: str, started_us: int = 1) -> None:
         self._target = target
         self._caller = Caller(started_us)
@@ -80,18 +88,16 @@ class StreamLink:
     def open(self, opening: Opening) -> None:
         """Connect, say hello, send the snapshot."""
         self.close()
-        options = [
-            ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
-            ("grpc.enable_http_proxy", 0),
-        ]
-        self._channel = grpc.insecure_channel(self._target, options)
+        self._channel = self._dial()
         try:
-            grpc.channel_ready_future(self._channel).result(CONNECT_S)
+            grpc.channel_ready_future(self._channel).result(self.connect_s)
         except grpc.FutureTimeoutError:
             raise LinkDownError(f"no sidecar answers at {self._target}") from None
         # gRPC takes requests from this queue on a thread of its own, until there is a None.
         self._requests = queue.SimpleQueue()
-        self._answers = SessionServiceStub(self._channel).Session(iter(self._requests.get, None))
+        self._answers = self._listen(
+            SessionServiceStub(self._channel).Session(iter(self._requests.get, None))
+        )
         self._session = self._caller.session(opening)
         self._requests.put(self._session.hello())
         self._receive()
@@ -131,6 +137,14 @@ class StreamLink:
         if self._channel is not None:
             self._channel.close()
             self._channel = None
+
+    def _dial(self) -> grpc.Channel:
+        """Make a channel; nothing is sent yet."""
+        return grpc.insecure_channel(self._target, STREAM_OPTIONS)
+
+    def _listen(self, call: Iterator[pb.SessionResponse]) -> Iterator[pb.SessionResponse]:
+        """Give the answers of a call as they come."""
+        return call
 
     def _receive(self) -> pb.Welcome | Decisions:
         try:

@@ -1,0 +1,51 @@
+"""What goes wrong, a class each."""
+
+from allocator.sim.torture.faults.base import Fault as Fault
+from allocator.sim.torture.faults.base import Scene as Scene
+from allocator.sim.torture.faults.certificates import Expire, HalfRotated, Rotate
+from allocator.sim.torture.faults.operators import (
+    BadConfig,
+    GoodConfig,
+    Questions,
+    SetPolicy,
+    SetSettings,
+)
+from allocator.sim.torture.faults.process import Freeze, Kill, Terminate
+from allocator.sim.torture.faults.rivals import NewerMaster, OlderMaster, SecondSidecar
+from allocator.sim.torture.faults.shortage import DiskFull, NoDescriptors
+from allocator.sim.torture.faults.streams import (
+    Garble,
+    RawGarbage,
+    Reconnect,
+    Reset,
+    SessionGarbage,
+    Stall,
+    Tear,
+)
+
+FAULTS: tuple[Fault, ...] = (
+    Kill(),
+    Terminate(),
+    Freeze(),
+    Reconnect(),
+    Reset(),
+    Tear(),
+    Stall(),
+    Garble(),
+    RawGarbage(),
+    SessionGarbage(),
+    NewerMaster(),
+    OlderMaster(),
+    SecondSidecar(),
+    DiskFull(),
+    NoDescriptors(),
+    Rotate(),
+    HalfRotated(),
+    Expire(),
+    SetPolicy(),
+    SetSettings(),
+    Questions(),
+    BadConfig(),
+    GoodConfig(),
+)
+"""All of them; which strikes is drawn by weight."""

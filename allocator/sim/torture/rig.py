@@ -1,0 +1,194 @@
+"""What faults may lay hands on: the process, the ways to it, its files."""
+
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+
+from allocator.sim.links.sidecar_process import channel
+from allocator.sim.links.stream import StreamLink
+from allocator.sim.torture.findings import Findings
+from allocator.sim.torture.link import PatientLink
+from allocator.sim.torture.pem import Authority
+from allocator.sim.torture.proxy import Proxy, dial_tcp, dial_unix
+from allocator.sim.torture.sidecar import TorturedSidecar
+
+JOURNAL_BYTES_MAX = 4 * 2**20
+
+PATIENCE_CYCLES = 5
+"""So that it shows soon whether somebody starves."""
+
+
+def free_port() -> int:
+    """A port of loopback that nobody has."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+@dataclass
+class Ports:
+    """Where the sidecar listens on loopback, in each of its lives.
+
+    Attributes
+    ----------
+    grpc, http : int
+    """
+
+    grpc: int = field(default_factory=free_port)
+    http: int = field(default_factory=free_port)
+
+
+@dataclass
+class Rig:
+    """A sidecar with everything around it.
+
+    Attributes
+    ----------
+    directory : Path
+        Configuration, sockets, certificates, journal and state.
+    out : Path
+        What is kept when all is over.
+    unix : str
+        The target that is never disturbed, for looking.
+    authority : Authority or None
+        None: there is no openssl, so no TLS.
+    plain, secure : Proxy
+        Relays to the Unix socket, and to the port with TLS.
+    trusted : bool
+        Whether the certificate that the sidecar shows is one to believe.
+    short : bool
+        Whether the process has no descriptor left.
+    kept : dict of str to int
+        Limits (of cpus, thousandths) that operators set and were told are kept, by role.
+    """
+
+    directory: Path
+    out: Path
+    findings: Findings
+    sidecar: TorturedSidecar
+    ports: Ports
+    unix: str
+    authority: Authority | None
+    plain: Proxy
+    secure: Proxy
+    chance: random.Random
+    trusted: bool = True
+    short: bool = False
+    kept: dict[str, int] = field(default_factory=dict)
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    def begin(self, work: Callable[[], None]) -> None:
+        """Have something done on a thread of its own."""
+        thread = threading.Thread(target=work, name="fault", daemon=True)
+        self.threads = [each for each in self.threads if each.is_alive()] + [thread]
+        thread.start()
+
+    def await_threads(self) -> None:
+        """Wait until all of that is done."""
+        for thread in self.threads:
+            thread.join()
+
+    def admin(self) -> grpc.Channel:
+        """Make a channel for an operator."""
+        return channel(self.unix)
+
+    def stream(self, started_us: int) -> StreamLink:
+        """Make a stream by one of the ways, any of those that can be used now."""
+        ways = ["unix", "plain", "plain"]
+        if self.authority is not None and self.trusted:
+            ways += ["secure", "secure"]
+        way = self.chance.choice(ways)
+        self.findings.counts[f"calls_{way}"] += 1
+        if way == "unix":
+            return PatientLink(self.unix, started_us)
+        if way == "plain":
+            return PatientLink(f"127.0.0.1:{self.plain.port}", started_us)
+        return self.secure_stream(started_us)
+
+    def secure_stream(self, started_us: int) -> StreamLink:
+        """Make a stream by TLS."""
+        assert self.authority is not None
+        target = f"127.0.0.1:{self.secure.port}"
+        return PatientLink(target, started_us, self.authority.credentials())
+
+    def write_config(self, extra: str = "") -> None:
+        """Write the configuration, with something more at its end."""
+        text = _CONFIG.format(
+            directory=self.directory,
+            grpc=self.ports.grpc,
+            http=self.ports.http,
+            bytes_max=JOURNAL_BYTES_MAX,
+            patience=PATIENCE_CYCLES,
+            listen=f', "127.0.0.1:{self.ports.grpc}"' if self.authority else "",
+            tls=_TLS.format(directory=self.directory) if self.authority else "",
+        )
+        (self.directory / "config.toml").write_text(text + extra, encoding="utf-8")
+
+
+@contextmanager
+def rigged(directory: Path, out: Path, findings: Findings, seed: int) -> Iterator[Rig]:
+    """Set everything up, and start the sidecar; all of it ends with the context."""
+    authority = None
+    if Authority.possible():
+        authority = Authority(directory)
+    else:
+        findings.note("there is no openssl, so nothing was done to TLS")
+    socket_path = directory / "sidecar.sock"
+    ports = Ports()
+    with ExitStack() as stack:
+        plain = stack.enter_context(Proxy(dial_unix(str(socket_path)), seed))
+        secure = stack.enter_context(Proxy(dial_tcp(ports.grpc), seed + 1))
+        sidecar = TorturedSidecar(directory / "config.toml", out / "sidecar.log")
+        rig = Rig(
+            directory=directory,
+            out=out,
+            findings=findings,
+            sidecar=sidecar,
+            ports=ports,
+            unix=f"unix:{socket_path}",
+            authority=authority,
+            plain=plain,
+            secure=secure,
+            chance=random.Random(seed),  # noqa: S311 - no secret
+        )
+        rig.write_config()
+        stack.callback(sidecar.kill)
+        stack.callback(rig.await_threads)
+        sidecar.start()
+        yield rig
+
+
+_CONFIG = """[listen]
+targets = ["unix:{directory}/sidecar.sock"{listen}]
+{tls}
+[http]
+port = {http}
+
+[journal]
+path = "{directory}/journal"
+bytes_max = {bytes_max}
+
+[state]
+directory = "{directory}/state"
+save_s = 1
+
+[log]
+format = "json"
+
+[starvation]
+patience_cycles = {patience}
+
+[learn]
+patience_cycles = {patience}
+"""
+
+_TLS = """tls_cert = "{directory}/served.pem"
+tls_key = "{directory}/served.key"
+tls_client_ca = "{directory}/ca.pem"
+"""

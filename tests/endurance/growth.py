@@ -1,0 +1,160 @@
+"""How much memory a session keeps: the core, the wire and the emulated master under steady load.
+
+    python -m tests.endurance.growth --events 10000000
+
+A steady cluster plays on and on in one process: agents and frameworks come and go, offers are
+accepted and declined, tasks end, filters expire, sessions are cut and begin again. What Python has
+allocated is looked at when everything has happened often enough, and at the end. It counts bytes,
+not resident pages, so the figure is the program's and not the allocator's of the C library.
+"""
+
+import argparse
+import gc
+import time
+import tracemalloc
+from dataclasses import dataclass
+from functools import partial
+
+from allocator.core import PolicySpec, Settings
+from allocator.sim.checks.books_audit import differences, of_ledger, of_state
+from allocator.sim.event_heap import Priority
+from allocator.sim.experiments.soak_scenario import Soak
+from allocator.sim.links.stream import WireLink
+from allocator.sim.master.emulated import EmulatedMaster
+from allocator.sim.workloads.scenario import Progress, Stage
+from tests.sim.masters import wire_link
+
+SIZE = 6
+CUT_EVERY_MS = 20_000
+CHECK_EVERY_MS = 60_000
+NEVER_MS = 10**12
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What was kept.
+
+    Attributes
+    ----------
+    events : int
+        Told to the sidecar, from the beginning.
+    warm_bytes, end_bytes : int
+        Allocated when the warm-up was over, and at the end.
+    top : list of str
+        Where most of the difference was allocated.
+    """
+
+    events: int
+    warm_bytes: int
+    end_bytes: int
+    top: list[str]
+
+    @property
+    def bytes(self) -> int:
+        """How much more there is at the end."""
+        return self.end_bytes - self.warm_bytes
+
+
+class Load:
+    """A cluster that goes on for as long as it is asked to.
+
+    Parameters
+    ----------
+    seed : int
+    link : WireLink
+    """
+
+    def __init__(self, seed: int, link: WireLink) -> None:
+        scenario = Soak(seed, size=SIZE, duration_ms=NEVER_MS)
+        self.master = EmulatedMaster(link, scenario.kinds, scenario.options)
+        self._link = link
+        for register_ms, spec in scenario.agents:
+            self.master.event_heap.at(register_ms, partial(self.master.add_agent, spec))
+        scenario.begin(Stage(self.master, Progress(scenario.jobs), tell_demand=True))
+        self.master.event_heap.at(CUT_EVERY_MS, self._cut)
+        self.master.event_heap.at(CHECK_EVERY_MS, self._check, Priority.OBSERVE)
+        self.master.open()
+
+    @property
+    def events(self) -> int:
+        """How many events the sidecar was told."""
+        return self.master.record.events
+
+    def play(self, events: int) -> None:
+        """Go on until so many events were told."""
+        while self.events < events:
+            assert self.master.step()
+            self._forget()
+
+    def _forget(self) -> None:
+        """What a run writes down grows by design, for its report; here there is none."""
+        record = self.master.record
+        for written in (record.time_ms, record.used, record.total, record.latency_s):
+            if len(written) > 1_000:
+                del written[:-1]
+        record.waits_ms.clear()
+
+    def _cut(self) -> None:
+        self.master.event_heap.after(CUT_EVERY_MS, self._cut)
+        self._link.cut()
+
+    def _check(self) -> None:
+        master = self.master
+        master.event_heap.after(CHECK_EVERY_MS, self._check, Priority.OBSERVE)
+        master.settle()
+        now_ms, state = master.event_heap.now_ms, self._link.allocator.state
+        if not len(state.tentative):
+            found = differences(
+                of_ledger(master.ledger, now_ms), of_state(state, now_ms), offered=False
+            )
+            assert not found, found
+
+
+def measure(seed: int, warm_up: int, events: int, policy: PolicySpec | None = None) -> Growth:
+    """Play, and say what was kept.
+
+    Parameters
+    ----------
+    seed : int
+    warm_up : int
+        Events before the first look.
+    events : int
+        Events in all.
+    policy : PolicySpec
+    """
+    settings = Settings(policy=policy or PolicySpec("drf", mode="characterised"))
+    load = Load(seed, wire_link(settings.policy.name, settings.policy.mode, seed))
+    tracemalloc.start()
+    try:
+        load.play(warm_up)
+        gc.collect()
+        before, (warm_bytes, _) = tracemalloc.take_snapshot(), tracemalloc.get_traced_memory()
+        load.play(events)
+        gc.collect()
+        after, (end_bytes, _) = tracemalloc.take_snapshot(), tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    ours = [tracemalloc.Filter(inclusive=False, filename_pattern=tracemalloc.__file__)]
+    most = after.filter_traces(ours).compare_to(before.filter_traces(ours), "lineno")
+    return Growth(load.events, warm_bytes, end_bytes, [str(each) for each in most[:10]])
+
+
+def main() -> None:
+    """Measure, and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--warm-up", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    begin_s = time.monotonic()
+    found = measure(given.seed, given.warm_up, given.events)
+    took_s = time.monotonic() - begin_s
+    kib = [number / KIB for number in (found.warm_bytes, found.end_bytes, found.bytes)]
+    print(f"{found.events:,} events in {took_s:.0f} s, looked at after {given.warm_up:,}:")
+    print(f"{kib[0]:,.0f} KiB, then {kib[1]:,.0f} KiB: {kib[2]:+,.0f} KiB")
+    print("\n".join(found.top))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""What is fuzzed: each target takes any bytes, and lets through none but the errors with a name.
+
+A target returns whether it took the bytes for good ones. What it raises is a finding.
+"""
+
+import io
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from allocator import policies
+from allocator.core import Allocator, Limits, Settings
+from allocator.policies import build
+from allocator.server.admin import AdminServicer
+from allocator.server.config import Config, ConfigError, load_all
+from allocator.server.core_loop import CoreLoop
+from allocator.server.guarded_policy import GuardedRegistry
+from allocator.sim.scenarios.reading import ScenarioError
+from allocator.sim.scenarios.reading import read as read_scenario
+from allocator.sim.workloads.traces.lines import TraceError
+from allocator.sim.workloads.traces.openb import read_nodes, read_pods
+from allocator.sim.workloads.traces.swim import read_swim
+from allocator.v1 import admin_pb2, journal_pb2
+from allocator.wire import JournalError, Sidecar, State, WireError
+from allocator.wire.framing import HEADER, frame, read_records
+from allocator.wire.replay import replay
+from tests.wire.dialogue import POLICY, WELCOME
+from tests.wire.test_fuzz import OPENING, well_formed
+
+SMALL = Limits(agents=64, frameworks=64, roles=64, clients=128, kinds=16, filters=256)
+"""So that what is large is refused, and not laid out."""
+
+SEPARATOR = b"\xff\xfe\xfd"
+"""Between two messages of one input."""
+
+ANSWER_S = 30.0
+
+
+def wire(data: bytes) -> bool:
+    """Messages of a module: its first byte says how many of a proper beginning go before."""
+    sidecar = Sidecar(lambda each: Allocator(build, each, SMALL), Settings(policy=POLICY), WELCOME)
+    number = sidecar.open()
+    session = sidecar.sessions[number]
+    proper = data[0] % (len(OPENING) + 1) if data else 0
+    for message in [*OPENING[:proper], *data[1:].split(SEPARATOR)]:
+        if session.state is not State.CLOSED:
+            well_formed([answer for _, answer in sidecar.receive(number, message)], session)
+    taken = session.state is State.STREAMING
+    if taken:
+        sidecar.allocator.check()
+    sidecar.close(number)
+    return taken
+
+
+def config(data: bytes) -> bool:
+    """A configuration file; one that names plugins would have them run, so it is passed over."""
+    if b"plugins" in data:
+        return False
+    try:
+        load_all(_file("config.toml", data), {})
+    except ConfigError as error:
+        problems = error.problems
+    else:
+        return True
+    assert problems, "a configuration was refused without a problem"
+    return False
+
+
+def journal(data: bytes) -> bool:
+    """A journal: cut off anywhere, damaged anywhere, or of records that make no sense."""
+    try:
+        for _ in replay(read_records(io.BytesIO(data)), build, policies.fallback()):
+            pass
+    except (JournalError, WireError):
+        return False
+    return True
+
+
+def records(data: bytes) -> bool:
+    """Records of a journal whose checksums fit."""
+    parts = []
+    for part in data.split(SEPARATOR):
+        try:
+            parts.append(journal_pb2.JournalRecord.FromString(part))
+        except DecodeError:
+            return False
+    return journal(HEADER + b"".join(map(frame, parts)))
+
+
+def traces(data: bytes) -> bool:
+    """A trace, of the kind that its first byte says, or a scenario."""
+    kind, text = (data[0] % 4, data[1:]) if data else (0, b"")
+    read: Callable[[Path], object] = (read_nodes, read_pods, read_swim, read_scenario)[kind]
+    try:
+        read(_file("trace", text))
+    except (TraceError, ScenarioError):
+        return False
+    return True
+
+
+def admin(data: bytes) -> bool:
+    """A request of an operator: its first byte says which call it is for."""
+    methods = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].methods
+    method = methods[data[0] % len(methods)] if data else methods[0]
+    module = import_module(f"allocator.v1.{Path(method.input_type.file.name).stem}_pb2")
+    try:
+        request = getattr(module, method.input_type.name).FromString(data[1:])
+    except DecodeError:
+        return False
+    servicer, context = _servicer(), _Context()
+    try:
+        answer = getattr(servicer, method.name)(request, context)
+        if method.server_streaming:
+            list(answer)
+    except _AbortedError as error:
+        code, text = error.code, error.text
+    else:
+        return True
+    assert code not in {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL}, f"{code}: {text}"
+    assert text, "a request was refused without a word"
+    return False
+
+
+TARGETS: Mapping[str, Callable[[bytes], bool]] = {
+    each.__name__: each for each in (wire, config, journal, records, traces, admin)
+}
+
+
+class _AbortedError(Exception):
+    """What gRPC would tell the caller."""
+
+    def __init__(self, code: grpc.StatusCode, text: str) -> None:
+        super().__init__(f"{code}: {text}")
+        self.code, self.text = code, text
+
+
+class _Context:
+    """A call of somebody on this machine, as far as the service asks."""
+
+    def abort(self, code: grpc.StatusCode, text: str) -> None:
+        raise _AbortedError(code, text)
+
+    def peer(self) -> str:
+        return "unix:"
+
+    def auth_context(self) -> dict[str, list[bytes]]:
+        return {}
+
+    def is_active(self) -> bool:
+        return True
+
+    def time_remaining(self) -> float:
+        return ANSWER_S
+
+    def add_callback(self, _callback: Callable[[], None]) -> bool:
+        return True
+
+
+@cache
+def _servicer() -> AdminServicer:
+    registry = GuardedRegistry(deadline_s=10.0)
+    loop = CoreLoop(
+        Config(),
+        build_policy=registry.build,
+        build_apart=registry.build_apart,
+        fallback=policies.fallback(),
+        try_policy=registry.try_out,
+        before_policy=registry.renew,
+    )
+    loop.start()
+    return AdminServicer(loop)
+
+
+@cache
+def _directory() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory(prefix="fuzz-")
+
+
+def _file(name: str, data: bytes) -> Path:
+    path = Path(_directory().name) / name
+    path.write_bytes(data)
+    return path
