@@ -130,7 +130,7 @@ def _cut(pair: tuple[socket.socket, socket.socket]) -> None:
         with suppress(OSError):
             each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         with suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
+            each.shutdown(socket.SHUT_RD)  # to write no more would end it in order
         with suppress(OSError):
             each.close()
 
