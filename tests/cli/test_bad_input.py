@@ -76,6 +76,8 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("simulate", "{tmp}/none.toml", 78, "none.toml"),
     ("simulate", "{tmp}/broken.toml", 78, "broken.toml"),
     ("simulate", "{tmp}/broken.toml --policy dfr", 2, "'dfr'; choose from drf"),
+    ("torture", "--hours 0", 2, "--hours"),
+    ("torture", "--size 0", 2, "--size"),
     ("replay", "{tmp}/none", 2, "{tmp}/none"),
     ("replay", "{tmp}/empty", 1, "there is no journal in {tmp}/empty"),
     ("replay", "{tmp}/corrupt", 1, "{tmp}/corrupt"),
