@@ -22,6 +22,7 @@ from allocator.policies.filling import (
     cycle_stages,
     loop_arrays,
     offers,
+    quotas,
     scoring,
     tournament,
 )
@@ -232,6 +233,7 @@ fill = _compile(
         scoring,
         tournament,
         offers,
+        quotas,
         charging,
         agent_index,
         best_agent,
