@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import scaling
 import which_policy
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
@@ -61,6 +62,7 @@ def write(directory: Path) -> None:
         "configuration.md": configuration(),
         "metrics.md": metrics(),
         "which-policy.md": which_policy.page(),
+        "scaling.md": scaling.page(),
     }
     for name, text in pages.items():
         (directory / name).write_text(text, encoding="utf-8")

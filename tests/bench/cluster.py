@@ -1,5 +1,7 @@
 """Synthetic clusters for the benchmarks: heterogeneous agents, frameworks spread over roles."""
 
+from collections.abc import Iterator
+
 from allocator.core import (
     DEMAND_LABEL,
     AddAgent,
@@ -8,6 +10,7 @@ from allocator.core import (
     Allocator,
     Decisions,
     Define,
+    Event,
     FrameworkInfo,
     Kind,
     Options,
@@ -48,20 +51,25 @@ def cluster(
     """
     allocator = Allocator(build, Settings(policy=spec), trail=Trail() if trail else None)
     allocator.step(Options())
+    for event in arrivals(agents, frameworks, roles):
+        allocator.step(event)
+    return allocator
+
+
+def arrivals(agents: int, frameworks: int, roles: int = 100) -> Iterator[Event]:
+    """How agents and frameworks come."""
     kinds = {0: Kind("cpus"), 1: Kind("mem"), 2: Kind("disk")}
     roles = min(roles, frameworks)
-    names = {handle: f"role-{handle}" for handle in range(1, roles + 1)}
-    allocator.step(Define(kinds=kinds, roles=names))
+    yield Define(kinds=kinds, roles={handle: f"role-{handle}" for handle in range(1, roles + 1)})
     for agent in range(1, agents + 1):
         cpus, gib = SHAPES[agent % len(SHAPES)]
         capacity = {0: cpus * 1000, 1: gib * GIB * 1000, 2: 100 * GIB * 1000}
-        allocator.step(AddAgent(agent, AgentInfo(f"agent-{agent}"), capacity))
+        yield AddAgent(agent, AgentInfo(f"agent-{agent}"), capacity)
     for framework in range(1, frameworks + 1):
         task_cpus, task_gib = TASKS[framework % len(TASKS)]
         label = f"cpus:{task_cpus};mem:{task_gib * GIB}"
         info = FrameworkInfo(f"framework-{framework}", labels={DEMAND_LABEL: label})
-        allocator.step(AddFramework(framework, info, (1 + framework % roles,)))
-    return allocator
+        yield AddFramework(framework, info, (1 + framework % roles,))
 
 
 def settle(allocator: Allocator, made: Decisions) -> None:

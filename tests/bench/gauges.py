@@ -66,21 +66,22 @@ def arrivals() -> Gauge:
     few = state[: 1 + bench_events.FRAMEWORKS + 2000]
     while True:
         client = ModuleSession(Greeting("bench", "bench", 1))
-        session = _new_session()
+        session = new_session()
         client.receive(session.receive(client.hello().SerializeToString())[0])
         said = [each.SerializeToString() for each in client.snapshot(few, sequence=0, clock_ms=1)]
         yield clock_ms(_hear, session, said)[1]
 
 
 def _session(state: bench_events.State) -> tuple[SidecarSession, ModuleSession]:
-    session, client = _new_session(), ModuleSession(Greeting("bench", "bench", 1))
+    session, client = new_session(), ModuleSession(Greeting("bench", "bench", 1))
     client.receive(session.receive(client.hello().SerializeToString())[0])
     for request in client.snapshot(state, sequence=0, clock_ms=1):
         session.receive(request.SerializeToString())
     return session, client
 
 
-def _new_session() -> SidecarSession:
+def new_session() -> SidecarSession:
+    """Make the sidecar's side of a session, with DRF."""
     settings = Settings(policy=PolicySpec("drf"))
     return SidecarSession(lambda _: Allocator(build, settings, trail=Trail()), WELCOME)
 

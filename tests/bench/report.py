@@ -14,7 +14,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,11 +24,22 @@ from tests.bench.yardstick import yardstick_ms
 
 
 class Section(NamedTuple):
-    """A benchmark, and what it is about."""
+    """A benchmark, and what it is about.
+
+    Attributes
+    ----------
+    title : str
+    words : tuple of str
+        The benchmark, and its arguments.
+    about : str
+    neighbours : int
+        So many processes for each processor do nothing but take time beside it.
+    """
 
     title: str
     words: tuple[str, ...]
     about: str
+    neighbours: int = 0
 
 
 SIZES = "1000x100,10000x1000,10000x3000"
@@ -64,6 +76,12 @@ SECTIONS = (
         ("driver", "--sidecar", "{sidecar}", "--sizes", SIZES, "--rounds", "5"),
         "Both in one process, by the same calls. How fast the built-in is depends on how libmesos"
         " was compiled.",
+    ),
+    Section(
+        "The same with busy neighbours",
+        ("driver", "--sidecar", "{sidecar}", "--sizes", "10000x1000", "--rounds", "3"),
+        "Three processes for each processor take time beside it: wall times are what counts.",
+        neighbours=3,
     ),
     Section("Planners", ("bench_planners",), "Policies that work out a target first."),
     Section("Checkpoints", ("bench_checkpoint",), "What the journal keeps of a large state."),
@@ -103,12 +121,24 @@ def run(section: Section, out: Path) -> Outcome:
     command += [word.format(out=out, sidecar=sidecar) for word in more]
     before = yardstick_ms()
     begun_s, used = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    child = subprocess.run(command, capture_output=True, text=True, check=False)
+    with busy(section.neighbours * (os.cpu_count() or 1)):
+        child = subprocess.run(command, capture_output=True, text=True, check=False)
     wall_s, after = time.monotonic() - begun_s, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
     failed = child.returncode != 0
     text = child.stdout + (f"\n```\n{child.stderr[-3000:]}\n```\n" if failed else "")
     return Outcome(section, text, failed, wall_s, cpu_s, (before, yardstick_ms()))
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Let so many processes take time meanwhile."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            stack.callback(child.wait)
+            stack.callback(child.kill)
+        yield
 
 
 def facts() -> list[str]:
