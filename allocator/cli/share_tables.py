@@ -75,12 +75,13 @@ _Columns = tuple[list[str], Callable[[dict[str, Any]], tuple[object, ...]]]
 
 
 def _narrow(fair: bool) -> _Columns:
-    """Columns that fit 80 characters, beside those of frameworks."""
+    """Columns that fit 80 characters, beside those of frameworks; fair shares stand for amounts."""
 
     def row(share: dict[str, Any]) -> tuple[object, ...]:
-        return (share["role"], f"{share['share']:.3f}", *_fair(share, fair), _dominant(share))
+        last = _fair(share, fair) if fair else (_dominant(share),)
+        return (share["role"], f"{share['share']:.3f}", *last)
 
-    return ["role", ">share", *[">fair", ">off by"] * fair, "mostly"], row
+    return ["role", ">share", *([">fair", ">off by"] if fair else ["mostly"])], row
 
 
 def _wide(fair: bool) -> _Columns:
@@ -101,7 +102,7 @@ def _wide(fair: bool) -> _Columns:
 
 
 def _fair(share: dict[str, Any], fair: bool) -> tuple[object, ...]:
-    return (f"{share['fair_share']:.4f}", f"{share['fairness_error']:+.4f}") if fair else ()
+    return (f"{share['fair_share']:.3f}", f"{share['fairness_error']:+.3f}") if fair else ()
 
 
 def _dominant(share: dict[str, Any]) -> str:

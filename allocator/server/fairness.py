@@ -18,7 +18,7 @@ from allocator.server import fair_shares, report
 from allocator.server.core_loop import CoreLoop
 
 PROCESSOR_PART = 0.01
-"""Part of its time that the thread works at most."""
+"""Part of a processor that the thread takes at most, what it had to load once left out."""
 
 CORE_PART = 0.0005
 """Part of the core's time that copies take at most."""
@@ -85,6 +85,9 @@ class FairnessCounts:
         Times that fair shares were worked out, and that the policy failed at it.
     total_s, last_s : float
         Time that all of them took, and the last.
+    processor_s : float
+        Processor time of the cheaper one of the last two: what is loaded the first time, and
+        whatever else happens once, says nothing of the next.
     held_s : float
         How long the last copy held the core up.
     """
@@ -93,6 +96,7 @@ class FairnessCounts:
     failed: int = 0
     total_s: float = 0.0
     last_s: float = 0.0
+    processor_s: float = 0.0
     held_s: float = 0.0
 
 
@@ -169,6 +173,7 @@ class FairnessWatch:
         """Prepare; nothing runs yet."""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fairness", daemon=True)
+        self._processor_s = 0.0
         self._failed_in_a_row = 0
         self._failure = ""
 
@@ -185,9 +190,9 @@ class FairnessWatch:
     def pause_s(self) -> float:
         """How long to rest: what it cost the processor and the core is bounded."""
         counts = self.counts
-        rest_s = max(self.every_s, counts.last_s / PROCESSOR_PART, counts.held_s / CORE_PART)
+        rest_s = max(counts.processor_s / PROCESSOR_PART, counts.held_s / CORE_PART)
         doubled_s = self.every_s * 2 ** min(self._failed_in_a_row, 30)
-        return max(rest_s, min(doubled_s, FAILED_PAUSE_MAX_S))
+        return max(self.every_s, rest_s, min(doubled_s, FAILED_PAUSE_MAX_S))
 
     def look(self) -> None:
         """Work fair shares out, once; on the thread of whoever calls."""
@@ -200,7 +205,7 @@ class FairnessWatch:
         if books is None:
             self.latest = None
             return
-        begun_s = time.monotonic()
+        begun_s, worked_s = time.monotonic(), time.thread_time()
         failure = ""
         try:
             twin = fair_shares.dealt_anew(self.loop, books.state.policy, books.copied)
@@ -209,7 +214,10 @@ class FairnessWatch:
                 self.latest = compare(books.state, report.read(twin), books.taken_s)
         except Exception as error:  # noqa: BLE001 - whatever it is, only figures are lost.
             failure = f"{type(error).__name__}: {error}"
-        self._count(failure, time.monotonic() - begun_s, books.held_s)
+        before_s, self._processor_s = self._processor_s, time.thread_time() - worked_s
+        self.counts.processor_s = min(before_s, self._processor_s)
+        self.counts.held_s = books.held_s
+        self._count(failure, time.monotonic() - begun_s)
 
     def _copy(self) -> _Books | None:
         """Copy the books; on the core's thread."""
@@ -220,10 +228,10 @@ class FairnessWatch:
         state, copied = report.read(allocator), allocator.copied()
         return _Books(state, copied, taken_s, time.monotonic() - taken_s)
 
-    def _count(self, failure: str, took_s: float, held_s: float) -> None:
+    def _count(self, failure: str, took_s: float) -> None:
         counts = self.counts
         counts.total_s += took_s
-        counts.last_s, counts.held_s = took_s, held_s
+        counts.last_s = took_s
         if failure:
             counts.failed += 1
             self._failed_in_a_row += 1

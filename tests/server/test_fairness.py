@@ -173,10 +173,18 @@ def test_a_policy_that_fails_at_it_costs_figures_and_no_decision(loop, failing):
 def test_the_more_it_costs_the_longer_it_rests(loop):
     watch = FairnessWatch(loop, 60.0)
     assert watch.pause_s == 60
-    watch.counts.last_s = 2.0
+    watch.counts.processor_s = 2.0
     assert watch.pause_s == 2.0 / PROCESSOR_PART
     watch.counts.held_s = 0.5
     assert watch.pause_s == 0.5 / CORE_PART
+
+
+def test_what_happens_once_does_not_make_it_rest(loop):
+    watch = FairnessWatch(loop, 0.001)
+    watch.look()  # it may load loops, or be the first of its kind in this process
+    assert watch.counts.processor_s == 0
+    watch.look()
+    assert 0 < watch.counts.processor_s <= watch.counts.total_s
 
 
 def test_a_policy_that_goes_on_failing_is_asked_ever_more_seldom(loop, failing):
@@ -185,13 +193,13 @@ def test_a_policy_that_goes_on_failing_is_asked_ever_more_seldom(loop, failing):
     pauses = []
     for _ in range(8):
         watch.look()
-        watch.counts.last_s = watch.counts.held_s = 0.0
+        watch.counts.processor_s = watch.counts.held_s = 0.0
         pauses.append(watch.pause_s)
     assert pauses[:3] == [120, 240, 480]
     assert pauses[-1] == FAILED_PAUSE_MAX_S
     failing.fails = False
     watch.look()
-    watch.counts.last_s = watch.counts.held_s = 0.0
+    watch.counts.processor_s = watch.counts.held_s = 0.0
     assert watch.pause_s == 60
 
 
