@@ -62,7 +62,13 @@ def shares(data: dict[str, Any], *, wide: bool = False) -> None:
 
 def _tell_of_fairness(data: dict[str, Any]) -> None:
     envy = data["envy_max"]
-    envy_text = "too much to compare" if envy is None else f"{envy:.3g} tasks"
+    envy_text = (
+        "too much to compare"
+        if envy is None
+        else f"{envy:,.3g} tasks"
+        if envy < 1000
+        else f"{envy:,.0f} tasks"
+    )
     console().print(f"\nJain index {data['jain_index']:.3f}, largest envy: {envy_text}")
     if data["fair"]:
         text = "root mean square of all differences from the fair share"
