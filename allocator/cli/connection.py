@@ -121,7 +121,9 @@ class Connection:
             mend = "it may want TLS (--tls-ca), or a certificate (--tls-cert and --tls-key)"
             return f"the sidecar at {self.target} closed the connection; {mend}"
         mend = "is it running? --target or MESOS_ALLOCATOR_TARGET names another"
-        return f"no sidecar answers at {self.target}; {mend} ({details})"
+        # gRPC tells the whole way down; what happened stands at its end.
+        why = details.rpartition(": ")[2].rstrip(")")
+        return f"no sidecar answers at {self.target}; {mend} ({why})"
 
     def explain(self, error: "grpc.RpcError") -> NoReturn:
         """Say what went wrong, and end."""
