@@ -41,8 +41,8 @@ def claim_addresses(config: Config) -> None:
         else:
             host, _, port = target.rpartition(":")
             _claim(host.strip("[]"), int(port), target, "listen.targets")
-    host, port = config.http.host, config.http.port
-    _claim(host, port, f"{host}:{port}", "http.host or http.port")
+    http = config.http
+    _claim(http.host, http.port, f"{http.host}:{http.port}", "http.host or http.port")
 
 
 def _claim(host: str, port: int, target: str, option: str) -> None:
