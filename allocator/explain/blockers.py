@@ -282,7 +282,7 @@ def _of_busy_agents(work: _Work, where: Bools) -> None:
     cause = f"in use or on offer; most of the cluster: {', '.join(holders) or 'nobody'}"
     mend = "wait, add agents, or give the role a weight or a guarantee"
     if idle >= 0.5:
-        mend = "bound what may lie on offer (policy.outstanding_max), or shorten offer_timeout"
+        mend = "bound what may lie on offer (starvation.outstanding_max), or shorten offer_timeout"
     work.mark("full", cause, where, mend)
 
 
