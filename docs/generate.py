@@ -27,6 +27,8 @@ from allocator.server.config import Config, Flag, Loaded, load
 from allocator.server.config.example import described
 from allocator.server.config.schema import is_free, is_rules, model_of, toml_value
 from allocator.server.core_loop import CoreLoop
+from allocator.server.fairness import FairnessWatch
+from allocator.server.fairness_families import FairnessCollector
 from allocator.server.metrics import start_http
 from allocator.server.module_families import ModuleCollector
 from allocator.server.operation_families import OperationCollector
@@ -150,16 +152,19 @@ def scraped() -> list[Metric]:
         operators = Operators(loop, Loaded(config, {}))
         compilation = Compilation()  # interpreted: nothing has to be compiled for one scrape
         planner = Planner(loop, budget_s=1.0, interval_s=1.0)
+        watch = FairnessWatch(loop, every_s=0)
         session = SessionInfo(1, "", "", "", 1, "", "", 0, 0, ModuleFigures())
         more = [
             OperationCollector(loop, operators, Audit(), planner),
             ModuleCollector(lambda: session),
+            FairnessCollector(watch, config.metrics.roles_max),
         ]
         server = start_http(config, loop, compilation, more)
         try:
             for event in cluster():
                 loop.call(partial(loop.allocator.step, event)).result()
             loop.call(lambda: loop.allocator.allocate(1000)).result()
+            watch.look()
             address = f"http://127.0.0.1:{server.port}/metrics"
             with urllib.request.urlopen(address, timeout=60) as answer:
                 text = answer.read().decode()
@@ -182,11 +187,15 @@ def cluster() -> Iterable[core.Event]:
 
 
 def _asked_by_alerts() -> dict[str, set[str]]:
+    """The metrics that each alert rests on, those behind recorded ones included."""
     text = (DEPLOY / "prometheus" / "alerts.yaml").read_text(encoding="utf-8")
-    found = {}
-    for rule in text.split("- alert: ")[1:]:
-        expression = rule.partition("labels:")[0]
-        found[rule.partition("\n")[0]] = set(re.findall(rf"\b{PREFIX}\w+", expression))
+    recorded: dict[str, set[str]] = {}
+    found: dict[str, set[str]] = {}
+    for kind, name, body in re.findall(r"(?s)- (record|alert): (\S+)\n(.*?)(?=\n *- |\Z)", text):
+        expression = body.partition("labels:")[0]
+        asked = set(re.findall(rf"\b{PREFIX}\w+", expression))
+        behind = (recorded[each] for each in recorded if each in expression)
+        (recorded if kind == "record" else found)[name] = asked.union(*behind)
     return found
 
 

@@ -49,19 +49,27 @@ KINDS = (
         "Unequal agents, tasks that need different things",
         "Take a policy that looks at each agent (`ps-dsf`, `rps-dsf`), or one that looks for the"
         " agent that fits (`bf-drf`), and tell the allocator what a task needs.",
-        3,
+        10,
     ),
     Kind(
         "one_greedy_framework",
         "A framework that keeps whatever it is offered",
         "The mode decides here, not the policy: offers of whole tasks leave the others their part.",
-        2,
+        10,
     ),
     Kind(
         "quota_too_large",
         "Guarantees of more than there is",
         "No policy helps much, for guarantees come before shares: make the guarantee smaller.",
         1,
+    ),
+    Kind(
+        "gpus_and_cpu_jobs",
+        "GPUs among CPU jobs, and tasks that begin together",
+        "No policy cures this: frameworks that hold GPUs until their gang is complete keep each"
+        " other from it, and GPUs stand idle. Have fewer of them collect at a time, or let a"
+        " framework ask for a whole gang on one agent.",
+        3,
     ),
 )
 

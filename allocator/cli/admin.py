@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from google.protobuf.message import Message
 
 from allocator.cli import completing, explain, top
 from allocator.cli.connection import Arguments, Sidecar, group, printed_by, remote
@@ -13,8 +14,6 @@ from allocator.cli.exits import Exit, fail
 from allocator.cli.options import RoleBelow
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
     from allocator.v1 import types_pb2
 
 
@@ -51,7 +50,7 @@ def _arrange_shares(data: dict[str, Any], arguments: Arguments) -> dict[str, Any
     return share_tables.arranged(data, chosen)
 
 
-def status(sidecar: Sidecar) -> "Message":
+def status(sidecar: Sidecar) -> Message:
     """Show what the sidecar is doing."""
     from allocator.v1 import admin_pb2
 
@@ -93,7 +92,7 @@ def shares(
     waiting: Annotated[
         bool, typer.Option("--waiting", help="Only frameworks that wait for an offer.")
     ] = False,
-) -> "Message":
+) -> Message:
     """Show who holds what; frameworks that starve come first."""
     from allocator.v1 import admin_pb2
 

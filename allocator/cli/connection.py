@@ -1,15 +1,17 @@
 """One call to a running sidecar: the options that all such commands share, errors, output."""
 
-import inspect
 import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
+from google.protobuf.message import Message
+from typer.core import TyperCommand
 
 from allocator.cli.examples import EXAMPLES
 from allocator.cli.exits import Exit, fail
@@ -17,7 +19,6 @@ from allocator.cli.tree import PLAIN, shown_example
 
 if TYPE_CHECKING:
     import grpc
-    from google.protobuf.message import Message
 
     from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
@@ -120,7 +121,9 @@ class Connection:
             mend = "it may want TLS (--tls-ca), or a certificate (--tls-cert and --tls-key)"
             return f"the sidecar at {self.target} closed the connection; {mend}"
         mend = "is it running? --target or MESOS_ALLOCATOR_TARGET names another"
-        return f"no sidecar answers at {self.target}; {mend} ({details})"
+        # gRPC tells the whole way down; what happened stands at its end.
+        why = details.rpartition(": ")[2].rstrip(")")
+        return f"no sidecar answers at {self.target}; {mend} ({why})"
 
     def explain(self, error: "grpc.RpcError") -> NoReturn:
         """Say what went wrong, and end."""
@@ -145,13 +148,68 @@ class Connection:
         fail(Exit.FAILURE, f"{code.name}: {details}")
 
 
-@dataclass(frozen=True)
-class Sidecar:
-    """A sidecar that commands speak to."""
+class Sidecar(typer.Context):
+    """The context of a command that speaks to a sidecar, and so what its function is given.
 
+    Attributes
+    ----------
+    connection : Connection
+        What the command line says of it.
+    stub
+        Its administration.
+    """
+
+    connection: Connection
     stub: "AdminServiceStub"
-    timeout_s: float
-    as_json: bool = False
+
+    @property
+    def timeout_s(self) -> float:
+        """How long an answer may take."""
+        return self.connection.timeout
+
+    @property
+    def as_json(self) -> bool:
+        """Whether the answer is printed as JSON."""
+        return self.connection.json
+
+
+@cache
+def _connecting() -> Any:  # noqa: ANN401  # a command of Typer's
+    """Let Typer make options of the fields of `Connection`, and a `Connection` of what is given."""
+    app = typer.Typer(add_completion=False)
+    app.command()(Connection)
+    return typer.main.get_command(app)
+
+
+class RemoteCommand(TyperCommand):
+    """A command that speaks to a sidecar: behind its own options stand those of `Connection`."""
+
+    context_class = Sidecar
+
+    def __init__(
+        self,
+        name: str | None,
+        *,
+        params: list[Any],
+        **settings: Any,  # noqa: ANN401
+    ) -> None:
+        """Take the options that the command's function has."""
+        super().__init__(name, params=[*params, *_connecting().params], **settings)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Run the command's function while a channel is open."""
+        import grpc
+
+        from allocator.v1.admin_pb2_grpc import AdminServiceStub
+
+        given = {each.name: ctx.params.pop(each.name) for each in fields(Connection)}
+        ctx.connection = _connecting().callback(**given)
+        with ctx.connection.open() as channel:
+            ctx.stub = AdminServiceStub(channel)
+            try:
+                return super().invoke(ctx)
+            except grpc.RpcError as error:
+                ctx.connection.explain(error)
 
 
 Arguments: TypeAlias = dict[str, Any]
@@ -179,19 +237,18 @@ def remote(
     name: str,
     show: Callable[..., None] | None,
     arrange: Callable[[dict[str, Any], Arguments], dict[str, Any]] | None = None,
-) -> Callable[[Callable[..., "Message | None"]], None]:
+) -> Callable[[Callable[..., Message | None]], None]:
     """Register a command that calls a sidecar.
 
     The function takes a `Sidecar` and options of its own and returns the response; `show` prints
-    it for people. The command has the function's options, and those of `Connection`. What is shown,
-    as JSON too, is what `arrange` makes of the response by the options, which `show` gets as well.
+    it for people. What is shown, as JSON too, is what `arrange` makes of the response by the
+    options, which `show` gets as well.
     """
 
-    def register(function: Callable[..., "Message | None"]) -> None:
-        def command(**arguments: Any) -> None:  # noqa: ANN401
-            shared = {field.name: arguments.pop(field.name) for field in fields(Connection)}
-            connection = Connection(**shared)
-            response = _call(connection, function, arguments)
+    def register(function: Callable[..., Message | None]) -> None:
+        @wraps(function)
+        def command(sidecar: Sidecar, **arguments: Any) -> None:  # noqa: ANN401
+            response = function(sidecar, **arguments)
             if response is None or show is None:
                 return
             from allocator.cli.views import plain
@@ -200,44 +257,12 @@ def remote(
             options = {} if arrange is None else arguments
             if arrange is not None:
                 data = arrange(data, options)
-            if connection.json:
+            if sidecar.as_json:
                 typer.echo(json.dumps(data, indent=2))
             else:
                 show(data, **options)
 
-        _take_signature(command, function)
         example = shown_example(EXAMPLES.get(function.__name__, ""))
-        app.command(name, epilog=example)(command)
+        app.command(name, cls=RemoteCommand, epilog=example)(command)
 
     return register
-
-
-def _call(
-    connection: Connection, function: Callable[..., "Message | None"], arguments: dict[str, Any]
-) -> "Message | None":
-    import grpc
-
-    from allocator.v1.admin_pb2_grpc import AdminServiceStub
-
-    with connection.open() as channel:
-        try:
-            sidecar = Sidecar(AdminServiceStub(channel), connection.timeout, connection.json)
-            return function(sidecar, **arguments)
-        except grpc.RpcError as error:
-            connection.explain(error)
-
-
-def _take_signature(command: Callable[..., None], function: Callable[..., Any]) -> None:
-    """Give the command the function's parameters behind the first, and those of `Connection`."""
-    own = list(inspect.signature(function).parameters.values())[1:]
-    kinds = get_type_hints(Connection, include_extras=True)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    shared = [
-        inspect.Parameter(field.name, keyword, default=field.default, annotation=kinds[field.name])
-        for field in fields(Connection)
-    ]
-    parameters = [parameter.replace(kind=keyword) for parameter in own] + shared
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
-    command.__doc__ = function.__doc__
-    command.__name__ = function.__name__

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from allocator.cli.terminal import console
+from allocator.cli.terminal import console, table_of
 
 if TYPE_CHECKING:
     from allocator.sim.experiments.claims import Case, Measures
@@ -35,18 +35,15 @@ def fairness_table(results: Sequence["Result"]) -> Table:
     """A line a run: what the roles had, and how even that was."""
     roles = sorted({role for result in results for role in result.figures.fairness.roles})
     few = len(roles) <= ROLES_MAX
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("share")
-    heads = [f"{role} %" for role in roles] if few else ["least %", "most %"]
-    for column in (*heads, "Jain", "least"):
-        table.add_column(column, justify="right")
+    heads = [f">{role} %" for role in roles] if few else [">least %", ">most %"]
+    rows = []
     for result in results:
         run = result.figures
         shown = [run.fairness.roles.get(role) for role in roles] if few else _ends(run.fairness)
         cells = [_level(each) for each in shown]
         cells += [f"{run.fairness.jain:.3f}", f"{run.fairness.jain_least:.2f}"]
-        table.add_row(result.name, *cells)
-    return table
+        rows.append((result.name, *cells))
+    return table_of(["share", *heads, ">Jain", ">least"], rows)
 
 
 def _ends(fairness: "Fairness") -> list["RoleLevel | None"]:
@@ -62,18 +59,13 @@ def claims_table(results: Sequence["Result"]) -> Table:
     """A line for each claim of section V whose runs were played."""
     from allocator.sim.experiments.claims import look_once
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("holds")
-    table.add_column("measured", justify="right")
-    table.add_column("claim of [1], section V")
+    rows = []
     for seen in look_once(_measured(results)):
         wanted = f", ±{seen.claim.margin:g}" if seen.claim.margin else ""
-        table.add_row(
-            "yes" if seen.agrees else "no",
-            f"{seen.value:+.1f} {seen.claim.unit}",
-            f"{seen.claim.text} ({seen.claim.about}{wanted})",
-        )
-    return table
+        measured = f"{seen.value:+.1f} {seen.claim.unit}"
+        text = f"{seen.claim.text} ({seen.claim.about}{wanted})"
+        rows.append(("yes" if seen.agrees else "no", measured, text))
+    return table_of(["holds", ">measured", "claim of [1], section V"], rows)
 
 
 def _measured(results: Sequence["Result"]) -> dict["Case", "Measures"]:

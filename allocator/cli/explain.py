@@ -1,14 +1,12 @@
 """`mesos-allocator explain`: why somebody gets nothing, from a running sidecar."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from google.protobuf.message import Message
 
 from allocator.cli import completing
 from allocator.cli.connection import Sidecar, printed_by, remote
-
-if TYPE_CHECKING:
-    from google.protobuf.message import Message
 
 Cycles = Annotated[
     int,
@@ -33,7 +31,7 @@ def framework(
         typer.Argument(help="Id or name of the framework.", autocompletion=completing.frameworks),
     ],
     cycles: Cycles = CYCLES_USUAL,
-) -> "Message":
+) -> Message:
     """Say why a framework gets nothing: what blocks it, its last offers, cycles that it lost."""
     return _ask(sidecar, cycles, framework=name)
 
@@ -45,7 +43,7 @@ def role(
         typer.Argument(help="Path of the role, such as eng/ads.", autocompletion=completing.roles),
     ],
     cycles: Cycles = CYCLES_USUAL,
-) -> "Message":
+) -> Message:
     """Say why the frameworks of a role, and of those below it, get nothing."""
     return _ask(sidecar, cycles, role=name)
 
@@ -56,12 +54,12 @@ def agent(
         str, typer.Argument(help="Id or host of the agent.", autocompletion=completing.agents)
     ],
     cycles: Cycles = CYCLES_USUAL,
-) -> "Message":
+) -> Message:
     """Say why an agent is offered to nobody, or to whom, and who was next."""
     return _ask(sidecar, cycles, agent=name)
 
 
-def _ask(sidecar: Sidecar, cycles: int, **name: str) -> "Message":
+def _ask(sidecar: Sidecar, cycles: int, **name: str) -> Message:
     from allocator.v1 import explain_pb2
 
     request = explain_pb2.ExplainRequest(cycles=cycles, **name)

@@ -24,7 +24,7 @@ def show(data: dict[str, Any]) -> None:
     if data["tallies"]:
         console().print()
         rows = (
-            (each["frameworks"], each["reason"], each["cause"], ", ".join(each["examples"]))
+            (each["frameworks"], each["reason"], each["cause"], _names(each["examples"]))
             for each in data["tallies"]
         )
         print_table([">frameworks", "reason", "cause", "such as"], rows, "")
@@ -44,6 +44,11 @@ def show(data: dict[str, Any]) -> None:
 
 def _line(text: str) -> None:
     console().print(as_text(text))
+
+
+def _names(examples: list[str]) -> str:
+    """Join names; a framework in two roles is named once."""
+    return ", ".join(dict.fromkeys(examples))
 
 
 def _name(client: dict[str, Any]) -> str:
@@ -90,10 +95,18 @@ def _blockers(blockers: list[dict[str, Any]], now_ms: int) -> None:
         for each in blockers
     )
     head = [">agents", ">alone", "blocker", "cause", "for", "ends in", "such as"]
-    print_table(head, rows, "")
-    for each in blockers:
-        if each["mend"]:
-            _line(f"  {each['reason']}: {each['mend']}")
+    print_table(*_filled(head, list(rows)), "")
+    mends = (f"  {each['reason']}: {each['mend']}" for each in blockers if each["mend"])
+    for mend in dict.fromkeys(mends):
+        _line(mend)
+
+
+def _filled(
+    head: list[str], rows: list[tuple[object, ...]]
+) -> tuple[list[str], list[list[object]]]:
+    """Leave out columns in which nothing stands: the others need the room."""
+    kept = [place for place in range(len(head)) if any(row[place] != "" for row in rows)]
+    return [head[place] for place in kept], [[row[place] for place in kept] for row in rows]
 
 
 def _offers(offers: list[dict[str, Any]], now_ms: int) -> None:

@@ -4,6 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from google.protobuf.message import Message
 
 from allocator.cli import completing
 from allocator.cli.completing import Mode
@@ -11,8 +12,6 @@ from allocator.cli.connection import Sidecar, group, printed_by, remote
 from allocator.cli.rules import DryRun, PolicyName, PolicyParameters, Selection, parameters
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
     from allocator.v1 import admin_pb2
 
 Agents = Annotated[
@@ -39,19 +38,19 @@ def register(app: typer.Typer) -> None:
     remote(settings, "reset", _printed("settings"))(settings_reset)
 
 
-def drain_list(sidecar: Sidecar) -> "Message":
+def drain_list(sidecar: Sidecar) -> Message:
     """List the agents that are drained."""
     from allocator.v1 import admin_pb2
 
     return sidecar.stub.ListDrains(admin_pb2.ListDrainsRequest(), timeout=sidecar.timeout_s)
 
 
-def drain_set(sidecar: Sidecar, agents: Agents, dry_run: DryRun = False) -> "Message":
+def drain_set(sidecar: Sidecar, agents: Agents, dry_run: DryRun = False) -> Message:
     """Offer nothing of these agents any more; what runs there runs on."""
     return _drain(sidecar, agents, remove=False, dry_run=dry_run)
 
 
-def drain_remove(sidecar: Sidecar, agents: Agents, dry_run: DryRun = False) -> "Message":
+def drain_remove(sidecar: Sidecar, agents: Agents, dry_run: DryRun = False) -> Message:
     """Offer these agents again."""
     return _drain(sidecar, agents, remove=True, dry_run=dry_run)
 
@@ -89,7 +88,7 @@ def shadow_show(
             " costs about as much as two allocations.",
         ),
     ] = False,
-) -> "Message":
+) -> Message:
     """Show what the policy that looks on would have decided, beside what was decided.
 
     Nothing comes of what it says: each cycle is compared alone, from the books as they are.
@@ -110,7 +109,7 @@ def shadow_set(
     ] = None,
     parameter: PolicyParameters = None,
     dry_run: DryRun = False,
-) -> "Message":
+) -> Message:
     """Have a policy look on from the next cycle on; who competes with whom stays as it is."""
     from allocator.v1 import admin_pb2, settings_pb2
 
@@ -126,7 +125,7 @@ def shadow_set(
     return sidecar.stub.SetShadow(request, timeout=sidecar.timeout_s)
 
 
-def shadow_stop(sidecar: Sidecar, dry_run: DryRun = False) -> "Message":
+def shadow_stop(sidecar: Sidecar, dry_run: DryRun = False) -> Message:
     """Have no policy look on any more."""
     from allocator.v1 import settings_pb2
 
@@ -134,7 +133,7 @@ def shadow_stop(sidecar: Sidecar, dry_run: DryRun = False) -> "Message":
     return sidecar.stub.SetShadow(request, timeout=sidecar.timeout_s)
 
 
-def settings_show(sidecar: Sidecar) -> "Message":
+def settings_show(sidecar: Sidecar) -> Message:
     """Show all settings and rules, and where each comes from."""
     from allocator.v1 import admin_pb2
 
@@ -149,7 +148,7 @@ def settings_reset(
             help=f"{', '.join(KEPT)}; none: all.", autocompletion=completing.among(*KEPT)
         ),
     ] = None,
-) -> "Message":
+) -> Message:
     """Take back what operators set: the configuration counts again."""
     from allocator.v1 import admin_pb2
 

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from google.protobuf.message import Message
 
 from allocator.cli import completing
 from allocator.cli.admin import quantities
@@ -12,8 +13,6 @@ from allocator.cli.completing import Mode
 from allocator.cli.connection import Sidecar, group, printed_by, remote
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
     from allocator.v1 import admin_pb2
 
 RolePattern = Annotated[
@@ -88,7 +87,7 @@ def register(app: typer.Typer) -> None:
     remote(weight, "remove", _printed("weights"))(weight_remove)
 
 
-def policy_show(sidecar: Sidecar) -> "Message":
+def policy_show(sidecar: Sidecar) -> Message:
     """Show the policy, and which others there are."""
     return _policy(sidecar)
 
@@ -125,7 +124,7 @@ def policy_set(
             "--dry-run", help="Change nothing, and say how the next decisions would differ."
         ),
     ] = False,
-) -> "Message":
+) -> Message:
     """Decide by another policy from the next cycle on.
 
     What is not given stays as it is; but with another name, selection and parameters start from
@@ -166,7 +165,7 @@ def parameters(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def demand_list(sidecar: Sidecar) -> "Message":
+def demand_list(sidecar: Sidecar) -> Message:
     """List the rules."""
     from allocator.v1 import admin_pb2
 
@@ -193,7 +192,7 @@ def demand_set(
         ),
     ] = False,
     dry_run: DryRun = False,
-) -> "Message":
+) -> Message:
     """Say what one task needs, replacing the rule with the same patterns."""
     from allocator.v1 import settings_pb2
 
@@ -214,7 +213,7 @@ def demand_remove(
     framework_name: NamePattern = "",
     everybody: Everybody = False,
     dry_run: DryRun = False,
-) -> "Message":
+) -> Message:
     """Take the rule with these patterns back."""
     from allocator.v1 import settings_pb2
 
@@ -226,7 +225,7 @@ def demand_remove(
     return sidecar.stub.SetDemand(request, timeout=sidecar.timeout_s)
 
 
-def constraint_list(sidecar: Sidecar) -> "Message":
+def constraint_list(sidecar: Sidecar) -> Message:
     """List the rules."""
     from allocator.v1 import admin_pb2
 
@@ -243,7 +242,7 @@ def constraint_set(
     framework_name: NamePattern = "",
     everybody: Everybody = False,
     dry_run: DryRun = False,
-) -> "Message":
+) -> Message:
     """Say which agents may be used, replacing the rule with the same patterns."""
     from allocator.v1 import settings_pb2
 
@@ -263,7 +262,7 @@ def constraint_remove(
     framework_name: NamePattern = "",
     everybody: Everybody = False,
     dry_run: DryRun = False,
-) -> "Message":
+) -> Message:
     """Take the rule with these patterns back."""
     from allocator.v1 import settings_pb2
 
@@ -275,7 +274,7 @@ def constraint_remove(
     return sidecar.stub.SetConstraint(request, timeout=sidecar.timeout_s)
 
 
-def limit_list(sidecar: Sidecar) -> "Message":
+def limit_list(sidecar: Sidecar) -> Message:
     """List the limits."""
     from allocator.v1 import admin_pb2
 
@@ -292,7 +291,7 @@ def limit_set(
         ),
     ],
     dry_run: DryRun = False,
-) -> "Message":
+) -> Message:
     """Grant a role, and those below it, at most so much."""
     from allocator.v1 import settings_pb2
 
@@ -301,7 +300,7 @@ def limit_set(
     return sidecar.stub.SetLimit(request, timeout=sidecar.timeout_s)
 
 
-def limit_remove(sidecar: Sidecar, role: Role, dry_run: DryRun = False) -> "Message":
+def limit_remove(sidecar: Sidecar, role: Role, dry_run: DryRun = False) -> Message:
     """Take the limit of a role back."""
     from allocator.v1 import settings_pb2
 
@@ -310,7 +309,7 @@ def limit_remove(sidecar: Sidecar, role: Role, dry_run: DryRun = False) -> "Mess
     return sidecar.stub.SetLimit(request, timeout=sidecar.timeout_s)
 
 
-def weight_list(sidecar: Sidecar) -> "Message":
+def weight_list(sidecar: Sidecar) -> Message:
     """List the rules."""
     from allocator.v1 import admin_pb2
 
@@ -324,7 +323,7 @@ def weight_set(
     framework_name: NamePattern = "",
     everybody: Everybody = False,
     dry_run: DryRun = False,
-) -> "Message":
+) -> Message:
     """Give frameworks a weight, replacing the rule with the same patterns."""
     from allocator.v1 import settings_pb2
 
@@ -340,7 +339,7 @@ def weight_remove(
     framework_name: NamePattern = "",
     everybody: Everybody = False,
     dry_run: DryRun = False,
-) -> "Message":
+) -> Message:
     """Take the rule with these patterns back."""
     from allocator.v1 import settings_pb2
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import Any
 
 from allocator.cli.terminal import as_text, console, in_words, print_table
@@ -113,11 +114,20 @@ def settings(data: dict[str, Any]) -> None:
 
 
 def print_settings(shown: Iterable[dict[str, Any]]) -> None:
-    """Print settings with where they come from."""
-    rows = (
-        (each["key"], each["scope"], each["value"], _matched(each), _origin(each)) for each in shown
-    )
-    print_table(["setting", "for", "value", "now", "from"], rows, "nothing is set")
+    """Print settings with where they come from; a file's directory is named once, below."""
+    files: dict[str, str] = {}
+    rows = []
+    for each in shown:
+        origin = _origin(each)
+        if each["source"] == "file":
+            path, _, line = origin.rpartition(":")
+            short = PurePath(path).name
+            origin = f"{short}:{line}" if files.setdefault(short, path) == path else origin
+        rows.append((f"{each['key']} {each['scope']}", each["value"], _matched(each), origin))
+    print_table(["setting", "value", "now", "from"], rows, "nothing is set")
+    for short, path in files.items():
+        if short != path:
+            console().print(as_text(f"{short}: {path}"))
 
 
 def _patterns(rule: dict[str, Any]) -> tuple[str, str]:

@@ -62,7 +62,13 @@ def shares(data: dict[str, Any], *, wide: bool = False) -> None:
 
 def _tell_of_fairness(data: dict[str, Any]) -> None:
     envy = data["envy_max"]
-    envy_text = "too much to compare" if envy is None else f"{envy:.3g} tasks"
+    envy_text = (
+        "too much to compare"
+        if envy is None
+        else f"{envy:,.3g} tasks"
+        if envy < 1000
+        else f"{envy:,.0f} tasks"
+    )
     console().print(f"\nJain index {data['jain_index']:.3f}, largest envy: {envy_text}")
     if data["fair"]:
         text = "root mean square of all differences from the fair share"
@@ -75,12 +81,13 @@ _Columns = tuple[list[str], Callable[[dict[str, Any]], tuple[object, ...]]]
 
 
 def _narrow(fair: bool) -> _Columns:
-    """Columns that fit 80 characters, beside those of frameworks."""
+    """Columns that fit 80 characters, beside those of frameworks; fair shares stand for amounts."""
 
     def row(share: dict[str, Any]) -> tuple[object, ...]:
-        return (share["role"], f"{share['share']:.3f}", *_fair(share, fair), _dominant(share))
+        last = _fair(share, fair) if fair else (_dominant(share),)
+        return (share["role"], f"{share['share']:.3f}", *last)
 
-    return ["role", ">share", *[">fair", ">off by"] * fair, "mostly"], row
+    return ["role", ">share", *([">fair", ">off by"] if fair else ["mostly"])], row
 
 
 def _wide(fair: bool) -> _Columns:
@@ -101,7 +108,7 @@ def _wide(fair: bool) -> _Columns:
 
 
 def _fair(share: dict[str, Any], fair: bool) -> tuple[object, ...]:
-    return (f"{share['fair_share']:.4f}", f"{share['fairness_error']:+.4f}") if fair else ()
+    return (f"{share['fair_share']:.3f}", f"{share['fairness_error']:+.3f}") if fair else ()
 
 
 def _dominant(share: dict[str, Any]) -> str:

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from google.protobuf.message import Message
 
 from allocator.cli.connection import Sidecar, remote
 from allocator.cli.options import RoleBelow
 
 if TYPE_CHECKING:
     import grpc
-    from google.protobuf.message import Message
     from rich.console import Group
 
 HEAD_LINES = 6
@@ -33,7 +33,7 @@ def top(
     interval: Annotated[
         float, typer.Option(min=0.2, help="Seconds between two looks at the sidecar.")
     ] = 2.0,
-) -> "Message | None":
+) -> Message | None:
     """Watch who waits longest, shares, and what lies on offer; q or Ctrl-C ends it.
 
     Where the output is no terminal it is one plain table, and with --json one answer.
@@ -45,7 +45,7 @@ def top(
     return None
 
 
-def _look(sidecar: Sidecar, role: str) -> tuple["Message", "Message"]:
+def _look(sidecar: Sidecar, role: str) -> tuple[Message, Message]:
     from allocator.v1 import admin_pb2
 
     request = admin_pb2.GetSharesRequest(role=role)
@@ -62,7 +62,7 @@ def _show(data: dict[str, Any]) -> None:
 
 
 def _watch(
-    sidecar: Sidecar, role: str, interval_s: float, shares: "Message", status: "Message"
+    sidecar: Sidecar, role: str, interval_s: float, shares: Message, status: Message
 ) -> None:
     """Show one look after the other on the whole terminal, until somebody ends it."""
     import grpc

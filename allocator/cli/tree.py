@@ -62,8 +62,10 @@ def _misused(error: TyperException) -> None:
     if "\n" in text:
         typer.echo(text, err=True)
         sys.exit(error.exit_code)
-    see = f"; see {context.command_path} --help" if context is not None else ""
-    fail(Exit(error.exit_code), text.rstrip(".") + see)
+    text = text.rstrip(".")
+    if context is not None:
+        text += (" See" if text.endswith("?") else "; see") + f" {context.command_path} --help"
+    fail(Exit(error.exit_code), text)
 
 
 class _Prepared:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from allocator.cli.exits import Exit, fail
-from allocator.cli.terminal import console
+from allocator.cli.terminal import console, table_of
 from allocator.sim.reports.resource_names import NAMES
 
 if TYPE_CHECKING:
@@ -98,25 +98,27 @@ def ask(names: Sequence[str], mode: str | None, out: Path | None) -> Question | 
 
 def _whole(outcomes: Sequence["Outcome"]) -> Table:
     kinds = list(outcomes[0].used)
-    columns = ["tasks", "last ends s", *(f"{NAMES.get(kind, kind)} %" for kind in kinds)]
-    table = _table("", [*columns, "wait mean s", "95 % s", "longest s"])
+    used = [f">{NAMES.get(kind, kind)} %" for kind in kinds]
+    heads = ["", ">tasks", ">last ends s", *used, ">wait mean s", ">95 % s", ">longest s"]
+    rows = []
     for each in outcomes:
         numbers = (each.makespan_s, *(each.used[kind] * 100 for kind in kinds))
         waits = (each.wait_mean_s, each.wait_p95_s, each.wait_max_s)
         texts = (f"{number:.1f}" for number in (*numbers, *waits))
-        table.add_row(each.name, str(each.tasks), *texts)
-    return table
+        rows.append((each.name, each.tasks, *texts))
+    return table_of(heads, rows)
 
 
 def _by_role(outcomes: Sequence["Outcome"]) -> Table:
-    table = _table("role: dominant share %, mean wait s", [each.name for each in outcomes])
+    rows = []
     for role in sorted({role for each in outcomes for role in each.role_share}):
         cells = (
             f"{each.role_share.get(role, 0.0) * 100:.1f}, {each.role_wait_s.get(role, 0.0):.1f}"
             for each in outcomes
         )
-        table.add_row(role, *cells)
-    return table
+        rows.append((role, *cells))
+    names = [f">{each.name}" for each in outcomes]
+    return table_of(["role: dominant share %, mean wait s", *names], rows)
 
 
 def _keep(directory: Path, outcomes: Sequence["Outcome"]) -> None:
@@ -127,11 +129,3 @@ def _keep(directory: Path, outcomes: Sequence["Outcome"]) -> None:
     text = json.dumps([asdict(each) for each in outcomes], indent=2)
     (directory / "what-if.json").write_text(text + "\n", encoding="utf-8")
     draw(directory / "what-if.png", outcomes)
-
-
-def _table(first: str, columns: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(first)
-    for column in columns:
-        table.add_column(column, justify="right")
-    return table

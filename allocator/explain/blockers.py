@@ -255,11 +255,14 @@ def _of_size(work: _Work, judge: Judge, where: Bools) -> None:
     picture, client = work.picture, work.subject.client
     capacity = picture.agents.capacity
     short = judge.short_of(_all(work), capacity)[where].any(axis=0)
-    largest = np.where(short, capacity[picture.agents.bound].max(axis=0, initial=0), 0)
+    # Others may be large enough.
+    every = bool(where[picture.agents.bound].all())
+    largest = np.where(short, capacity[where].max(axis=0, initial=0), 0)
     if short.any():
         one = _text(picture, np.where(short, picture.clients.demand[client], 0))
         most = _text(picture, largest) or "nothing of it"
-        cause = f"one task needs {one}; the largest agent has {most}"
+        whose = "the largest agent" if every else "the largest of these agents"
+        cause = f"one task needs {one}; {whose} has {most}"
         mend = "correct the demand (mesos-allocator demand set), or add larger agents"
     else:
         cause = "all of the agent is less than the minimum of an offer"
@@ -279,7 +282,7 @@ def _of_busy_agents(work: _Work, where: Bools) -> None:
     cause = f"in use or on offer; most of the cluster: {', '.join(holders) or 'nobody'}"
     mend = "wait, add agents, or give the role a weight or a guarantee"
     if idle >= 0.5:
-        mend = "bound what may lie on offer (policy.outstanding_max), or shorten offer_timeout"
+        mend = "bound what may lie on offer (starvation.outstanding_max), or shorten offer_timeout"
     work.mark("full", cause, where, mend)
 
 

@@ -242,10 +242,14 @@ class CoreLoop:
         )
 
     def new_twin(self, policy: PolicySpec) -> Allocator:
-        """Make an allocator for a copy of the books, which decides as this one; any thread may."""
+        """Make an allocator for a copy of the books, which decides as this one; any thread may.
+
+        Its policy shares nothing with the one in force: where a user's takes too long for a
+        question, it is asked for decisions as before.
+        """
         settings = Settings(policy=policy)
         fallback = self._fallback
-        return Allocator(self._build_policy, settings, self.limits, fallback=fallback, plans=True)
+        return Allocator(self._build_apart, settings, self.limits, fallback=fallback, plans=True)
 
     def new_snapshot(self, *, anonymise: bool) -> Callable[[], Iterator[bytes]]:
         """Copy the whole state; on the core's thread. What is given writes it, on any other."""

@@ -8,7 +8,7 @@ much as it may get: one that wants less has less than that, and nothing is wrong
 
 import numpy as np
 
-from allocator.core import Detached, Floats, Newcomer, PolicySpec
+from allocator.core import Allocator, Detached, Floats, Newcomer, PolicySpec
 from allocator.server import report
 from allocator.server.core_loop import CoreLoop
 
@@ -30,9 +30,14 @@ def deal(loop: CoreLoop, policy: PolicySpec, copied: Detached) -> report.Report:
     Report
         Of the copy. Its clients are those of the books, row by row.
     """
+    return report.read(dealt_anew(loop, policy, copied))
+
+
+def dealt_anew(loop: CoreLoop, policy: PolicySpec, copied: Detached) -> Allocator:
+    """As `deal`; gives the allocator, whose `last_cycle` says whether the policy failed."""
     twin = loop.new_twin(policy)
     twin.deal_anew(copied, policy=policy)
-    return report.read(twin)
+    return twin
 
 
 def newcomers_share(

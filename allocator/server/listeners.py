@@ -41,7 +41,8 @@ def claim_addresses(config: Config) -> None:
         else:
             host, _, port = target.rpartition(":")
             _claim(host.strip("[]"), int(port), target, "listen.targets")
-    _claim(config.http.host, config.http.port, f"{config.http.host}:{config.http.port}", "http")
+    http = config.http
+    _claim(http.host, http.port, f"{http.host}:{http.port}", "http.host or http.port")
 
 
 def _claim(host: str, port: int, target: str, option: str) -> None:

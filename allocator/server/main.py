@@ -23,6 +23,8 @@ from allocator.server.compilation import Compilation
 from allocator.server.config import Config, Loaded
 from allocator.server.core_loop import GRACE_S, SESSIONS_MAX, CoreLoop
 from allocator.server.disk import is_full, reason
+from allocator.server.fairness import FairnessWatch
+from allocator.server.fairness_families import FairnessCollector
 from allocator.server.guarded_policy import GuardedRegistry
 from allocator.server.health import Health
 from allocator.server.listeners import UNIX, ListenError, claim_addresses, listen
@@ -72,6 +74,7 @@ class Server:
     ----------
     loop : CoreLoop
     planner : Planner
+    fairness : FairnessWatch
     targets : list of str
         The addresses of the gRPC services.
     http_port : int
@@ -115,14 +118,22 @@ class Server:
             interval_s=config.policy.plan_interval_ms / 1000,
             may_begin=lambda: compilation.state in {"compiled", "failed"},
         )
+        self.fairness = FairnessWatch(
+            self.loop,
+            every_s=config.metrics.fair_share_every_s,
+            may_begin=lambda: compilation.state == "compiled",
+        )
         self.loop.start()
         with ExitStack() as undo:
             undo.callback(self.loop.stop)
             self.planner.start()
             undo.callback(self.planner.stop)
+            self.fairness.start()
+            undo.callback(self.fairness.stop)
             more = [
                 OperationCollector(self.loop, self.operators, self.audit, self.planner),
                 ModuleCollector(lambda: self.loop.session),
+                FairnessCollector(self.fairness, config.metrics.roles_max),
             ]
             pages = page_routes(self.views, config.http.page)
             if self._keeper:
@@ -195,6 +206,7 @@ class Server:
         if self._keeper:
             self._keeper.close()
         self.planner.stop()
+        self.fairness.stop()
         self.loop.stop()
 
 

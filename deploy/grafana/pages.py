@@ -156,6 +156,52 @@ FAIRNESS = Page(
                 shape="bars",
             ),
         ),
+        "How far from fair": (
+            Panel(
+                "Fairness error of roles",
+                "Share less the fair one, which the policy would give anew; below 0: too little.",
+                (Query(metric("role_fairness_error"), "{{role}}"),),
+                unit="percentunit",
+            ),
+            Panel(
+                "Roles that lack something",
+                "By how much, where a framework that lacks some refuses nothing. Else 0.",
+                (Query(f"topk(10, {metric('role_shortfall')} > 0)", "{{role}}"),),
+                unit="percentunit",
+            ),
+            Panel(
+                "Fair share of roles",
+                "What they would have if they wanted as much as they may get.",
+                (Query(metric("role_fair_share"), "{{role}}"),),
+                unit="percentunit",
+            ),
+            Panel(
+                "Fairness error of all",
+                "Of everybody who holds something or should: the largest difference, and the mean.",
+                (
+                    Query(metric("fairness_error_max"), "largest of {{among}}"),
+                    Query(metric("fairness_error_mean"), "mean of {{among}}"),
+                ),
+                unit="percentunit",
+            ),
+            Panel(
+                "How old these numbers are",
+                "They are worked out every metrics.fair_share_every_s, or less often.",
+                (Query(metric("fair_shares_age_seconds"), "age"),),
+                unit="s",
+            ),
+            Panel(
+                "What they cost",
+                "The last time, how long the copy for it held the core up, and a second of time.",
+                (
+                    Query(metric("fair_shares_last_seconds"), "last"),
+                    Query(metric("fair_shares_copy_seconds"), "copy"),
+                    Query(rate("fair_shares_work_seconds_total"), "a second"),
+                    Query(rate("fair_shares_total", "result"), "{{result}} a second"),
+                ),
+                unit="s",
+            ),
+        ),
         "In one number": (
             Panel(
                 "Jain's index",

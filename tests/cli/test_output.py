@@ -148,3 +148,20 @@ def test_rules_are_tables(capsys):
     ]
     setting_tables.constraints(plain(pb.ListConstraintsResponse()))
     assert capsys.readouterr().out == "no rules\n"
+
+
+def test_the_directory_of_a_configuration_is_named_once(capsys):
+    file = "/etc/mesos-allocator/config.toml"
+    rows = [
+        spb.Setting(key="http.port", value="1", source="file", place=f"{file}:3"),
+        spb.Setting(key="log.level", value="2", source="file", place=f"{file}:8"),
+        spb.Setting(key="policy.name", value="3", source="default"),
+        spb.Setting(key="limits.agents", value="4", source="file", place="/other/config.toml:5"),
+    ]
+    setting_tables.settings({"settings": [plain(row) for row in rows]})
+    text = capsys.readouterr().out
+    lines = [line.split() for line in text.splitlines()]
+    assert ["http.port", "1", "config.toml:3"] in lines
+    assert ["log.level", "2", "config.toml:8"] in lines
+    assert ["limits.agents", "4", "/other/config.toml:5"] in lines
+    assert lines[-1] == ["config.toml:", file]

@@ -1,5 +1,6 @@
 """A real sidecar in session that is scraped, and a real Prometheus that scrapes it."""
 
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +19,12 @@ from allocator.core import (
 )
 from allocator.wire import ModuleFigures, write_figures
 from tests.server.process import GrpcModule, SidecarProcess
-from tests.server.scraping import Samples, samples
+from tests.server.scraping import Samples, samples, series
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
 FRAMEWORKS_MAX = 3
+FAIR_S = 120.0
+"""Fair shares are there by then, on any machine."""
 
 CLUSTER = (
     Define({0: Kind("cpus"), 1: Kind("mem")}, {1: "eng", 2: "ops"}),
@@ -60,7 +63,8 @@ class Scraped:
 def process(tmp_path_factory) -> Iterator[SidecarProcess]:
     """A sidecar with a journal, so that its metrics are there, too."""
     journal = tmp_path_factory.mktemp("journal") / "journal"
-    flags = [f"metrics.frameworks_max={FRAMEWORKS_MAX}", f"journal.path={journal}"]
+    limit, often = f"metrics.frameworks_max={FRAMEWORKS_MAX}", "metrics.fair_share_every_s=0.1"
+    flags = [limit, often, f"journal.path={journal}"]
     with SidecarProcess(*flags) as running:
         yield running
 
@@ -69,6 +73,10 @@ def process(tmp_path_factory) -> Iterator[SidecarProcess]:
 def sidecar(process) -> Iterator[Scraped]:
     running = Scraped(process)
     running.module.batch(figures=write_figures(ModuleFigures()))
+    deadline_s = time.monotonic() + FAIR_S
+    while not series(running.samples(), "role_fair_share"):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.1)
     yield running
     running.module.leave()
     list(running.module.heard())

@@ -103,6 +103,13 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path):
     assert config.limits.frameworks == Config().limits.frameworks
 
 
+def test_flags_and_the_environment_give_numbers_with_a_fraction(tmp_path):
+    environment = {"MESOS_ALLOCATOR_STARVATION__OUTSTANDING_MAX": "0.25"}
+    config = load(None, environment, [Flag("--set", "metrics.fair_share_every_s", "30")])
+    found = config.starvation.outstanding_max, config.metrics.fair_share_every_s
+    assert found == (0.25, 30)
+
+
 @pytest.mark.parametrize(
     ("key", "text", "value"),
     [

@@ -3,10 +3,25 @@
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from allocator import policies
-from allocator.core import Allocator, PolicySpec, Settings
+from allocator.core import (
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Allocator,
+    Define,
+    Exclude,
+    FrameworkInfo,
+    Kind,
+    PolicySpec,
+    SetDemand,
+    SetDrain,
+    SetLimit,
+    Settings,
+)
 from allocator.sim.experiments.play import play
 from allocator.sim.experiments.what_if import as_recorded, play_day
 from allocator.sim.frameworks.trace_framework import Arrival, Replay
@@ -55,6 +70,23 @@ def record(scenario, settings: Settings | None = None, **how) -> Day:
 @pytest.fixture(scope="module")
 def day() -> Day:
     return record(SCENARIO)
+
+
+def test_rules_of_operators_and_events_about_several_are_no_facts_of_one_agent():
+    recorder = DayRecorder()
+    allocator = watched(recorder)(policies.build, Settings(PolicySpec("drf")))
+    allocator.step(Define({0: Kind("gpus")}, {1: "eng"}))
+    allocator.step(AddAgent(1, AgentInfo("id-1", hostname="small"), {0: 4000}))
+    allocator.step(AddFramework(1, FrameworkInfo("id-2", name="s"), (1,)))
+    pair = np.array([1])
+    excluded = Exclude(pair, pair, pair, np.array([True]))
+    limit, demand = SetLimit("eng", {"cpus": 1000}), SetDemand("", "s", {"cpus": 1000})
+    for event in (SetDrain("small"), limit, demand, excluded):
+        allocator.step(event)
+    watched(recorder)(policies.build, Settings(PolicySpec("drf")))  # the session is over
+    day = recorder.finish()
+    assert [agent.hostname for agent in day.agents.values()] == ["small"]
+    assert "gpus" in day.kinds
 
 
 def needs(day: Day) -> Counter[tuple[str, int, int]]:

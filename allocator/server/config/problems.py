@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
@@ -136,7 +136,7 @@ def _message(root: type[BaseModel], key: Key, detail: ErrorDetails) -> str:
             return str(context["error"])
         case "literal_error":
             return _not_a_literal(option, detail["input"])
-        case "greater_than_equal" | "less_than_equal":
+        case "greater_than_equal" | "greater_than" | "less_than_equal":
             return f"must be {range_of(option)}"
         case "string_too_short":
             return "must not be empty"
@@ -155,9 +155,10 @@ def _not_a_literal(option: FieldInfo | None, value: object) -> str:
 def range_of(option: FieldInfo | None) -> str:
     """The bounds of a number in words; empty where there are none."""
     bounds = option.metadata if option else []
-    low = [toml_value(bound.ge, option) for bound in bounds if isinstance(bound, Ge)]
-    high = [toml_value(bound.le, option) for bound in bounds if isinstance(bound, Le)]
-    return f"from {low[0]} to {high[0]}" if low and high else ""
+    low = [f"from {toml_value(each.ge, option)}" for each in bounds if isinstance(each, Ge)]
+    low += [f"above {toml_value(each.gt, option)}, up" for each in bounds if isinstance(each, Gt)]
+    high = [toml_value(each.le, option) for each in bounds if isinstance(each, Le)]
+    return f"{low[0]} to {high[0]}" if low and high else ""
 
 
 def _noun(root: type[BaseModel], key: Key, option: FieldInfo | None) -> str:
@@ -168,7 +169,7 @@ def _noun(root: type[BaseModel], key: Key, option: FieldInfo | None) -> str:
             name = f"[[{key[0]}]]" if is_rules(section) else f"[{key[0]}]"
             return f"a section, as in {name}"
         return "text in quotes"
-    nouns = {int: "a whole number", bool: "true or false", str: "text in quotes"}
+    nouns = {int: "a whole number", float: "a number", bool: "true or false"}
     kind: Any = option.annotation
     noun = nouns.get(kind) or {tuple: "a list", dict: "a table of texts"}.get(
         get_origin(kind), "text in quotes"

@@ -37,6 +37,7 @@ from allocator.server.config.rules import (
     distinct_roles,
 )
 from allocator.server.config.shadow import ShadowSection
+from allocator.server.config.watching import LogSection, MetricsSection
 from allocator.server.tls import find_problem
 
 GIB = 2**30
@@ -268,35 +269,6 @@ class JournalSection(Section):
     )
     files: Annotated[int, Field(ge=1, le=10_000)] = Field(
         2, description="Files that are kept: PATH, PATH.1 and so on; the oldest go."
-    )
-
-
-class LogSection(Section):
-    """Logs, on standard error."""
-
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="What is logged: this and everything worse."
-    )
-    format: Literal["auto", "json", "console"] = Field(
-        "auto",
-        description=(
-            "json: one object a line. console: for people. auto: console on a terminal, else json."
-        ),
-    )
-
-
-class MetricsSection(Section):
-    """Bounds on the number of time series."""
-
-    frameworks_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        100,
-        description=(
-            "Frameworks with series of their own: those with the largest shares. All others are"
-            ' added up under framework="other".'
-        ),
-    )
-    roles_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        100, description='The same for roles; all others are added up under role="other".'
     )
 
 

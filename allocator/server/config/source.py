@@ -276,7 +276,7 @@ def _value(option: FieldInfo, text: str) -> object:
     kind = option.annotation
     if get_origin(kind) is tuple and not text.lstrip().startswith("["):
         return [part.strip() for part in text.split(",") if part.strip()]
-    if kind in (int, bool) or get_origin(kind) is tuple:
+    if kind in (int, float, bool) or get_origin(kind) is tuple:
         try:
             return tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from allocator.sim.papers.report import Line, Panel, Report
+from allocator.sim.reports.palette import COLOURS
 
 COLUMNS = 3
 """Pictures beside each other at most."""
@@ -37,7 +38,7 @@ def draw(path: Path, report: Report) -> None:
 
 def _panel(axes: Axes, panel: Panel) -> None:
     for number, line in enumerate(panel.lines):
-        _line(axes, line, f"C{number % 10}", stepped=panel.stepped)
+        _line(axes, line, COLOURS[number % len(COLOURS)], stepped=panel.stepped)
     axes.set(title=panel.title, xlabel=panel.xlabel, ylabel=panel.ylabel)
     if len(panel.lines) > 1:
         axes.legend(fontsize=7, framealpha=0.85, loc="upper right")

@@ -125,7 +125,9 @@ class DayRecorder:
             return day
         self._note_allowed(state, range(1, len(state.frameworks.info)))
         day.options, day.settings = state.options, state.settings
-        day.kinds = tuple(state.space.names)
+        # Between two sessions nothing is known: what was there is in the day.
+        seen = (name for agent in day.agents.values() for name in agent.capacity)
+        day.kinds = tuple(dict.fromkeys((*state.space.names, *seen)))
         self._give_up_before()
         for place, rows in list(self._begun.items()):
             for row in list(rows):
@@ -329,9 +331,9 @@ def _agents_of(event: Event) -> list[int]:
 
 def _ids(state: State, event: Event) -> tuple[str, str]:
     """Ids of the agent and of the framework that an event is about; empty: of none."""
-    if isinstance(event, AddAgents):
-        return "", ""
-    agent, framework = getattr(event, "agent", 0), getattr(event, "framework", 0)
+    # Events about several have arrays, and an operator's rule has a name that may match none.
+    handles = (getattr(event, kind, 0) for kind in ("agent", "framework"))
+    agent, framework = (each if isinstance(each, int) else 0 for each in handles)
     return agent_id(state, agent), framework_id(state, framework)
 
 
