@@ -195,10 +195,10 @@ def notes_5_to_7(trials: int) -> tuple[str, ...]:
         (
             "Contrary whenever the first jobs start, first: preemption lengthens the makespan "
             "here. PrimeLarge's tasks take 22 minutes each; held to its share, it runs most of "
-            "them when the others have ended, and ends last. Without preemption it ends first, and "
-            "what is left keeps the cluster busy, which the paper's jobs did not. Second: fairness "
-            "alone lowers unfairness under the greedy scheduler. The paper has it rise because "
-            "some small jobs become quicker than others; why they do not here is not known."
+            "them when the others have ended, and ends last. Without preemption it ends first; the "
+            "idle times that follow, as in Figure 7, cost less. Second: fairness alone lowers "
+            "unfairness under the greedy scheduler. The paper has it rise because some small jobs "
+            "become quicker than others; why they do not here is not known."
         ),
         SORT_NOTE,
         TIMER_NOTE,

@@ -7,7 +7,7 @@ from math import isfinite, isnan
 from allocator.sim.reports.confidence import interval
 
 _ROUNDING = 1e-9  # what a comparison forgives beside its tolerance: the rounding of float64
-_TOLERANCE_SHOWN = 1e-4  # smaller ones are rounding
+_TOLERANCE_SHOWN = 1e-4  # of the number; smaller ones are rounding
 
 
 def in_digits(value: float, digits: int) -> str:
@@ -72,10 +72,13 @@ class Cell:
 
     def published_text(self, plus_minus: str = " ± ") -> str:
         """The published number with its tolerance; ``<`` before a bound."""
-        spread = self.tolerance >= _TOLERANCE_SHOWN
-        within = plus_minus + in_digits(self.tolerance, 2) if spread else ""
-        bound = "<" if self.at_most else ""
-        return "" if self.published is None else f"{bound}{in_digits(self.published, 4)}{within}"
+        if self.published is None:
+            return ""
+        # Of two zeros it says nothing.
+        differs = self.published != 0 or self.computed != 0
+        shown = differs and self.tolerance > _TOLERANCE_SHOWN * abs(self.published)
+        within = plus_minus + in_digits(self.tolerance, 2) if shown else ""
+        return f"{'<' if self.at_most else ''}{in_digits(self.published, 4)}{within}"
 
 
 @dataclass(frozen=True, slots=True)
