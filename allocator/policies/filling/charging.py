@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from allocator.core.snapshot import Bounds
-from allocator.policies.filling import offers
+from allocator.policies.filling import offers, quotas
 from allocator.policies.filling.compiled import allocating, compiled, hot
-from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER
+from allocator.policies.filling.cycle_stages import LEFT_OVER
 from allocator.policies.filling.loop_arrays import Agents, Log, Offer, Places, Scene
 
 
@@ -34,31 +33,6 @@ def _offer_simply(places: Places, agents: Agents, offer: Offer, place: int, agen
         amount = places.demand[place, r] if known else agents.free[agent, r]
         offer.plain[r] = amount
         offer.whole[r] = amount
-
-
-@compiled
-def _charge_bounds(bounds: Bounds, offer: Offer, stage: int, client: int) -> None:
-    """Lessen what quotas leave to the client, and what they keep back."""
-    for r in range(len(offer.bounded)):
-        amount = offer.bounded[r]
-        # The client counts against its own role and every role above it. `owed` is the largest
-        # guarantee along the way that is not reached yet.
-        owed = 0
-        bound = bounds.of_client[client]
-        while bound >= 0:
-            bounds.left[bound, r] -= amount
-            owed = max(owed, bounds.owed[bound, r])
-            bounds.owed[bound, r] = max(bounds.owed[bound, r] - amount, 0)
-            bound = bounds.above[bound]
-        # A framework may have a bound of its own, beside those of the roles.
-        own = bounds.of_framework[client]
-        if own >= 0:
-            bounds.left[own, r] -= amount
-        bounds.available[r] -= amount
-        # What goes to a guarantee need not be kept free for it any more. In other stages grants
-        # come out of the surplus, and what is kept back stays as it is.
-        if stage == GUARANTEED:
-            bounds.required[r] -= min(owed, amount)
 
 
 @hot
@@ -164,7 +138,7 @@ def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
     else:
         offers.work_out(scene, place, agent)
         if rule.bounded:
-            _charge_bounds(scene.bounds, offer, rule.stage, client)
+            quotas.charge(scene.bounds, offer, rule.stage, client)
     # Write it down, take it from the agent, add it to the measures.
     _note(agents, offer, log, 1 if known else 0, place, agent)
     left = _take_away(agents, offer, simple, agent)

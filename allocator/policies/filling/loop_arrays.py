@@ -80,7 +80,8 @@ class Standing(NamedTuple):
     winner : (2 * P,) int64
         The tournaments, see `tournament`.
     spent : (P,) bool
-        A leaf that quotas leave nothing more to in this stage, where nothing is special.
+        A place below which quotas leave nothing more to anybody in this stage, where nothing is
+        special; not all are known.
     """
 
     measure: Floats
@@ -182,11 +183,14 @@ class Effort(NamedTuple):
         How many kinds of agents (equal denominators) are handled kind by kind at most.
     few : int
         How many of the best agents are kept for a client where all agents are scored at once.
+    block : int
+        How many agents the search for the best fit looks at together.
     """
 
     tries: int = 8
     groups: int = 64
     few: int = 16
+    block: int = 16
 
 
 class Offer(NamedTuple):

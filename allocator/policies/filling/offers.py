@@ -7,7 +7,7 @@ reserved, revocable or indivisible, or quotas bound what may be given, it is wor
 import numpy as np
 
 from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Ints, Tier
-from allocator.policies.filling import scoring
+from allocator.policies.filling import quotas, scoring
 from allocator.policies.filling.compiled import compiled, hot
 from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
 from allocator.policies.filling.loop_arrays import Agents, Kinds, Offer, Places, Rule, Scene
@@ -29,6 +29,18 @@ def is_offerable(places: Places, agents: Agents, agent: int) -> bool:
     """Say whether all that is plain and free makes an offer, by the usual minimum."""
     root = len(places.parent) - 1
     return reaches(places, agents, root, agents.free[agent])
+
+
+@hot
+def has_any(agents: Agents, agent: int) -> bool:
+    """Say whether anything is free on an agent."""
+    for r in range(agents.free.shape[1]):
+        if agents.free[agent, r] > 0:
+            return True
+    for e in range(agents.start[agent], agents.start[agent + 1]):
+        if agents.special_free[e] > 0:
+            return True
+    return False
 
 
 @hot
@@ -66,39 +78,8 @@ def _may_have(kinds: Kinds, special: int, client: int) -> bool:
 
 
 @compiled
-def _raise_ceiling(rule: Rule, bounds: Bounds, offer: Offer, stage: int, client: int) -> None:
-    """Work out the most that a client may be given of what counts against quota."""
-    # Is anything kept back for guarantees?
-    keeps_back = False
-    for r in range(len(bounds.required)):
-        keeps_back |= bounds.required[r] > 0
-    for r in range(len(offer.ceiling)):
-        ceiling = UNBOUNDED
-        if rule.bounded:
-            # The smallest limit above the client bounds it; the largest unmet guarantee above it
-            # says how much is kept back on its behalf.
-            owed = 0
-            bound = bounds.of_client[client]
-            while bound >= 0:
-                ceiling = min(ceiling, bounds.left[bound, r])
-                owed = max(owed, bounds.owed[bound, r])
-                bound = bounds.above[bound]
-            own = bounds.of_framework[client]
-            if own >= 0:
-                ceiling = min(ceiling, bounds.left[own, r])
-            # What may be given without touching what is kept back for others. A client that is
-            # owed something may use what is kept back for it as well.
-            surplus = UNBOUNDED
-            if keeps_back:
-                surplus = max(bounds.available[r] - bounds.required[r], 0)
-            ceiling = min(ceiling, surplus + owed if stage == GUARANTEED else surplus)
-            ceiling = max(ceiling, 0)
-        offer.ceiling[r] = ceiling
-
-
-@compiled
-def _begin(rule: Rule, bounds: Bounds, offer: Offer, stage: int, client: int) -> None:
-    _raise_ceiling(rule, bounds, offer, stage, client)
+def _begin(rule: Rule, bounds: Bounds, offer: Offer, client: int) -> None:
+    quotas.raise_ceiling(rule, bounds, offer, client)
     for r in range(len(offer.plain)):
         offer.plain[r] = 0
         offer.whole[r] = 0
@@ -231,19 +212,6 @@ def _take_task(
 
 
 @compiled
-def _makes_progress(bounds: Bounds, offer: Offer, client: int) -> bool:
-    """Say whether the offer brings anybody above the client nearer to a guarantee."""
-    # The client's role, then every role above it.
-    bound = bounds.of_client[client]
-    while bound >= 0:
-        for r in range(len(offer.bounded)):
-            if offer.bounded[r] > 0 and bounds.owed[bound, r] > 0:
-                return True
-        bound = bounds.above[bound]
-    return False
-
-
-@compiled
 def _covers(agents: Agents, kinds: Kinds, offer: Offer, agent: int, refusal: int) -> bool:
     """Say whether a filter covers the offer, kind by kind."""
     # A filter covers an offer when it refused at least as much of every kind in it.
@@ -283,14 +251,14 @@ def work_out(scene: Scene, place: int, agent: int) -> bool:
     places, agents, kinds, bounds = scene.places, scene.agents, scene.kinds, scene.bounds
     rule, offer, stage = scene.rule, scene.offer, scene.rule.stage
     client = places.client[place]
-    _begin(rule, bounds, offer, stage, client)
+    _begin(rule, bounds, offer, client)
     # A whole task where the demand is known, otherwise all that it may have.
     if places.known[place] and stage != LEFT_OVER:
         enough = _take_task(places, agents, kinds, offer, place, agent)
     else:
         enough = _take_everything(places, agents, kinds, offer, stage, place, agent)
     # For a guarantee only what brings somebody nearer to it is worth a grant.
-    if not enough or (stage == GUARANTEED and not _makes_progress(bounds, offer, client)):
+    if not enough or (stage == GUARANTEED and not quotas.makes_progress(bounds, offer, client)):
         return False
     return not is_refused(agents, kinds, offer, client, agent)
 
@@ -329,7 +297,7 @@ def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
 def _is_spent(scene: Scene, place: int) -> bool:
     """Say whether quotas leave a leaf too little for any offer, after `work_out` for it."""
     places, ceiling = scene.places, scene.offer.ceiling
-    if scene.rule.stage == GUARANTEED and not _is_owed(scene.bounds, places.client[place]):
+    if scene.rule.stage == GUARANTEED and not quotas.is_owed(scene.bounds, places.client[place]):
         return True
     # All that quotas allow, on any agent, would not make an offer or a task.
     if not places.known[place]:
@@ -374,20 +342,9 @@ def mark_taking_part(places: Places, bounds: Bounds, stage: int, alive: Bools) -
         # By stage: who is owed a guarantee, who waited too long, everybody, or those served in
         # tasks.
         if client >= 0 and stage == GUARANTEED:
-            alive[place] = _is_owed(bounds, client)
+            alive[place] = quotas.is_owed(bounds, client)
         elif client >= 0 and stage == OVERDUE:
             alive[place] = places.overdue[place]
         elif client >= 0:
             alive[place] = stage == USUAL or places.known[place]
     scoring.mark_alive(places, alive)
-
-
-@compiled
-def _is_owed(bounds: Bounds, client: int) -> bool:
-    bound = bounds.of_client[client]
-    while bound >= 0:
-        for r in range(bounds.owed.shape[1]):
-            if bounds.owed[bound, r] > 0:
-                return True
-        bound = bounds.above[bound]
-    return False
