@@ -105,6 +105,8 @@ class Agents(NamedTuple):
     barred : (A, W) uint64
         Bits of the clients that may not be served on an agent, be it that they are excluded or that
         their filters cover all that they could be offered.
+    barring : (A,) bool
+        Agents that may have such a bit; the others need not be asked for it.
     head : (A,) int32
     next, client : (X,) int32
     amount : (X, K) int64, thousandths
@@ -122,6 +124,7 @@ class Agents(NamedTuple):
     free: Ints
     minimum: Ints
     barred: Words
+    barring: Bools
     head: Indices
     next: Indices
     client: Indices
