@@ -1,6 +1,7 @@
 """`mesos-allocator graph`: who may use which agents, as a graph to export, draw and reckon with."""
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,8 @@ HELP = """Export the constraint graph of a recorded cluster: who may use which a
 
 Replays a journal to its end, and writes the graph as it was then: frameworks on one side, agents
 that are equal to all of them on the other. With --shares the constrained max-min fair shares
-(CMMF), in agents, are worked out and written to it.
+(CMMF), in agents, are worked out and written to it; with --tasks how many tasks each framework
+whose demand is known would have.
 
 FILE ends in .graphml (networkx, Gephi, yEd), .json (networkx's node-link data), or .png, .svg or
 .pdf (drawn, which needs the extra `sim`).
@@ -27,6 +29,13 @@ FILE ends in .graphml (networkx, Gephi, yEd), .json (networkx's node-link data),
 
 DRAWN = (".png", ".svg", ".pdf")
 ENDINGS = (".graphml", ".json", *DRAWN)
+
+
+class Fairness(StrEnum):
+    """By what tasks are worked out."""
+
+    PF = "pf"
+    PS_DSF = "ps-dsf"
 
 
 def register(app: typer.Typer) -> None:
@@ -50,6 +59,10 @@ def graph(
         Path, typer.Argument(metavar="FILE", show_default=False, help="What is written.")
     ],
     shares: Annotated[bool, typer.Option("--shares", help="Work the fair shares out.")] = False,
+    tasks: Annotated[
+        Fairness | None,
+        typer.Option(help="Work tasks out by proportional fairness, or by PS-DSF; both fluid."),
+    ] = None,
 ) -> None:
     """Export a graph."""
     from allocator.solvers.graphs import max_min_shares
@@ -65,6 +78,8 @@ def graph(
     made = constraint_graph_of(allocator)
     if shares:
         made = max_min_shares(made)
+    if tasks is not None:
+        _add_tasks(made, allocator, tasks)
     try:
         _write(made, out)
     except OSError as error:
@@ -129,6 +144,40 @@ def constraint_graph_of(allocator: "Allocator") -> "nx.Graph[Any]":
     return graph
 
 
+def _add_tasks(graph: "nx.Graph[Any]", allocator: "Allocator", fairness: Fairness) -> None:
+    """Write fair tasks to frameworks whose demand is known, and to their edges.
+
+    Agents of a type are taken as one, as many times as large.
+    """
+    import numpy as np
+
+    from allocator.policies.planning import group_agents
+    from allocator.solvers.resource_graphs import fair_tasks, per_server_tasks, resource_graph
+
+    problem = allocator.problem()
+    assert problem is not None
+    groups = group_agents(problem)
+    known = (problem.demand[groups.clients] > 0).any(axis=1) & (groups.direction > 0).any(axis=1)
+    users = [name for name, data in graph.nodes(data=True) if data["side"] == 0]
+    solve = {Fairness.PF: fair_tasks, Fairness.PS_DSF: per_server_tasks}[fairness]
+    solved = solve(
+        resource_graph(
+            groups.direction[known],
+            groups.capacity * groups.count[:, None],
+            groups.eligible[known],
+            groups.weight[known] * len(groups.weight),
+            resources=problem.resources,
+            frameworks=[users[row] for row in np.flatnonzero(known).tolist()],
+            agents=[name for name, data in graph.nodes(data=True) if data["side"] == 1],
+        )
+    )
+    for name, data in solved.nodes(data=True):
+        if "tasks" in data:
+            graph.nodes[name]["tasks"] = data["tasks"]
+    for user, kind, data in solved.edges(data=True):
+        graph.edges[user, kind]["tasks"] = data["tasks"]
+
+
 def _write(graph: "nx.Graph[Any]", out: Path) -> None:
     import networkx as nx
 
@@ -141,7 +190,7 @@ def _write(graph: "nx.Graph[Any]", out: Path) -> None:
 
 
 def _draw(graph: "nx.Graph[Any]", out: Path) -> None:
-    """Draw users on the left, types on the right; shares beside the names where they are known."""
+    """Draw users on the left, types on the right; beside the names what was worked out."""
     import networkx as nx
     from matplotlib.figure import Figure
 
@@ -149,10 +198,10 @@ def _draw(graph: "nx.Graph[Any]", out: Path) -> None:
     figure = Figure(figsize=(9, max(3, 0.3 * max(len(users), len(graph) - len(users)))))
     axes = figure.add_subplot()
     place = nx.bipartite_layout(graph, users, align="vertical")
-    labels = {
-        name: f"{name}: {data['machines']:.3g}" if "machines" in data else str(name)
-        for name, data in graph.nodes(data=True)
-    }
+    labels = {}
+    for name, data in graph.nodes(data=True):
+        found = [f"{data[key]:.3g} {key}" for key in ("machines", "tasks") if key in data]
+        labels[name] = f"{name}: {', '.join(found)}" if found else str(name)
     color = [data.get("cut", data["side"]) for _, data in graph.nodes(data=True)]
     nx.draw_networkx(
         graph, place, ax=axes, labels=labels, node_color=color, cmap="Pastel1", font_size=7,

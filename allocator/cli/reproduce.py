@@ -13,7 +13,7 @@ from allocator.cli.exits import Exit, fail
 from allocator.cli.tree import PLAIN, PlayingGroup
 
 if TYPE_CHECKING:
-    from allocator.sim.papers.report import Cell, Report
+    from allocator.sim.papers.report import Report
 
 
 class Experiment(NamedTuple):
@@ -55,16 +55,16 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "allocator.sim.papers.choosy_ramp_up:figure_6", _BOTH, "ramp-up time by pickiness"
     ),
     "choosy-macrobenchmark": Experiment(
-        "allocator.sim.papers.choosy_macro:macrobenchmark", _BOTH, "Figs. 8, 9, Tables 1, 2"
+        "allocator.sim.papers.choosy_macro:macrobenchmark", _BOTH, "Figures 8, 9, Tables 1, 2"
     ),
     "choosy-scaling": Experiment(
         "allocator.sim.papers.choosy_macro:scaling", ("seed",), "an hour on up to 50,000 machines"
     ),
     "choosy-joins": Experiment(
-        "allocator.sim.papers.choosy_micro:joins_and_leaves", _BOTH, "Figs. 10 to 12: nine users"
+        "allocator.sim.papers.choosy_micro:joins_and_leaves", _BOTH, "Figures 10 to 12: nine users"
     ),
     "choosy-empty-cluster": Experiment(
-        "allocator.sim.papers.choosy_micro:empty_cluster", _BOTH, "Fig. 13: all at once"
+        "allocator.sim.papers.choosy_micro:empty_cluster", _BOTH, "Figure 13: all at once"
     ),
     "choosy-fig-14": Experiment(
         "allocator.sim.papers.choosy_jobs:figure_14", ("seed",), "four jobs on 160 cores"
@@ -102,10 +102,15 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "allocator.sim.papers.quincy_tables:table_3", _BOTH, "how long each job takes alone"
     ),
     "quincy-fig-6": Experiment(
-        "allocator.sim.papers.quincy_figures:figures_5_to_7", _BOTH, "Figs. 5 to 7: ten schedulers"
+        "allocator.sim.papers.quincy_figures:figures_5_to_7",
+        _BOTH,
+        "Figures 5 to 7: all schedulers",
+    ),
+    "quincy-starts": Experiment(
+        "allocator.sim.papers.quincy_starts:starts", _BOTH, "the same by when the first jobs start"
     ),
     "quincy-table-4": Experiment(
-        "allocator.sim.papers.quincy_figures:figure_8", _BOTH, "Table 4, Fig. 8: narrow uplinks"
+        "allocator.sim.papers.quincy_figures:figure_8", _BOTH, "Table 4, Figure 8: narrow uplinks"
     ),
     "quincy-departures": Experiment(
         "allocator.sim.papers.quincy_departures:departures",
@@ -142,9 +147,6 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 }
 
 HELP = "Compute the papers' tables and figures with the real policies, beside the printed ones."
-
-_TOLERANCE_SHOWN = 1e-4  # smaller ones are rounding
-_WIDTH_IN_FILES = 100
 
 Seed = Annotated[int, typer.Option(help="Where all chance begins.", min=0)]
 Trials = Annotated[
@@ -260,8 +262,10 @@ def _show(reports: list["Report"], as_json: bool, plot: Path | None = None) -> N
         plain = [as_dict(report) for report in reports]
         typer.echo(json.dumps(plain if len(plain) > 1 else plain[0], indent=2))
     else:
+        from allocator.cli.paper_tables import print_report
+
         for report in reports:
-            _print(report)
+            print_report(report)
     wrong = [report.name for report in reports if not report.holds]
     if wrong:
         fail(Exit.FAILURE, f"differs from the paper, unexplained: {', '.join(wrong)}")
@@ -276,49 +280,3 @@ def as_dict(report: "Report") -> dict[str, Any]:
         for cell, plain_cell in zip(row.cells, plain["cells"], strict=True):
             plain_cell["agrees"] = cell.agrees
     return result
-
-
-def _print(report: "Report") -> None:
-    from rich.box import HORIZONTALS
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    console = Console()
-    wide = console if console.is_terminal else Console(width=_WIDTH_IN_FILES)
-    table = Table(
-        title=report.title,
-        caption=report.source,
-        title_justify="left",
-        caption_justify="left",
-        box=HORIZONTALS,
-        show_lines=True,
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column("", min_width=10)
-    for column in report.columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    departures: list[str] = []
-    for row in report.rows:
-        name = escape(row.name)
-        if row.departure:
-            departures.append(row.departure)
-            name += f" \\[{len(departures)}]"
-        table.add_row(name, *(_text(cell) for cell in row.cells))
-    wide.print(table)
-    lines = ["computed, and below it the published number with its tolerance; < before a bound"]
-    lines += [f"[{number}] {departure}" for number, departure in enumerate(departures, 1)]
-    for line in (*lines, *report.notes):
-        wide.print(f"- {line}", markup=False, highlight=False)
-    wide.print()
-
-
-def _text(cell: "Cell") -> str:
-    """Computed number and verdict; below it the published number."""
-    computed = f"{cell.computed:.4g}" + ("" if cell.half is None else f" ± {cell.half:.2g}")
-    if cell.published is None:
-        return f"{computed}\n[dim]{cell.outcome}[/dim]" if cell.outcome else computed
-    bound = "<" if cell.at_most else ""
-    spread = f"±{cell.tolerance:.2g}" if cell.tolerance >= _TOLERANCE_SHOWN else ""
-    verdict = "[green]✓[/green]" if cell.agrees else "[red]✗[/red]"
-    return f"{computed} {verdict}\n[dim]{bound}{cell.published:.4g}{spread}[/dim]"

@@ -43,11 +43,16 @@ def simulate(
     backend: Annotated[
         str,
         typer.Option(
-            help="loky: processes of this machine; dask: the workers of an existing Dask cluster."
+            help="loky: processes of this machine; dask, ray, spark: the workers of an existing "
+            "cluster of that engine."
         ),
     ] = "loky",
     cluster: Annotated[
-        str | None, typer.Option(help="Dask's scheduler, as in tcp://host:8786.")
+        str | None,
+        typer.Option(
+            help="Of dask the scheduler, as in tcp://host:8786; of ray the head, as in host:6379 "
+            "or ray://host:10001; of spark the master, as in spark://host:7077."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Directory for tables and the picture.")] = Path(
         "simulate-out"
@@ -92,7 +97,8 @@ def _play(
 ) -> list["RunResult"]:
     """Play all with a progress bar; the results in the order of the cells."""
     from allocator.cli.progress import progress
-    from allocator.sim.experiments.spread import BackendError, spread
+    from allocator.sim.experiments.engines import BackendError
+    from allocator.sim.experiments.spread import spread
     from allocator.sim.scenarios.running import run
 
     results = []

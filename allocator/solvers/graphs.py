@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from allocator.solvers import max_min
+from allocator.solvers import max_min, max_min_whole
 from allocator.solvers.constraint_graph import UNLIMITED, Bools, Floats, Ints
 from allocator.solvers.min_cost_flow import Network, solve
 
@@ -76,7 +76,7 @@ def constraint_graph(
 
 
 def max_min_shares(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
-    """Find the constrained max-min fair shares of a constraint graph.
+    """Find the constrained max-min fair shares of a constraint graph, of divisible machines.
 
     Returns
     -------
@@ -91,30 +91,54 @@ def max_min_shares(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
         On a node without a side, an edge within a side, or what `max_min.solve` refuses.
     NotOptimal
     """
-    users, types = _sides(graph)
-    row_of = {name: row for row, name in enumerate(users)}
-    column_of = {name: column for column, name in enumerate(types)}
-    eligible = np.zeros((len(users), len(types)), np.bool_)
-    for one, other in graph.edges:
-        user, machine = (one, other) if one in row_of else (other, one)
-        if user not in row_of or machine not in column_of:
-            raise ValueError(f"an edge joins {one!r} and {other!r}, which are on one side")
-        eligible[row_of[user], column_of[machine]] = True
-    found = max_min.solve(
-        eligible,
+    found = max_min.solve(*_arrays(graph))
+    result = graph.copy()
+    of_user, of_type = _cuts(found)
+    users, types = sides(graph)
+    for name, cut in zip([*users, *types], [*of_user.tolist(), *of_type.tolist()], strict=True):
+        result.nodes[name]["cut"] = cut
+    _write_given(result, found.machines, found.given)
+    return result
+
+
+def whole_shares(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
+    """Find the constrained max-min fair shares of a constraint graph, of whole machines.
+
+    Returns
+    -------
+    Graph
+        A copy, in which users have ``machines``, and edges what is ``given``.
+
+    Raises
+    ------
+    ValueError, NotOptimal
+        As `max_min_shares`.
+    """
+    found = max_min_whole.solve(*_arrays(graph))
+    result = graph.copy()
+    _write_given(result, found.machines, found.given)
+    return result
+
+
+def _arrays(graph: "nx.Graph[Any]") -> tuple[Bools, Ints, Floats, Floats]:
+    """What the solvers take: eligible, count, weight, limit."""
+    users, types = sides(graph)
+    return (
+        suitable(graph, users, types),
         np.array([graph.nodes[name].get("count", 1) for name in types], np.int64),
         np.array([graph.nodes[name].get("weight", 1.0) for name in users], np.float64),
         np.array([graph.nodes[name].get("limit", UNLIMITED) for name in users], np.float64),
     )
-    result = graph.copy()
-    of_user, of_type = _cuts(found)
+
+
+def _write_given(graph: "nx.Graph[Any]", machines: Floats | Ints, given: Floats | Ints) -> None:
+    """Write what users get to them, and to their edges."""
+    users, types = sides(graph)
+    column_of = {name: column for column, name in enumerate(types)}
     for row, name in enumerate(users):
-        result.nodes[name].update(machines=float(found.machines[row]), cut=int(of_user[row]))
-    for column, name in enumerate(types):
-        result.nodes[name].update(cut=int(of_type[column]))
-    for row, column in zip(*np.nonzero(eligible), strict=True):
-        result.edges[users[row], types[column]]["given"] = float(found.given[row, column])
-    return result
+        graph.nodes[name]["machines"] = machines[row].item()
+        for kind in graph[name]:
+            graph.edges[name, kind]["given"] = given[row, column_of[kind]].item()
 
 
 def _cuts(found: max_min.Solution) -> tuple[Ints, Ints]:
@@ -127,7 +151,8 @@ def _cuts(found: max_min.Solution) -> tuple[Ints, Ints]:
     return of_class[graph.class_of_user], of_group[graph.group_of_type]
 
 
-def _sides(graph: "nx.Graph[Any]") -> tuple[list[Any], list[Any]]:
+def sides(graph: "nx.Graph[Any]") -> tuple[list[Any], list[Any]]:
+    """The names on either side of a constraint graph or resource graph; an error without one."""
     users: list[Any] = []
     types: list[Any] = []
     for name, attributes in graph.nodes(data=True):
@@ -136,6 +161,19 @@ def _sides(graph: "nx.Graph[Any]") -> tuple[list[Any], list[Any]]:
             raise ValueError(f"node {name!r} has the side {side!r}; it must be 0 or 1")
         (users if side == USER else types).append(name)
     return users, types
+
+
+def suitable(graph: "nx.Graph[Any]", users: Sequence[Any], machines: Sequence[Any]) -> Bools:
+    """Who has an edge to which machines, (U, T); an error where one joins a side to itself."""
+    row_of = {name: row for row, name in enumerate(users)}
+    column_of = {name: column for column, name in enumerate(machines)}
+    found = np.zeros((len(users), len(machines)), np.bool_)
+    for one, other in graph.edges:
+        user, machine = (one, other) if one in row_of else (other, one)
+        if user not in row_of or machine not in column_of:
+            raise ValueError(f"an edge joins {one!r} and {other!r}, which are on one side")
+        found[row_of[user], column_of[machine]] = True
+    return found
 
 
 def flow_graph(network: Network, names: Sequence[Hashable] | None = None) -> "nx.DiGraph[Any]":

@@ -122,9 +122,9 @@ def solve(
     Notes
     -----
     A step solves a system of as many equations as there are different agents times resources. With
-    an alpha well above 1, and weights and sizes many orders of magnitude apart, marginal utilities
-    are so far apart that rounding spoils it: then, if frameworks and agents are few, the larger
-    system of `alpha_fair_relative` is solved. Where no answer passes even so, it is `NotOptimal`.
+    an alpha well above 1, and sizes far apart, incomes (``weight * tasks ** (1 - alpha)``) are so
+    far apart that rounding spoils it: then, if frameworks and agents are few, the larger system of
+    `alpha_fair_relative` is solved. Some twenty orders may spoil that, too: `NotOptimal`.
 
     Examples
     --------

@@ -34,10 +34,25 @@ def test_a_graph_is_read_again_with_its_shares(journal: Path, tmp_path: Path) ->
     assert all("cpus" in data for data in types)
 
 
+@pytest.mark.parametrize("fairness", ["pf", "ps-dsf"])
+def test_tasks_are_worked_out_where_demands_are_known(journal, tmp_path, fairness) -> None:
+    out = tmp_path / "graph.json"
+    done = run(journal, out, "--tasks", fairness)
+    assert done.exit_code == 0, done.output
+    graph = nx.node_link_graph(json.loads(out.read_text()), edges="edges")
+    users = [name for name, data in graph.nodes(data=True) if data["side"] == 0]
+    tasks = [graph.nodes[name]["tasks"] for name in users if "tasks" in graph.nodes[name]]
+    assert tasks
+    assert min(tasks) > 0
+    assert sum(tasks) == pytest.approx(
+        sum(data.get("tasks", 0.0) for *_, data in graph.edges(data=True))
+    )
+
+
 def test_a_graph_is_written_for_other_programs_and_drawn(journal: Path, tmp_path: Path) -> None:
     assert run(journal, tmp_path / "graph.graphml").exit_code == 0
     assert len(nx.read_graphml(tmp_path / "graph.graphml"))
-    assert run(journal.parent, tmp_path / "graph.svg", "--shares").exit_code == 0
+    assert run(journal.parent, tmp_path / "graph.svg", "--shares", "--tasks", "pf").exit_code == 0
     assert "<svg" in (tmp_path / "graph.svg").read_text()
 
 

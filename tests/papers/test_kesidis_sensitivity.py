@@ -128,13 +128,18 @@ def test_the_report_judges_every_claim_under_every_choice(monkeypatch):
     assert all(cell.half is not None for row in report.rows for cell in row.cells)
 
 
-def test_the_summary_names_the_choices_under_which_a_claim_holds():
+def test_the_summary_names_the_choices_under_which_it_is_otherwise():
     def row(name, *outcomes):
         return Row(name, tuple(Cell(1.0, half=0.1, outcome=each) for each in outcomes))
 
-    rows = [row("one", "holds", "holds", "not shown"), row("two", "contrary", "holds", "not shown")]
+    rows = [
+        row("one", "holds", "holds", "not shown"),
+        row("two", "contrary", "holds", "not shown"),
+        row("three", "holds", "holds", "holds"),
+        row("four", "not shown", "holds", "not shown"),
+    ]
     assert paper.summary(("a", "b", "c"), rows) == (
-        "'a': holds under 1 of 2: one, contrary under 1 of 2: two.",
-        "'b': holds under every choice.",
-        "'c': not shown under 2.",
+        "'a' holds under 2 of 4 choices. Contrary: two. Not shown: four.",
+        "'b' holds under every choice.",
+        "'c' is not shown under 3 of 4 choices. Holds: three.",
     )

@@ -10,6 +10,7 @@ from allocator.sim.papers.quincy_claims import Claim, judged, worst_slowdown
 from allocator.sim.papers.quincy_departures import CHOICES, departures
 from allocator.sim.papers.quincy_figures import Setting, compare, figure_8, figures_5_to_7
 from allocator.sim.papers.quincy_runs import Case, Run, make_scheduler, measure, play_all
+from allocator.sim.papers.quincy_starts import starts
 from allocator.sim.papers.quincy_tables import TABLE_2
 
 SHRINK = 8
@@ -180,8 +181,14 @@ def test_the_report_of_the_constrained_network_has_what_the_page_shows():
     assert ideal[2].computed < report.row("GFP").cells[2].computed
 
 
-def test_the_report_of_the_unconstrained_network_has_what_the_page_shows():
-    report = figures_5_to_7(trials=2, shrink=12)
+@pytest.fixture(scope="module")
+def open_network():
+    """Figures 5 to 7."""
+    return figures_5_to_7(trials=2, shrink=12)
+
+
+def test_the_report_of_the_unconstrained_network_has_what_the_page_shows(open_network):
+    report = open_network
     assert report.holds
     names = [row.name for row in report.rows]
     assert names[:10] == ["G", "GF", "GFP", "GFH", "GFPH", "Q", "QF", "QP", "QFP", "QFPX"]
@@ -243,3 +250,12 @@ def test_jobs_that_start_apart_let_the_first_one_hold_the_cluster():
 
     assert held(0.0) < held(jobs.APART_S)
     assert held(jobs.APART_S) > 0.99
+
+
+def test_what_the_starts_change_is_told_claim_by_claim(open_network):
+    report = starts(trials=2, shrink=12, aparts_s=(0.0,))
+    assert report.columns == ("at once",)
+    figures = {row.name: row.cells for row in open_network.rows[10:-1]}
+    at_once = {row.name: row.cells for row in report.rows}
+    assert list(at_once) == list(figures)
+    assert at_once != figures  # whose jobs start apart

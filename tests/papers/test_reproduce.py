@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from allocator.cli import reproduce
 from allocator.cli.app import app
+from allocator.cli.paper_tables import print_report
 from allocator.sim.papers import report
 from allocator.sim.papers.report import Cell, Report, Row
 
@@ -100,3 +101,25 @@ def test_a_report_holds_when_every_row_agrees_or_is_explained() -> None:
     assert not made_up(good, bad).holds
     assert made_up(good, Row("bad", (Cell(1.0, 2.0),), departure="Because.")).holds
     assert made_up(good, bad).row("bad") is bad
+
+
+def test_a_wide_table_comes_in_parts_and_loses_nothing(capsys) -> None:
+    columns = tuple(f"column-{at}" for at in range(12))
+    cells = tuple(Cell(1234.5 + at, half=200.0) for at in range(12))
+    name = "the name of a row that has more words than fit beside numbers"
+    rows = Row(name, cells), Row("only the first", cells[:1], departure="It is one.")
+    print_report(Report("made-up", "Title", "Somebody, sec. 1", columns, rows))
+    words = capsys.readouterr().out.split()
+    assert all(cell.computed_text().split()[0] in words for cell in cells)
+    assert all(words.count(column) == 1 for column in columns)
+    assert all(word in words for word in name.split())
+    assert words.count("[1]") == 2  # the row, and why
+    assert "Title," in words
+
+
+def test_numbers_are_written_without_powers_of_ten() -> None:
+    assert Cell(2345.6, half=234.5).computed_text() == "2346 ± 234"
+    assert Cell(2.5, half=1e-15).computed_text() == "2.5 ± 0"
+    assert Cell(1.0, 5239.0, 785.85).published_text() == "5239 ± 786"
+    assert Cell(1.0, 7.64, at_most=True).published_text() == "<7.64"
+    assert Cell(0.5, half=0.0123).computed_text() == "0.5 ± 0.012"

@@ -1,13 +1,6 @@
 """Scenarios of one's own: strictly read, drawn by seed, played under policies, written down."""
 
 import csv
-import json
-import os
-import subprocess
-import sys
-import time
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
-from allocator.sim.experiments.spread import BackendError, spread
 from allocator.sim.reports import sweep_report
 from allocator.sim.reports.confidence import interval
 from allocator.sim.scenarios.drawing import draw
@@ -331,7 +323,7 @@ def test_the_command_prints_tables_and_writes_the_same_as_csv_and_parquet(tmp_pa
     [
         (["--policy", "dfr"], 2, "--policy: 'dfr'; choose from"),
         (["--mode", "both"], 2, "--mode: 'both'; choose from oblivious, characterised"),
-        (["--backend", "ray"], 2, "--backend: 'ray'; choose from loky, dask"),
+        (["--backend", "rays"], 2, "--backend: 'rays'; choose from loky, dask, ray, spark"),
         (["--jobs", "0"], 2, "--jobs: 0"),
         (["--backend", "dask"], 1, "--backend dask: dask needs the address of its scheduler"),
     ],
@@ -347,58 +339,6 @@ def test_a_wrong_scenario_is_refused(tmp_path):
     done = call(tmp_path)
     assert done.exit_code == 78
     assert "frameworks[0].tasks = -6: must be 1 or more" in done.stderr
-
-
-@contextmanager
-def dask_cluster(tmp_path):
-    """A scheduler and two workers, each a process of its own; gives the scheduler's address."""
-    note = tmp_path / "scheduler.json"
-    common = ["--no-dashboard", "--scheduler-file", str(note)]
-    scheduler = ["scheduler", "--host", "127.0.0.1", "--port", "0", *common]
-    worker = ["worker", "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", *common]
-    # Workers import what they call, this file among it.
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    processes = []
-    try:
-        for command in (scheduler, worker, worker):
-            full = [sys.executable, "-m", "dask", *command]
-            processes.append(subprocess.Popen(full, cwd=tmp_path, env=environment))
-            while not note.exists():
-                assert processes[0].poll() is None
-                time.sleep(0.1)
-        from distributed import Client
-
-        address = json.loads(note.read_text())["address"]
-        with Client(address) as client:
-            client.wait_for_workers(2, timeout=120)
-        yield address
-    finally:
-        for process in reversed(processes):
-            process.terminate()
-            process.wait(timeout=60)
-
-
-def process_of(_argument):
-    """The process that a call runs in."""
-    time.sleep(0.2)
-    return os.getpid()
-
-
-@pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
-def test_a_dask_cluster_of_two_workers_gives_what_this_process_gives(tmp_path):
-    scenario = check(minimal(group={"duration": {"law": "exponential", "mean_s": 5.0}}), "test")
-    cells = [Cell("drf", mode, seed) for mode in ("oblivious", "characterised") for seed in (0, 1)]
-    here = [run(scenario, cell) for cell in cells]
-    with dask_cluster(tmp_path) as address:
-        there = list(spread(partial(run, scenario), cells, backend="dask", cluster=address))
-        processes = set(spread(process_of, range(8), backend="dask", cluster=address))
-    assert sweep_report.run_rows(there) == sweep_report.run_rows(here)
-    assert len(processes) == 2
-
-
-def test_a_cluster_that_is_not_there_is_named():
-    with pytest.raises(BackendError, match=r"tcp://127\.0\.0\.1:9: no Dask scheduler answers"):
-        list(spread(len, ["a"], backend="dask", cluster="tcp://127.0.0.1:9"))
 
 
 def test_intervals_are_students_and_leave_out_what_is_not_there():

@@ -28,6 +28,7 @@ from allocator.solvers.min_cost_flow import Infeasible, Network
 from tests.solvers.oracles import (
     best_of_all,
     clarabel_tasks,
+    exact_gap,
     exact_shares,
     gain_by_definition,
     linear_programs,
@@ -167,6 +168,20 @@ def alpha_fair(alpha: float, weights: Callable[[Rng, int], np.ndarray]) -> Calla
     return trial
 
 
+def by_fractions(rng: Rng) -> str:
+    """Alpha 8, where no convex solver is exact enough: by duality, in fractions."""
+    demand, capacity, eligible = cluster(rng)
+    weight = mild(rng, len(demand))
+    ours = pf_agents.solve(demand, capacity, eligible, weight, 8.0)
+    lacks = ((demand[:, None] > 0) & (capacity[None] <= 0)).any(axis=2)
+    if ours.tasks[~eligible | lacks].any():
+        return WRONG
+    if not (eligible & ~lacks).any():
+        return AGREES
+    gap = exact_gap(ours.tasks, ours.prices, demand, capacity, eligible, weight, 8)
+    return AGREES if gap <= 1e-6 else WRONG
+
+
 def by_definition(rng: Rng) -> str:
     demand, capacity, eligible = cluster(rng)
     weight = (wide if rng.random() < 0.3 else mild)(rng, len(demand))
@@ -215,6 +230,8 @@ TRIALS: Mapping[str, Callable[[Rng], str]] = {
     "alpha 1, nine orders, cones": alpha_fair(1.0, wide),
     "alpha 2, cones (Clarabel)": alpha_fair(2.0, mild),
     "alpha 4, cones (Clarabel)": alpha_fair(4.0, mild),
+    "alpha 8, cones (Clarabel)": alpha_fair(8.0, mild),
+    "alpha 8, duality in fractions": by_fractions,
     "ps_dsf, its definition (HiGHS)": by_definition,
     "min_cost_flow, networkx": by_network_simplex,
 }

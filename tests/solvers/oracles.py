@@ -119,14 +119,21 @@ def exact_shares(
 
 
 def clarabel_tasks(demand, capacity, eligible, weight, alpha: float) -> np.ndarray:
-    """Tasks of each framework by power and exponential cones; all of them can run somewhere."""
+    """Tasks of each framework by power and exponential cones; all of them can run somewhere.
+
+    What the solver gives too much, within its own tolerance, is taken back: the answer fits.
+    """
     frameworks, of, on = len(demand), *np.nonzero(eligible)
     pairs, rows = len(of), capacity.size
+    # In parts of each capacity: else the solver's tolerance is one of the largest of them.
+    share = np.divide(
+        demand[of], capacity[on], out=np.zeros((pairs, demand.shape[1])), where=capacity[on] > 0
+    )
     count = pairs + frameworks
     # Variables: volumes of pairs, bounds on each framework's utility.
     upper = sparse.lil_matrix((rows + pairs, count))
     for k in range(pairs):
-        upper[on[k] * demand.shape[1] + np.arange(demand.shape[1]), k] = demand[of[k]]
+        upper[on[k] * demand.shape[1] + np.arange(demand.shape[1]), k] = share[k]
         upper[rows + k, k] = -1.0
     cone, right, cones = sparse.lil_matrix((3 * frameworks, count)), [], []
     for f in range(frameworks):
@@ -150,12 +157,46 @@ def clarabel_tasks(demand, capacity, eligible, weight, alpha: float) -> np.ndarr
         sparse.csc_matrix((count, count)),
         np.concatenate([np.zeros(pairs), sign * weight]),
         sparse.csc_matrix(sparse.vstack([upper, cone])),
-        np.concatenate([capacity.ravel(), np.zeros(pairs), right]),
+        np.concatenate([np.ones(rows), np.zeros(pairs), right]),
         [clarabel.NonnegativeConeT(rows + pairs), *cones],
         settings,
     ).solve()
     assert str(result.status) == "Solved"
-    return np.bincount(of, np.array(result.x)[:pairs], frameworks)
+    volume = np.maximum(np.array(result.x)[:pairs], 0)
+    used = np.zeros(capacity.shape)
+    np.add.at(used, on, share * volume[:, None])
+    return np.bincount(of, volume / np.maximum(1, used.max(axis=1))[on], frameworks)
+
+
+def exact_gap(tasks, prices, demand, capacity, eligible, weight, alpha: int) -> float:
+    """By how much the tasks exceed a capacity, or the best there is can exceed them, exactly.
+
+    Weak duality: to first order nothing gains more than the whole cluster is worth at prices that
+    no framework undercuts, less what is earned; in parts of what is earned. All in fractions.
+    """
+    task, price, need, room = (
+        [[Fraction(value) for value in row] for row in each.tolist()]
+        for each in (tasks, prices, demand, capacity)
+    )
+    able = eligible & ~((demand[:, None] > 0) & (capacity[None] <= 0)).any(axis=2)
+    served, used = np.flatnonzero(able.any(axis=1)), np.flatnonzero(able.any(axis=0))
+    resources = range(demand.shape[1])
+    over = max(
+        sum(task[f][a] * need[f][r] for f in served) / room[a][r] - 1
+        for a in used
+        for r in resources
+        if room[a][r] > 0
+    )
+    volume = {f: sum(task[f]) for f in served}
+    utility = {f: Fraction(weight[f]) / volume[f] ** alpha for f in served}
+    dearer = max(
+        utility[f] / sum(price[a][r] * need[f][r] for r in resources)
+        for f in served
+        for a in np.flatnonzero(able[f])
+    )
+    worth = dearer * sum(price[a][r] * room[a][r] for a in used for r in resources)
+    earned = sum(utility[f] * volume[f] for f in served)
+    return float(max(over, worth / earned - 1))
 
 
 def gain_by_definition(tasks, demand, capacity, eligible, weight) -> float:

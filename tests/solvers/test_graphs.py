@@ -7,15 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers import max_min
+from allocator.solvers import max_min, max_min_whole, per_server_fairness
+from allocator.solvers import proportional_fairness_agents as fairness
 from allocator.solvers.graphs import (
     cheapest_flow,
     constraint_graph,
     flow_graph,
     flow_network,
     max_min_shares,
+    whole_shares,
 )
 from allocator.solvers.min_cost_flow import Infeasible, Network
+from allocator.solvers.resource_graphs import fair_tasks, per_server_tasks, resource_graph
 
 
 @st.composite
@@ -127,3 +130,62 @@ def test_what_is_no_graph_of_this_sort_is_named() -> None:
     twice = Network(np.zeros(2, int), one, one, one, np.zeros(2, int))
     with pytest.raises(ValueError, match="arcs different ends"):
         flow_graph(twice)
+
+
+@given(problems())
+def test_whole_shares_are_those_of_the_arrays(problem) -> None:
+    solved = whole_shares(constraint_graph(*problem))
+    best = max_min_whole.solve(*problem)
+    for row, machines in enumerate(best.machines):
+        name = f"user {row}"
+        assert solved.nodes[name]["machines"] == machines
+        assert sum(data["given"] for _, _, data in solved.edges(name, data=True)) == machines
+
+
+@st.composite
+def clusters(draw: st.DrawFn):
+    frameworks, agents = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    amounts = st.sampled_from([1.0, 2.0, 5.0])
+    demand = draw(arrays(np.float64, (frameworks, 2), elements=amounts))
+    capacity = draw(arrays(np.float64, (agents, 2), elements=st.sampled_from([0.0, 10.0, 40.0])))
+    eligible = draw(arrays(np.bool_, (frameworks, agents)))
+    return demand, capacity, eligible, draw(arrays(np.float64, frameworks, elements=amounts))
+
+
+@given(clusters())
+def test_tasks_of_resource_graphs_are_those_of_the_arrays(cluster) -> None:
+    demand, capacity, eligible, weight = cluster
+    graph = resource_graph(demand, capacity, eligible, weight, resources=["cpus", "mem"])
+    for solved, best in (
+        (fair_tasks(graph, 2.0), fairness.solve(demand, capacity, eligible, weight, 2.0)),
+        (per_server_tasks(graph), per_server_fairness.solve(demand, capacity, eligible, weight)),
+    ):
+        assert nx.is_isomorphic(solved, graph)
+        for framework, agent, data in solved.edges(data=True):
+            row, column = int(framework.split()[1]), int(agent.split()[1])
+            assert data["tasks"] == best.tasks[row, column]
+            assert solved.nodes[framework]["tasks"] == best.tasks[row].sum()
+    # The prices prove the first: no task costs less than what it is worth.
+    solved = fair_tasks(graph)
+    for framework, agent in solved.edges:
+        need, price = solved.nodes[framework]["need"], solved.nodes[agent]["price"]
+        cost = sum(need[resource] * price[resource] for resource in need)
+        tasks = solved.nodes[framework]["tasks"]
+        lacks = any(solved.nodes[agent]["capacity"][resource] == 0 for resource in need)
+        assert lacks or cost * tasks >= solved.nodes[framework]["weight"] * (1 - 1e-6)
+
+
+def test_a_resource_graph_of_an_operator_may_leave_out_what_is_nothing() -> None:
+    graph: nx.Graph = nx.Graph()
+    graph.add_node("etl", side=0, need={"cpus": 1.0})
+    graph.add_node("learn", side=0, need={"cpus": 1.0, "gpus": 1.0}, weight=3.0)
+    graph.add_node("plain", side=1, capacity={"cpus": 8.0})
+    graph.add_node("fast", side=1, capacity={"cpus": 8.0, "gpus": 4.0})
+    graph.add_edges_from([("etl", "plain"), ("etl", "fast"), ("learn", "plain"), ("learn", "fast")])
+    solved = fair_tasks(graph)
+    assert solved.nodes["learn"]["tasks"] == pytest.approx(4)
+    assert solved.nodes["etl"]["tasks"] == pytest.approx(12)
+    assert solved.edges["learn", "plain"]["tasks"] == 0
+    graph.add_edge("plain", "fast")
+    with pytest.raises(ValueError, match="'plain' and 'fast', which are on one side"):
+        per_server_tasks(graph)

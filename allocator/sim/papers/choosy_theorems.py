@@ -118,9 +118,10 @@ def theorems(seed: int = 0, trials: int = 200) -> Report:
         ),
         notes=(
             (
-                f"{trials} random clusters of two to six users. Published 0: proved. {LIES} lies a "
-                "cluster: any set of types instead of the true one; what counts are machines that "
-                "the user can use."
+                f"{trials} random clusters of two to six users. Published 0: proved. 'Refused': "
+                "the theorem says that it fails, and each cluster that fails is a counter-example. "
+                f"{LIES} lies a cluster: any set of types instead of the true one; what counts are "
+                "machines that the user can use."
             ),
         ),
     )

@@ -171,8 +171,10 @@ def properties(seed: int = 0, trials: int = 200) -> Report:
         notes=(
             (
                 f"{trials} random clusters of two to four users and two or three resources, fluid "
-                f"optima. Published 0: the table promises the property. {LIES} lies a cluster for "
-                "strategy-proofness; half as much again of one resource for its monotonicity."
+                f"optima. Published 0: the table promises the property. 'Refused': the table says "
+                "that the policy lacks it, and each cluster that fails is a counter-example. "
+                f"{LIES} lies a cluster for strategy-proofness; half as much again of one resource "
+                "for its monotonicity."
             ),
         ),
     )

@@ -194,22 +194,23 @@ def sensitivity(
 
 
 def summary(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
-    """Say of each claim under which choices it holds, and under which the contrary does."""
+    """Say of each claim what mostly comes of it, and by name under which choices it differs."""
+    verbs = {"holds": "holds", "contrary": "is contrary", "not shown": "is not shown"}
     found = []
     for place, claim in enumerate(columns):
-        by_outcome: dict[str, list[str]] = {"holds": [], "contrary": [], "not shown": []}
+        names: dict[str, list[str]] = {outcome: [] for outcome in verbs}
         for row in rows:
-            by_outcome[row.cells[place].outcome].append(row.name)
-        parts = []
-        for outcome in ("holds", "contrary"):
-            names = by_outcome[outcome]
-            if len(names) == len(rows):
-                parts.append(f"{outcome} under every choice")
-            elif names:
-                parts.append(f"{outcome} under {len(names)} of {len(rows)}: {'; '.join(names)}")
-        if by_outcome["not shown"]:
-            parts.append(f"not shown under {len(by_outcome['not shown'])}")
-        found.append(f"'{claim}': {', '.join(parts)}.")
+            names[row.cells[place].outcome].append(row.name)
+        most = max(names, key=lambda outcome: len(names[outcome]))
+        count = len(names[most])
+        under = "every choice" if count == len(rows) else f"{count} of {len(rows)} choices"
+        parts = [f"'{claim}' {verbs[most]} under {under}"]
+        parts += [
+            f"{outcome.capitalize()}: {'; '.join(those)}"
+            for outcome, those in names.items()
+            if those and outcome != most
+        ]
+        found.append(". ".join(parts) + ".")
     return tuple(found)
 
 

@@ -36,8 +36,6 @@ PAPERS: Mapping[str, tuple[str, str]] = {
 }
 """Pages by the first word of the experiments' names: title and source."""
 
-_TOLERANCE_SHOWN = 1e-4
-
 Kept = tuple[Report, Mapping[str, int]]
 """A report, and the options that it was computed with."""
 
@@ -147,12 +145,10 @@ def _section(name: str, kept: Kept | None) -> str:
     given = "".join(f" --{key} {value}" for key, value in options.items())
     lines += ["", f"`mesos-allocator reproduce {name}{given}`", ""]
     lines += ["| | " + " | ".join(report.columns) + " |", "|---|" + "---:|" * len(report.columns)]
-    departures: list[str] = []
+    departures = report.departures
     for row in report.rows:
         head = row.name
         if row.departure:
-            if row.departure not in departures:
-                departures.append(row.departure)
             head += f" [{departures.index(row.departure) + 1}]"
         cells = [cell_text(cell) for cell in row.cells]
         cells += [""] * (len(report.columns) - len(cells))
@@ -175,10 +171,8 @@ def cell_text(cell: Cell) -> str:
     >>> cell_text(Cell(-0.3, half=0.1, outcome="contrary"))
     '-0.3 ± 0.1 contrary'
     """
-    text = f"{cell.computed:.4g}" + ("" if cell.half is None else f" ± {cell.half:.2g}")
+    text = cell.computed_text()
     if cell.published is None:
         return f"{text} {cell.outcome}".rstrip()
-    spread = f" ± {cell.tolerance:.2g}" if cell.tolerance >= _TOLERANCE_SHOWN else ""
-    bound = "<" if cell.at_most else ""
     off = "" if cell.agrees else f", off by {cell.computed - cell.published:+.3g}"
-    return f"{text} {'✓' if cell.agrees else '✗'} ({bound}{cell.published:.4g}{spread}{off})"
+    return f"{text} {'✓' if cell.agrees else '✗'} ({cell.published_text()}{off})"

@@ -28,10 +28,11 @@ DISK_GB_S = 0.24
 """Four disks that the data is striped over; their speed is not published."""
 
 APART_S = 3.0
-"""Between the starts of the first jobs, if they are to start apart: for `Case.apart_s`.
+"""Between the starts of the first jobs in Figures 5 to 7: for `Case.apart_s`.
 
-Figure 7 shows that PrimeLarge holds most of the cluster before others have tasks, and the text says
-that they then wait for it where nothing is preempted. The time is not published."""
+PrimeLarge is started first and occupies most computers before others have tasks, and the text says
+that they then wait for it where nothing is preempted. The time is not published; `quincy_starts`
+compares some."""
 
 SPREAD = 0.15
 """By how much the times of the tasks of a stage differ; Prime's, which are long, by a fifth of it.

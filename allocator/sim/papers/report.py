@@ -7,6 +7,19 @@ from math import isfinite, isnan
 from allocator.sim.reports.confidence import interval
 
 _ROUNDING = 1e-9  # what a comparison forgives beside its tolerance: the rounding of float64
+_TOLERANCE_SHOWN = 1e-4  # of the number; smaller ones are rounding
+
+
+def in_digits(value: float, digits: int) -> str:
+    """A number in so many digits; a large one as a whole number, not as a power of ten.
+
+    Examples
+    --------
+    >>> in_digits(0.012345, 2), in_digits(1234.5, 2)
+    ('0.012', '1234')
+    """
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in text else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,29 @@ class Cell:
         over = self.computed - self.published
         off = over if self.at_most else abs(over)
         return isfinite(self.computed) and off <= self.tolerance + _ROUNDING
+
+    def computed_text(self) -> str:
+        """The computed number, with its interval, in as many digits as are worth reading.
+
+        Examples
+        --------
+        >>> Cell(3107.25, half=230.4).computed_text()
+        '3107 ± 230'
+        """
+        if self.half is None:
+            return in_digits(self.computed, 4)
+        half = 0.0 if self.half < _ROUNDING * abs(self.computed) else self.half
+        return f"{in_digits(self.computed, 4)} ± {in_digits(half, 2)}"
+
+    def published_text(self, plus_minus: str = " ± ") -> str:
+        """The published number with its tolerance; ``<`` before a bound."""
+        if self.published is None:
+            return ""
+        # Of two zeros it says nothing.
+        differs = self.published != 0 or self.computed != 0
+        shown = differs and self.tolerance > _TOLERANCE_SHOWN * abs(self.published)
+        within = plus_minus + in_digits(self.tolerance, 2) if shown else ""
+        return f"{'<' if self.at_most else ''}{in_digits(self.published, 4)}{within}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +168,11 @@ class Report:
     def holds(self) -> bool:
         """Whether every row agrees, or says why it does not."""
         return all(row.agrees or row.departure for row in self.rows)
+
+    @property
+    def departures(self) -> list[str]:
+        """Why rows differ from the paper, each reason once."""
+        return list(dict.fromkeys(row.departure for row in self.rows if row.departure))
 
     def row(self, name: str) -> Row:
         """Find a row by its name."""

@@ -13,6 +13,9 @@ from allocator.sim.reports.palette import COLOURS
 COLUMNS = 3
 """Pictures beside each other at most."""
 
+_WIDTH = 4.4  # inches of a picture
+_ENTRY_HEIGHT = 0.17  # inches of a line of its legend
+
 SETTINGS: dict[Any, Any] = {
     "font.size": 9,
     "axes.grid": True,
@@ -26,10 +29,13 @@ SETTINGS: dict[Any, Any] = {
 def draw(path: Path, report: Report) -> None:
     """Draw all pictures of a report into one SVG or PNG; it must have some."""
     panels = report.panels
-    columns = min(COLUMNS, len(panels))
+    columns = 2 if len(panels) == 4 else min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     with mpl.rc_context(SETTINGS):
-        figure = Figure(figsize=(4.4 * columns, 3.3 * rows), layout="constrained")
+        height = 3.3 + _ENTRY_HEIGHT * max(
+            -(-len(panel.lines) // _entries_beside(panel)) for panel in panels
+        )
+        figure = Figure(figsize=(_WIDTH * columns, height * rows), layout="constrained")
         for number, panel in enumerate(panels):
             _panel(figure.add_subplot(rows, columns, number + 1), panel)
         metadata = {"Date": None} if path.suffix == ".svg" else None
@@ -41,7 +47,22 @@ def _panel(axes: Axes, panel: Panel) -> None:
         _line(axes, line, COLOURS[number % len(COLOURS)], stepped=panel.stepped)
     axes.set(title=panel.title, xlabel=panel.xlabel, ylabel=panel.ylabel)
     if len(panel.lines) > 1:
-        axes.legend(fontsize=7, framealpha=0.85, loc="upper right")
+        # Below the picture, where it hides nothing.
+        axes.legend(
+            fontsize=7,
+            frameon=False,
+            ncols=_entries_beside(panel),
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.16),
+        )
+    if panel.stepped:
+        axes.set_ylim(0, 1.05 * axes.dataLim.ymax)
+
+
+def _entries_beside(panel: Panel) -> int:
+    """How many entries of the legend have room beside each other."""
+    longest = max((len(line.name) for line in panel.lines), default=0)
+    return max(1, min(3, int(_WIDTH / (0.5 + 0.06 * longest))))
 
 
 def _line(axes: Axes, line: Line, colour: str, *, stepped: bool) -> None:
