@@ -77,6 +77,7 @@ protected:
     }
 
     FrameworkInfo info;
+    *info.mutable_id() = ONE;
     info.set_user("user");
     info.set_name("name");
     info.add_roles("eng");
