@@ -19,6 +19,29 @@ bool isForWantOfAmounts(wire::OutcomeReason reason)
   }
 }
 
+
+// Numbers of ranges and sets that somebody holds are not held twice.
+Parts withoutHeld(const Parts& parts, const Holding* holding)
+{
+  Parts result;
+
+  for (Part part : parts) {
+    const Part* held = holding == nullptr || part.spans.empty()
+        ? nullptr
+        : find(holding->parts, part.piece);
+
+    if (held != nullptr) {
+      part.spans = subtract(part.spans, held->spans);
+      part.amount = amountOf(part.spans);
+    }
+    if (part.amount > 0) {
+      result.push_back(part);
+    }
+  }
+
+  return result;
+}
+
 } // namespace {
 
 
@@ -97,8 +120,10 @@ void Brain::bookBeside(
   }
 
   const uint32_t role = state.roles.number(row.role);
-  state.books.hold(number, framework, role, row.parts);
-  sendHold(framework, role, number, row.parts);
+  const Parts more =
+      withoutHeld(row.parts, Books::find(agent, framework, role));
+  state.books.hold(number, framework, role, more);
+  sendHold(framework, role, number, more);
 
   if (connected) {
     comparison.offer(number, framework, cycleAsked);
