@@ -140,13 +140,14 @@ def make_snapshot(
         "handle": np.arange(agents),
         "classes": AgentClasses(classes.rows, classes.times),
     }
+    arrays = usual | more
     return Snapshot(
         capacity=capacity,
         demand=demand,
         tree=tree,
         leaf_of_client=leaf_of_client,
         parent_of_client=parent_of_client,
-        **(usual | more),
+        **({"excluding": arrays["excluded"].any(axis=1)} | arrays),
     )
 
 

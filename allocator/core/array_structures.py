@@ -174,6 +174,22 @@ def _put_many(keys: Ints, rows: Ints, new_keys: Ints, new_rows: Ints) -> None:
 
 
 @loop
+def _claim_many(keys: Ints, rows: Ints, wanted: Ints, fresh: Ints) -> tuple[Ints, Ints]:
+    found = np.empty(len(wanted), np.int64)
+    first = np.empty(len(fresh), np.int64)
+    claimed = 0
+    for i in range(len(wanted)):
+        slot = _slot(keys, wanted[i])
+        if keys[slot] == -1:
+            keys[slot] = wanted[i]
+            rows[slot] = fresh[claimed]
+            first[claimed] = i
+            claimed += 1
+        found[i] = rows[slot]
+    return found, first[:claimed]
+
+
+@loop
 def _delete_many(keys: Ints, rows: Ints, gone: Ints) -> None:
     mask = len(keys) - 1
     for i in range(len(gone)):
@@ -210,21 +226,45 @@ class KeyMap:
 
     def put(self, keys: Ints, rows: Ints) -> None:
         """Add keys that are absent."""
+        self._make_room(len(keys))
         self._count += len(keys)
-        # At most half full, so that searches stay short.
-        if self._count * 2 > len(self._keys):
-            self._resize()
         _put_many(self._keys, self._rows, keys, rows)
+
+    def claim(self, keys: Ints, rows: Ints) -> tuple[Ints, Ints]:
+        """Find keys, and give those that are absent the next of some rows, as they are met.
+
+        Parameters
+        ----------
+        keys : (n,) int64
+            The same may stand there several times.
+        rows : (m,) int64
+            At least as many as there are absent keys.
+
+        Returns
+        -------
+        (n,) int64
+            The row of each key.
+        (u,) int64
+            For each row that was given, in order, where its key stands among the keys.
+        """
+        self._make_room(len(rows))
+        found, first = _claim_many(self._keys, self._rows, keys, rows)
+        self._count += len(first)
+        return found, first
 
     def delete(self, keys: Ints) -> None:
         """Remove keys that are present."""
         _delete_many(self._keys, self._rows, keys)
         self._count -= len(keys)
 
-    def _resize(self) -> None:
+    def _make_room(self, more: int) -> None:
+        # At most half full, so that searches stay short.
+        count = self._count + more
+        if count * 2 <= len(self._keys):
+            return
         used = self._keys >= 0
         old_keys, old_rows = self._keys[used], self._rows[used]
-        size = _doubled(len(self._keys), 4 * self._count)
+        size = _doubled(len(self._keys), 4 * count)
         self._keys = np.full(size, -1, np.int64)
         self._rows = np.zeros(size, np.int64)
         _put_many(self._keys, self._rows, old_keys, old_rows)

@@ -105,11 +105,14 @@ class Eligibility:
     ----------
     excluded : (A, W) uint64
         Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
+    excluding : (A,) bool
+        Agents with such a bit; some whose bits were taken back may be among them.
     """
 
     def __init__(self) -> None:
         """Begin with everybody welcome everywhere."""
         self.excluded: Words = np.zeros((0, 0), np.uint64)
+        self.excluding: Bools = np.zeros(0, np.bool_)
         self._told: Words = np.zeros((0, 0), np.uint64)
         self._traits: list[AgentTraits | None] = []
         self._marked: set[int] = set()  # clients that the host may have told us of
@@ -120,6 +123,7 @@ class Eligibility:
         """Make room for so many agents and clients."""
         words = max(self.excluded.shape[1], -(-clients // _BITS), 1)
         self.excluded = grow(self.excluded, agents, words)
+        self.excluding = grow(self.excluding, agents)
         self._told = grow(self._told, agents, words)
         self._traits.extend([None] * (agents - len(self._traits)))
         # Masks and bars of the rules keep exactly the size of the relation.
@@ -137,12 +141,14 @@ class Eligibility:
             bars = _barred_by(rule, traits)
             entry.bars[agents] = bars
             self.excluded[agents[bars]] |= entry.mask
+        self.excluding[agents] = self.excluded[agents].any(axis=1)
 
     def drop_agent(self, agent: int) -> None:
         """Forget an agent, with the exclusions on it."""
         self._traits[agent] = None
         self._told[agent] = 0
         self.excluded[agent] = 0
+        self.excluding[agent] = False
         for entry in self._classes.values():
             entry.bars[agent] = False
 
@@ -168,8 +174,7 @@ class Eligibility:
         column = self._told[:, word] & bit
         if rule is not None:
             column[entry.bars] = bit
-        # Only this client's bit of the word changes.
-        self.excluded[:, word] = (self.excluded[:, word] & ~bit) | column
+        self._exclude(word, bit, column)
 
     def forget(self, client: int) -> None:
         """Take back every exclusion of a client that the host told us of."""
@@ -183,7 +188,12 @@ class Eligibility:
         column = np.zeros(len(self.excluded), np.uint64)
         if rule is not None:
             column[self._classes[rule].bars] = bit
+        self._exclude(word, bit, column)
+
+    def _exclude(self, word: int, bit: np.uint64, column: Words) -> None:
+        """Set a client's bit on all agents, and leave the other bits of the word as they are."""
         self.excluded[:, word] = (self.excluded[:, word] & ~bit) | column
+        self.excluding |= column != 0
 
     def tell(self, client: Ints, agent: Ints, excluded: Bools) -> None:
         """Take note of exclusions (N,) that begin or end, in order."""
@@ -195,6 +205,7 @@ class Eligibility:
                 self._marked.add(one)
                 self._told[where, word] |= bit
                 self.excluded[where, word] |= bit
+                self.excluding[where] = True
             else:
                 # The host takes it back, but the client's rule may bar the pair all the same.
                 self._told[where, word] &= ~bit
@@ -248,6 +259,7 @@ class Eligibility:
 
     def check(self) -> None:
         """Verify the relation against the rules, pair by pair."""
+        assert not self.excluded[~self.excluding].any()
         for client, rule in self._rule.items():
             assert client in self._classes[rule].clients
             word, bit = client // _BITS, _BIT[client % _BITS]

@@ -200,19 +200,16 @@ class Ledger:
         rows = self._rows.get(keys)
         missing = np.flatnonzero(rows < 0)
         if len(missing):
-            # The same holding may be named several times: make one row for it.
-            new_keys, at = keys[missing], missing
-            if len(missing) > 1:
-                new_keys, first = np.unique(new_keys, return_index=True)
-                at = missing[first]
-            fresh = self._take_rows(len(new_keys))
-            self._rows.put(new_keys, fresh)
+            # The same holding may be named several times: it gets one row, and the rows that are
+            # left over go back.
+            taken = self._take_rows(len(missing))
+            rows[missing], first = self._rows.claim(keys[missing], taken)
+            fresh, at = taken[: len(first)], missing[first]
+            self._spare.extend(taken[len(first) :].tolist())
             self.books.agent[fresh] = agent[at]
             self.books.client[fresh] = client[at]
             np.add.at(self.books.agents_held, client[at], 1)
             loops.enlist(self.books, fresh)
-            # Look again: those that were missing have rows.
-            rows = self._rows.get(keys)
         return rows
 
     def _take_rows(self, count: int) -> Ints:

@@ -277,6 +277,8 @@ class Snapshot:
         others.
     excluded : (A, W) uint64
         Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
+    excluding : (A,) bool
+        False: nobody is excluded from this agent.
     filters : Filters
     holder : (H,) int64
         Sorted keys ``agent * 2**32 + client`` of who holds something where.
@@ -309,6 +311,7 @@ class Snapshot:
     characterised: Bools
     overdue: Bools
     excluded: Words
+    excluding: Bools
     filters: Filters
     holder: Ints
     tree: Tree

@@ -70,7 +70,7 @@ class SnapshotBuilder:
         specials = without_refusers(specials, handle, state.filters.rest)
         # Then the parts that do not depend on which agents take part, and the snapshot itself.
         capacity = self._capacity(state)
-        excluded = state.eligibility.excluded
+        excluded, excluding = state.eligibility.excluded, state.eligibility.excluding
         demand = steady("demand", clients.demand)
         known = steady("characterised", _characterised(state, demand, self._schemes(state)))
         tree_shape = self._tree_shape(state)
@@ -92,6 +92,7 @@ class SnapshotBuilder:
             characterised=known,
             overdue=steady("overdue", _overdue(state)),
             excluded=excluded if rows is None else excluded[rows],
+            excluding=excluding if rows is None else excluding[rows],
             filters=self._filters(state, handle, free, specials, plain, demand, known),
             holder=state.ledger.holders(handle),
             tree=self._tree(state, tree_shape),

@@ -141,9 +141,11 @@ class Seen(NamedTuple):
     ----------
     taken : Snapshot
         As it was taken, changed since.
-    agents_held, excluded, filters
+    agents_held, excluding, filters
         Its parts that change, as they were. The lists of filters may be left out; the bits of what
         they cover never are.
+    excluded : (E, W) uint64
+        The rows of the agents that exclude somebody; the others are zeros.
     filters_kept : bool
         Whether the lists are complete.
     nbytes : int
@@ -153,16 +155,20 @@ class Seen(NamedTuple):
     taken: Snapshot
     agents_held: Ints
     excluded: Words
+    excluding: Bools
     filters: Filters
     filters_kept: bool
     nbytes: int
 
     def snapshot(self) -> Snapshot:
         """The snapshot as it was."""
+        excluded = np.zeros(self.taken.excluded.shape, np.uint64)
+        excluded[self.excluding] = self.excluded
         return replace(
             self.taken,
             agents_held=self.agents_held,
-            excluded=self.excluded,
+            excluded=excluded,
+            excluding=self.excluding,
             filters=self.filters,
         )
 
@@ -332,7 +338,8 @@ def see(
     return Seen(
         snapshot,
         snapshot.agents_held.copy(),
-        snapshot.excluded.copy(),
+        snapshot.excluded[snapshot.excluding],
+        snapshot.excluding.copy(),
         lists._replace(largest=largest, covered=covered),
         nobody or kept is not None,
         nbytes,
@@ -347,7 +354,7 @@ def _size_of_snapshot(snapshot: Snapshot) -> int:
         + (0 if snapshot.plan is None else snapshot.plan.held.nbytes)
         + snapshot.held.nbytes
         + snapshot.agents_held.nbytes
-        + snapshot.excluded.nbytes
+        + snapshot.excluded.shape[1] * 8 * int(np.count_nonzero(snapshot.excluding))
         + snapshot.holder.nbytes
         + bounds.left.nbytes
         + bounds.owed.nbytes

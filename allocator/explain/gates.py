@@ -172,7 +172,12 @@ class Judge:
         others = np.full_like(snapshot.excluded, ~np.uint64(0))
         word, bit = client // 64, np.uint64(1) << np.uint64(client % 64)
         others[:, word] = snapshot.excluded[:, word] | ~bit
-        only = replace(snapshot, excluded=others, overdue=np.zeros_like(snapshot.overdue))
+        only = replace(
+            snapshot,
+            excluded=others,
+            excluding=np.ones_like(snapshot.excluding),
+            overdue=np.zeros_like(snapshot.overdue),
+        )
         # Alone it takes all that it can, by whatever criterion.
         filling = Filling(lambda each: of_amounts(each, cluster_total(each)), "listed")
         grants = filling.allocate(only, seed=0)
@@ -210,6 +215,7 @@ def _emptied(scene: Scene, capacity: Ints) -> Scene:
         agents=agents._replace(
             free=own(capacity, np.int64),
             barred=np.zeros((count, agents.barred.shape[1]), np.uint64),
+            barring=read_only(np.zeros(count), np.bool_),
             head=read_only(np.full(count, -1), np.int32),
             start=read_only(np.zeros(count + 1), np.int64),
             largest=read_only(np.zeros((count, agents.largest.shape[1])), np.int64),

@@ -7,8 +7,6 @@ maximum flows of SciPy on the coalesced graph, in the same run, and its shares a
 """
 
 import argparse
-import time
-from collections.abc import Callable
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -18,15 +16,10 @@ from allocator.sim.papers.choosy_times import constraint_graph
 from allocator.solvers import max_min, max_min_whole
 from allocator.solvers.constraint_graph import Graph, coalesce
 from allocator.solvers.max_min_online import OnlineMaxMin
+from tests.bench.yardstick import clock_ms
 
 LARGEST = 2**30  # SciPy's flows are int32
 CHANGES = 10
-
-
-def clock_ms(call: Callable[..., object], *arguments: object) -> float:
-    begun = time.process_time()
-    call(*arguments)
-    return 1000 * (time.process_time() - begun)
 
 
 def flow(graph: Graph, claim: np.ndarray, unit: int) -> tuple[bool, np.ndarray]:
@@ -75,15 +68,14 @@ def measure(users: int, machines: int, types: int, weighted: bool, seed: int) ->
     eligible, count = constraint_graph(users + CHANGES, machines, types, rng)
     weight = rng.uniform(0.5, 3, users + CHANGES) if weighted else np.ones(users + CHANGES)
     args = eligible[:users], count, weight[:users]
-    cold = clock_ms(max_min.solve, *args)
-    whole = clock_ms(max_min_whole.solve, *args)
+    solution, cold = clock_ms(max_min.solve, *args)
+    _, whole = clock_ms(max_min_whole.solve, *args)
     online, changes = OnlineMaxMin(*args), []
     for new in range(users, users + CHANGES):
-        changes.append(clock_ms(online.join, eligible[new], float(weight[new])))
-        changes.append(clock_ms(online.leave, int(rng.choice(online.users))))
-    found: list[np.ndarray] = []
-    baseline = clock_ms(lambda: found.append(bisection(*args)))
-    assert np.allclose(found[0], max_min.solve(*args).machines, rtol=1e-3, atol=1e-3)
+        changes.append(clock_ms(online.join, eligible[new], float(weight[new]))[1])
+        changes.append(clock_ms(online.leave, int(rng.choice(online.users)))[1])
+    found, baseline = clock_ms(bisection, *args)
+    assert np.allclose(found, solution.machines, rtol=1e-3, atol=1e-3)
     return [cold, float(np.median(changes)), max(changes), whole, baseline]
 
 

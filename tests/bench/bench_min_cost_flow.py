@@ -7,9 +7,7 @@ run. The costs agree.
 """
 
 import argparse
-import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
@@ -18,16 +16,9 @@ from scipy.sparse import csr_array
 from allocator.sim.papers.quincy import World
 from allocator.solvers.min_cost_flow import Network, solve
 from allocator.solvers.quincy_network import build
-
-Answer = TypeVar("Answer")
+from tests.bench.yardstick import clock_ms
 
 JOBS = {243: 10, 2500: 100, 12_500: 100}
-
-
-def clock_ms(call: Callable[..., Answer], *arguments: object) -> tuple[Answer, float]:
-    begun = time.process_time()
-    answer = call(*arguments)
-    return answer, 1000 * (time.process_time() - begun)
 
 
 def baseline(network: Network) -> int:

@@ -6,9 +6,6 @@ over a single agent that fell free; medians, in ms. Where the trace is not there
 """
 
 import argparse
-import time
-from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 
@@ -33,8 +30,7 @@ from allocator.policies import build
 from allocator.sim.experiments.demo_runs import NODES_FILE, PODS_FILE, trace_directory
 from allocator.sim.workloads import synthetic
 from allocator.sim.workloads.traces import read_nodes, read_pods
-
-Answer = TypeVar("Answer")
+from tests.bench.yardstick import clock_ms
 
 NUMBER = {"cpus": 0, "mem": 1, "gpus": 2}
 
@@ -49,12 +45,6 @@ POLICIES = (
     PolicySpec("drf"),
     PolicySpec("quincy"),
 )
-
-
-def clock_ms(call: Callable[..., Answer], *arguments: object) -> tuple[Answer, float]:
-    begun = time.process_time()
-    answer = call(*arguments)
-    return answer, 1000 * (time.process_time() - begun)
 
 
 def cluster(policy: PolicySpec, frameworks: int) -> tuple[Allocator, str]:

@@ -4,7 +4,6 @@ Each is a real part of what a sidecar does, small enough to be done some thousan
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import count
 
 import numpy as np
@@ -17,8 +16,9 @@ from allocator.wire import PROTOCOL_VERSION, Greeting
 from allocator.wire.server_session import SidecarSession
 from tests.bench import bench_events
 from tests.bench.bench_one_agent import hold_everything, release_all
-from tests.bench.cluster import cluster, decline, settle
-from tests.bench.yardstick import processor_ms
+from tests.bench.cluster import cluster, settle
+from tests.bench.grid import Bench
+from tests.bench.yardstick import clock_ms
 
 Gauge = Iterator[float]
 """Does its work again and again, and tells the processor time of each in milliseconds."""
@@ -29,12 +29,12 @@ WELCOME = pb.Welcome(protocol_version=PROTOCOL_VERSION, sidecar_id="bench", kind
 
 def reoffer(spec: PolicySpec, agents: int = 2000) -> Gauge:
     """Everything is free, and is offered again."""
-    allocator = cluster(agents, agents // 10, spec)
-    made = allocator.allocate(1000)
-    for now_ms in count(2000, 1000):
-        settle(allocator, made)
-        decline(allocator, made)
-        made, took_ms = _decided(allocator, now_ms, None)
+    bench = Bench(agents, agents // 10, spec)
+    made, _ = bench.cycle()
+    while True:
+        bench.give_back(made)
+        made, took_ms = bench.cycle()
+        assert len(made), "nobody was served"
         yield took_ms
 
 
@@ -46,16 +46,10 @@ def one_agent() -> Gauge:
     for now_ms in count(1000, 10):
         agent = int(chance.choice(filled))
         release_all(allocator, agent)
-        made, took_ms = _decided(allocator, now_ms, np.array([agent]))
+        made, took_ms = clock_ms(allocator.allocate, now_ms, np.array([agent]))
+        assert len(made), "nobody was served"
         settle(allocator, made)
         yield took_ms
-
-
-def _decided(allocator: Allocator, now_ms: int, agents: np.ndarray | None) -> tuple:
-    made = []
-    took_ms = processor_ms(lambda: made.append(allocator.allocate(now_ms, agents)))
-    assert len(made[0]), "nobody was served"
-    return made[0], took_ms
 
 
 def events() -> Gauge:
@@ -63,7 +57,7 @@ def events() -> Gauge:
     session, client = _session(bench_events.cluster())
     for batch in bench_events.accepts(300):
         data = client.batch(1, batch).SerializeToString()
-        yield processor_ms(partial(_answered, session, data))
+        yield clock_ms(_answered, session, data)[1]
 
 
 def arrivals() -> Gauge:
@@ -75,7 +69,7 @@ def arrivals() -> Gauge:
         session = _new_session()
         client.receive(session.receive(client.hello().SerializeToString())[0])
         said = [each.SerializeToString() for each in client.snapshot(few, sequence=0, clock_ms=1)]
-        yield processor_ms(partial(_hear, session, said))
+        yield clock_ms(_hear, session, said)[1]
 
 
 def _session(state: bench_events.State) -> tuple[SidecarSession, ModuleSession]:

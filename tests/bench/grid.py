@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from allocator.core import Decisions, PolicySpec, Release, SetQuota, Suppress
+from allocator.core import Decisions, Holdings, PolicySpec, SetQuota, Suppress
 from tests.bench.cluster import cluster, settle
-from tests.bench.yardstick import processor_ms
+from tests.bench.yardstick import clock_ms
 from tests.world.rows import given_back, holdings_of
 
 AGENTS = (1_000, 5_000, 10_000, 20_000, 30_000, 50_000)
@@ -36,13 +36,10 @@ class Bench:
     def cycle(self, agents: np.ndarray | None = None) -> tuple[Decisions, float]:
         """Decide, and make offers of it; the processor time of the decision."""
         self.now_ms += EVERY_CYCLE_MS
-        made: list[Decisions] = []
-        took_ms = processor_ms(
-            lambda: made.append(self.allocator.allocate(self.now_ms, agents=agents))
-        )
+        made, took_ms = clock_ms(self.allocator.allocate, self.now_ms, agents)
         assert not self.allocator.last_cycle.policy_error, self.allocator.last_cycle.policy_error
-        settle(self.allocator, made[0])
-        return made[0], took_ms
+        settle(self.allocator, made)
+        return made, took_ms
 
     def give_back(self, made: Decisions, refuse_ms: int = -1) -> None:
         """Decline what was offered."""
@@ -103,16 +100,13 @@ def one_freed(bench: Bench, repeats: int) -> Turns:
     took = []
     for _ in range(repeats):
         agent = made.agent[:1]
-        mine = made.agent == agent
-        rows = holdings_of(made)
-        back = type(rows)(
+        rows, mine = holdings_of(made), made.agent == agent
+        freed = Holdings(
             rows.framework[mine], rows.role[mine], rows.agent[mine], rows.kind, rows.amount[mine]
         )
-        none = np.full(int(mine.sum()), -1)
-        bench.allocator.step(Release(back, none, np.zeros(len(none), np.bool_)))
-        again, took_ms = bench.cycle(agent)
+        bench.allocator.step(given_back(freed))
+        made, took_ms = bench.cycle(agent)
         took.append(took_ms)
-        made = again
     return took
 
 
@@ -136,10 +130,7 @@ WORKLOADS: dict[str, Callable[[Bench, int], Turns]] = {
 def add_ms(agents: int, frameworks: int, spec: PolicySpec) -> float:
     """All are added, and offered for the first time."""
 
-    def begin() -> None:
-        cluster(agents, frameworks, spec).allocate(1000)
-
-    return processor_ms(begin)
+    return clock_ms(lambda: cluster(agents, frameworks, spec).allocate(1000))[1]
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -98,13 +97,6 @@ def end_all_below(directory: Path) -> int:
         except OSError:
             continue
     return count
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def until(condition: Callable[[], T], within_s: float, what: str, every_s: float = 0.1) -> T:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from allocator.sim.links.machine import free_port
 from tests.cluster.api import Operator
 from tests.cluster.framework import Framework
 from tests.cluster.mesos import Mesos, NotFoundError
-from tests.cluster.processes import Child, free_port, until
+from tests.cluster.processes import Child, until
 from tests.cluster.world import START_S, World, leads
 
 JAR = Path("/usr/share/java/zookeeper.jar")

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from allocator.sim.links.machine import free_port
 from tests.cluster import books
 from tests.cluster.api import CallFailedError, Operator
 from tests.cluster.framework import Framework, Manner
 from tests.cluster.mesos import MODULE_NAME, Mesos
-from tests.cluster.processes import Child, end_all_below, free_port, until
+from tests.cluster.processes import Child, end_all_below, until
 from tests.cluster.sidecar import Sidecar
 
 START_S = 60.0

@@ -28,6 +28,21 @@ def test_key_map_is_a_dictionary(steps: list[tuple[str, set[int]]]):
         assert len(fast) == len(slow)
 
 
+@given(st.lists(st.lists(KEYS, max_size=12), max_size=12))
+def test_keys_that_are_absent_claim_rows_as_they_are_met(asked: list[list[int]]):
+    fast = KeyMap()
+    slow: dict[int, int] = {}
+    for step, keys in enumerate(asked):
+        spare = [100 * step + at for at in range(len(keys))]
+        new = [key for key in dict.fromkeys(keys) if key not in slow]
+        slow.update(zip(new, spare, strict=False))
+        wide = np.array([pair(key, key * 7) for key in keys], np.int64)
+        found, first = fast.claim(wide, np.array(spare, np.int64))
+        assert found.tolist() == [slow[key] for key in keys]
+        assert first.tolist() == [keys.index(key) for key in new]
+        assert len(fast) == len(slow)
+
+
 @given(st.lists(st.booleans(), max_size=60), st.randoms(use_true_random=False))
 def test_free_rows_are_given_lowest_first(steps: list[bool], chance):
     rows = FreeRows(first=1)

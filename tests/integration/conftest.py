@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 import urllib.parse
@@ -11,15 +10,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from allocator.sim.links.machine import free_port
 from tests.integration.scraped import DEPLOY, process, sidecar
 
 __all__ = ["process", "query", "sidecar"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ EFFORTS = st.builds(
     tries=st.sampled_from([1, 2, 8]),
     groups=st.sampled_from([1, 2, 64]),
     few=st.sampled_from([1, 2, 3, 16]),
+    block=st.sampled_from([1, 2, 16]),
 )
 
 
@@ -64,9 +65,9 @@ def test_the_compiled_loop_gives_what_its_twin_gives(name, unit, selection, snap
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("name", ["drf", "tsf", "rps-dsf"])
 @settings(max_examples=15)
-@given(snapshot=snapshots(agents_max=24, clients_max=24), seed=SEEDS)
-def test_so_it_does_on_larger_snapshots(name, selection, snapshot, seed):
-    fast = policy(name, "", selection).allocate(snapshot, seed)
+@given(snapshot=snapshots(agents_max=24, clients_max=24), seed=SEEDS, effort=EFFORTS)
+def test_so_it_does_on_larger_snapshots(name, selection, snapshot, seed, effort):
+    fast = replace(policy(name, "", selection), effort=effort).allocate(snapshot, seed)
     assert rows(fast) == oracles.fill(snapshot, name, selection, seed)
 
 

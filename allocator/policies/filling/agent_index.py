@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.snapshot import Bools, Floats, Ints, Words
-from allocator.policies.filling import offers
+from allocator.policies.filling import offers, quota_room
 from allocator.policies.filling.compiled import allocating, compiled, hot
 from allocator.policies.filling.loop_arrays import Agents, Effort, Places, Rule, Scene, Standing
 
@@ -32,7 +32,7 @@ class AgentIndex(NamedTuple):
     cursor : (P, G) int32
         Position in `member` before which nobody can serve below the place.
     value : (J,) float64
-        Scores or distances, for one look.
+        Scores, for one look.
     against : (K, J) float64
         Denominators by slot, where all agents are scored at once.
     few : (P, S) int64
@@ -43,8 +43,6 @@ class AgentIndex(NamedTuple):
         Score of the last of them at that time.
     few_measure : (K, P) float64
         Measure of the place at that time.
-    free : (R, J) float64, thousandths
-        For the best fit.
     held : (C, R) int64, thousandths
         For the best fit: what everybody holds; changes with every grant.
     direction : (P, R) int64, thousandths
@@ -63,6 +61,8 @@ class AgentIndex(NamedTuple):
         The leaves below a place are ``below[low:high]``.
     least : (P, R) int64, thousandths
         In each resource the smallest demand below the place.
+    room : Room
+        What quotas leave.
     """
 
     start: Ints
@@ -76,7 +76,6 @@ class AgentIndex(NamedTuple):
     few_count: Ints
     few_last: Floats
     few_measure: Floats
-    free: Floats
     held: Ints
     direction: Ints
     offerable: Bools
@@ -87,10 +86,11 @@ class AgentIndex(NamedTuple):
     low: Ints
     high: Ints
     least: Ints
+    room: quota_room.Room
 
 
 @allocating
-def begin(scene: Scene, held: Ints, effort: Effort, best_fit: bool) -> AgentIndex:
+def begin(scene: Scene, held: Ints, effort: Effort) -> AgentIndex:
     """Prepare the search."""
     places, standing, agents, rule = scene.places, scene.standing, scene.agents, scene.rule
     count, slots, resources = len(places.parent), len(agents.row), agents.free.shape[1]
@@ -119,7 +119,6 @@ def begin(scene: Scene, held: Ints, effort: Effort, best_fit: bool) -> AgentInde
         np.full(0 if groups else count, -1),
         np.zeros(0 if groups else count),
         np.zeros((columns, 0 if groups else count)),
-        np.empty((resources, slots if best_fit else 0)),
         held,
         places.demand.copy(),
         np.empty(slots, np.bool_),
@@ -130,6 +129,7 @@ def begin(scene: Scene, held: Ints, effort: Effort, best_fit: bool) -> AgentInde
         low,
         high,
         least,
+        quota_room.begin(scene),
     )
     offers.mark_taking_part(places, scene.bounds, rule.stage, field.alive)
     # The demand is unknown: best fit goes by what the client holds instead.
@@ -227,9 +227,6 @@ def _look_at(
     """Find out about an agent after its free amounts changed."""
     agent = agents.row[slot]
     field.offerable[slot] = offers.is_offerable(places, agents, agent)
-    if field.free.shape[1]:
-        for r in range(len(field.free)):
-            field.free[r, slot] = agents.free[agent, r]
     if field.against.shape[1]:
         for k in range(len(field.against)):
             field.against[k, slot] = standing.denominator[agent, k]
@@ -285,6 +282,12 @@ def _can_serve_leaf(scene: Scene, field: AgentIndex, place: int, slot: int) -> b
 
 
 @hot
+def is_spent(scene: Scene, place: int) -> bool:
+    """Say whether quotas leave nobody below a place anything more, on any agent."""
+    return scene.standing.spent[place] and not len(scene.agents.special)
+
+
+@hot
 def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
     """Say whether an agent can serve somebody below a place, and remember where it cannot."""
     if field.empty[slot] or not field.alive[place] or _is_unable(field, place, slot):
@@ -297,10 +300,18 @@ def can_serve(scene: Scene, field: AgentIndex, place: int, slot: int) -> bool:
     if agents.start[agent] == agents.start[agent + 1]:
         for r in range(agents.free.shape[1]):
             enough &= agents.free[agent, r] >= field.least[place, r]
+    # Nor can anybody below an inner place whose role's quota leaves nothing that is free here.
+    if enough and scene.rule.bounded and scene.places.client[place] < 0:
+        enough = quota_room.may_serve(scene, field.room, place, agent)
     if enough:
+        spent = scene.standing.spent
+        all_spent = True
         for i in range(field.low[place], field.high[place]):
-            if _can_serve_leaf(scene, field, field.below[i], slot):
+            leaf = field.below[i]
+            if _can_serve_leaf(scene, field, leaf, slot):
                 return True
+            all_spent &= spent[leaf] or not field.alive[leaf]
+        spent[place] |= all_spent
     # What is free only shrinks, so the answer stays the same for the rest of the cycle.
     _set_unable(field, place, slot)
     return False

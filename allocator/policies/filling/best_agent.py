@@ -1,4 +1,4 @@
-"""Where a place does best: the agent with its smallest score, or the one that fits it best.
+"""Where a place does best: the agent with its smallest score.
 
 Where few denominators occur, agents of equal denominators form a group, in which the lowest that
 can serve somebody is the best; it only moves upwards, so a cursor for each place and group finds
@@ -9,7 +9,7 @@ is better than the others can have become since, it is the best of all.
 import numpy as np
 
 from allocator.policies.filling import scoring
-from allocator.policies.filling.agent_index import AgentIndex, can_serve
+from allocator.policies.filling.agent_index import AgentIndex, can_serve, is_spent
 from allocator.policies.filling.compiled import compiled, hot
 from allocator.policies.filling.loop_arrays import Places, Scene, Standing
 
@@ -42,10 +42,15 @@ def smallest(scene: Scene, field: AgentIndex, place: int) -> tuple[int, float]:
         if slot >= 0 and score > best:
             # Worse than the best group so far; its agents need not be looked at.
             continue
-        # Go on from where the last search in this group ended: before that nobody can serve.
+        # Go on from where the last search in this group ended, for this place or for the one above
+        # it: before that nobody can serve.
         at, end = field.cursor[place, group], field.start[group + 1]
+        if places.parent[place] >= 0:
+            at = max(at, field.cursor[places.parent[place], group])
         at = _skip_empty(field, at)
         while at < end and not can_serve(scene, field, place, field.member[at]):
+            if is_spent(scene, place):
+                return -1, 0.0
             at = _skip_empty(field, at + 1)
         field.cursor[place, group] = min(at, end)
         # Between groups of equal score the lowest slot wins.
@@ -156,42 +161,3 @@ def _best_of_few(scene: Scene, field: AgentIndex, place: int) -> tuple[int, floa
     elif best < last * growth * _ROUNDED_DOWN:
         return slot, best
     return -1, 0.0
-
-
-@hot
-def nearest(scene: Scene, field: AgentIndex, leaf: int) -> int:
-    """Return the slot whose free amounts are nearest in proportion to what the leaf needs.
-
-    Distance in L1 of the two vectors, each divided by its component in the first resource needed.
-    """
-    value, need = field.value, field.direction[leaf]
-    value[:] = 0.0
-    # The first resource needed is the unit of both vectors.
-    first = 0
-    while first < len(need) and need[first] <= 0:
-        first += 1
-    if first < len(need):
-        # Add up the differences resource by resource: each inner loop runs over neighbouring
-        # memory.
-        unit = field.free[first]
-        for r in range(len(need)):
-            if r != first:
-                free, proportion = field.free[r], need[r] / need[first]
-                for slot in range(len(value)):
-                    value[slot] += abs(free[slot] / unit[slot] - proportion)
-        # An agent without any of the first resource is the last choice. There the division gave
-        # inf or nan.
-        for slot in range(len(value)):
-            value[slot] = value[slot] if unit[slot] > 0.0 else np.inf
-    return _first_able(scene, field, leaf)
-
-
-@hot
-def _first_able(scene: Scene, field: AgentIndex, place: int) -> int:
-    """Return the slot of the smallest value that can serve somebody below a place; -1: none."""
-    best, found = 0.0, -1
-    for slot in range(len(field.value)):
-        value = field.value[slot]
-        if (found < 0 or value < best) and can_serve(scene, field, place, slot):
-            best, found = value, slot
-    return found

@@ -20,8 +20,10 @@ from allocator.policies.filling import (
     best_agent,
     charging,
     cycle_stages,
+    fit_index,
     loop_arrays,
     offers,
+    quota_room,
     quotas,
     scoring,
     tournament,
@@ -29,6 +31,7 @@ from allocator.policies.filling import (
 from allocator.policies.filling.agent_index import AgentIndex, can_serve
 from allocator.policies.filling.compiled import allocating, compiled, fingerprint, hot
 from allocator.policies.filling.cycle_stages import OVERDUE
+from allocator.policies.filling.fit_index import FitIndex
 from allocator.policies.filling.loop_arrays import Effort, Log, Scene
 
 
@@ -136,7 +139,7 @@ def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> in
 
 
 @compiled
-def _readmit(scene: Scene, field: AgentIndex, findings: Findings, slot: int) -> None:
+def _readmit(scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, slot: int) -> None:
     """After a grant let those take part again whose filters may not cover what is left.
 
     Quotas that shrink by grants on other agents may change an offer, too. That is not looked for:
@@ -153,6 +156,7 @@ def _readmit(scene: Scene, field: AgentIndex, findings: Findings, slot: int) -> 
         place = places.of_client[agents.client[refusal]]
         while place >= 0 and field.alive[place]:
             agent_index.look_again(field, place, slot)
+            fit_index.look_again(fit, place, slot)
             # Its score on this agent bounds the smallest from below, with the score it stood on.
             here = scoring.score(places, standing, place, standing.denominator, row)
             standing.score[place] = min(standing.score[place], here)
@@ -165,12 +169,19 @@ def _readmit(scene: Scene, field: AgentIndex, findings: Findings, slot: int) -> 
 
 @hot
 def _serve(
-    scene: Scene, field: AgentIndex, findings: Findings, log: Log, leaf: int, slot: int
+    scene: Scene,
+    field: AgentIndex,
+    fit: FitIndex,
+    findings: Findings,
+    log: Log,
+    leaf: int,
+    slot: int,
 ) -> None:
     """Give one grant and note what it changed."""
     # The books of the cycle first, then what the search remembers about the agent.
     more = charging.grant(scene, log, leaf, scene.agents.row[slot])
     agent_index.note_grant(scene, field, leaf, slot, more)
+    fit_index.note_grant(scene, field, fit, slot)
     now = log.length[0]
     findings.changed[slot] = now
     # The leaf and all above it hold more: what was found about them is out of date. Their old
@@ -180,7 +191,7 @@ def _serve(
         findings.grown[place] = now
         tournament.replay(scene.places, scene.standing, place)
         place = scene.places.parent[place]
-    _readmit(scene, field, findings, slot)
+    _readmit(scene, field, fit, findings, slot)
     if scene.rule.stage == OVERDUE:
         # Who waited too long gets one grant before the others, and no more in this stage.
         field.alive[leaf] = False
@@ -199,8 +210,10 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         # `lend` makes pointers of the tuples; `keep` at the end makes sure that the arrays live
         # as long as the pointers are used.
         lent, book = lend(scene), lend(log)
-        own_field = agent_index.begin(lent, held, effort, best_fit)
+        own_field = agent_index.begin(lent, held, effort)
         field = lend(own_field)
+        own_fit = fit_index.begin(lent, effort.block, best_fit)
+        fit = lend(own_fit)
         own_findings = _begin(lent, field)
         findings = lend(own_findings)
         while True:
@@ -215,10 +228,15 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
             # (best_fit).
             slot = findings.slot[leaf]
             if best_fit:
-                slot = best_agent.nearest(lent, field, leaf)
-            _serve(lent, field, findings, book, leaf, slot)
+                # Who needs nothing yet may go by any unit.
+                unit = fit_index.first_needed(field, leaf) % len(fit.changes)
+                if fit_index.is_out_of_order(fit, unit):
+                    fit_index.sort_anew(lent, field, fit, unit)
+                slot = fit_index.nearest(lent, field, fit, unit, leaf)
+            _serve(lent, field, fit, findings, book, leaf, slot)
         keep(scene)
         keep(own_field)
+        keep(own_fit)
         keep(own_findings)
         return log, sources
 
@@ -233,9 +251,11 @@ fill = _compile(
         scoring,
         tournament,
         offers,
+        quota_room,
         quotas,
         charging,
         agent_index,
         best_agent,
+        fit_index,
     )
 )

@@ -80,7 +80,8 @@ class Standing(NamedTuple):
     winner : (2 * P,) int64
         The tournaments, see `tournament`.
     spent : (P,) bool
-        A leaf that quotas leave nothing more to in this stage, where nothing is special.
+        A place below which quotas leave nothing more to anybody in this stage, where nothing is
+        special; not all are known.
     """
 
     measure: Floats
@@ -104,6 +105,8 @@ class Agents(NamedTuple):
     barred : (A, W) uint64
         Bits of the clients that may not be served on an agent, be it that they are excluded or that
         their filters cover all that they could be offered.
+    barring : (A,) bool
+        Agents that may have such a bit; the others need not be asked for it.
     head : (A,) int32
     next, client : (X,) int32
     amount : (X, K) int64, thousandths
@@ -121,6 +124,7 @@ class Agents(NamedTuple):
     free: Ints
     minimum: Ints
     barred: Words
+    barring: Bools
     head: Indices
     next: Indices
     client: Indices
@@ -182,11 +186,14 @@ class Effort(NamedTuple):
         How many kinds of agents (equal denominators) are handled kind by kind at most.
     few : int
         How many of the best agents are kept for a client where all agents are scored at once.
+    block : int
+        How many agents the search for the best fit looks at together.
     """
 
     tries: int = 8
     groups: int = 64
     few: int = 16
+    block: int = 16
 
 
 class Offer(NamedTuple):

@@ -67,6 +67,8 @@ def reaches(places: Places, agents: Agents, place: int, amount: Ints) -> bool:
 @hot
 def is_barred(agents: Agents, agent: int, client: int) -> bool:
     """Look up the pair's bit."""
+    if not agents.barring[agent]:
+        return False
     word = agents.barred[agent, client >> 6]
     return (word >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from allocator.core.compiled import loop, loop_view
 from allocator.core.memo import fixed, remember
-from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot
+from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot, Words
 from allocator.policies.filling.blocks import Blocks, lay_out
 from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.cycle_stages import USUAL
@@ -232,11 +232,13 @@ def _stacked(tables: Sequence[Floats]) -> Floats:
 def _agents_of(snapshot: Snapshot) -> Agents:
     """Take over the agents; `free` is copied, so that the snapshot can be used again."""
     filters, specials = snapshot.filters, snapshot.specials
+    barring = snapshot.excluding | (filters.head >= 0)
     return Agents(
         row=read_only(snapshot.agents, np.int64),
         free=own(snapshot.free, np.int64),
         minimum=read_only(snapshot.minimum, np.int64),
-        barred=np.bitwise_or(snapshot.excluded, filters.covered),
+        barred=_either(snapshot.excluded, filters.covered, barring),
+        barring=read_only(barring, np.bool_),
         head=read_only(filters.head, np.int32),
         next=read_only(filters.next, np.int32),
         client=read_only(filters.client, np.int32),
@@ -248,6 +250,16 @@ def _agents_of(snapshot: Snapshot) -> Agents:
         special_free=own(specials.free, np.int64),
         holder=read_only(snapshot.holder, np.int64),
     )
+
+
+def _either(one: Words, other: Words, rows: Bools) -> Words:
+    """Join the bits of two tables in some rows; the others stay zeros, and take no memory."""
+    joined = np.zeros(one.shape, np.uint64)
+    if rows.all():
+        np.bitwise_or(one, other, out=joined)
+    else:
+        joined[rows] = one[rows] | other[rows]
+    return joined
 
 
 def _kinds_of(snapshot: Snapshot) -> Kinds:

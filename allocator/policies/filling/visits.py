@@ -87,6 +87,8 @@ def begin(scene: Scene) -> Visit:
 @compiled
 def is_barred_to_all(agents: Agents, visit: Visit, agent: int) -> bool:
     """Say whether exclusions and filters leave nobody."""
+    if not agents.barring[agent]:
+        return False
     # One client that has a leaf and no bar is enough.
     for word in range(len(visit.client)):
         if visit.client[word] & ~agents.barred[agent, word]:

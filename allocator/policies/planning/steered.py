@@ -92,7 +92,8 @@ class _Towards:
         towards = replace(snapshot, tree=tree._replace(scheme=scheme))
         places, node = scene_builder.places_of(towards, lay_out(towards, criteria))
         barred = agents.barred | _unplanned(plan.group, plan.allowed, agents.barred.shape[1])
-        scene = scene._replace(agents=agents._replace(barred=barred))
+        barring = scene_builder.read_only(np.ones_like(agents.barring), np.bool_)
+        scene = scene._replace(agents=agents._replace(barred=barred, barring=barring))
         if not len(plan.part):
             target = _targets(plan.target, tree.parent, tree.client)
             yield scene._replace(places=places._replace(weight=fixed(target[node])))

@@ -15,6 +15,7 @@ from grpc_health.v1 import health_pb2
 from allocator.core import PolicySpec
 from allocator.sim.links.base import LinkDownError
 from allocator.sim.links.end_with_parent import ending_with_us
+from allocator.sim.links.machine import figures_of
 from allocator.v1 import admin_pb2, admin_pb2_grpc, settings_pb2
 
 START_S = 300.0
@@ -100,10 +101,8 @@ class SidecarProcess:
     def memory_mib(self) -> tuple[float, float]:
         """Resident memory now, and the most that it was."""
         assert self._process is not None, "the sidecar was not started"
-        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
-        rows = dict(line.split(":", 1) for line in status.splitlines())
-        now, most = (float(rows[key].split()[0]) / 1024 for key in ("VmRSS", "VmHWM"))
-        return now, most
+        taken = figures_of(self._process.pid)
+        return taken.memory_mib, taken.peak_mib
 
     def forget_peak(self) -> None:
         """From now on `memory_mib` tells the most since now: a start takes more than what follows.

@@ -1,15 +1,13 @@
 """What faults may lay hands on: the process, the ways to it, its files."""
 
 import random
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import grpc
-
+from allocator.sim.links.machine import free_port
 from allocator.sim.links.sidecar_process import channel
 from allocator.sim.links.stream import StreamLink
 from allocator.sim.torture.findings import Findings
@@ -17,18 +15,14 @@ from allocator.sim.torture.link import PatientLink
 from allocator.sim.torture.pem import Authority
 from allocator.sim.torture.proxy import Proxy, dial_tcp, dial_unix
 from allocator.sim.torture.sidecar import TorturedSidecar
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
+ANSWER_S = 5.0
 JOURNAL_BYTES_MAX = 4 * 2**20
 
 PATIENCE_CYCLES = 5
 """So that it shows soon whether somebody starves."""
-
-
-def free_port() -> int:
-    """A port of loopback that nobody has."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -94,9 +88,16 @@ class Rig:
         for thread in self.threads:
             thread.join()
 
-    def admin(self) -> grpc.Channel:
-        """Make a channel for an operator."""
-        return channel(self.unix)
+    @contextmanager
+    def operator(self) -> Iterator[AdminServiceStub]:
+        """Speak as an operator does."""
+        with channel(self.unix) as to_sidecar:
+            yield AdminServiceStub(to_sidecar)
+
+    def status(self) -> pb.GetStatusResponse:
+        """Ask for the status; RpcError where no answer comes in time."""
+        with self.operator() as sidecar:
+            return sidecar.GetStatus(pb.GetStatusRequest(), timeout=ANSWER_S)
 
     def stream(self, started_us: int) -> StreamLink:
         """Make a stream by one of the ways, any of those that can be used now."""

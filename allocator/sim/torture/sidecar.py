@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from allocator.sim.links.end_with_parent import ending_with_us
+from allocator.sim.links.machine import ProcessFigures, figures_of
 from allocator.sim.torture.clock import RunningClock
 from allocator.sim.torture.log_meter import LogMeter
 
@@ -126,14 +127,14 @@ class TorturedSidecar:
                 return None
             return self._process.poll()
 
-    def limit(self, which: int, soft: int) -> int:
-        """Set a soft limit of the running process; gives the one before, -1 where it is gone."""
+    def limit(self, which: int, soft: int | None) -> bool:
+        """Set a soft limit of the running process, None: as high as may be; False: it is gone."""
         try:
-            before, hard = resource.prlimit(self.pid, which)
-            resource.prlimit(self.pid, which, (soft, hard))
+            _, hard = resource.prlimit(self.pid, which)
+            resource.prlimit(self.pid, which, (hard if soft is None else soft, hard))
         except (ProcessLookupError, ValueError):
-            return -1
-        return before
+            return False
+        return True
 
     @property
     def pid(self) -> int:
@@ -146,16 +147,12 @@ class TorturedSidecar:
         """How long ago it got ready."""
         return self.clock.now_s - self.born_s
 
-    def status(self) -> tuple[float, int, int]:
-        """Give resident memory in MiB, threads and descriptors; zeros where it is gone."""
-        process = Path(f"/proc/{self.pid}")
+    def figures(self) -> ProcessFigures:
+        """Give what it takes; zeros where it is gone."""
         try:
-            text = (process / "status").read_text(encoding="ascii")
-            rows = dict(line.split(":", 1) for line in text.splitlines())
-            descriptors = len(list((process / "fd").iterdir()))
-            return float(rows["VmRSS"].split()[0]) / 1024, int(rows["Threads"]), descriptors
+            return figures_of(self.pid)
         except (OSError, KeyError):
-            return 0.0, 0, 0
+            return ProcessFigures(0.0, 0.0, 0, 0)
 
     def _ending(self, process: subprocess.Popen[bytes], within_s: float) -> int | None:
         """Wait for the exit code; None where it does not come in time."""

@@ -3,7 +3,7 @@
 import json
 import signal
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import grpc
 from google.protobuf.message import Message
@@ -11,11 +11,10 @@ from google.protobuf.message import Message
 from allocator.core import MILLI
 from allocator.policies import MODES, POLICIES
 from allocator.sim.torture.faults.base import Anywhere, Scene
+from allocator.sim.torture.rig import ANSWER_S
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2, types_pb2
-from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
-ADMIN_S = 5.0
 RELOAD_S = 10.0
 SHUT = (
     grpc.StatusCode.UNAVAILABLE,
@@ -133,9 +132,9 @@ def set_limit(scene: Scene, role: str, cpus: int) -> None:
     # Where no answer comes, either may be so.
     before = kept.pop(role, None)
     try:
-        with scene.rig.admin() as channel:
-            stub = AdminServiceStub(channel)
-            answer = stub.SetLimit(settings_pb2.SetLimitRequest(limit=limit), timeout=ADMIN_S)
+        with scene.rig.operator() as sidecar:
+            request = settings_pb2.SetLimitRequest(limit=limit)
+            answer = sidecar.SetLimit(request, timeout=ANSWER_S)
     except grpc.RpcError as error:
         if error.code() not in SHUT and before is not None:
             kept[role] = before
@@ -149,14 +148,12 @@ def set_limit(scene: Scene, role: str, cpus: int) -> None:
 
 def _ask(scene: Scene, method: str, request: Message) -> list[str]:
     """Ask, and say what is wrong with the answer."""
-    with scene.rig.admin() as channel:
-        call: Any = getattr(AdminServiceStub(channel), method)
-        try:
-            call(request, timeout=ADMIN_S)
-        except grpc.RpcError as error:
-            code = error.code()
-            if code in SHUT or code in _REFUSED:
-                return []
+    try:
+        with scene.rig.operator() as sidecar:
+            getattr(sidecar, method)(request, timeout=ANSWER_S)
+    except grpc.RpcError as error:
+        code = error.code()
+        if code not in SHUT and code not in _REFUSED:
             asked = json.dumps(str(request))
             return [f"{method} {asked} was answered by {code}: {error.details()}"]
     return []

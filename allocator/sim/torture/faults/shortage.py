@@ -2,6 +2,7 @@
 
 import resource
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import ClassVar
 
@@ -27,16 +28,8 @@ class DiskFull(Anywhere):
     def strike(self, scene: Scene) -> None:
         """Fill it; an operator's change must be refused then, or said to be kept."""
         rig = scene.rig
-        pid = rig.sidecar.pid
-        before = rig.sidecar.limit(resource.RLIMIT_FSIZE, FULL_BYTES)
-        if before == -1 and rig.sidecar.died() is not None:
+        if not _limit_for_a_while(scene, resource.RLIMIT_FSIZE, FULL_BYTES):
             return
-
-        def room() -> None:
-            if rig.sidecar.pid == pid:
-                rig.sidecar.limit(resource.RLIMIT_FSIZE, resource.RLIM_INFINITY)
-
-        scene.later(scene.soon(*LASTS_MS), room)
         wrong = []
         try:
             set_limit(scene, "torture/full", 7 * MILLI)
@@ -56,19 +49,14 @@ class NoDescriptors(Anywhere):
     def strike(self, scene: Scene) -> None:
         """Take away what is not in use, and knock."""
         rig = scene.rig
-        pid = rig.sidecar.pid
-        _, _, used = rig.sidecar.status()
-        before = rig.sidecar.limit(resource.RLIMIT_NOFILE, max(used, 1))
-        if before == -1:
-            return
-        rig.short = True
+        used = rig.sidecar.figures().descriptors
 
         def room() -> None:
             rig.short = False
-            if rig.sidecar.pid == pid:
-                rig.sidecar.limit(resource.RLIMIT_NOFILE, before)
 
-        scene.later(scene.soon(*LASTS_MS), room)
+        if not _limit_for_a_while(scene, resource.RLIMIT_NOFILE, max(used, 1), room):
+            return
+        rig.short = True
         with ExitStack() as stack:
             for _ in range(CONNECTIONS):
                 with suppress(OSError):
@@ -79,3 +67,21 @@ class NoDescriptors(Anywhere):
         connection = dial_tcp(port)()
         connection.settimeout(1.0)
         return connection
+
+
+def _limit_for_a_while(
+    scene: Scene, which: int, soft: int, then: Callable[[], None] = lambda: None
+) -> bool:
+    """Limit the process, and lift that later, and do something more then; False: it is gone."""
+    sidecar = scene.rig.sidecar
+    pid = sidecar.pid
+    if not sidecar.limit(which, soft):
+        return False
+
+    def lift() -> None:
+        if sidecar.pid == pid:
+            sidecar.limit(which, None)
+        then()
+
+    scene.later(scene.soon(*LASTS_MS), lift)
+    return True

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import grpc
 
+from allocator.sim.links.sidecar_process import channel
 from allocator.sim.torture.faults.base import Anywhere, Scene, WithTls
 from allocator.sim.torture.proxy import Proxy, dial_tcp
 from allocator.v1 import session_pb2 as pb
@@ -120,8 +121,8 @@ class SessionGarbage(Anywhere):
         """Say nonsense, and look at the answers: an error with a name, or nothing more."""
         wrong = []
         clock = scene.rig.sidecar.clock
-        with scene.rig.admin() as channel:
-            call: Any = channel.stream_stream(METHOD)
+        with channel(scene.rig.unix) as to_sidecar:
+            call: Any = to_sidecar.stream_stream(METHOD)
             for _ in range(5):
                 begin_s = clock.now_s
                 answers = call(self._messages(scene), timeout=GARBAGE_S)

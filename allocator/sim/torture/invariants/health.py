@@ -66,7 +66,7 @@ class Watch:
 
     def _bounds(self) -> None:
         rig, findings = self._rig, self._rig.findings
-        rss_mib, threads, descriptors = rig.sidecar.status()
+        rss_mib, _, threads, descriptors = rig.sidecar.figures()
         if not threads:
             return
         age_s = rig.sidecar.age_s

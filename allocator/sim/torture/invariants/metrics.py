@@ -8,11 +8,9 @@ from collections.abc import Mapping
 import grpc
 from prometheus_client.parser import text_string_to_metric_families
 
-from allocator.sim.torture.rig import Rig
+from allocator.sim.torture.rig import ANSWER_S, Rig
 from allocator.v1 import admin_pb2 as pb
-from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
-ANSWER_S = 5.0
 QUEUE_MAX = 200
 """Commands that may wait for the core's thread: a few from each stream and operator."""
 
@@ -38,9 +36,9 @@ class Metrics:
         """Look once; a process that is frozen, stopped or full is looked at the next time."""
         rig, life = self._rig, self._rig.sidecar.lives
         try:
-            before = self._status()
+            before = rig.status()
             samples = self._scrape()
-            after = self._status()
+            after = rig.status()
         except (OSError, http.client.HTTPException, urllib.error.URLError, grpc.RpcError):
             return
         if rig.sidecar.lives != life or not rig.sidecar.wanted:
@@ -57,11 +55,6 @@ class Metrics:
         rig.findings.counts["core_queue_max"] = most
         wrong = [f"{depth:.0f} commands wait for the core"] if depth > QUEUE_MAX else []
         rig.findings.check("bounded queues", wrong)
-
-    def _status(self) -> pb.GetStatusResponse:
-        with self._rig.admin() as channel:
-            stub = AdminServiceStub(channel)
-            return stub.GetStatus(pb.GetStatusRequest(), timeout=ANSWER_S)
 
     def _scrape(self) -> Samples:
         url = f"http://127.0.0.1:{self._rig.ports.http}/metrics"

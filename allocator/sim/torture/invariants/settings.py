@@ -2,11 +2,9 @@
 
 import grpc
 
-from allocator.sim.torture.rig import Rig
+from allocator.sim.torture.rig import ANSWER_S, Rig
 from allocator.v1 import admin_pb2 as pb
-from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
-ANSWER_S = 5.0
 NAME = "what operators set is kept"
 
 
@@ -14,9 +12,8 @@ def kept(rig: Rig) -> None:
     """Ask what is set, and compare it with what was answered when it was set."""
     expected = dict(rig.kept)
     try:
-        with rig.admin() as channel:
-            stub = AdminServiceStub(channel)
-            answer = stub.ListLimits(pb.ListLimitsRequest(), timeout=ANSWER_S)
+        with rig.operator() as sidecar:
+            answer = sidecar.ListLimits(pb.ListLimitsRequest(), timeout=ANSWER_S)
     except grpc.RpcError:
         return  # stopped, frozen or full
     found = {
