@@ -46,13 +46,16 @@ def parameters() -> dict[str, tuple[str, str]]:
     found = {}
     readers = only(r"(?s)map<string, Reader> readers\(.*?\n}\n", read("adapter/parameters.cpp"))
     for key, kind, target, bounds in re.findall(
-        r"(?s)\{\"(\w+)\",\s*(text|boolean|number)\(&([\w.>-]+)(?:, (.*?))?\)\}", readers
+        r"(?s)\{\"(\w+)\",\s*(text|boolean|number|sorter)\(&([\w.>-]+)(?:, (.*?))?\)\}", readers
     ):
         if kind == "text":
             found[key] = "", ""
             continue
         member = re.split(r"\.|->", target)[-1]
         default = only(rf" {member}(?:\{{| = )([^;{{}}]+)\}}?;", defaults)
+        if kind == "sorter":
+            found[key] = default.strip('"'), "drf, random"
+            continue
         least, most = bounds.split(", ") if bounds else ("true", "false")
         joint = " to " if bounds else ", "
         found[key] = value(default), value(least) + joint + value(most)

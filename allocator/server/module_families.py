@@ -19,6 +19,7 @@ _TOTALS = {
     "attempts": "Times that the module called a sidecar.",
     "sessions": "Sessions in which a sidecar decided.",
     "resyncs": "Snapshots that the module sent after its first one.",
+    "shadow_offers": "Offers of Mesos's own allocator, while the module was in its shadow.",
 }
 _NOW = {
     "queue_messages": "Messages that wait in the module to be sent.",
@@ -26,6 +27,7 @@ _NOW = {
     "unanswered": "Batches of the module that wait for their answer.",
 }
 _ROUND_TRIPS = ("p50", "p99", "max")
+_COMPARED = ("same", "other", "none")
 
 
 class ModuleCollector(Collector):
@@ -53,6 +55,11 @@ def _families(figures: ModuleFigures, clock_ms: int) -> Iterator[Metric]:
         yield gauge(f"module_{name}", text, getattr(figures, name))
     text = "1 while the module takes no session because of bad decisions."
     yield gauge("module_breaker_open", text, figures.breaker_open)
+    text = "1 while Mesos's own allocator decides, and decisions are only compared."
+    yield gauge("module_shadow", text, figures.shadow)
+    text = "Decisions in shadow, by whom Mesos's own allocator gave of the agent to meanwhile."
+    decided = {each: getattr(figures, f"shadow_{each}") for each in _COMPARED}
+    yield counted_by("module_shadow_decisions", text, "given", decided, _COMPARED)
     since_ms, until_ms = figures.fallback_since_ms, figures.fallback_until_ms
     text = "1 while the module decides by itself, though a session lasts."
     yield gauge("module_fallback_active", text, bool(since_ms) and not until_ms)

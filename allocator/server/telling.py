@@ -16,6 +16,7 @@ class Telling:
         """Begin with nothing said."""
         self._mended: dict[int, int] = {}
         self._policy_error = ""
+        self._in_shadow: set[int] = set()
 
     def of_error(self, number: int, error: pb.Error, session: SidecarSession | None) -> None:
         """Log why a session ended."""
@@ -27,6 +28,13 @@ class Telling:
             message=error.message,
             exc_info=session.failure if session else None,
         )
+
+    def of_shadow(self, number: int, session: SidecarSession | None) -> None:
+        """Log once in a session that decisions are only compared."""
+        figures = session.figures if session else None
+        if figures is not None and figures.shadow and number not in self._in_shadow:
+            self._in_shadow.add(number)
+            _log.warning("Mesos's own allocator decides; ours is in its shadow", session=number)
 
     def of_policy(self, counts: Counts) -> None:
         """Log that the policy failed; each kind once, not in every cycle."""
@@ -45,4 +53,5 @@ class Telling:
 
     def forget(self, number: int) -> None:
         """Forget a session that ended."""
+        self._in_shadow.discard(number)
         self._mended.pop(number, None)

@@ -109,6 +109,15 @@ def _session(loop: CoreLoop) -> Iterator[pb.StatusWarning]:
             mend="see the master's log, and whether its module is given this sidecar's address",
         )
         return
+    figures = loop.session.figures
+    if figures is not None and figures.shadow:
+        yield pb.StatusWarning(
+            what="in shadow",
+            text="Mesos's own allocator decides; of the decisions here, it made"
+            f" {figures.shadow_same} as well, gave {figures.shadow_other} agents to others, and"
+            f" nothing of {figures.shadow_none}",
+            mend="take the parameter shadow from the module to have them count",
+        )
     silent_s = time.time() - loop.last_batch_s
     if loop.last_batch_s and silent_s > SILENCE_S:
         yield pb.StatusWarning(

@@ -97,6 +97,8 @@ class _OutcomeReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome
     OUTCOME_REASON_MALFORMED: _OutcomeReason.ValueType  # 17
     OUTCOME_REASON_STALE: _OutcomeReason.ValueType  # 18
     """Made for what the handle was bound to before, or after a newer session began."""
+    OUTCOME_REASON_SHADOW: _OutcomeReason.ValueType  # 19
+    """It would have been offered, but Mesos's own allocator decides: the module is in its shadow."""
 
 class OutcomeReason(_OutcomeReason, metaclass=_OutcomeReasonEnumTypeWrapper):
     """What became of a decision."""
@@ -122,6 +124,8 @@ OUTCOME_REASON_HEADROOM: OutcomeReason.ValueType  # 16
 OUTCOME_REASON_MALFORMED: OutcomeReason.ValueType  # 17
 OUTCOME_REASON_STALE: OutcomeReason.ValueType  # 18
 """Made for what the handle was bound to before, or after a newer session began."""
+OUTCOME_REASON_SHADOW: OutcomeReason.ValueType  # 19
+"""It would have been offered, but Mesos's own allocator decides: the module is in its shadow."""
 Global___OutcomeReason: _TypeAlias = OutcomeReason  # noqa: Y015
 
 class _ErrorCode:
@@ -586,6 +590,11 @@ class ModuleFigures(_message.Message):
     ROUND_TRIP_P50_US_FIELD_NUMBER: _builtins.int
     ROUND_TRIP_P99_US_FIELD_NUMBER: _builtins.int
     ROUND_TRIP_MAX_US_FIELD_NUMBER: _builtins.int
+    SHADOW_FIELD_NUMBER: _builtins.int
+    SHADOW_OFFERS_FIELD_NUMBER: _builtins.int
+    SHADOW_SAME_FIELD_NUMBER: _builtins.int
+    SHADOW_OTHER_FIELD_NUMBER: _builtins.int
+    SHADOW_NONE_FIELD_NUMBER: _builtins.int
     cycles: _builtins.int
     """Cycles that were begun, and those of them that the module decided by itself."""
     fallback_cycles: _builtins.int
@@ -613,6 +622,15 @@ class ModuleFigures(_message.Message):
     """From handing a batch over to its answer, of the latest ones."""
     round_trip_p99_us: _builtins.int
     round_trip_max_us: _builtins.int
+    shadow: _builtins.bool
+    """In shadow Mesos's own allocator decides, and the module compares: offers that it made, to a
+    framework of an agent each, while there was a session; decisions of sidecars that it made as
+    well within the interval, or gave to others only, or did not make at all.
+    """
+    shadow_offers: _builtins.int
+    shadow_same: _builtins.int
+    shadow_other: _builtins.int
+    shadow_none: _builtins.int
     @_builtins.property
     def ends(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """By the number of SessionEnd, and of OutcomeReason."""
@@ -641,10 +659,15 @@ class ModuleFigures(_message.Message):
         round_trip_p50_us: _builtins.int = ...,
         round_trip_p99_us: _builtins.int = ...,
         round_trip_max_us: _builtins.int = ...,
+        shadow: _builtins.bool = ...,
+        shadow_offers: _builtins.int = ...,
+        shadow_same: _builtins.int = ...,
+        shadow_other: _builtins.int = ...,
+        shadow_none: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "breaker_open", b"breaker_open", "breaker_trips", b"breaker_trips", "cycles", b"cycles", "ends", b"ends", "fallback_cycles", b"fallback_cycles", "fallback_offers", b"fallback_offers", "fallback_since_ms", b"fallback_since_ms", "fallback_until_ms", b"fallback_until_ms", "misfits", b"misfits", "outcomes", b"outcomes", "queue_bytes", b"queue_bytes", "queue_messages", b"queue_messages", "resyncs", b"resyncs", "round_trip_max_us", b"round_trip_max_us", "round_trip_p50_us", b"round_trip_p50_us", "round_trip_p99_us", b"round_trip_p99_us", "sessions", b"sessions", "unanswered", b"unanswered"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "breaker_open", b"breaker_open", "breaker_trips", b"breaker_trips", "cycles", b"cycles", "ends", b"ends", "fallback_cycles", b"fallback_cycles", "fallback_offers", b"fallback_offers", "fallback_since_ms", b"fallback_since_ms", "fallback_until_ms", b"fallback_until_ms", "misfits", b"misfits", "outcomes", b"outcomes", "queue_bytes", b"queue_bytes", "queue_messages", b"queue_messages", "resyncs", b"resyncs", "round_trip_max_us", b"round_trip_max_us", "round_trip_p50_us", b"round_trip_p50_us", "round_trip_p99_us", b"round_trip_p99_us", "sessions", b"sessions", "shadow", b"shadow", "shadow_none", b"shadow_none", "shadow_offers", b"shadow_offers", "shadow_other", b"shadow_other", "shadow_same", b"shadow_same", "unanswered", b"unanswered"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -704,7 +727,8 @@ class Event(_message.Message):
     @_builtins.property
     def hold(self) -> _types_pb2.Holdings:
         """Resources in use that the allocator learns of: `used` of an added agent, framework or
-        resource provider.
+        resource provider; and what others than the sidecar offered, the module without it or Mesos's
+        own allocator.
         """
 
     @_builtins.property

@@ -42,6 +42,12 @@ class ModuleFigures:
     queue_messages, queue_bytes, unanswered : int
     round_trip_p50_us, round_trip_p99_us, round_trip_max_us : int
         From a batch to its answer, in microseconds.
+    shadow : bool
+        Mesos's own allocator decides, and the module compares.
+    shadow_offers : int
+        Offers that it made during sessions, to a framework of an agent each.
+    shadow_same, shadow_other, shadow_none : int
+        Decisions: that it made as well, whose agent it gave to others only, that it did not make.
     """
 
     cycles: int = 0
@@ -63,12 +69,17 @@ class ModuleFigures:
     round_trip_p50_us: int = 0
     round_trip_p99_us: int = 0
     round_trip_max_us: int = 0
+    shadow: bool = False
+    shadow_offers: int = 0
+    shadow_same: int = 0
+    shadow_other: int = 0
+    shadow_none: int = 0
 
 
 _NUMBERS = tuple(
     each.name
     for each in pb.ModuleFigures.DESCRIPTOR.fields
-    if each.name not in {"breaker_open", "ends", "outcomes"}
+    if each.name not in {"breaker_open", "ends", "outcomes", "shadow"}
 )
 
 
@@ -76,6 +87,7 @@ def read_figures(message: pb.ModuleFigures) -> ModuleFigures:
     """Take what a module says, each number within its bounds."""
     return ModuleFigures(
         breaker_open=message.breaker_open,
+        shadow=message.shadow,
         ends=_named(message.ends, ENDS),
         outcomes=_named(message.outcomes, _OUTCOMES),
         **{name: _bounded(getattr(message, name)) for name in _NUMBERS},
@@ -86,6 +98,7 @@ def write_figures(figures: ModuleFigures) -> pb.ModuleFigures:
     """Write what an emulated module says."""
     return pb.ModuleFigures(
         breaker_open=figures.breaker_open,
+        shadow=figures.shadow,
         ends=_numbered(figures.ends, ENDS),
         outcomes=_numbered(figures.outcomes, _OUTCOMES),
         **{name: getattr(figures, name) for name in _NUMBERS},

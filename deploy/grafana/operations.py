@@ -138,6 +138,39 @@ OPERATION = Page(
                 width=24,
             ),
         ),
+        "In the shadow of Mesos's own allocator": (
+            Panel(
+                "In shadow",
+                "1 while Mesos's own allocator decides, and decisions are only compared.",
+                (Query(metric("module_shadow"), "in shadow"),),
+                most=1,
+            ),
+            Panel(
+                "Decisions, by whom Mesos's own allocator gave the agent to",
+                "same: to the framework that was decided on. other: to others only. none: to nobody"
+                " within the interval.",
+                (Query(rate("module_shadow_decisions_total"), "{{given}}"),),
+                shape="stacked",
+            ),
+            Panel(
+                "Decisions that it made as well",
+                "As a share of all that were compared, over five minutes.",
+                (
+                    Query(
+                        'sum(rate(mesos_allocator_module_shadow_decisions_total{instance="$instance",'
+                        ' given="same"}[5m])) / sum(rate('
+                        'mesos_allocator_module_shadow_decisions_total{instance="$instance"}[5m]))',
+                        "the same",
+                    ),
+                ),
+                most=1,
+            ),
+            Panel(
+                "Its offers",
+                "To a framework of an agent each, while a sidecar was in session.",
+                (Query(rate("module_shadow_offers_total"), "offers"),),
+            ),
+        ),
         "Journal": (
             Panel(
                 "Written",

@@ -301,5 +301,21 @@ void SidecarAllocator::resume()
   dispatch(process, &Process::resume);
 }
 
+
+void SidecarAllocator::offeredBeside(
+    const FrameworkID& frameworkId,
+    const Offers& offers)
+{
+  dispatch(process, &Process::offeredBeside, frameworkId, offers);
+}
+
+
+void SidecarAllocator::convertedBeside(
+    const SlaveID& slaveId,
+    const vector<mesos::Offer::Operation>& operations)
+{
+  dispatch(process, &Process::convertedBeside, slaveId, operations);
+}
+
 } // namespace adapter {
 } // namespace allocator {

@@ -135,6 +135,13 @@ public:
   void pause() override;
   void resume() override;
 
+  // In shadow: what the allocator that decides offered, and what it let an
+  // operator do. May come from any thread.
+  void offeredBeside(const FrameworkID& frameworkId, const Offers& offers);
+  void convertedBeside(
+      const SlaveID& slaveId,
+      const std::vector<mesos::Offer::Operation>& operations);
+
 private:
   AllocatorProcess* process;
 };

@@ -222,6 +222,7 @@ brain::Options toOptions(
 
   result.fallback = parameters.fallback;
   result.fallbackAfterMs = parameters.fallbackAfter.count();
+  result.shadow = parameters.shadow;
   result.badDecisionsMax = parameters.badDecisionsMax;
   result.breakerPauseMs = parameters.breakerPause.count();
   return result;

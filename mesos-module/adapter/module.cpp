@@ -1,3 +1,4 @@
+#include <memory>
 #include <string>
 
 #include <glog/logging.h>
@@ -11,6 +12,7 @@
 
 #include "adapter/allocator.hpp"
 #include "adapter/parameters.hpp"
+#include "adapter/shadow.hpp"
 
 #include "session/channel.hpp"
 
@@ -36,7 +38,27 @@ mesos::allocator::Allocator* create(const mesos::Parameters& given)
     return nullptr;
   }
 
-  return new allocator::adapter::SidecarAllocator(parameters.get());
+  if (!parameters->shadow) {
+    return new allocator::adapter::SidecarAllocator(parameters.get());
+  }
+
+  const Try<mesos::allocator::Allocator*> deciding =
+      mesos::allocator::Allocator::create(
+          "HierarchicalDRF",
+          parameters->roleSorter,
+          parameters->frameworkSorter);
+
+  if (deciding.isError()) {
+    LOG(ERROR) << "Mesos's own allocator cannot be had, in whose shadow the "
+               << "module was to be: " << deciding.error();
+    return nullptr;
+  }
+
+  LOG(INFO) << "Mesos's own allocator decides; the sidecar at "
+            << parameters->transport.channel.target << " is in its shadow";
+  return new allocator::adapter::ShadowAllocator(
+      std::unique_ptr<mesos::allocator::Allocator>(deciding.get()),
+      parameters.get());
 }
 
 } // namespace {

@@ -48,6 +48,19 @@ Reader boolean(bool* out)
 }
 
 
+// One that Mesos has.
+Reader sorter(string* out)
+{
+  return [=](const string& value) -> Option<Error> {
+    if (value != "drf" && value != "random") {
+      return Error("must be 'drf' or 'random'");
+    }
+    *out = value;
+    return None();
+  };
+}
+
+
 template <typename T>
 Reader number(T* out, int64_t least, int64_t most)
 {
@@ -84,6 +97,9 @@ map<string, Reader> readers(Parameters* p)
        number(&p->transport.queueBytesMax, 1 << 20, int64_t(1) << 34)},
       {"fallback", boolean(&p->fallback)},
       {"fallback_after_ms", number(&p->fallbackAfter, 10, HOUR_MS)},
+      {"shadow", boolean(&p->shadow)},
+      {"role_sorter", sorter(&p->roleSorter)},
+      {"framework_sorter", sorter(&p->frameworkSorter)},
       {"bad_decisions_max", number(&p->badDecisionsMax, 1, 1 << 30)},
       {"breaker_pause_ms", number(&p->breakerPause, 100, HOUR_MS)},
   };
@@ -119,6 +135,14 @@ Try<Parameters> parseParameters(const mesos::Parameters& given)
     if (error.isSome()) {
       errors.push_back(
           "'" + key + "' is '" + parameter.value() + "'; it " + error->message);
+    }
+  }
+
+  for (const char* key : {"role_sorter", "framework_sorter"}) {
+    if (!result.shadow && seen.count(key) > 0) {
+      errors.push_back(
+          string("'") + key +
+          "' is for Mesos's own allocator; it needs 'shadow' to be 'true'");
     }
   }
 

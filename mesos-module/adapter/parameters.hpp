@@ -25,6 +25,12 @@ struct Parameters
   bool fallback = true;
   session::Duration fallbackAfter{1000};
 
+  // Mesos's own allocator decides, with these sorters, and the module compares
+  // what the sidecar would decide.
+  bool shadow = false;
+  std::string roleSorter = "drf";
+  std::string frameworkSorter = "drf";
+
   // So many bad decisions within ten seconds end the session; the next
   // one begins after the pause.
   size_t badDecisionsMax = 1000;

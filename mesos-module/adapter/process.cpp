@@ -28,8 +28,11 @@ AllocatorProcess::AllocatorProcess(const Parameters& _parameters)
     })
 {
   // As with the built-in allocator, they are there before it is initialized.
+  // In shadow they are its own.
   guard([this]() {
-    startBuiltinMetrics();
+    if (!parameters.shadow) {
+      startBuiltinMetrics();
+    }
     return string();
   });
 }

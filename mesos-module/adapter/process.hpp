@@ -157,6 +157,12 @@ public:
   void pause();
   void resume();
 
+  // process_shadow.cpp: what the allocator that decides beside did.
+  void offeredBeside(const FrameworkID& frameworkId, const Offers& offers);
+  void convertedBeside(
+      const SlaveID& agentId,
+      const std::vector<mesos::Offer::Operation>& operations);
+
 protected:
   void initialize() override;
   void finalize() override;

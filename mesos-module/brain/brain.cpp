@@ -18,6 +18,7 @@ Brain::~Brain() {}
 std::string Brain::step(const Initialize& event, int64_t nowMs)
 {
   state.options = event.options;
+  state.options.fallback = event.options.fallback && !event.options.shadow;
   state.filters.setInterval(event.options.intervalMs);
   fallback.seed(event.options.seed);
   batchMs = nowMs + event.options.intervalMs;
@@ -193,6 +194,7 @@ void Brain::batch(int64_t nowMs, int64_t silentMs)
   const int64_t asOfMs = std::min(nowMs, batchMs);
   batchMs = nowMs + state.options.intervalMs;
   state.filters.expire(asOfMs);
+  comparison.expire(nowMs);
   boundRoles();
   candidates.clear();
   candidatesAll = triggered = false;
@@ -257,6 +259,11 @@ void Brain::allocate(
     ++counted.fallbackCycles;
     noteDecider(true, asOfMs);
     fallback.begin(state, all, agents, asOfMs);
+  }
+
+  // Whoever decides makes inverse offers, too.
+  if (state.options.shadow) {
+    return;
   }
 
   const std::vector<InverseOffer> asked =
@@ -386,6 +393,8 @@ Counts Brain::counts() const
   result.frameworks = state.frameworks.size();
   result.filters = state.filters.size();
   result.kinds = state.kinds.size();
+  result.shadow = state.options.shadow;
+  result.compared = comparison.figures();
   return result;
 }
 

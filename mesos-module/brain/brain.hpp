@@ -9,6 +9,7 @@
 
 #include "brain/cluster.hpp"
 #include "brain/columns.hpp"
+#include "brain/comparison.hpp"
 #include "brain/events.hpp"
 #include "brain/fallback.hpp"
 #include "brain/layout.hpp"
@@ -39,6 +40,9 @@ struct Counts
   size_t frameworks = 0;
   size_t filters = 0;
   size_t kinds = 0;
+
+  bool shadow = false; // Another allocator decides; what came of comparing.
+  Comparison::Figures compared;
 };
 
 
@@ -106,6 +110,9 @@ public:
   std::string step(const Ended& event, int64_t nowMs);
   std::string step(const NotStarted& event, int64_t nowMs);
   std::string step(Decided event, int64_t nowMs);
+
+  // brain_shadow.cpp.
+  std::string step(const OfferedBeside& event, int64_t nowMs);
 
   // What is to be done since the last call.
   Ready ready();
@@ -178,6 +185,16 @@ private:
   void weighAnswer(int64_t nowMs);
   void forgetSession();
 
+  // brain_shadow.cpp.
+  int64_t comparedForMs() const;
+  void askBeforeOffers(int64_t nowMs, int64_t silentMs);
+  void bookBeside(
+      uint32_t framework,
+      uint32_t number,
+      const Agent& agent,
+      const OfferedBeside::Row& row);
+  void compare(const Pair& pair, int64_t nowMs, Verdict* verdict);
+
   // brain_send.cpp: what the sidecar is sent. Gives the message's mark, or
   // 0 where nobody listens.
   uint64_t send(wire::Event&& event);
@@ -216,6 +233,7 @@ private:
   Fallback fallback;
   Maintenance inverse;
   Layout layout;
+  Comparison comparison;
 
   Ready effects;
 

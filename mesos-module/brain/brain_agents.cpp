@@ -127,6 +127,7 @@ std::string Brain::step(const RemoveAgent& event, int64_t)
   }
 
   state.filters.dropAgent(number);
+  comparison.forgetAgent(number);
   state.books.removeAgent(number);
   state.agents.remove(number);
   inverse.removeAgent(number);

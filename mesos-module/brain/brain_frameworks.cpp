@@ -97,6 +97,7 @@ std::string Brain::step(const RemoveFramework& event, int64_t)
   state.books.removeFramework(number);
   inverse.removeFramework(number);
   fallback.forget(number);
+  comparison.forgetFramework(number);
 
   state.filters.dropFramework(number);
 

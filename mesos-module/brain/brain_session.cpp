@@ -75,7 +75,9 @@ std::string Brain::step(const Connected& event, int64_t)
   failures = 0;
   log(Level::INFO,
       "Sidecar " + event.sidecarId + " (version " + event.sidecarVersion +
-          ") decides on offers from now on");
+          (state.options.shadow
+               ? ") is asked beside Mesos's own allocator from now on"
+               : ") decides on offers from now on"));
   return std::string();
 }
 
@@ -89,8 +91,10 @@ std::string Brain::step(const Ended& event, int64_t)
     const char* what = event.wasConnected
         ? "The session with the sidecar ended: "
         : "There is no session with a sidecar: ";
-    const char* meanwhile = state.options.fallback ? "offering by DRF meanwhile"
-                                                   : "without offers meanwhile";
+    const char* meanwhile = state.options.shadow
+        ? "Mesos's own allocator decides"
+        : state.options.fallback ? "offering by DRF meanwhile"
+                                 : "without offers meanwhile";
     log(Level::WARNING,
         what + event.why + "; trying again in " +
             std::to_string(event.retryInMs) + " ms, " + meanwhile);
@@ -175,6 +179,7 @@ void Brain::flushCycle()
 
   if (anything) {
     cycleAsked = true;
+    comparison.ask();
     askedMs = again ? askedMs : cycleClockMs;
     sendPending();
     emit(std::move(message));
@@ -294,6 +299,10 @@ void Brain::judgeSome(int64_t nowMs)
     const session::Decision decision = nextDecision();
     Verdict verdict = decide(decision, decisions.mark, nowMs, &pair);
 
+    if (state.options.shadow) {
+      compare(pair, nowMs, &verdict);
+    }
+
     if (verdict.reason == wire::OUTCOME_REASON_OFFERED) {
       outcomes->offered();
     } else if (verdict.reason == wire::OUTCOME_REASON_PARTIAL) {
@@ -356,7 +365,8 @@ void Brain::weighAnswer(int64_t nowMs)
   again = false;
   answer = Answer();
 
-  if (!useless || !following || state.held()) {
+  // In shadow nothing comes of any answer.
+  if (state.options.shadow || !useless || !following || state.held()) {
     return;
   }
 

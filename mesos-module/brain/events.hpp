@@ -253,6 +253,23 @@ struct Release
 };
 
 
+// What the allocator that decides beside the module, which is in shadow then,
+// offers a framework: the master has it already, or will.
+struct OfferedBeside
+{
+  struct Row
+  {
+    std::string agent;
+    std::string role;
+    Parts parts;
+  };
+
+  std::string framework;
+  std::vector<Row> rows;
+  int64_t silentMs = 0; // As in Wake.
+};
+
+
 struct Pause
 {
   bool paused = false;

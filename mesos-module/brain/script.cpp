@@ -147,6 +147,7 @@ Options Script::options(const Line& line)
   result.recoveryTimeoutMs = line.number("recovery-timeout", 600000);
   result.fallback = line.number("fallback", 1) != 0;
   result.fallbackAfterMs = line.number("fallback-after", 1000);
+  result.shadow = line.number("shadow", 0) != 0;
   result.badDecisionsMax = line.number("bad-max", 1000);
   result.breakerPauseMs = line.number("breaker-pause", 30000);
   result.seed = line.number("seed", 0);
@@ -462,6 +463,17 @@ void Script::addResourceCommands()
     event.parts = roleParts(line);
     event.refuseMs = line.number("refuse", -1);
     event.allocated = line.number("allocated", 0) != 0;
+    return step(event);
+  };
+
+  // offered-beside FRAMEWORK AGENT @ROLE=cpus:1
+  commands["offered-beside"] = [this](const Line& line) {
+    OfferedBeside event;
+    event.framework = line.word(1);
+    for (RoleParts& each : roleParts(line)) {
+      event.rows.push_back({line.word(2), each.role, std::move(each.parts)});
+    }
+    event.silentMs = line.number("silent", 0);
     return step(event);
   };
 

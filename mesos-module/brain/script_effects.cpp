@@ -321,6 +321,14 @@ void Script::addViews()
         std::to_string(counts.kinds) + "\n";
   };
 
+  commands["compared"] = [this](const Line&) {
+    const Comparison::Figures figures = brain.counts().compared;
+    return "offers " + std::to_string(figures.offers) + ", same " +
+        std::to_string(figures.same) + ", other " +
+        std::to_string(figures.other) + ", none " +
+        std::to_string(figures.none) + "\n";
+  };
+
   commands["timers"] = [this](const Line&) {
     return std::string(soon ? "soon" : "later") + ", wake at " +
         (wakeMs == INT64_MAX ? "never" : std::to_string(wakeMs)) + "\n";

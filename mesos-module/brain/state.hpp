@@ -234,6 +234,10 @@ struct Options
   bool fallback = true;
   int64_t fallbackAfterMs = 1000;
 
+  // Another allocator decides: nothing is offered, what the sidecar decides is
+  // compared with what the other one offers. There is no fallback then.
+  bool shadow = false;
+
   uint64_t badDecisionsMax = 1000;
   int64_t breakerPauseMs = 30000;
 

@@ -38,6 +38,24 @@ TEST(ParametersTest, WhatIsGivenCounts)
 }
 
 
+TEST(ParametersTest, SortersAreForTheShadow)
+{
+  mesos::Parameters given;
+  add("role_sorter", "random", &given);
+  EXPECT_TRUE(parseParameters(given).isError());
+
+  add("shadow", "true", &given);
+  const Try<Parameters> parameters = parseParameters(given);
+  ASSERT_TRUE(parameters.isSome());
+  EXPECT_TRUE(parameters->shadow);
+  EXPECT_EQ("random", parameters->roleSorter);
+  EXPECT_EQ("drf", parameters->frameworkSorter);
+
+  add("framework_sorter", "fair", &given);
+  EXPECT_TRUE(parseParameters(given).isError());
+}
+
+
 TEST(ParametersTest, EveryMistakeIsNamed)
 {
   mesos::Parameters given;

@@ -24,8 +24,8 @@ INTERVAL_S = 0.5
 RESCINDED_S = 5.0
 """For so long what was taken out of offers for an operator is kept from the same frameworks."""
 
-ALLOCATORS = ("built-in", "sidecar", "fallback")
-"""Mesos's own; ours with a sidecar; ours without one."""
+ALLOCATORS = ("built-in", "sidecar", "fallback", "shadow")
+"""Mesos's own; ours with a sidecar; ours without one; Mesos's own with ours in its shadow."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ def observe(mesos: Mesos, name: str, allocator: str) -> Outcome:
     options: dict[str, Any] = {
         "interval": f"{INTERVAL_S * 1000:.0f}ms",
         "built_in": allocator == "built-in",
-        "sidecar": allocator == "sidecar",
+        "sidecar": allocator in {"sidecar", "shadow"},
+        "parameters": {"shadow": "true"} if allocator == "shadow" else {},
         **scenario.needs,
     }
     with World(mesos, **options) as world:

@@ -9,6 +9,7 @@ import statistics
 import sys
 from typing import Any
 
+from tests.cluster.agreement import agree
 from tests.cluster.crowd import crowd
 from tests.cluster.experiments import be_hostile, storm, try_policies
 from tests.cluster.mesos import find
@@ -26,6 +27,7 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=0, help="small agents of a crowd")
     parser.add_argument("--frameworks", type=int, default=50, help="frameworks of a crowd")
     parser.add_argument("--crowd-s", type=float, default=60, help="seconds at work of a crowd")
+    parser.add_argument("--shadow-s", type=float, default=0, help="seconds a policy in shadow")
     parser.add_argument("--seed", type=int, default=1)
     words = parser.parse_args()
     mesos = find(words.mesos_root, words.mesos_module)
@@ -37,6 +39,14 @@ def main() -> None:
         _faults(figures)
     if words.hostile_s:
         _fields(be_hostile(mesos, words.hostile_s, words.seed))
+    if words.shadow_s:
+        shown = (
+            ("drf", "oblivious", 1),
+            ("drf", "oblivious", 8),
+            ("drf", "characterised", 8),
+            ("rps-dsf", "oblivious", 8),
+        )
+        _table([dataclasses.asdict(agree(mesos, *each, words.shadow_s)) for each in shown])
     if words.agents:
         _fields(crowd(mesos, words.agents, words.frameworks, words.crowd_s))
 

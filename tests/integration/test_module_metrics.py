@@ -21,6 +21,10 @@ FIGURES = ModuleFigures(
     outcomes={"offered": 90, "malformed": 3},
     ends={"silent": 2},
     round_trip_p99_us=2500,
+    shadow=True,
+    shadow_offers=20,
+    shadow_same=12,
+    shadow_other=4,
 )
 
 
@@ -50,6 +54,10 @@ def test_what_a_module_says_is_shown_as_long_as_it_has_a_session():
         assert value(found, "module_outcomes_total", reason="stale") == 0
         assert value(found, "module_session_ends_total", end="silent") == 2
         assert value(found, "module_round_trip_seconds", part="p99") == 0.0025
+        assert value(found, "module_shadow") == 1
+        assert value(found, "module_shadow_offers_total") == 20
+        assert value(found, "module_shadow_decisions_total", given="same") == 12
+        assert value(found, "module_shadow_decisions_total", given="none") == 0
         module.batch()
         assert value(scraped(process), "module_cycles_total") == 50, "the last that it said"
         # Whatever a module says, there are no more series, and its session goes on.

@@ -168,6 +168,7 @@ class Reason(IntEnum):
     HEADROOM = 16
     MALFORMED = 17
     STALE = 18
+    SHADOW = 19
 
 
 @dataclass(frozen=True, slots=True)

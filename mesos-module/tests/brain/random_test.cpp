@@ -19,9 +19,10 @@ namespace {
 class World
 {
 public:
-  explicit World(uint64_t seed) : random(seed)
+  explicit World(uint64_t seed) : random(seed), shadow(seed % 5 == 0)
   {
     Initialize event;
+    event.options.shadow = shadow;
     event.options.seed = seed;
     event.options.badDecisionsMax = 200;
     event.options.breakerPauseMs = 500;
@@ -44,6 +45,12 @@ public:
   uint64_t answers = 0;
   uint64_t sessions = 0;
   uint64_t slices = 0;
+
+  uint64_t compared() const
+  {
+    const Comparison::Figures figures = brain.counts().compared;
+    return figures.same + figures.other + figures.none;
+  }
 
 private:
   template <typename Event>
@@ -78,6 +85,7 @@ private:
   void comeBack();
   void convert();
   void convertFree();
+  void offerBeside();
   void talk();
   void decide();
   wire::Holdings decision();
@@ -85,6 +93,7 @@ private:
   void settle();
 
   std::mt19937_64 random;
+  const bool shadow; // Another allocator decides.
   Brain brain;
   SlowModel model;
   Mirror mirror;
@@ -420,6 +429,32 @@ void World::comeBack()
 }
 
 
+// The other allocator gives what is free, mostly; or what somebody has, or
+// whom it does not suit: it knew less by then.
+void World::offerBeside()
+{
+  const std::string id = agentId();
+  const SlowModel::Client client{frameworkId(), role()};
+  Heap given = heap(true);
+  auto agent = model.agents.find(id);
+  const bool known = model.frameworks.count(client.first) > 0;
+
+  if (agent != model.agents.end() && draw(4) > 0) {
+    given = agent->second.free();
+  }
+
+  OfferedBeside event;
+  event.framework = client.first;
+  event.rows = {{id, client.second, parts(given)}};
+
+  if (known && agent != model.agents.end() && !given.empty()) {
+    agent->second.held[client].add(given);
+  }
+
+  EXPECT_EQ(known, step(event));
+}
+
+
 // Reserves cpus, frees reserved ones, makes copies of a shared volume.
 void World::convert()
 {
@@ -602,6 +637,13 @@ void World::turn()
       step(Pause{model.paused});
       break;
     case 13: settle(); break;
+    case 14:
+    case 15:
+      if (shadow) {
+        offerBeside();
+        break;
+      }
+      // Fall through.
     default: wake();
   }
 }
@@ -620,6 +662,7 @@ TEST(RandomTest, TheBooksAddUpWhateverHappens)
   uint64_t answers = 0;
   uint64_t sessions = 0;
   uint64_t slices = 0;
+  uint64_t compared = 0;
 
   for (uint64_t seed = first; seed < first + (one == nullptr ? lives : 1);
        ++seed) {
@@ -633,6 +676,7 @@ TEST(RandomTest, TheBooksAddUpWhateverHappens)
     answers += world.answers;
     sessions += world.sessions;
     slices += world.slices;
+    compared += world.compared();
   }
 
   // It was not idle.
@@ -640,6 +684,7 @@ TEST(RandomTest, TheBooksAddUpWhateverHappens)
   EXPECT_GT(answers, lives * 5);
   EXPECT_GT(sessions, lives);
   EXPECT_GT(slices, sessions);
+  EXPECT_GT(compared, 0u);
 }
 
 } // namespace {

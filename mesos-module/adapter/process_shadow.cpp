@@ -1,0 +1,51 @@
+#include "adapter/process.hpp"
+
+#include <utility>
+
+#include <glog/logging.h>
+
+using std::string;
+using std::vector;
+
+using process::Future;
+
+namespace allocator {
+namespace adapter {
+
+void AllocatorProcess::offeredBeside(
+    const FrameworkID& frameworkId,
+    const Offers& offers)
+{
+  guard([&]() {
+    brain::OfferedBeside event;
+    event.framework = frameworkId.value();
+    event.silentMs = keeper == nullptr ? 0 : keeper->waiting().count();
+
+    for (const auto& role : offers) {
+      for (const auto& agent : role.second) {
+        event.rows.push_back(brain::OfferedBeside::Row{
+            agent.first.value(), role.first, objects.toParts(agent.second)});
+      }
+    }
+    return step(event);
+  });
+}
+
+
+// It is done already. Where the books differ, the agent's next total mends
+// them.
+void AllocatorProcess::convertedBeside(
+    const SlaveID& agentId,
+    const vector<mesos::Offer::Operation>& operations)
+{
+  const Future<Nothing> result = updateAvailable(agentId, operations);
+
+  if (result.isFailed()) {
+    ++misfits;
+    LOG(WARNING) << "An operator's operations on agent " << agentId
+                 << " do not fit the books: " << result.failure();
+  }
+}
+
+} // namespace adapter {
+} // namespace allocator {

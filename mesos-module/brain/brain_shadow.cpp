@@ -1,0 +1,151 @@
+#include "brain/brain.hpp"
+
+#include <utility>
+
+namespace allocator {
+namespace brain {
+namespace {
+
+// Whether it may have been refused because others have it by now.
+bool isForWantOfAmounts(wire::OutcomeReason reason)
+{
+  switch (reason) {
+    case wire::OUTCOME_REASON_NOTHING_AVAILABLE:
+    case wire::OUTCOME_REASON_BELOW_MINIMUM:
+    case wire::OUTCOME_REASON_FILTERED:
+    case wire::OUTCOME_REASON_LIMIT:
+    case wire::OUTCOME_REASON_HEADROOM: return true;
+    default: return false;
+  }
+}
+
+
+// Numbers of ranges and sets that somebody holds are not held twice.
+Parts withoutHeld(const Parts& parts, const Holding* holding)
+{
+  Parts result;
+
+  for (Part part : parts) {
+    const Part* held = holding == nullptr || part.spans.empty()
+        ? nullptr
+        : find(holding->parts, part.piece);
+
+    if (held != nullptr) {
+      part.spans = subtract(part.spans, held->spans);
+      part.amount = amountOf(part.spans);
+    }
+    if (part.amount > 0) {
+      result.push_back(part);
+    }
+  }
+
+  return result;
+}
+
+} // namespace {
+
+
+// How long a decision waits for an offer that is like it: the period of the
+// other allocator is an interval and what its run takes.
+int64_t Brain::comparedForMs() const
+{
+  return state.options.intervalMs + state.options.intervalMs / 4;
+}
+
+
+// The sidecar is to decide on what the other allocator decided on. So it is
+// asked once the first offer of a run is seen, before it hears of it; the
+// others of the run follow within a moment.
+void Brain::askBeforeOffers(int64_t nowMs, int64_t silentMs)
+{
+  const int64_t lastMs = batchMs - state.options.intervalMs;
+
+  if (!cycleAsked && !state.held() &&
+      nowMs - lastMs >= state.options.intervalMs / 4) {
+    batch(nowMs, silentMs);
+  }
+}
+
+
+std::string Brain::step(const OfferedBeside& event, int64_t nowMs)
+{
+  if (!state.options.shadow) {
+    return misfit("Nobody decides beside the sidecar and the module");
+  }
+
+  for (const OfferedBeside::Row& row : event.rows) {
+    if (row.role.empty() || !state.pieces.defined(row.parts)) {
+      return misfit(
+          "An offer to framework " + event.framework + " on agent " +
+          row.agent + " has no role or names a piece that is not defined");
+    }
+  }
+
+  askBeforeOffers(nowMs, event.silentMs);
+
+  // Both may have gone while the offer was on its way; then the master takes
+  // it back from nobody.
+  uint32_t framework;
+  if (findFramework(event.framework, &framework) == nullptr) {
+    return "Framework " + event.framework + " is not known";
+  }
+
+  for (const OfferedBeside::Row& row : event.rows) {
+    uint32_t number;
+    const Agent* agent = findAgent(row.agent, &number);
+    if (agent != nullptr) {
+      bookBeside(framework, number, *agent, row);
+    }
+  }
+
+  return std::string();
+}
+
+
+// The master has the offer, so it is booked whether it fits or not: what is
+// held beyond the total is no more than nothing free, and comes back by the
+// master's calls.
+void Brain::bookBeside(
+    uint32_t framework,
+    uint32_t number,
+    const Agent& agent,
+    const OfferedBeside::Row& row)
+{
+  if (!contains(state.books.free(agent), row.parts)) {
+    ++counted.misfits;
+    log(Level::WARNING,
+        "Offered on agent " + row.agent +
+            ", by Mesos's own allocator, is what is not free there; it is "
+            "booked all the same");
+  }
+
+  const uint32_t role = state.roles.number(row.role);
+  const Parts more =
+      withoutHeld(row.parts, Books::find(agent, framework, role));
+  state.books.hold(number, framework, role, more);
+  sendHold(framework, role, number, more);
+
+  if (connected) {
+    comparison.offer(number, framework, cycleAsked);
+  }
+}
+
+
+// In shadow no decision is carried out: it is compared.
+void Brain::compare(const Pair& pair, int64_t nowMs, Verdict* verdict)
+{
+  const bool passes = verdict->reason == wire::OUTCOME_REASON_OFFERED ||
+      verdict->reason == wire::OUTCOME_REASON_PARTIAL;
+
+  if (passes || isForWantOfAmounts(verdict->reason)) {
+    comparison.decide(
+        pair.agent, pair.framework, passes, nowMs + comparedForMs());
+  }
+
+  if (passes) {
+    *verdict = refuse(wire::OUTCOME_REASON_SHADOW);
+  }
+}
+
+} // namespace brain {
+} // namespace allocator {

@@ -1,0 +1,81 @@
+"""How often Mesos's own allocator does what a policy would, measured in its shadow.
+
+`python -m tests.cluster.storm --shadow-s 60` prints it.
+"""
+
+import time
+from dataclasses import dataclass
+
+from tests.cluster.experiments import freeze, lost_tasks, told
+from tests.cluster.framework_behaviours import fickle, work
+from tests.cluster.mesos import Mesos
+from tests.cluster.world import Sampler, World
+
+
+@dataclass
+class Agreement:
+    """What a policy decided in its time, by whom Mesos's own allocator gave the agent to.
+
+    Attributes
+    ----------
+    offers : int
+        Of Mesos's own allocator.
+    same, other, none : int
+        Decisions: to the same framework, to others only, to nobody within the interval.
+    share : float
+        The same, of all decisions that were compared.
+    misfits : int
+    finished : int
+        Tasks.
+    """
+
+    policy: str
+    mode: str
+    agents: int
+    offers: int
+    same: int
+    other: int
+    none: int
+    share: float
+    misfits: int
+    finished: int
+
+
+def agree(mesos: Mesos, policy: str, mode: str, agents: int, seconds: float) -> Agreement:
+    """Let three roles with six frameworks work under Mesos's own allocator, one policy beside it.
+
+    Both serve agents in random order, so with several agents even the same policy gives them to
+    others. All books agree in the end.
+    """
+    with World(mesos, agents=agents, parameters={"shadow": "true"}) as world:
+        world.sidecar.set_policy(policy, mode)
+        for role in ("eng", "ads", "ops"):
+            world.sidecar.set_demand("cpus:0.5;mem:64", role)
+        frameworks = [
+            world.framework(f"{role}-{number}", role, manner=manner)
+            for role in ("eng", "ads", "ops")
+            for number, manner in enumerate(
+                (work(0.5, 64, 2, at_once=6), fickle(1, 0.4, 64, 4, at_once=6))
+            )
+        ]
+        with Sampler(world.operator) as sampler:
+            time.sleep(seconds)
+        freeze(world, frameworks)
+        world.check_master()
+        assert not sampler.found, sampler.found[:5]
+        assert not lost_tasks(frameworks)
+        counts = told(world.operator.metrics(), "shadow/")
+        misfits = told(world.operator.metrics(), "misfits")
+    same, other, none = (counts.get(each, 0) for each in ("same", "other", "none"))
+    return Agreement(
+        policy,
+        mode,
+        agents,
+        counts.get("offers", 0),
+        same,
+        other,
+        none,
+        same / max(same + other + none, 1),
+        sum(misfits.values()),
+        sum(each.states()["FINISHED"] for each in frameworks),
+    )
