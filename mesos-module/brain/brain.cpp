@@ -256,9 +256,7 @@ void Brain::allocate(
       watchMs = asOfMs + timeLeft(asOfMs, silentMs);
     }
   } else if (state.options.fallback) {
-    ++counted.fallbackCycles;
-    noteDecider(true, asOfMs);
-    fallback.begin(state, all, agents, asOfMs);
+    takeOver(all, agents, asOfMs);
   }
 
   // Whoever decides makes inverse offers, too.
@@ -297,9 +295,7 @@ void Brain::noticeSilence(int64_t nowMs, int64_t silentMs)
   if (leftMs > 0) {
     watchMs = nowMs + leftMs;
   } else if (!state.held()) {
-    ++counted.fallbackCycles;
-    noteDecider(true, nowMs);
-    fallback.begin(state, true, {}, nowMs);
+    takeOver(true, {}, nowMs);
   }
 }
 
@@ -321,6 +317,18 @@ void Brain::noteDecider(bool ours, int64_t nowMs)
   } else if (!ours && before) {
     counted.fallbackUntilMs = nowMs;
   }
+}
+
+
+// The module decides a cycle by itself.
+void Brain::takeOver(
+    bool all,
+    const std::vector<uint32_t>& agents,
+    int64_t nowMs)
+{
+  ++counted.fallbackCycles;
+  noteDecider(true, nowMs);
+  fallback.begin(state, all, agents, nowMs);
 }
 
 

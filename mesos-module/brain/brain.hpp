@@ -152,6 +152,7 @@ private:
   void runFallback(int64_t nowMs);
   bool decides() const;
   void noteDecider(bool ours, int64_t nowMs);
+  void takeOver(bool all, const std::vector<uint32_t>& agents, int64_t nowMs);
   void log(Level level, const std::string& text);
   std::string misfit(const std::string& text);
 

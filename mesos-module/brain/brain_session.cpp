@@ -375,9 +375,7 @@ void Brain::weighAnswer(int64_t nowMs)
     triggerAll();
   } else if (state.options.fallback && !fallback.underWay()) {
     fruitless = 0;
-    ++counted.fallbackCycles;
-    noteDecider(true, nowMs);
-    fallback.begin(state, true, {}, nowMs);
+    takeOver(true, {}, nowMs);
   }
 }
 

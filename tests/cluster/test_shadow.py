@@ -4,6 +4,7 @@ Beside this, `test_scenarios` finds what operators and frameworks see alike with
 """
 
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -74,6 +75,10 @@ def test_mesos_decides_and_the_sidecar_is_compared(world):
     world.check_master()
 
 
+def _has_finished(frameworks, least):
+    return finished(frameworks) >= least
+
+
 def test_a_sidecar_that_dies_or_hangs_changes_nothing(world):
     frameworks = workers(world)
     more_compared(world, 0)
@@ -83,8 +88,7 @@ def test_a_sidecar_that_dies_or_hangs_changes_nothing(world):
         else:
             world.sidecar.freeze()
         done, came = finished(frameworks), offers(frameworks)
-        goal = done + 3
-        until(lambda least=goal: finished(frameworks) >= least, 90, f"tasks finish: {fault}")
+        until(partial(_has_finished, frameworks, done + 3), 90, f"tasks finish: {fault}")
         assert offers(frameworks) > came
         if fault == "killed":
             world.sidecar.start()
