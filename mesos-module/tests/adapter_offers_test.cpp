@@ -315,6 +315,69 @@ TEST_F(OffersTest, WhatTheMasterCouldNotBeOfferedIsFreeAgain)
 }
 
 
+// That a framework takes agents of one zone only.
+mesos::allocator::FrameworkOptions only(const std::string& zone)
+{
+  mesos::scheduler::OfferConstraints constraints;
+  auto* one = (*constraints.mutable_role_constraints())["eng"]
+                  .add_groups()
+                  ->add_attribute_constraints();
+  one->mutable_selector()->set_attribute_name("zone");
+  one->mutable_predicate()->mutable_text_equals()->set_value(zone);
+
+  mesos::allocator::FrameworkOptions result;
+  result.offerConstraintsFilter =
+      mesos::allocator::OfferConstraintsFilter::create(
+          {{Megabytes(4), 100}}, std::move(constraints))
+          .get();
+  return result;
+}
+
+
+TEST_F(OffersTest, ConstraintsHoldForAgentsBeforeAndAfterThem)
+{
+  addFramework(ONE, "eng");
+  const auto update = [this](mesos::allocator::FrameworkOptions&& options) {
+    call([&](AllocatorProcess* allocator) {
+      allocator->updateFramework(ONE, info("eng"), std::move(options));
+    });
+    revive(ONE);
+  };
+  const auto add = [this](const std::string& zone, const std::string& total) {
+    AgentInfo agent;
+    mesos::Attribute* attribute = agent.add_attributes();
+    attribute->set_name("zone");
+    attribute->set_type(mesos::Value::TEXT);
+    attribute->mutable_text()->set_value(zone);
+    std::vector<AgentInfo::Capability> capabilities(1);
+    capabilities[0].set_type(AgentInfo::Capability::MULTI_ROLE);
+    call([&](AllocatorProcess* allocator) {
+      allocator->addSlave(
+          agentId(zone), agent, capabilities, None(), parse(total), {});
+    });
+    settle();
+  };
+
+  // Agents that come later; then those that are there.
+  update(only("b"));
+  add("a", "cpus:1");
+  add("b", "cpus:2");
+  EXPECT_EQ(allocated("cpus:2", "eng"), take(ONE));
+
+  update(only("a"));
+  EXPECT_EQ(allocated("cpus:1", "eng"), take(ONE));
+  call([](AllocatorProcess* allocator) {
+    allocator->recoverResources(
+        ONE, agentId("b"), allocated("cpus:2", "eng"), None(), false);
+  });
+  revive(ONE);
+  EXPECT_TRUE(take(ONE).empty());
+
+  update({});
+  EXPECT_EQ(allocated("cpus:2", "eng"), take(ONE));
+}
+
+
 TEST_F(OffersTest, NothingIsOfferedWithinABracket)
 {
   addFramework(ONE, "eng");
