@@ -8,10 +8,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 
+from allocator.sim.links.machine import lowest_free_descriptor
 from allocator.v1 import admin_pb2, admin_pb2_grpc, settings_pb2, types_pb2
 from tests.server.process import GrpcModule, SidecarProcess
 
@@ -42,9 +42,14 @@ def scrape(http: str) -> str:
 def no_descriptors(sidecar: SidecarProcess) -> Iterator[None]:
     """Leave the process those that it has, for as long as the context lasts."""
     pid = sidecar.process.pid
-    used = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    # What a test before this one used is closed a moment later.
+    lowest, still = -1, 0
+    while still < 3:
+        before, lowest = lowest, lowest_free_descriptor(pid)
+        still = still + 1 if lowest == before else 0
+        time.sleep(0.1)
     soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, hard))
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest, hard))
     try:
         yield
     finally:

@@ -37,6 +37,12 @@ def figures_of(pid: int) -> ProcessFigures:
     return ProcessFigures(now, most, int(rows["Threads"]), descriptors)
 
 
+def lowest_free_descriptor(pid: int) -> int:
+    """Return the lowest number that no descriptor of a process has; a limit of that leaves none."""
+    taken = {int(each.name) for each in Path(f"/proc/{pid}/fd").iterdir()}
+    return next(number for number in range(len(taken) + 1) if number not in taken)
+
+
 def free_port() -> int:
     """Return a port of loopback that nobody listens on now."""
     with socket.create_server(("127.0.0.1", 0)) as found:

@@ -9,6 +9,7 @@ from typing import ClassVar
 import grpc
 
 from allocator.core import MILLI
+from allocator.sim.links.machine import lowest_free_descriptor
 from allocator.sim.torture.faults.base import Anywhere, Scene
 from allocator.sim.torture.faults.operators import set_limit
 from allocator.sim.torture.proxy import dial_tcp
@@ -49,12 +50,15 @@ class NoDescriptors(Anywhere):
     def strike(self, scene: Scene) -> None:
         """Take away what is not in use, and knock."""
         rig = scene.rig
-        used = rig.sidecar.figures().descriptors
 
         def room() -> None:
             rig.short = False
 
-        if not _limit_for_a_while(scene, resource.RLIMIT_NOFILE, max(used, 1), room):
+        try:
+            lowest = lowest_free_descriptor(rig.sidecar.pid)
+        except OSError:
+            return  # the process is gone
+        if not _limit_for_a_while(scene, resource.RLIMIT_NOFILE, lowest, room):
             return
         rig.short = True
         with ExitStack() as stack:
