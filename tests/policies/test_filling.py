@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from allocator.core import compiled
 from allocator.core.policy import PolicySpec
-from allocator.core.snapshot import Snapshot, Specials, Tier
+from allocator.core.snapshot import Bounds, Snapshot, Specials, Tier
 from allocator.policies import POLICIES, SELECTIONS, build
 from allocator.policies.filling import Filling, scoring
 from allocator.policies.filling.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
@@ -138,6 +138,39 @@ def test_who_refused_one_kind_is_offered_another_once_the_first_is_gone(name, se
         (0, ((0, 1000),)),
     ]
     assert grants == oracles.fill(cluster, name, selection)
+
+
+@pytest.mark.parametrize("selection", ["joint", "best_fit"])
+def test_who_used_a_quota_up_is_offered_a_kind_that_counts_against_none(selection):
+    """The client refused a plain task on agent 1, and used its limit up on agent 2.
+
+    Only then it would get its task on agent 1 from the other kind, which it did not refuse.
+    """
+    cluster = static_snapshot(capacity=[[1], [1]], demand=[[1]])
+    kinds = Specials(
+        start=np.array([0, 0, 1, 1]),
+        row=np.array([0]),
+        free=np.array([1000]),
+        kind=np.array([1]),
+        column=np.array([0]),
+        tier=np.array([Tier.OPEN]),
+        bounded=np.array([False]),
+        whole=np.array([False]),
+        reach=np.array([[1]], np.uint64),
+    )
+    limit = Bounds(
+        of_client=np.array([0]),
+        of_framework=np.array([-1]),
+        above=np.array([-1]),
+        left=np.array([[1000]]),
+        owed=np.array([[0]]),
+        available=np.array([2000]),
+        required=np.array([0]),
+    )
+    cluster = with_refusals(replace(cluster, specials=kinds, bounds=limit), [0], [1], [[1, 0]])
+    grants = rows(policy("drf", "", selection).allocate(cluster, 0))
+    assert [(grant.agent, grant.special) for grant in grants] == [(2, ()), (1, ((0, 1000),))]
+    assert grants == oracles.fill(cluster, "drf", selection, 0)
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

@@ -27,6 +27,7 @@ from allocator.policies.filling import (
     quotas,
     scoring,
     tournament,
+    wary,
 )
 from allocator.policies.filling.agent_index import AgentIndex, can_serve
 from allocator.policies.filling.compiled import allocating, compiled, fingerprint, hot
@@ -140,31 +141,50 @@ def _choose(scene: Scene, field: AgentIndex, findings: Findings, log: Log) -> in
 
 @compiled
 def _readmit(scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, slot: int) -> None:
-    """After a grant let those take part again whose filters may not cover what is left.
-
-    Quotas that shrink by grants on other agents may change an offer, too. That is not looked for:
-    who is passed over for that is offered it in the next cycle.
-    """
-    places, standing, agents = scene.places, scene.standing, scene.agents
+    """After a grant let those take part again whose filters may not cover what is left."""
+    agents = scene.agents
     agent = agents.row[slot]
     # Of plain resources alone, a filter that covered a task covers it for the rest of the cycle.
     if field.empty[slot] or agents.start[agent] == agents.start[agent + 1]:
         return
-    row = 0 if scene.rule.shared else agent
     refusal = agents.head[agent]
     while refusal >= 0:
-        place = places.of_client[agents.client[refusal]]
-        while place >= 0 and field.alive[place]:
-            agent_index.look_again(field, place, slot)
-            fit_index.look_again(fit, place, slot)
-            # Its score on this agent bounds the smallest from below, with the score it stood on.
-            here = scoring.score(places, standing, place, standing.denominator, row)
-            standing.score[place] = min(standing.score[place], here)
-            standing.out[place] = False
-            findings.found[place] = -1
-            tournament.replay(places, standing, place)
-            place = places.parent[place]
+        leaf = scene.places.of_client[agents.client[refusal]]
+        _readmit_leaf(scene, field, fit, findings, leaf, slot)
         refusal = agents.next[refusal]
+
+
+@compiled
+def _readmit_leaf(
+    scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, leaf: int, slot: int
+) -> None:
+    """Let a leaf, and all above it, be looked at again on an agent."""
+    places, standing = scene.places, scene.standing
+    row = 0 if scene.rule.shared else scene.agents.row[slot]
+    place = leaf
+    while place >= 0 and field.alive[place]:
+        agent_index.look_again(field, place, slot)
+        fit_index.look_again(fit, place, slot)
+        # Its score on this agent bounds the smallest from below, with the score it stood on.
+        here = scoring.score(places, standing, place, standing.denominator, row)
+        standing.score[place] = min(standing.score[place], here)
+        standing.out[place] = False
+        findings.found[place] = -1
+        tournament.replay(places, standing, place)
+        place = places.parent[place]
+
+
+@compiled
+def _heed_quotas(
+    scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, careful: wary.Wary
+) -> None:
+    """After a grant let those take part again whom quotas leave less of: see `wary`."""
+    for i in range(len(careful.leaf)):
+        if wary.has_less(scene, careful, i):
+            for n in range(careful.start[i], careful.start[i + 1]):
+                slot = careful.slot[n]
+                if not field.empty[slot]:
+                    _readmit_leaf(scene, field, fit, findings, careful.leaf[i], slot)
 
 
 @hot
@@ -173,6 +193,7 @@ def _serve(
     field: AgentIndex,
     fit: FitIndex,
     findings: Findings,
+    careful: wary.Wary,
     log: Log,
     leaf: int,
     slot: int,
@@ -192,6 +213,7 @@ def _serve(
         tournament.replay(scene.places, scene.standing, place)
         place = scene.places.parent[place]
     _readmit(scene, field, fit, findings, slot)
+    _heed_quotas(scene, field, fit, findings, careful)
     if scene.rule.stage == OVERDUE:
         # Who waited too long gets one grant before the others, and no more in this stage.
         field.alive[leaf] = False
@@ -215,6 +237,8 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         own_fit = fit_index.begin(lent, effort.block, best_fit)
         fit = lend(own_fit)
         own_findings = _begin(lent, field)
+        own_wary = wary.begin(lent, field.alive)
+        careful = lend(own_wary)
         findings = lend(own_findings)
         while True:
             # The log doubles when it is full. The pointer must then lead to the longer one.
@@ -233,11 +257,12 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
                 if fit_index.is_out_of_order(fit, unit):
                     fit_index.sort_anew(lent, field, fit, unit)
                 slot = fit_index.nearest(lent, field, fit, unit, leaf)
-            _serve(lent, field, fit, findings, book, leaf, slot)
+            _serve(lent, field, fit, findings, careful, book, leaf, slot)
         keep(scene)
         keep(own_field)
         keep(own_fit)
         keep(own_findings)
+        keep(own_wary)
         return log, sources
 
     return fill
@@ -257,5 +282,6 @@ fill = _compile(
         agent_index,
         best_agent,
         fit_index,
+        wary,
     )
 )
