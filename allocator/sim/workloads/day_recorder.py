@@ -128,12 +128,8 @@ class DayRecorder:
         # Between two sessions nothing is known: what was there is in the day.
         seen = (name for agent in day.agents.values() for name in agent.capacity)
         day.kinds = tuple(dict.fromkeys((*state.space.names, *seen)))
-        self._give_up_before()
-        for place, rows in list(self._begun.items()):
-            for row in list(rows):
-                for part in self._pieces(place, row.amounts):
-                    self._end(place, part)
-                    day.unfinished += 1
+        for left in (self._before, self._begun):
+            day.unfinished += self._give_up(left)
         day.end_ms = self._now_ms
         return day
 
@@ -213,12 +209,16 @@ class DayRecorder:
             return [dict(need)] * times
         return [dict(amounts)]
 
-    def _give_up_before(self) -> None:
-        """What this session did not tell anew has ended, nobody knows when: it ends now."""
-        for place, rows in self._before.items():
+    def _give_up(self, left: dict[Place, list[_Begun]]) -> int:
+        """Take what is left to end now, as nobody knows when it ended; return how many tasks."""
+        tasks = 0
+        for place, rows in left.items():
             for row in rows:
-                self._ran(place, row, row.amounts)
-        self._before.clear()
+                for part in self._pieces(place, row.amounts):
+                    self._ran(place, row, part)
+                    tasks += 1
+        left.clear()
+        return tasks
 
     # Who is there.
 
@@ -246,7 +246,8 @@ class DayRecorder:
         elif isinstance(event, SetWeights):
             day.weights.append((self._now_ms, dict(event.weights)))
         if isinstance(event, Transition | Release):
-            self._give_up_before()
+            # What this session did not tell anew is no more.
+            self._give_up(self._before)
 
     def _note_agent(self, state: State, agent: int) -> None:
         info = state.agents.info[agent]
