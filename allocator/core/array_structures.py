@@ -143,7 +143,7 @@ class FreeRows:
         return self._next
 
 
-@loop
+@part()
 def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
     """Find the slot of a key, or the empty one where it would go."""
     mask = len(keys) - 1
@@ -163,14 +163,6 @@ def _get_many(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
         slot = _slot(keys, wanted[i])
         found[i] = rows[slot] if keys[slot] != -1 else -1
     return found
-
-
-@loop
-def _put_many(keys: Ints, rows: Ints, new_keys: Ints, new_rows: Ints) -> None:
-    for i in range(len(new_keys)):
-        slot = _slot(keys, new_keys[i])
-        keys[slot] = new_keys[i]
-        rows[slot] = new_rows[i]
 
 
 @loop
@@ -224,12 +216,6 @@ class KeyMap:
         """Rows of keys; -1 where a key is absent."""
         return _get_many(self._keys, self._rows, keys)
 
-    def put(self, keys: Ints, rows: Ints) -> None:
-        """Add keys that are absent."""
-        self._make_room(len(keys))
-        self._count += len(keys)
-        _put_many(self._keys, self._rows, keys, rows)
-
     def claim(self, keys: Ints, rows: Ints) -> tuple[Ints, Ints]:
         """Find keys, and give those that are absent the next of some rows, as they are met.
 
@@ -267,7 +253,7 @@ class KeyMap:
         size = _doubled(len(self._keys), 4 * count)
         self._keys = np.full(size, -1, np.int64)
         self._rows = np.zeros(size, np.int64)
-        _put_many(self._keys, self._rows, old_keys, old_rows)
+        _claim_many(self._keys, self._rows, old_keys, old_rows)
 
 
 @part()

@@ -21,6 +21,7 @@ class _Mode:
 
     interpreted = False
     superseded = False
+    cache_may_fail = False
 
 
 _compiled_here: ContextVar[bool] = ContextVar("compiled_here", default=False)
@@ -127,6 +128,19 @@ def interpret(wanted: bool) -> None:
     """Run all loops of the process interpreted from now on, or compiled."""
     _Mode.interpreted = wanted
     _Mode.superseded = False
+
+
+def tolerate_cache_errors() -> None:
+    """Compile what cannot be read from the cache from now on, and go on where it cannot be kept.
+
+    A process that serves must not fail at a loop because the disk is full, or files are used up.
+    """
+    _Mode.cache_may_fail = True
+
+
+def cache_may_fail() -> bool:
+    """Say whether errors of the cache are tolerated."""
+    return _Mode.cache_may_fail
 
 
 def supersede() -> None:

@@ -26,7 +26,7 @@ from numba.extending import (
 )
 
 from allocator.core.by_reference import keep, lend
-from allocator.core.compiled import Loop
+from allocator.core.compiled import Loop, cache_may_fail
 
 _ADDRESS = ir.IntType(8).as_pointer()
 
@@ -40,7 +40,26 @@ def njit(function: Callable[..., Any], options: dict[str, Any]) -> Any:  # noqa:
     # Without a wrapper for Python, nobody but compiled functions can call it.
     if options.get("no_cpython_wrapper"):
         _parts.add(function.__qualname__)
-    return numba.njit(**options)(function)
+    dispatcher = numba.njit(**options)(function)
+    # If a later numba keeps its cache elsewhere, errors of it are not tolerated; no more is lost.
+    cache = getattr(dispatcher, "_cache", None)
+    for name in ("load_overload", "save_overload") if cache is not None else ():
+        setattr(cache, name, _tolerant(getattr(cache, name)))
+    return dispatcher
+
+
+def _tolerant(use_cache: Callable[..., Any]) -> Callable[..., Any]:
+    """Use the cache; where that fails and may fail, nothing was found in it, or is kept."""
+
+    def use(*arguments: Any) -> Any:  # noqa: ANN401
+        try:
+            return use_cache(*arguments)
+        except OSError:
+            if not cache_may_fail():
+                raise
+            return None
+
+    return use
 
 
 def _optimise_once() -> None:

@@ -1,6 +1,7 @@
 """Compile, or load from the cache, every compiled loop of the core before the first session."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from allocator.core.events import (
     AgentInfo,
     Define,
     FrameworkInfo,
+    Hold,
     Holdings,
     Options,
     Outcomes,
@@ -22,7 +24,9 @@ from allocator.core.events import (
 )
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.resources import Kind
+from allocator.core.servable import servable
 from allocator.core.snapshot import Grants, Snapshot
+from allocator.core.task_counts import tasks_held
 from allocator.core.trail import Trail
 
 
@@ -37,7 +41,7 @@ class GiveAll:
 
 
 def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
-    """Play a session of one agent and one framework."""
+    """Play a session of one agent and one framework, in which every loop runs."""
     allocator = Allocator(build_policy, Settings(), trail=Trail())
     allocator.step(Options())
     allocator.step(Define(kinds={0: Kind("cpus")}, roles={1: "warm"}))
@@ -50,6 +54,14 @@ def warm(build_policy: Callable[[PolicySpec], Policy]) -> None:
         offered = Holdings(made.framework, made.role, made.agent, made.kind, made.amount)
         allocator.step(Transition(offered))
         allocator.step(Release(offered, np.full(len(made), 5000), yes))
+    # What only some cycles need.
+    snapshot = allocator.look()
+    assert snapshot is not None
+    servable(snapshot, snapshot.tree.client)
+    tasks_held(snapshot.held, snapshot.demand, snapshot.characterised)
+    # Tasks that run when a session begins, and resources whose framework the host cannot tell.
+    allocator.step(Hold(offered))
+    allocator.step(Transition(replace(offered, framework=np.zeros(len(made), np.int64))))
     allocator.state.ledger.oldest_offer_ms()
     allocator.state.ledger.offered_by_agent()
     allocator.step(Revive(1))

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import structlog
 
 from allocator import core, explain, policies
-from allocator.core.compiled import compiled_here, interpret, supersede
+from allocator.core.compiled import compiled_here, interpret, supersede, tolerate_cache_errors
 from allocator.server import loop_cache
 
 PARTS = ("agent-first", "client-first", "core", "plans")
@@ -89,6 +89,7 @@ class Compilation:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._begun_s = time.monotonic()
         interpret(True)
+        tolerate_cache_errors()
 
     @property
     def progress(self) -> Progress:

@@ -17,7 +17,7 @@ def test_key_map_is_a_dictionary(steps: list[tuple[str, set[int]]]):
         # Spread out over the width of real keys, so that many share a slot.
         wide = np.array([pair(key, key * 7) for key in chosen], np.int64)
         if verb == "put":
-            fast.put(wide, np.full(len(wide), row))
+            fast.claim(wide, np.full(len(wide), row))
             slow.update(dict.fromkeys(chosen, row))
         else:
             fast.delete(wide)
