@@ -16,6 +16,7 @@ from allocator.core.filters.table import FilterTable
 from allocator.core.planning import PlanningPolicy, Problem, weight_of_leaves
 from allocator.core.policy import Policy
 from allocator.core.snapshot import (
+    UNBOUNDED,
     AgentClasses,
     Bools,
     Bounds,
@@ -182,6 +183,8 @@ def problem_of(snapshot: Snapshot) -> Problem:
         waiting_s=np.zeros(len(snapshot.demand)),
         client=tree.client,
         weight=weight_of_leaves(tree.parent, tree.weight, len(tree.client)),
+        limit=np.full((len(tree.client), len(snapshot.resources)), UNBOUNDED),
+        guarantee=np.zeros((len(tree.client), len(snapshot.resources)), np.int64),
         agents=nobody * len(snapshot.capacity),
         frameworks=nobody * len(snapshot.demand),
     )

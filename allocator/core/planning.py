@@ -19,6 +19,7 @@ from allocator.core.events.frameworks import FrameworkInfo
 from allocator.core.memo import fixed
 from allocator.core.plan import Plan
 from allocator.core.policy import Policy
+from allocator.core.quota import QuotaTree, parts_of_clients
 from allocator.core.snapshot import Bools, Floats, Ints, Tree, Words
 from allocator.core.state import State
 
@@ -55,6 +56,8 @@ class Problem:
         Clients that may be served.
     weight : (L,) float64
         The part of the whole that each has by the weights along its branch of the tree.
+    limit, guarantee : (L, R) int64, thousandths
+        Its part of what bounds its roles, by weight; `UNBOUNDED` where there is no limit.
     agents : tuple of AgentInfo or None
         By handle.
     frameworks : tuple of FrameworkInfo or None
@@ -74,12 +77,14 @@ class Problem:
     waiting_s: Floats
     client: Ints
     weight: Floats
+    limit: Ints
+    guarantee: Ints
     agents: tuple[AgentInfo | None, ...]
     frameworks: tuple[FrameworkInfo | None, ...]
 
     def asks_the_same(self, other: "Problem") -> bool:
         """Whether only what is held and free differs: then a plan for shares stands."""
-        same = ("capacity", "total", "excluded", "demand", "client", "weight")
+        same = ("capacity", "total", "excluded", "demand", "client", "weight", "limit", "guarantee")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in same)
 
 
@@ -107,7 +112,14 @@ class PlanningPolicy(Policy, Protocol):
 
 
 def problem_of(
-    state: State, shape: Shape, tree: Tree, *, capacity: Ints, free: Ints, total: Ints
+    state: State,
+    shape: Shape,
+    tree: Tree,
+    quotas: QuotaTree,
+    *,
+    capacity: Ints,
+    free: Ints,
+    total: Ints,
 ) -> Problem:
     """Copy what a plan is about.
 
@@ -116,12 +128,16 @@ def problem_of(
     state : State
     shape, tree : Shape, Tree
         Of a cycle over all agents.
+    quotas : QuotaTree
     capacity, free : (A, R) int64, thousandths
     total : (R,) int64, thousandths
     """
     agents, clients = state.agents, state.clients
     usable = agents.ready
     info = state.frameworks.info
+    weight = weight_of_leaves(tree.parent, tree.weight, len(tree.client))
+    of_client = quotas.of_role[clients.role[shape.client]]
+    limit, guarantee = parts_of_clients(quotas, of_client, weight)
     return Problem(
         resources=tuple(state.space.names),
         counted=fixed(state.space.counted.copy()),
@@ -135,7 +151,9 @@ def problem_of(
         agents_held=fixed(state.ledger.books.agents_held.copy()),
         waiting_s=fixed((state.now_ms - np.maximum(clients.offered_ms, clients.changed_ms)) / 1000),
         client=shape.client,
-        weight=weight_of_leaves(tree.parent, tree.weight, len(tree.client)),
+        weight=weight,
+        limit=fixed(limit),
+        guarantee=fixed(guarantee),
         agents=tuple(agents.info),
         frameworks=tuple(info[framework] for framework in clients.framework.tolist()),
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocator.core.events import SetQuota
-from allocator.core.snapshot import UNBOUNDED, Bounds, Ints
+from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Floats, Ints
 from allocator.core.state import State
 
 
@@ -168,6 +168,16 @@ def _of_quotas(state: State, tree: QuotaTree) -> Bounds:
     )
 
 
+def is_owed(bounds: Bounds, client: Ints) -> Bools:
+    """Say of clients (n,) whether a guarantee of their role, or of one above it, is unmet."""
+    owed = np.append(bounds.owed.any(axis=1), False)
+    # From the top down, so that what holds of a role holds of all below it.
+    for row in range(len(bounds.above) - 1, -1, -1):
+        owed[row] |= owed[bounds.above[row]]
+    found: Bools = owed[bounds.of_client[client]]
+    return found
+
+
 def left_of(tree: QuotaTree, used: Ints) -> Ints:
     """How much more each role may be given, (Q, R); `UNBOUNDED` where there is no limit."""
     return np.where(tree.limit < UNBOUNDED, tree.limit - used, UNBOUNDED)
@@ -184,6 +194,41 @@ def available(state: State) -> Ints:
     if drained.any():
         unheld[drained] = np.minimum(unheld[drained], 0)
     return space.by_column(unheld.sum(axis=0, keepdims=True))[0]
+
+
+def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[Ints, Ints]:
+    """Divide limits and guarantees among the clients that compete below their roles, by weight.
+
+    Parameters
+    ----------
+    of_client : (n,) int64
+        The innermost role with a quota that each is in; -1 where it is in none.
+    weight : (n,) float64
+        The part of the whole that each has.
+
+    Returns
+    -------
+    limit, guarantee : (n, R) int64, thousandths
+        `UNBOUNDED` where there is no limit.
+    """
+    below = np.bincount(of_client[of_client >= 0], weight[of_client >= 0], len(tree.path))
+    for at, above in enumerate(tree.above.tolist()):
+        if above >= 0:
+            below[above] += below[at]
+    limit = np.full((len(of_client), tree.limit.shape[1]), UNBOUNDED)
+    guarantee = np.zeros_like(limit)
+    # From the innermost role outwards: the smallest limit binds, and the largest guarantee holds.
+    role = of_client.copy()
+    while (inside := np.flatnonzero(role >= 0)).size:
+        here = role[inside]
+        part = (weight[inside] / below[here])[:, None]
+        bounded = tree.limit[here] < UNBOUNDED
+        most = np.where(bounded, (tree.limit[here] * part).astype(np.int64), UNBOUNDED)
+        limit[inside] = np.minimum(limit[inside], most)
+        least = (tree.guarantee[here] * part).astype(np.int64)
+        guarantee[inside] = np.maximum(guarantee[inside], least)
+        role[inside] = tree.above[here]
+    return limit, guarantee
 
 
 def _with_caps(state: State, bounds: Bounds) -> Bounds:

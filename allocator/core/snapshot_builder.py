@@ -110,6 +110,7 @@ class SnapshotBuilder:
             state,
             tree_shape,
             self._tree(state, tree_shape),
+            self.quota_tree(state),
             capacity=capacity,
             free=state.space.by_column(state.free_on(None)),
             total=self._total(state),

@@ -3,8 +3,9 @@
 A unit of flow is a task's place. It goes from its client to an agent that holds the client's data
 (costs nothing), to one in the same rack (costs what data cost across the rack's switch), to any
 other (across the core switch), or to none, which costs the more the longer the client has waited
-for an offer. No client has more places than its fair share times ``most``; one that has less than
-its fair share times ``least`` is dear to leave waiting.
+for an offer. Each client has bounds of its own (E and F there). It has no more places than its fair
+share times ``most``, and none beyond its part of its roles' limits; one that has less than its fair
+share times ``least``, or than its part of its role's guarantee, is dear to leave waiting.
 
 What is other than in [1]_: tasks run to their end, so what would cost a preemption there is here a
 place that its client likes to keep, and the plan takes effect as tasks end. Every client is
@@ -28,6 +29,7 @@ import numpy as np
 from allocator.core import (
     AgentInfo,
     Bools,
+    Floats,
     FrameworkInfo,
     Ints,
     Plan,
@@ -110,9 +112,7 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     groups = group_agents(problem)
     places = _places(problem, groups)
     usable = np.flatnonzero(places)
-    fair = groups.weight / groups.weight.sum() * places.sum()
-    most = np.minimum(np.ceil(fair * costs.most), places.sum()).astype(np.int64)
-    least = np.minimum(np.floor(fair * costs.least), most).astype(np.int64)
+    most, least = _bounds(problem, groups, costs, int(places.sum()))
     network = _Arcs(len(groups.clients), len(groups.count), usable)
     # Tasks that have no place, those below the lower bound at a price of their own.
     waited = _UNIT * costs.wait * np.minimum(problem.waiting_s[groups.clients], _WAITED_S_MAX)
@@ -136,13 +136,32 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     return plan_by_agent(problem, groups, share, given > 0)
 
 
+def _bounds(problem: Problem, groups: Groups, costs: Costs, places: int) -> tuple[Ints, Ints]:
+    """How many places each client may have, and how many it is to have, (n,) each: E and F."""
+    task = _tasks(problem, groups)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # What is not needed bounds nothing.
+        fits = np.where(task > 0, problem.limit / task, np.inf).min(axis=1, initial=np.inf)
+        owed = np.where(task > 0, problem.guarantee / task, 0).max(axis=1, initial=0)
+    fair = groups.weight / groups.weight.sum() * places
+    # A guarantee holds beyond the fair share, and a limit before everything.
+    least = np.maximum(np.floor(fair * costs.least), np.ceil(owed))
+    most = np.minimum(np.maximum(np.ceil(fair * costs.most), least), places)
+    most = np.minimum(most, np.floor(fits)).astype(np.int64)
+    return most, np.minimum(least, most).astype(np.int64)
+
+
+def _tasks(problem: Problem, groups: Groups) -> Floats:
+    """What a task of each client takes, (n, R); who does not say what it needs takes an agent."""
+    known = (problem.demand[groups.clients] > 0).max(axis=1, initial=0)
+    agent = groups.capacity.T @ groups.count / max(int(groups.count.sum()), 1)
+    return np.where(known[:, None], groups.direction, agent)
+
+
 def _places(problem: Problem, groups: Groups) -> Ints:
     """How many tasks of the average size fit on each agent, (A,); one where any task does."""
     weight = groups.weight / groups.weight.sum()
-    known = (problem.demand[groups.clients] > 0).max(axis=1, initial=0)
-    # Whoever does not say what it needs takes an agent.
-    agent = groups.capacity.T @ groups.count / max(int(groups.count.sum()), 1)
-    size = weight @ np.where(known[:, None], groups.direction, agent)
+    size = weight @ _tasks(problem, groups)
     with np.errstate(divide="ignore", invalid="ignore"):
         fit = np.where(size > 0, groups.capacity / size, np.inf).min(axis=1, initial=np.inf)
     of_group = np.where(np.isfinite(fit), np.maximum(np.floor(fit), 1), 0).astype(np.int64)

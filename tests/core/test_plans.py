@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from allocator.core import (
+    UNBOUNDED,
     AdoptPlan,
     AgentInfo,
     Allocator,
@@ -19,12 +20,13 @@ from allocator.core import (
     SetPolicy,
     Settings,
     SetWeight,
+    SetWeights,
     see,
 )
 from allocator.core.checkpoint import Detached, restore, shred
 from allocator.policies import build
 from allocator.wire.journal import operator_record, read_plan
-from tests.core.session import Session
+from tests.core.session import CPUS, MEM, Session
 
 
 def session(policy: str = "cmmf") -> Session:
@@ -79,6 +81,33 @@ def test_a_plan_is_not_about_agents_that_are_drained_and_knows_weights_of_framew
     assert problem is not None
     assert np.flatnonzero(problem.capacity.any(axis=1)).tolist() == [1, 3]
     assert problem.weight.tolist() == [0.75, 0.25]
+
+
+def test_limits_and_guarantees_are_divided_by_weight_below_their_roles() -> None:
+    """Of the limit of ``a`` a third is its own framework's, the rest theirs who are in ``a/b``."""
+    made = Session(PolicySpec("cmmf", "listed"), {1: "a", 2: "a/b", 3: "c"})
+    made.agent(1, 40, 40)
+    for framework, role in enumerate((1, 2, 2, 3), 1):
+        made.framework(framework, role)
+    made.allocator.step(SetWeights({"a/b": 2.0}))
+    made.world.quota("a", "cpus:12", "cpus:24")
+    made.world.quota("a/b", "", "cpus:6")
+    problem = made.allocator.problem()
+    assert problem is not None
+    row = {
+        int(made.state.clients.framework[client]): at
+        for at, client in enumerate(problem.client.tolist())
+    }
+    of_framework = [row[framework] for framework in (1, 2, 3, 4)]
+    assert problem.guarantee[of_framework, CPUS].tolist() == [4_000, 4_000, 4_000, 0]
+    limit = problem.limit[of_framework, CPUS].tolist()
+    assert limit == [8_000, 3_000, 3_000, UNBOUNDED]
+    assert (problem.limit[:, MEM] == UNBOUNDED).all()
+    before = problem
+    made.world.quota("a/b", "", "cpus:8")
+    problem = made.allocator.problem()
+    assert problem is not None
+    assert not problem.asks_the_same(before)
 
 
 def test_whoever_leaves_is_out_of_the_plan_though_another_takes_the_row() -> None:

@@ -104,3 +104,37 @@ def test_an_agent_has_as_many_places_as_tasks_of_the_average_size_fit() -> None:
 def test_unknown_demands_take_an_agent() -> None:
     asked = problem_of(static_snapshot([[4, 4]] * 4, clients=2))
     np.testing.assert_allclose(plan(asked).target, [2.0, 2.0])
+
+
+def bounded(asked: Problem, limit: dict[int, int], guarantee: dict[int, int]) -> Problem:
+    """Bound some clients, by what they may have, and what they are owed, of each resource."""
+    made = replace(asked, limit=asked.limit.copy(), guarantee=asked.guarantee.copy())
+    for row, amount in limit.items():
+        made.limit[row] = amount
+    for row, amount in guarantee.items():
+        made.guarantee[row] = amount
+    return made
+
+
+def counts(asked: Problem, **parameters: str) -> list[int]:
+    there = [client for agent in places(asked, **parameters) for client in agent]
+    return [there.count(client) for client in range(len(asked.client))]
+
+
+def test_a_limit_bounds_its_client_alone() -> None:
+    """A task takes 4 of both: who may have 7 has one place, who may have 3 none."""
+    asked = bounded(problem(clients=2), {0: 7_000}, {})
+    assert counts(asked, most="4") == [1, 3]
+    assert counts(bounded(asked, {0: 3_000}, {}), most="4") == [0, 4]
+
+
+def test_a_guarantee_gives_its_client_more_than_a_fair_share() -> None:
+    """Three of four places, though a fair share is two, and the other waited for an hour."""
+    asked = bounded(problem(clients=2), {}, {0: 12_000})
+    asked = replace(asked, waiting_s=np.array([0.0, 3600.0]))
+    assert counts(asked) == [3, 1]
+    assert counts(replace(asked, guarantee=0 * asked.guarantee)) == [2, 2]
+
+
+def test_a_limit_comes_before_a_guarantee() -> None:
+    assert counts(bounded(problem(clients=2), {0: 4_000}, {0: 12_000})) == [1, 2]
