@@ -9,9 +9,10 @@ from allocator.core.compiled import loop, loop_view
 from allocator.core.decisions import Decisions
 from allocator.core.events import Holdings
 from allocator.core.policy import Policy
+from allocator.core.quota import is_owed
 from allocator.core.snapshot import Bools, Grants, Ints, Snapshot, Words
 from allocator.core.snapshot_builder import reaches
-from allocator.core.sparse_rows import groups_of, rows_of
+from allocator.core.sparse_rows import SparseRows, groups_of, rows_of
 from allocator.core.state import State
 
 _INT64 = np.dtype(np.int64)
@@ -250,6 +251,20 @@ def offers_of(snapshot: Snapshot, grants: Grants) -> tuple[Grants, Ints, Bools]:
     return merged, amount, _enough(snapshot, merged.client, amount)
 
 
+def _grouped(amounts: SparseRows, owed: Bools) -> tuple[Ints, Ints]:
+    """Divide offers into groups with the same kinds, those to whom guarantees are owed first.
+
+    What others may have depends on what these are given, and gates judge offers one by one.
+    """
+    if not owed.any() or owed.all():
+        return groups_of(amounts)
+    first, then = np.flatnonzero(owed), np.flatnonzero(~owed)
+    order_first, end_first = groups_of(amounts.take(first))
+    order_then, end_then = groups_of(amounts.take(then))
+    order = np.concatenate([first[order_first], then[order_then]])
+    return order, np.concatenate([end_first, len(first) + end_then])
+
+
 def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
     """Charge grants to the books as tentative decisions."""
     merged, _, enough = offers_of(snapshot, grants)
@@ -258,7 +273,7 @@ def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Deci
     if len(rows) < len(enough):
         amounts = amounts.take(rows)
     # Decisions about the same kinds stand side by side: this is their order from here on.
-    order, ends = groups_of(amounts)
+    order, ends = _grouped(amounts, is_owed(snapshot.bounds, merged.client[rows]))
     if len(ends) > 1:
         amounts, rows = amounts.take(order), rows[order]
     client = merged.client[rows]

@@ -155,13 +155,16 @@ int64_t Sums::limitLeft(uint32_t role, uint32_t name) const
 
 int64_t Sums::headroomLeft(uint32_t role, uint32_t name) const
 {
+  // Nothing is kept back where no guarantee is unmet; nor from the role
+  // whose guarantee is the last one, for with its own part it is met.
   const int64_t needed = amountOf(required, name);
-  if (needed <= 0) {
+  const int64_t own = missing(role, name);
+  if (needed <= own) {
     return INT64_MAX;
   }
 
   const int64_t surplus = amountOf(free_, name) - needed;
-  return missing(role, name) + std::max<int64_t>(0, surplus);
+  return own + std::max<int64_t>(0, surplus);
 }
 
 

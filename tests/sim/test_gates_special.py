@@ -124,6 +124,17 @@ def test_headroom_is_kept_for_guarantees_of_others_over_the_batch():
     quotas.charge("b", (1000,))
     assert quotas.bounded("b", (5000,)).by_headroom
     assert quotas.bounded("b", (5000,)).amount == (0,)
-    assert quotas.bounded("a/x", (5000,)).amount == (4000,)
+    # Nothing is kept back from the role whose guarantee is the last one that is unmet.
+    assert quotas.bounded("a/x", (5000,)).amount == (5000,)
     ledger.resize_agent(1, (4005,))
     assert reason(ledger, CPUS, 4005, 3) == Reason.HEADROOM
+
+
+def test_of_two_guarantees_that_are_unmet_each_is_kept_from_the_other():
+    ledger = build({CPUS: 5000})
+    ledger.quotas = {role: Quota(guarantees={"cpus": 3000}) for role in ("a", "b")}
+    quotas = QuotaBook(ledger)
+    assert quotas.bounded("a", (5000,)).amount == (3000,)
+    assert quotas.bounded("b", (5000,)).amount == (3000,)
+    quotas.charge("a", (3000,))
+    assert quotas.bounded("b", (5000,)).amount == (5000,)

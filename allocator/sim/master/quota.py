@@ -2,7 +2,8 @@
 
 They are the module's rules. What a role consumes is what is reserved for its subtree, held or not,
 and what its subtree holds of unreserved scalars that are not revocable. A role may have, of what is
-free, its own unsatisfied guarantee and what the unsatisfied guarantees of all roles leave over.
+free, its own unsatisfied guarantee and what the unsatisfied guarantees of all roles leave over;
+and where no other role's is unsatisfied, all.
 Guarantees are of top-level roles; limits may be of any.
 """
 
@@ -99,11 +100,11 @@ class QuotaBook:
         return min(rooms, default=float("inf"))
 
     def _headroom(self, path: str, name: str) -> float:
-        """What guarantees leave; without bound where none is unsatisfied."""
+        """What guarantees leave; without bound where none but the role's own is unsatisfied."""
         required = sum(self._unsatisfied(role, name) for role in self._quotas)
-        if not required:
-            return float("inf")
         own = self._unsatisfied(lineage(path)[0], name)
+        if required <= own:
+            return float("inf")
         return own + max(0, self._free[name] - required)
 
     def _unsatisfied(self, role: str, name: str) -> int:
