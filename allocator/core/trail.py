@@ -6,6 +6,7 @@ decision depends on it, and no checkpoint holds it.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -64,14 +65,14 @@ class Names:
         Handles; 0 where the row was free.
     info : tuple of FrameworkInfo or None
         By handle of the framework.
-    path : tuple of str
-        By handle of the role.
+    path : sequence of str
+        By handle of the role: the books' own, which grows, but of which no entry changes.
     """
 
     framework: Ints
     role: Ints
     info: tuple[FrameworkInfo | None, ...]
-    path: tuple[str, ...]
+    path: Sequence[str]
 
 
 @dataclass(slots=True)
@@ -300,7 +301,7 @@ class Trail:
                 framework=state.clients.framework.copy(),
                 role=state.clients.role.copy(),
                 info=tuple(state.frameworks.info),
-                path=tuple(state.roles.path),
+                path=state.roles.path,
             )
             self._names = version, names
         return self._names[1]

@@ -1,0 +1,20 @@
+"""What is kept of cycles grows with the cycles that are kept, not with what they were about."""
+
+from allocator.core import PolicySpec
+from allocator.core.trail import Trail
+from tests.core.session import Session
+
+
+def test_records_share_the_paths_of_roles():
+    """A session forgets no role, so a copy of them in each record would grow without end."""
+    made = Session(PolicySpec("drf"))
+    made.allocator.trail = trail = Trail()
+    made.agent(1, 4, 4)
+    made.framework(1)
+    made.cycle(1000)
+    made.agent(2, 4, 4)
+    made.framework(2, 2)
+    made.cycle(2000)
+    first, second = (record.names.path for record in trail.cycles)
+    assert first is second is made.state.roles.path
+    assert second[1:3] == ["a", "b"]
