@@ -1,22 +1,18 @@
 """The page "how far one sidecar goes": what it says of larger clusters follows from its figures."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
+
+from tests import docs_scripts
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="module")
 def scaling():
-    spec = importlib.util.spec_from_file_location("scaling", ROOT / "docs" / "scaling.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return docs_scripts.load("scaling")
 
 
 def rows(cost) -> list[dict[str, float]]:

@@ -1,22 +1,18 @@
 """The page "which policy for which cluster": what it says follows from the figures it shows."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
+
+from tests import docs_scripts
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="module")
 def guide():
-    spec = importlib.util.spec_from_file_location("which_policy", ROOT / "docs" / "which_policy.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return docs_scripts.load("which_policy")
 
 
 def row(policy, mode, *, ended=10, end_s=100.0, wait_s=5.0):
