@@ -177,6 +177,7 @@ def problem_of(snapshot: Snapshot) -> Problem:
         total=snapshot.total,
         excluded=snapshot.excluded,
         holder=snapshot.holder,
+        leave=np.zeros(0, np.int64),
         demand=snapshot.demand,
         held=snapshot.held,
         agents_held=snapshot.agents_held,

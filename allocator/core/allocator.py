@@ -6,6 +6,7 @@ and the times that it is told, so that the same journal gives the same decisions
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from allocator.core.events import EventError
 from allocator.core.planning import AdoptPlan, PlanningPolicy, Problem, adopt, still_true
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.quota import QuotaUse, quota_use
+from allocator.core.reclaims import reclaims
 from allocator.core.servable import servable
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
 from allocator.core.snapshot_builder import SnapshotBuilder
@@ -165,7 +167,11 @@ class Allocator:
             Only these agents; None: all.
         """
         with self._around_cycle():
-            return self._allocate(now_ms, agents)
+            decisions = self._allocate(now_ms, agents)
+            # What is free is decided on first. Nothing may be: then others are to leave the more.
+            if agents is None:
+                decisions = replace(decisions, reclaims=reclaims(self.state))
+            return decisions
 
     def _allocate(self, now_ms: int, agents: Ints | None) -> Decisions:
         self.advance(now_ms)

@@ -134,7 +134,7 @@ class SnapshotBuilder:
             steady("plan_allowed", plan.allowed),
             steady("plan_price", plan.price),
             steady("plan_part", plan.part),
-            held_by_group(state, state.plan, handle),
+            held=held_by_group(state, state.plan, handle),
         )
 
     def _keep(self, name: str, key: Hashable, make: Callable[[], _Kept]) -> _Kept:

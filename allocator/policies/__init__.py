@@ -22,7 +22,7 @@ from allocator.policies.planning import Planner, Steered, same_question
 from allocator.policies.proportional_fairness import proportional_fairness
 from allocator.policies.ps_dsf import ps_dsf
 from allocator.policies.ps_dsf_exact import plan_per_server_fairness
-from allocator.policies.quincy import LEAST, MOST, TRANSFER, WAIT, quincy, same_places
+from allocator.policies.quincy import LEAST, MOST, PREEMPT, TRANSFER, WAIT, quincy, same_places
 from allocator.policies.rps_dsf import rps_dsf
 from allocator.policies.tsf import tsf
 from allocator.testing import problem_of, static_snapshot
@@ -134,7 +134,7 @@ POLICIES: dict[str, Entry] = {
         quincy,
         drf,
         drf,
-        {"most": MOST, "least": LEAST, "transfer": TRANSFER, "wait": WAIT},
+        {"most": MOST, "least": LEAST, "transfer": TRANSFER, "wait": WAIT, "preempt": PREEMPT},
         same_places,
     ),
     "ps-dsf-exact": planned_by(lambda: plan_per_server_fairness, drf, ps_dsf),
