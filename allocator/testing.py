@@ -183,6 +183,7 @@ def problem_of(snapshot: Snapshot) -> Problem:
         agents_held=snapshot.agents_held,
         waiting_s=np.zeros(len(snapshot.demand)),
         client=tree.client,
+        wants=np.ones(len(tree.client), np.bool_),
         weight=weight_of_leaves(tree.parent, tree.weight, len(tree.client)),
         limit=np.full((len(tree.client), len(snapshot.resources)), UNBOUNDED),
         guarantee=np.zeros((len(tree.client), len(snapshot.resources)), np.int64),

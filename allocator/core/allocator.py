@@ -6,7 +6,6 @@ and the times that it is told, so that the same journal gives the same decisions
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from allocator.core.events import EventError
 from allocator.core.planning import AdoptPlan, PlanningPolicy, Problem, adopt, still_true
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.quota import QuotaUse, quota_use
-from allocator.core.reclaims import reclaims
 from allocator.core.servable import servable
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
 from allocator.core.snapshot_builder import SnapshotBuilder
@@ -168,10 +166,7 @@ class Allocator:
         """
         with self._around_cycle():
             decisions = self._allocate(now_ms, agents)
-            # What is free is decided on first. Nothing may be: then others are to leave the more.
-            if agents is None:
-                decisions = replace(decisions, reclaims=reclaims(self.state))
-            return decisions
+            return decisions if agents is not None else cycles.reclaiming(self.state, decisions)
 
     def _allocate(self, now_ms: int, agents: Ints | None) -> Decisions:
         self.advance(now_ms)
@@ -235,7 +230,10 @@ class Allocator:
 
     def problem(self) -> Problem | None:
         """Copy what a plan would be about; None where nobody is to be served. Changes nothing."""
-        return self._snapshots.problem(self.state) if self.state.live_clients().any() else None
+        if not self.state.live_clients().any():
+            return None
+        about_holders = self.planner is not None and self.planner.about_holders
+        return self._snapshots.problem(self.state, about_holders=about_holders)
 
     def plan_for(self, problem: Problem) -> AdoptPlan:
         """Work out a plan; any thread may, while the books go on.

@@ -56,7 +56,10 @@ class Problem:
         How long ago each client was offered something last, or came, or was suppressed or revived,
         whichever was latest.
     client : (L,) int64
-        Clients that may be served.
+        Clients that take part: those that may be served, and, for a policy that plans for them,
+        those that only hold something.
+    wants : (L,) bool
+        Which may be served.
     weight : (L,) float64
         The part of the whole that each has by the weights along its branch of the tree.
     limit, guarantee : (L, R) int64, thousandths
@@ -80,6 +83,7 @@ class Problem:
     agents_held: Ints
     waiting_s: Floats
     client: Ints
+    wants: Bools
     weight: Floats
     limit: Ints
     guarantee: Ints
@@ -88,7 +92,9 @@ class Problem:
 
     def asks_the_same(self, other: "Problem") -> bool:
         """Whether only what is held and free differs: then a plan for shares stands."""
-        same = ("capacity", "total", "excluded", "demand", "client", "weight", "limit", "guarantee")
+        of_cluster = ("capacity", "total", "excluded")
+        of_clients = ("demand", "client", "wants", "weight", "limit", "guarantee")
+        same = of_cluster + of_clients
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in same)
 
 
@@ -99,6 +105,11 @@ class PlanningPolicy(Policy, Protocol):
     Its `allocate` finds the plan in force in the snapshot, and decides without one where there is
     none.
     """
+
+    @property
+    def about_holders(self) -> bool:
+        """Whether plans are about those, too, who hold something and want no more."""
+        ...
 
     def plan(self, problem: Problem) -> Plan:
         """Work a plan out; any thread may.
@@ -156,6 +167,7 @@ def problem_of(
         agents_held=fixed(state.ledger.books.agents_held.copy()),
         waiting_s=fixed((state.now_ms - np.maximum(clients.offered_ms, clients.changed_ms)) / 1000),
         client=shape.client,
+        wants=fixed(state.live_clients()[shape.client]),
         weight=weight,
         limit=fixed(limit),
         guarantee=fixed(guarantee),

@@ -94,6 +94,8 @@ def planned_by(
     criterion: CriterionFunction,
     parameters: Mapping[str, tuple[str, ...]] | None = None,
     stands: Callable[[Problem, Problem], bool] = same_question,
+    *,
+    about_holders: bool = False,
 ) -> Entry:
     """Enter a policy that plans.
 
@@ -109,11 +111,13 @@ def planned_by(
         As in `Entry`.
     stands : function of two Problems
         Whether a plan for the first is good for the second.
+    about_holders : bool
+        Whether plans are about those, too, who hold something and want no more.
     """
 
     def build_planned(spec: PolicySpec) -> Policy:
         filling = Filling(criterion, spec.selection or SELECTIONS[0])
-        return Steered(planner(**spec.parameters), progress, filling, stands)
+        return Steered(planner(**spec.parameters), progress, filling, stands, about_holders)
 
     return Entry(build_planned, SELECTIONS, parameters or {})
 
@@ -136,6 +140,7 @@ POLICIES: dict[str, Entry] = {
         drf,
         {"most": MOST, "least": LEAST, "transfer": TRANSFER, "wait": WAIT, "preempt": PREEMPT},
         same_places,
+        about_holders=True,
     ),
     "ps-dsf-exact": planned_by(lambda: plan_per_server_fairness, drf, ps_dsf),
 }

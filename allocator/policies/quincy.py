@@ -7,10 +7,13 @@ for an offer. Each client has bounds of its own (E and F there). It has no more 
 share times ``most``, and none beyond its part of its roles' limits; one that has less than its fair
 share times ``least``, or than its part of its role's guarantee, is dear to leave waiting.
 
-What is other than in [1]_: tasks run to their end, so what would cost a preemption there is here a
-place that its client likes to keep, and the plan takes effect as tasks end. Every client is
-counted on for as many tasks as its bound, for what Mesos tells of frameworks does not say how many
-they have. Tasks have different sizes: an agent has as many places as tasks of the average size fit.
+What is other than in [1]_: Mesos kills no task for others, so what would cost a preemption there is
+here a place that its client likes to keep, and the plan takes effect as tasks end. With `preempt`
+clients are asked to leave agents all of whose places are given to others; who was asked is the
+first to be asked again, so that each plan asks for no more than its own. Every client is counted
+on for as many tasks as its bound, for what Mesos tells of frameworks does not say how many they
+have; one that wants no offers, for as many as it holds. Tasks have different sizes: an agent has as
+many places as tasks of the average size fit.
 
 Where data are is said by the framework, by the label ``allocator.preference`` of its information:
 an expression as for constraints, such as ``hostname=a|b``, which holds for the agents it prefers.
@@ -123,10 +126,12 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     groups = group_agents(problem)
     places = _places(problem, groups)
     usable = np.flatnonzero(places)
+    home = _there(problem, groups, problem.holder)
     most, least = _bounds(problem, groups, costs, int(places.sum()))
     network = _Arcs(len(groups.clients), len(groups.count), usable)
     # Tasks that have no place, those below the lower bound at a price of their own.
-    waited = _UNIT * costs.wait * np.minimum(problem.waiting_s[groups.clients], _WAITED_S_MAX)
+    waiting_s = np.where(problem.wants, problem.waiting_s[groups.clients], 0.0)
+    waited = _UNIT * costs.wait * np.minimum(waiting_s, _WAITED_S_MAX)
     alone = (waited + _UNIT * (1 + costs.transfer)).astype(np.int64)
     network.waits(most - least, alone)
     network.waits(least, alone + _BELOW_LEAST)
@@ -137,10 +142,10 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     within = np.minimum(far, int(_UNIT * _WITHIN_RACK))
     cost = np.where(in_rack, within[:, None], far[:, None])
     cost[near] = 0
-    home = _there(problem, groups, problem.holder)
     stays = np.where(_there(problem, groups, problem.leave), _ASKED, 1.0)
-    network.in_groups(groups.eligible, most, far)
-    network.on_agents((in_rack | near) & ~home, most, cost)
+    wants = problem.wants[:, None]
+    network.in_groups(groups.eligible & wants, most, far)
+    network.on_agents((in_rack | near) & ~home & wants, most, cost)
     network.on_agents(home, most, cost - (_UNIT * _TO_LEAVE * stays).astype(np.int64))
     network.agents(groups.group, places)
     given = network.places_of(solve(network.network(most)).flow)
@@ -162,7 +167,12 @@ def _bounds(problem: Problem, groups: Groups, costs: Costs, places: int) -> tupl
     # A guarantee holds beyond the fair share, and a limit before everything.
     least = np.maximum(np.floor(fair * costs.least), np.ceil(owed))
     most = np.minimum(np.maximum(np.ceil(fair * costs.most), least), places)
-    most = np.minimum(most, np.floor(fits)).astype(np.int64)
+    most = np.minimum(most, np.floor(fits))
+    # Whoever wants no more has no more places than it has tasks.
+    held = problem.held[groups.clients]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tasks = np.where(task > 0, held / task, 0).max(axis=1, initial=0)
+    most = np.where(problem.wants, most, np.minimum(most, np.ceil(tasks))).astype(np.int64)
     return most, np.minimum(least, most).astype(np.int64)
 
 
