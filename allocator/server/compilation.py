@@ -2,7 +2,8 @@
 
 Where the cache is cold, child processes compile, and this process runs the same functions
 interpreted: slowly, with the same decisions. When the children are done, the loops are loaded and
-take over between two commands of the core; a cycle that is under way begins anew.
+take over between two commands of the core; a cycle that is under way begins anew. Where that fails,
+as without descriptors, it is tried again later.
 """
 
 import gc
@@ -25,6 +26,9 @@ from allocator.server import loop_cache
 PARTS = ("agent-first", "client-first", "core", "plans")
 """What is compiled in a process of its own, what takes longest first."""
 
+AGAIN_S = (60.0, 3600.0)
+"""After a failure it is tried again: for the first time, and at the longest."""
+
 _log = structlog.get_logger()
 
 
@@ -34,7 +38,8 @@ class Progress(NamedTuple):
     Attributes
     ----------
     state : str
-        ``compiling``, ``loading``, ``compiled``; or ``failed``: then the loops stay interpreted.
+        ``compiling``, ``loading``, ``compiled``; or ``failed``: until it is tried again the
+        loops stay interpreted.
     done : int
         How many of `PARTS` are compiled.
     """
@@ -81,13 +86,14 @@ class Compilation:
         As in `Progress`.
     """
 
-    def __init__(self) -> None:
-        """Begin interpreted."""
+    def __init__(self, again_s: float = AGAIN_S[0]) -> None:
+        """Begin interpreted; after a failure wait so long, then twice as long, and so on."""
         self.state = "compiling"
         self.done = 0
         self._loader: threading.Thread | None = None
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._begun_s = time.monotonic()
+        self._again_s, self._due_s = again_s, 0.0
         interpret(True)
         tolerate_cache_errors()
 
@@ -133,11 +139,16 @@ class Compilation:
     def look(self, operate: Callable[[Callable[[], None]], "Future[None]"]) -> None:
         """See how far the children are; when all are done, load what they compiled.
 
+        After a failure, begin again when it is time.
+
         Parameters
         ----------
         operate : callable
             Runs a function between two commands of the core.
         """
+        if self.state == "failed" and time.monotonic() >= self._due_s:
+            self.state, self.done, self._begun_s = "compiling", 0, time.monotonic()
+            self.start()
         for part, child in list(self._children.items()):
             code = child.poll()
             if code is None:
@@ -186,12 +197,15 @@ class Compilation:
 
     def _fail(self, why: str) -> None:
         self.stop()
+        self._due_s = time.monotonic() + self._again_s
         self.state = "failed"
         _log.error(
             "the loops could not be compiled; they go on interpreted, which is slow with many"
             " agents; `mesos-allocator warm` shows why",
             error=why,
+            again_in_s=self._again_s,
         )
+        self._again_s = min(2 * self._again_s, AGAIN_S[1])
 
 
 def _load_here() -> None:

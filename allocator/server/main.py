@@ -64,6 +64,9 @@ _OPTIONS = (
     ("grpc.max_send_message_length", -1),
 )
 
+LOOK_S = 1.0
+"""How long the main thread sleeps at most."""
+
 _log = structlog.get_logger()
 
 
@@ -266,10 +269,8 @@ def _serve_until_told(
     told: "Told", compilation: Compilation, server: Server, load: Callable[[], Loaded]
 ) -> None:
     while not told.to_end:
-        compiling = compilation.state == "compiling"
-        if compiling:
-            compilation.look(server.loop.call)
-        if told.wait(0.1 if compiling else None):
+        compilation.look(server.loop.call)
+        if told.wait(0.1 if compilation.state == "compiling" else LOOK_S):
             read_again(load, server.operators)
 
 
@@ -308,8 +309,12 @@ class Told:
             signal.signal(number, signal.SIG_DFL)
         self._any.put(None)
 
-    def wait(self, timeout_s: float | None) -> bool:
-        """Wait for a signal; says whether the configuration is to be read again."""
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for a signal; says whether the configuration is to be read again.
+
+        Never without a timeout: where the system gives a signal to another thread, this one does
+        not wake up for it, and takes it once it has.
+        """
         with suppress(queue.Empty):
             self._any.get(timeout=timeout_s)
         # A signal may come between any two steps: what it says must not be overwritten.

@@ -137,6 +137,33 @@ def test_loops_that_cannot_be_compiled_go_on_interpreted(monkeypatch, cold):
         interpret(False)
 
 
+def test_what_could_not_be_compiled_is_tried_again(monkeypatch, cold):
+    """As where no descriptor was left, for a while."""
+
+    def exits(code: int) -> Callable[[str], list[str]]:
+        return lambda _part: [sys.executable, "-c", f"raise SystemExit({code})"]
+
+    monkeypatch.setattr(compilation, "command_aside", exits(3))
+    monkeypatch.setattr(compilation, "_load_here", lambda: None)
+    loop_cache.prepare()
+    compiling = Compilation(again_s=0.0)
+    try:
+        compiling.start()
+        while compiling.state == "compiling":
+            compiling.look(done)
+        assert compiling.state == "failed"
+        monkeypatch.setattr(compilation, "command_aside", exits(0))
+        while compiling.state != "compiled":
+            compiling.look(done)
+            time.sleep(0.01)
+        assert not _Mode.interpreted
+        assert compiling.done == len(PARTS)
+    finally:
+        gc.unfreeze()
+        compiling.stop()
+        interpret(False)
+
+
 def test_a_port_that_is_taken_is_noticed_before_anything_is_compiled(cold):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

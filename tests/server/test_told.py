@@ -68,3 +68,30 @@ def test_a_signal_may_come_between_any_two_lines():
     came, ends = done.stdout.split()
     assert int(came) >= 2
     assert ends == "True"
+
+
+ELSEWHERE = """
+import signal, threading, time
+from allocator.server.main import LOOK_S, Told
+
+told = Told()
+signal.signal(signal.SIGHUP, told.tell)
+
+def send():
+    time.sleep(0.2)
+    signal.pthread_kill(threading.get_ident(), signal.SIGHUP)
+    time.sleep(60)
+
+threading.Thread(target=send, daemon=True).start()
+while not told.wait(LOOK_S):
+    pass
+print("heard")
+"""
+
+
+def test_a_signal_that_another_thread_gets_is_heard():
+    """The system may choose any thread, as where the main one is about to take another signal."""
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "heard\n"
