@@ -143,6 +143,11 @@ def _counters(scrape: Scrape) -> Iterator[Metric]:
         "Offers that were decided (one framework, role and agent each), since the process began.",
         counts.decisions,
     )
+    yield gauge(
+        "reclaims",
+        "Frameworks that the last cycle over all agents asked to leave agents, for each agent.",
+        counts.reclaims,
+    )
     yield counted_by(
         "outcomes",
         "Decisions by what became of them at the master, since the process began.",

@@ -13,6 +13,8 @@ class Counts:
     messages : int
         Messages from modules, whatever they held.
     batches, cycles, decisions : int
+    reclaims : int
+        Frameworks that the last cycle over all agents asked to leave agents, counted with each.
     policy_errors : int
         Cycles that the fallback served because the policy failed.
     policy_error : str
@@ -34,6 +36,7 @@ class Counts:
     batches: int = 0
     cycles: int = 0
     decisions: int = 0
+    reclaims: int = 0
     policy_errors: int = 0
     policy_error: str = ""
     sessions_opened: int = 0

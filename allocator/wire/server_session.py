@@ -232,6 +232,8 @@ class SidecarSession:
             decisions = allocator.allocate(self.clock_ms, agents if len(agents) else None)
             counts.cycles += 1
             counts.decisions += len(decisions)
+            if not len(agents):
+                counts.reclaims = len(decisions.reclaims.framework)
             if allocator.last_cycle.policy_error:
                 counts.policy_errors += 1
                 counts.policy_error = allocator.last_cycle.policy_error

@@ -61,6 +61,7 @@ DECIDING = Page(
                     Query(rate("plans_late_total"), "late"),
                 ),
                 unit="ops",
+                width=8,
             ),
             Panel(
                 "Time that plans take",
@@ -71,6 +72,13 @@ DECIDING = Page(
                     Query(rate("plan_work_seconds_total"), "a second"),
                 ),
                 unit="s",
+                width=8,
+            ),
+            Panel(
+                "Asked to leave agents",
+                "Frameworks that the plan in force asks, once for each agent.",
+                (Query(metric("reclaims"), "asked"),),
+                width=8,
             ),
         ),
         "Shadow": (

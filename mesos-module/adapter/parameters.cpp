@@ -98,7 +98,7 @@ map<string, Reader> readers(Parameters* p)
       {"fallback", boolean(&p->fallback)},
       {"fallback_after_ms", number(&p->fallbackAfter, 10, HOUR_MS)},
       {"inverse_offers_within_ms",
-       number(&p->inverseOffersWithin, 0, 100 * 366 * 24 * HOUR_MS)},
+       number(&p->inverseOffersWithin, 0, 3162240000000)},
       {"shadow", boolean(&p->shadow)},
       {"role_sorter", sorter(&p->roleSorter)},
       {"framework_sorter", sorter(&p->frameworkSorter)},

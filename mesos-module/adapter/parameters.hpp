@@ -33,7 +33,7 @@ struct Parameters
 
   // Agents whose maintenance begins later than this get inverse offers only
   // where the sidecar wants somebody to leave them.
-  session::Duration inverseOffersWithin = session::Duration::max();
+  session::Duration inverseOffersWithin{3162240000000};
 
   // So many bad decisions within ten seconds end the session; the next
   // one begins after the pause.
