@@ -165,7 +165,8 @@ class Allocator:
             Only these agents; None: all.
         """
         with self._around_cycle():
-            return self._allocate(now_ms, agents)
+            decisions = self._allocate(now_ms, agents)
+            return decisions if agents is not None else cycles.reclaiming(self.state, decisions)
 
     def _allocate(self, now_ms: int, agents: Ints | None) -> Decisions:
         self.advance(now_ms)
@@ -229,7 +230,10 @@ class Allocator:
 
     def problem(self) -> Problem | None:
         """Copy what a plan would be about; None where nobody is to be served. Changes nothing."""
-        return self._snapshots.problem(self.state) if self.state.live_clients().any() else None
+        if not self.state.live_clients().any():
+            return None
+        about_holders = self.planner is not None and self.planner.about_holders
+        return self._snapshots.problem(self.state, about_holders=about_holders)
 
     def plan_for(self, problem: Problem) -> AdoptPlan:
         """Work out a plan; any thread may, while the books go on.

@@ -1,6 +1,6 @@
 """One cycle: let the policy decide on a snapshot, check, charge, coalesce."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +10,7 @@ from allocator.core.decisions import Decisions
 from allocator.core.events import Holdings
 from allocator.core.policy import Policy
 from allocator.core.quota import is_owed
+from allocator.core.reclaims import reclaims
 from allocator.core.snapshot import Bools, Grants, Ints, Snapshot, Words
 from allocator.core.snapshot_builder import reaches
 from allocator.core.sparse_rows import SparseRows, groups_of, rows_of
@@ -263,6 +264,11 @@ def _grouped(amounts: SparseRows, owed: Bools) -> tuple[Ints, Ints]:
     order_then, end_then = groups_of(amounts.take(then))
     order = np.concatenate([first[order_first], then[order_then]])
     return order, np.concatenate([end_first, len(first) + end_then])
+
+
+def reclaiming(state: State, decisions: Decisions) -> Decisions:
+    """Ask, after a cycle over all agents, who is to leave which; also where nothing is free."""
+    return replace(decisions, reclaims=reclaims(state))
 
 
 def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from allocator.core.events import Holdings
+from allocator.core.reclaims import NO_RECLAIMS, Reclaims
 from allocator.core.snapshot import Ints
 
 
@@ -22,11 +23,14 @@ class Decisions:
         Row i, counted through the groups in their order, is decision ``first_decision + i``.
     groups : tuple of Holdings
         Decisions that name the same kinds stand in one group; none is empty.
+    reclaims : Reclaims
+        Who is asked to leave an agent.
     """
 
     cycle: int
     first_decision: int
     groups: tuple[Holdings, ...] = ()
+    reclaims: Reclaims = NO_RECLAIMS
 
     def __len__(self) -> int:
         return sum(len(group.framework) for group in self.groups)

@@ -24,6 +24,9 @@ class Plan:
     part : (G, C) float64
         How much of its target each client is to have of which group; no rows where that is all
         the same.
+    leave : (P,) int64
+        Sorted keys ``agent * 2**32 + client``: who is to leave which agent, by its handle, for all
+        of it is to go to others. In a snapshot none.
     held : (G, C, R) int64, thousandths
         In a snapshot, of a plan with parts: what each client holds on all agents of each group
         that the cycle's agents are of.
@@ -34,4 +37,5 @@ class Plan:
     allowed: NDArray[np.uint64]
     price: NDArray[np.float64]
     part: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    leave: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     held: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0, 0), np.int64))

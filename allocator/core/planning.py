@@ -6,6 +6,7 @@ event. It is a target and no decision: a cycle gives what is free, under all rul
 whom the plan lets have it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -46,6 +47,8 @@ class Problem:
         Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
     holder : (H,) int64
         Sorted keys ``agent * 2**32 + client`` of who holds something where.
+    leave : (P,) int64
+        Who is to leave which agent by the plan in force, as in `Plan`.
     demand, held : (C, R) int64, thousandths
         As in `Snapshot`.
     agents_held : (C,) int64
@@ -53,7 +56,10 @@ class Problem:
         How long ago each client was offered something last, or came, or was suppressed or revived,
         whichever was latest.
     client : (L,) int64
-        Clients that may be served.
+        Clients that take part: those that may be served, and, for a policy that plans for them,
+        those that only hold something.
+    wants : (L,) bool
+        Which may be served.
     weight : (L,) float64
         The part of the whole that each has by the weights along its branch of the tree.
     limit, guarantee : (L, R) int64, thousandths
@@ -71,11 +77,13 @@ class Problem:
     total: Ints
     excluded: Words
     holder: Ints
+    leave: Ints
     demand: Ints
     held: Ints
     agents_held: Ints
     waiting_s: Floats
     client: Ints
+    wants: Bools
     weight: Floats
     limit: Ints
     guarantee: Ints
@@ -84,7 +92,9 @@ class Problem:
 
     def asks_the_same(self, other: "Problem") -> bool:
         """Whether only what is held and free differs: then a plan for shares stands."""
-        same = ("capacity", "total", "excluded", "demand", "client", "weight", "limit", "guarantee")
+        of_cluster = ("capacity", "total", "excluded")
+        of_clients = ("demand", "client", "wants", "weight", "limit", "guarantee")
+        same = of_cluster + of_clients
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in same)
 
 
@@ -95,6 +105,11 @@ class PlanningPolicy(Policy, Protocol):
     Its `allocate` finds the plan in force in the snapshot, and decides without one where there is
     none.
     """
+
+    @property
+    def about_holders(self) -> bool:
+        """Whether plans are about those, too, who hold something and want no more."""
+        ...
 
     def plan(self, problem: Problem) -> Plan:
         """Work a plan out; any thread may.
@@ -145,12 +160,14 @@ def problem_of(
         free=fixed(np.where(usable[:, None], free, 0)),
         total=fixed(total.copy()),
         excluded=fixed(state.eligibility.excluded.copy()),
+        leave=fixed(np.zeros(0, np.int64) if state.plan is None else state.plan.leave),
         holder=fixed(state.ledger.holders(np.arange(len(usable))).copy()),
         demand=fixed(clients.demand.copy()),
         held=fixed(state.held_by_column().copy()),
         agents_held=fixed(state.ledger.books.agents_held.copy()),
         waiting_s=fixed((state.now_ms - np.maximum(clients.offered_ms, clients.changed_ms)) / 1000),
         client=shape.client,
+        wants=fixed(state.live_clients()[shape.client]),
         weight=weight,
         limit=fixed(limit),
         guarantee=fixed(guarantee),
@@ -171,19 +188,30 @@ def weight_of_leaves(parent: Ints, weight: Floats, leaves: int) -> Floats:
 
 def still_true(state: State, problem: Problem, plan: Plan) -> Plan:
     """Leave out of a plan who has gone since the problem was taken, though others have the rows."""
-    target, group = plan.target.copy(), plan.group.copy()
     info, framework = state.frameworks.info, state.clients.framework
+    clients, agents = [], []
     for client, was in enumerate(problem.frameworks):
         now = info[framework[client]] if client < len(framework) else None
         if was is not now and (now is None or was is None or was.framework_id != now.framework_id):
-            target[client] = 0.0
+            clients.append(client)
     for agent, was_agent in enumerate(problem.agents):
         is_agent = state.agents.info[agent] if agent < len(state.agents.info) else None
         if was_agent is not is_agent and (
             was_agent is None or is_agent is None or was_agent.agent_id != is_agent.agent_id
         ):
-            group[agent] = -1
-    return replace(plan, target=fixed(target), group=fixed(group))
+            agents.append(agent)
+    return _without(plan, clients, agents)
+
+
+def _without(plan: Plan, clients: Sequence[int], agents: Sequence[int]) -> Plan:
+    """Leave these out of a plan; it may be older than they are."""
+    target, group = plan.target.copy(), plan.group.copy()
+    client, agent = np.array(clients, np.int64), np.array(agents, np.int64)
+    target[client[client < len(target)]] = 0.0
+    group[agent[agent < len(group)]] = -1
+    leaves = ~np.isin(plan.leave & (2**32 - 1), client) & ~np.isin(plan.leave >> 32, agent)
+    leave = plan.leave[leaves]
+    return replace(plan, target=fixed(target), group=fixed(group), leave=fixed(leave))
 
 
 def adopt(state: State, event: AdoptPlan) -> None:
@@ -206,6 +234,8 @@ def adopt(state: State, event: AdoptPlan) -> None:
         raise EventError("value", "plan", "its arrays do not fit together")
     if len(plan.part) and plan.part.shape[1] != len(plan.target):
         raise EventError("value", "plan.part", "is of other clients than the target")
+    if plan.leave.ndim != 1 or (plan.leave < 0).any():
+        raise EventError("value", "plan.leave", "must be keys of 0 or more")
     if plan.group.max(initial=-1) >= len(plan.allowed) or plan.group.min(initial=0) < -1:
         raise EventError("value", "plan.group", "names a group that there is not")
     if not ((plan.target >= 0) & (plan.target < np.inf)).all():
@@ -215,18 +245,14 @@ def adopt(state: State, event: AdoptPlan) -> None:
 
 def forget_client(state: State, client: int) -> None:
     """Leave a client whose row becomes free out of the plan."""
-    if state.plan is not None and client < len(state.plan.target):
-        target = state.plan.target.copy()
-        target[client] = 0.0
-        state.plan = replace(state.plan, target=fixed(target))
+    if state.plan is not None:
+        state.plan = _without(state.plan, [client], [])
 
 
 def forget_agent(state: State, agent: int) -> None:
     """Leave an agent that has gone out of the plan."""
-    if state.plan is not None and agent < len(state.plan.group):
-        group = state.plan.group.copy()
-        group[agent] = -1
-        state.plan = replace(state.plan, group=fixed(group))
+    if state.plan is not None:
+        state.plan = _without(state.plan, [], [agent])
 
 
 def shown(plan: Plan, handle: Ints, clients: int, words: int) -> Plan:

@@ -103,9 +103,14 @@ class SnapshotBuilder:
         )
         return frozen(_without_hopeless(snapshot))
 
-    def problem(self, state: State) -> Problem:
-        """Copy what a plan is about."""
+    def problem(self, state: State, *, about_holders: bool) -> Problem:
+        """Copy what a plan is about: who may be served, and where wanted who holds anything."""
         tree_shape, capacity = self._tree_shape(state), self._capacity(state)
+        if about_holders:
+            clients, flat = state.clients, state.settings.policy.flat
+            holds = state.ledger.books.agents_held > 0
+            takes_part = state.live_clients() | (holds & state.frameworks.active[clients.framework])
+            tree_shape = shape(takes_part, clients.role, state.roles, flat=flat)
         return problem_of(
             state,
             tree_shape,
@@ -134,7 +139,7 @@ class SnapshotBuilder:
             steady("plan_allowed", plan.allowed),
             steady("plan_price", plan.price),
             steady("plan_part", plan.part),
-            held_by_group(state, state.plan, handle),
+            held=held_by_group(state, state.plan, handle),
         )
 
     def _keep(self, name: str, key: Hashable, make: Callable[[], _Kept]) -> _Kept:

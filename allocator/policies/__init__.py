@@ -22,7 +22,7 @@ from allocator.policies.planning import Planner, Steered, same_question
 from allocator.policies.proportional_fairness import proportional_fairness
 from allocator.policies.ps_dsf import ps_dsf
 from allocator.policies.ps_dsf_exact import plan_per_server_fairness
-from allocator.policies.quincy import LEAST, MOST, TRANSFER, WAIT, quincy, same_places
+from allocator.policies.quincy import LEAST, MOST, PREEMPT, TRANSFER, WAIT, quincy, same_places
 from allocator.policies.rps_dsf import rps_dsf
 from allocator.policies.tsf import tsf
 from allocator.testing import problem_of, static_snapshot
@@ -94,6 +94,8 @@ def planned_by(
     criterion: CriterionFunction,
     parameters: Mapping[str, tuple[str, ...]] | None = None,
     stands: Callable[[Problem, Problem], bool] = same_question,
+    *,
+    about_holders: bool = False,
 ) -> Entry:
     """Enter a policy that plans.
 
@@ -109,11 +111,13 @@ def planned_by(
         As in `Entry`.
     stands : function of two Problems
         Whether a plan for the first is good for the second.
+    about_holders : bool
+        Whether plans are about those, too, who hold something and want no more.
     """
 
     def build_planned(spec: PolicySpec) -> Policy:
         filling = Filling(criterion, spec.selection or SELECTIONS[0])
-        return Steered(planner(**spec.parameters), progress, filling, stands)
+        return Steered(planner(**spec.parameters), progress, filling, stands, about_holders)
 
     return Entry(build_planned, SELECTIONS, parameters or {})
 
@@ -134,8 +138,9 @@ POLICIES: dict[str, Entry] = {
         quincy,
         drf,
         drf,
-        {"most": MOST, "least": LEAST, "transfer": TRANSFER, "wait": WAIT},
+        {"most": MOST, "least": LEAST, "transfer": TRANSFER, "wait": WAIT, "preempt": PREEMPT},
         same_places,
+        about_holders=True,
     ),
     "ps-dsf-exact": planned_by(lambda: plan_per_server_fairness, drf, ps_dsf),
 }

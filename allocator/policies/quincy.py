@@ -7,10 +7,13 @@ for an offer. Each client has bounds of its own (E and F there). It has no more 
 share times ``most``, and none beyond its part of its roles' limits; one that has less than its fair
 share times ``least``, or than its part of its role's guarantee, is dear to leave waiting.
 
-What is other than in [1]_: tasks run to their end, so what would cost a preemption there is here a
-place that its client likes to keep, and the plan takes effect as tasks end. Every client is
-counted on for as many tasks as its bound, for what Mesos tells of frameworks does not say how many
-they have. Tasks have different sizes: an agent has as many places as tasks of the average size fit.
+What is other than in [1]_: Mesos kills no task for others, so what would cost a preemption there is
+here a place that its client likes to keep, and the plan takes effect as tasks end. With `preempt`
+clients are asked to leave agents all of whose places are given to others; who was asked is the
+first to be asked again, so that each plan asks for no more than its own. Every client is counted
+on for as many tasks as its bound, for what Mesos tells of frameworks does not say how many they
+have; one that wants no offers, for as many as it holds. Tasks have different sizes: an agent has as
+many places as tasks of the average size fit.
 
 Where data are is said by the framework, by the label ``allocator.preference`` of its information:
 an expression as for constraints, such as ``hostname=a|b``, which holds for the agents it prefers.
@@ -22,6 +25,7 @@ References
    Distributed Computing Clusters." SOSP 2009, sec. 4 and Appendix.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -37,6 +41,7 @@ from allocator.core import (
     attributes_of,
     parse_constraint,
 )
+from allocator.core.memo import fixed
 from allocator.policies.planning import (
     Groups,
     Planner,
@@ -55,10 +60,12 @@ MOST = ("1", "1.5", "2", "4")
 LEAST = ("0.5", "0", "1")
 TRANSFER = ("2", "1", "4", "20")
 WAIT = ("0.5", "0", "1", "2")
+PREEMPT = ("off", "on")
 
 _UNIT = 100  # costs are whole hundredths
 _WITHIN_RACK = 1.0  # psi: what reading a task's data costs within a rack
 _TO_LEAVE = 1.0  # what giving a place up costs that a client has already
+_ASKED = 0.5  # the part of it for who was asked to leave: so the next plan asks the same
 _BELOW_LEAST = 10_000 * _UNIT
 _WAITED_S_MAX = 3600.0  # later it is no dearer
 
@@ -74,19 +81,26 @@ class Costs(NamedTuple):
         What reading a task's data costs across the core switch.
     wait : float
         What a second of waiting costs.
+    preempt : bool
+        Whether clients are asked to leave agents whose places are all for others.
     """
 
     most: float
     least: float
     transfer: float
     wait: float
+    preempt: bool = False
 
 
 def quincy(
-    most: str = MOST[0], least: str = LEAST[0], transfer: str = TRANSFER[0], wait: str = WAIT[0]
+    most: str = MOST[0],
+    least: str = LEAST[0],
+    transfer: str = TRANSFER[0],
+    wait: str = WAIT[0],
+    preempt: str = PREEMPT[0],
 ) -> Planner:
-    """Choose bounds and costs, each a number as text, see `Costs`."""
-    costs = Costs(float(most), float(least), float(transfer), float(wait))
+    """Choose bounds and costs, each as text, see `Costs`."""
+    costs = Costs(float(most), float(least), float(transfer), float(wait), preempt == "on")
 
     def plan_places(problem: Problem) -> Plan:
         return plan_by_flow(problem, costs)
@@ -112,10 +126,12 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     groups = group_agents(problem)
     places = _places(problem, groups)
     usable = np.flatnonzero(places)
+    home = _there(problem, groups, problem.holder)
     most, least = _bounds(problem, groups, costs, int(places.sum()))
     network = _Arcs(len(groups.clients), len(groups.count), usable)
     # Tasks that have no place, those below the lower bound at a price of their own.
-    waited = _UNIT * costs.wait * np.minimum(problem.waiting_s[groups.clients], _WAITED_S_MAX)
+    waiting_s = np.where(problem.wants, problem.waiting_s[groups.clients], 0.0)
+    waited = _UNIT * costs.wait * np.minimum(waiting_s, _WAITED_S_MAX)
     alone = (waited + _UNIT * (1 + costs.transfer)).astype(np.int64)
     network.waits(most - least, alone)
     network.waits(least, alone + _BELOW_LEAST)
@@ -126,14 +142,18 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     within = np.minimum(far, int(_UNIT * _WITHIN_RACK))
     cost = np.where(in_rack, within[:, None], far[:, None])
     cost[near] = 0
-    home = _at_home(problem, groups)
-    network.in_groups(groups.eligible, most, far)
-    network.on_agents((in_rack | near) & ~home, most, cost)
-    network.on_agents(home, most, cost - int(_UNIT * _TO_LEAVE))
+    stays = np.where(_there(problem, groups, problem.leave), _ASKED, 1.0)
+    wants = problem.wants[:, None]
+    network.in_groups(groups.eligible & wants, most, far)
+    network.on_agents((in_rack | near) & ~home & wants, most, cost)
+    network.on_agents(home, most, cost - (_UNIT * _TO_LEAVE * stays).astype(np.int64))
     network.agents(groups.group, places)
     given = network.places_of(solve(network.network(most)).flow)
     share = given.sum(axis=1) * dominant_shares(problem, groups)
-    return plan_by_agent(problem, groups, share, given > 0)
+    plan = plan_by_agent(problem, groups, share, given > 0)
+    if not costs.preempt:
+        return plan
+    return replace(plan, leave=fixed(_leaving(groups, home, given, places)))
 
 
 def _bounds(problem: Problem, groups: Groups, costs: Costs, places: int) -> tuple[Ints, Ints]:
@@ -147,7 +167,12 @@ def _bounds(problem: Problem, groups: Groups, costs: Costs, places: int) -> tupl
     # A guarantee holds beyond the fair share, and a limit before everything.
     least = np.maximum(np.floor(fair * costs.least), np.ceil(owed))
     most = np.minimum(np.maximum(np.ceil(fair * costs.most), least), places)
-    most = np.minimum(most, np.floor(fits)).astype(np.int64)
+    most = np.minimum(most, np.floor(fits))
+    # Whoever wants no more has no more places than it has tasks.
+    held = problem.held[groups.clients]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tasks = np.where(task > 0, held / task, 0).max(axis=1, initial=0)
+    most = np.where(problem.wants, most, np.minimum(most, np.ceil(tasks))).astype(np.int64)
     return most, np.minimum(least, most).astype(np.int64)
 
 
@@ -211,14 +236,22 @@ def _preferred(label: str, agents: tuple[AgentInfo | None, ...]) -> Bools:
     )
 
 
-def _at_home(problem: Problem, groups: Groups) -> Bools:
-    """Where clients have something already, (n, A)."""
-    home = np.zeros((len(groups.clients), len(problem.capacity)), np.bool_)
+def _there(problem: Problem, groups: Groups, keys: Ints) -> Bools:
+    """Which clients keys name on which agents, (n, A)."""
+    there = np.zeros((len(groups.clients), len(problem.capacity)), np.bool_)
     row_of = np.full(len(problem.demand), -1)
     row_of[groups.clients] = np.arange(len(groups.clients))
-    row, agent = row_of[problem.holder & (2**32 - 1)], problem.holder >> 32
-    home[row[row >= 0], agent[row >= 0]] = True
-    return home & groups.eligible[:, groups.group] & (groups.group >= 0)
+    row, agent = row_of[keys & (2**32 - 1)], keys >> 32
+    there[row[row >= 0], agent[row >= 0]] = True
+    return there & groups.eligible[:, groups.group] & (groups.group >= 0)
+
+
+def _leaving(groups: Groups, home: Bools, given: Ints, places: Ints) -> Ints:
+    """Who has something on agents all of whose places are given to others, some anew: keys."""
+    home, places = home[:, : given.shape[1]], places[: given.shape[1]]
+    wanted = (given.sum(axis=0) >= places) & ((given > 0) & ~home).any(axis=0)
+    agent, row = np.nonzero((home & (given == 0) & wanted).T)
+    return np.sort(agent << 32 | groups.clients[row])
 
 
 class _Arcs:

@@ -1,12 +1,12 @@
 """The sidecar as a process: builds everything, runs until it is told to end."""
 
 import os
+import queue
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from types import FrameType
 
 import grpc
@@ -294,7 +294,9 @@ class Told:
         """Begin with nothing told."""
         self.to_end = False
         self._to_reload = False
-        self._any = threading.Event()
+        # Its `put` may be called anywhere. An event's `set` would wait for ever where the signal
+        # comes while this thread is inside `wait` or `clear`, and has the event's lock.
+        self._any: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def tell(self, number: int, _frame: FrameType | None) -> None:
         """Take a signal; a second SIGINT ends the process at once."""
@@ -304,12 +306,12 @@ class Told:
             self.to_end = True
         if number == signal.SIGINT:
             signal.signal(number, signal.SIG_DFL)
-        self._any.set()
+        self._any.put(None)
 
     def wait(self, timeout_s: float | None) -> bool:
         """Wait for a signal; says whether the configuration is to be read again."""
-        self._any.wait(timeout_s)
-        self._any.clear()
+        with suppress(queue.Empty):
+            self._any.get(timeout=timeout_s)
         # A signal may come between any two steps: what it says must not be overwritten.
         if not self._to_reload:
             return False

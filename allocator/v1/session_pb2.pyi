@@ -1237,6 +1237,7 @@ class DecisionBatch(_message.Message):
     FIRST_DECISION_FIELD_NUMBER: _builtins.int
     GRANTS_FIELD_NUMBER: _builtins.int
     MORE_FIELD_NUMBER: _builtins.int
+    RECLAIMS_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """The EventBatch this answers: every event up to it is applied."""
     cycle: _builtins.int
@@ -1254,6 +1255,10 @@ class DecisionBatch(_message.Message):
         row. A row of a group without kinds is a decision like any other: it is answered as malformed.
         """
 
+    @_builtins.property
+    def reclaims(self) -> Global___Reclaims:
+        """In the last part of an answer with a cycle."""
+
     def __init__(
         self,
         *,
@@ -1262,14 +1267,44 @@ class DecisionBatch(_message.Message):
         first_decision: _builtins.int = ...,
         grants: _abc.Iterable[_types_pb2.Holdings] | None = ...,
         more: _builtins.bool = ...,
+        reclaims: Global___Reclaims | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reclaims", b"reclaims"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "first_decision", b"first_decision", "grants", b"grants", "more", b"more", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "first_decision", b"first_decision", "grants", b"grants", "more", b"more", "reclaims", b"reclaims", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DecisionBatch: _TypeAlias = DecisionBatch  # noqa: Y015
+
+@_typing.final
+class Reclaims(_message.Message):
+    """Asks frameworks to leave agents, one a row, for a plan wants their places for others. The module
+    makes an inverse offer of each, by the rules of maintenance; of a row that they forbid, or that
+    names nobody, nothing becomes. No framework has to leave.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FRAMEWORK_FIELD_NUMBER: _builtins.int
+    AGENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def framework(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def agent(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        framework: _abc.Iterable[_builtins.int] | None = ...,
+        agent: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "framework", b"framework"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Reclaims: _TypeAlias = Reclaims  # noqa: Y015
 
 @_typing.final
 class Error(_message.Message):

@@ -44,6 +44,11 @@ def write_decisions(
             parts[-1].grants.append(proto_types.write_holdings(piece))
             rows += len(piece.framework)
             used += size
+    reclaims = decisions.reclaims
+    if len(reclaims.framework):
+        # They are few: the eighth has room for them.
+        parts[-1].reclaims.framework.extend(reclaims.framework.tolist())
+        parts[-1].reclaims.agent.extend(reclaims.agent.tolist())
     # All parts answer one batch; all but the last say that more will come.
     parts[-1].first_decision = first
     for part in parts:

@@ -229,6 +229,7 @@ def write_plan(plan: Plan) -> journal_pb2.JournalPlan:
         words=plan.allowed.shape[1],
         columns=plan.price.shape[1],
         part=plan.part.astype("<f8").tobytes(),
+        leave=plan.leave.astype("<i8").tobytes(),
     )
 
 
@@ -249,6 +250,7 @@ def read_plan(plan: journal_pb2.JournalPlan) -> AdoptPlan:
                 np.frombuffer(plan.allowed, "<u8").reshape(-1, plan.words or 1),
                 np.frombuffer(plan.price, "<f8").reshape(-1, plan.columns or 1),
                 np.frombuffer(plan.part, "<f8").reshape(-1, len(target) or 1),
+                np.frombuffer(plan.leave, "<i8"),
             )
         )
     except ValueError as error:

@@ -221,6 +221,7 @@ brain::Options toOptions(
   }
 
   result.fallback = parameters.fallback;
+  result.inverseWithinMs = parameters.inverseOffersWithin.count();
   result.fallbackAfterMs = parameters.fallbackAfter.count();
   result.shadow = parameters.shadow;
   result.badDecisionsMax = parameters.badDecisionsMax;

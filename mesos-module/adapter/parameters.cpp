@@ -97,6 +97,8 @@ map<string, Reader> readers(Parameters* p)
        number(&p->transport.queueBytesMax, 1 << 20, int64_t(1) << 34)},
       {"fallback", boolean(&p->fallback)},
       {"fallback_after_ms", number(&p->fallbackAfter, 10, HOUR_MS)},
+      {"inverse_offers_within_ms",
+       number(&p->inverseOffersWithin, 0, 100 * 366 * 24 * HOUR_MS)},
       {"shadow", boolean(&p->shadow)},
       {"role_sorter", sorter(&p->roleSorter)},
       {"framework_sorter", sorter(&p->frameworkSorter)},

@@ -31,6 +31,10 @@ struct Parameters
   std::string roleSorter = "drf";
   std::string frameworkSorter = "drf";
 
+  // Agents whose maintenance begins later than this get inverse offers only
+  // where the sidecar wants somebody to leave them.
+  session::Duration inverseOffersWithin = session::Duration::max();
+
   // So many bad decisions within ten seconds end the session; the next
   // one begins after the pause.
   size_t badDecisionsMax = 1000;

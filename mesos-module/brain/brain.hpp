@@ -183,6 +183,7 @@ private:
       uint64_t known,
       wire::OutcomeReason reason) const;
   void countBad(uint64_t bad, int64_t nowMs);
+  void reclaim(const session::Decisions& decisions, int64_t nowMs);
   void weighAnswer(int64_t nowMs);
   void forgetSession();
 

@@ -332,6 +332,10 @@ void Brain::judgeSome(int64_t nowMs)
   answer.bad = answer.bad || bad > 0;
   const bool whole = judged == size && !decisions.more;
 
+  if (whole) {
+    reclaim(decisions, nowMs);
+  }
+
   if (judged == size) {
     cycleAsked = cycleAsked && decisions.more;
     unjudged.pop_front();
@@ -348,6 +352,33 @@ void Brain::judgeSome(int64_t nowMs)
   if (following) {
     flushCycle();
   }
+}
+
+
+// A row that names nobody, or whom it did not mean, is left out: to ask
+// somebody to leave an agent gives nothing away.
+void Brain::reclaim(const session::Decisions& decisions, int64_t nowMs)
+{
+  if (state.options.shadow || state.held()) {
+    return;
+  }
+
+  std::vector<InverseOffer> wanted;
+  for (int row = 0; row < decisions.reclaims.framework_size(); ++row) {
+    const InverseOffer each{
+        decisions.reclaims.framework(row), decisions.reclaims.agent(row)};
+
+    if (state.frameworkHandles.id(each.framework) != nullptr &&
+        state.agentHandles.id(each.agent) != nullptr &&
+        state.frameworkHandles.mark(each.framework) <= decisions.mark &&
+        state.agentHandles.mark(each.agent) <= decisions.mark) {
+      wanted.push_back(each);
+    }
+  }
+
+  const std::vector<InverseOffer> asked = inverse.reclaim(state, wanted, nowMs);
+  effects.inverseOffers.insert(
+      effects.inverseOffers.end(), asked.begin(), asked.end());
 }
 
 

@@ -81,6 +81,23 @@ void Maintenance::removeFramework(uint32_t framework)
 }
 
 
+bool Maintenance::ask(
+    const Cluster& cluster,
+    uint32_t framework,
+    uint32_t agent,
+    Schedule* schedule,
+    int64_t nowMs)
+{
+  // An agent may name a framework that has not come back yet.
+  const Framework* known = cluster.frameworks.find(framework);
+  auto filter = filters.find({framework, agent});
+
+  return known != nullptr && known->active &&
+      (filter == filters.end() || filter->second <= nowMs) &&
+      schedule->outstanding.insert(framework).second;
+}
+
+
 std::vector<InverseOffer> Maintenance::generate(
     const Cluster& cluster,
     bool all,
@@ -99,19 +116,48 @@ std::vector<InverseOffer> Maintenance::generate(
       continue;
     }
 
-    for (const Holding& holding : cluster.agents.find(number)->held) {
-      // An agent may name a framework that has not come back yet.
-      const Framework* framework = cluster.frameworks.find(holding.framework);
-      auto filter = filters.find({holding.framework, number});
+    const Agent& agent = *cluster.agents.find(number);
+    const int64_t startMs = agent.unavailability.startMs;
 
-      if (framework == nullptr || !framework->active ||
-          entry.second.outstanding.count(holding.framework) > 0 ||
-          (filter != filters.end() && filter->second > nowMs)) {
-        continue;
+    if (startMs > nowMs && startMs - nowMs > cluster.options.inverseWithinMs) {
+      continue;
+    }
+
+    for (const Holding& holding : agent.held) {
+      if (ask(cluster, holding.framework, number, &entry.second, nowMs)) {
+        result.push_back(InverseOffer{holding.framework, number});
       }
+    }
+  }
 
-      entry.second.outstanding.insert(holding.framework);
-      result.push_back(InverseOffer{holding.framework, number});
+  return result;
+}
+
+
+std::vector<InverseOffer> Maintenance::reclaim(
+    const Cluster& cluster,
+    const std::vector<InverseOffer>& wanted,
+    int64_t nowMs)
+{
+  std::vector<InverseOffer> result;
+
+  for (const InverseOffer& each : wanted) {
+    auto schedule = schedules.find(each.agent);
+
+    if (schedule == schedules.end() ||
+        admitAgent(cluster, each.agent) != wire::OUTCOME_REASON_UNSPECIFIED) {
+      continue;
+    }
+
+    const std::vector<Holding>& held = cluster.agents.find(each.agent)->held;
+    const bool holds =
+        std::any_of(held.begin(), held.end(), [&](const Holding& holding) {
+          return holding.framework == each.framework;
+        });
+
+    if (holds &&
+        ask(cluster, each.framework, each.agent, &schedule->second, nowMs)) {
+      result.push_back(each);
     }
   }
 

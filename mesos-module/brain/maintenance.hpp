@@ -15,7 +15,9 @@ namespace brain {
 
 // Inverse offers: they ask a framework that holds something on an agent
 // to leave it before the agent is maintained. No sidecar is asked; the
-// rules are those of Mesos's own allocator. Agents and frameworks go by
+// rules are those of Mesos's own allocator. But where an operator sets a
+// time (`inverseWithinMs`), an agent whose maintenance begins later is left
+// only by whom a sidecar wants to leave it. Agents and frameworks go by
 // their numbers.
 class Maintenance
 {
@@ -57,6 +59,12 @@ public:
       const std::vector<uint32_t>& agents,
       int64_t nowMs);
 
+  // Of those that a sidecar wants to leave agents, who is to be asked now.
+  std::vector<InverseOffer> reclaim(
+      const Cluster& cluster,
+      const std::vector<InverseOffer>& wanted,
+      int64_t nowMs);
+
   // By agent, for every agent with a schedule.
   std::map<uint32_t, Answers> answers() const;
 
@@ -66,6 +74,14 @@ private:
     Answers answers;
     std::set<uint32_t> outstanding;
   };
+
+  // Whether a framework is to be asked now; then it is.
+  bool ask(
+      const Cluster& cluster,
+      uint32_t framework,
+      uint32_t agent,
+      Schedule* schedule,
+      int64_t nowMs);
 
   std::map<uint32_t, Schedule> schedules;
 

@@ -147,6 +147,7 @@ Options Script::options(const Line& line)
   result.recoveryTimeoutMs = line.number("recovery-timeout", 600000);
   result.fallback = line.number("fallback", 1) != 0;
   result.fallbackAfterMs = line.number("fallback-after", 1000);
+  result.inverseWithinMs = line.number("inverse-within", INT64_MAX);
   result.shadow = line.number("shadow", 0) != 0;
   result.badDecisionsMax = line.number("bad-max", 1000);
   result.breakerPauseMs = line.number("breaker-pause", 30000);

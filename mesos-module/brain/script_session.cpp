@@ -109,6 +109,22 @@ std::string Script::answer(const Line& line)
     }
   }
 
+  // Who is to leave an agent, like leave=framework@agent,framework@agent, by
+  // name or by handle.
+  const Cluster& cluster = brain.cluster();
+  for (const std::string& each : split(line.text("leave"), ',')) {
+    const std::vector<std::string> words = split(each, '@');
+    if (words.size() != 2) {
+      wrong = "'" + each + "' should be like framework@agent";
+      continue;
+    }
+    const uint32_t framework = cluster.frameworkHandles.find(words[0]);
+    const uint32_t agent = cluster.agentHandles.find(words[1]);
+    wire::Reclaims* reclaims = batch.mutable_reclaims();
+    reclaims->add_framework(framework > 0 ? framework : toNumber(words[0]));
+    reclaims->add_agent(agent > 0 ? agent : toNumber(words[1]));
+  }
+
   return decide(std::move(batch), line.number("known", lastMark));
 }
 
@@ -176,9 +192,14 @@ std::string Script::decide(wire::DecisionBatch&& batch, uint64_t mark)
   event.decisions.first = nextDecision;
   event.decisions.more = batch.more();
   event.decisions.grants.Swap(batch.mutable_grants());
+  event.decisions.reclaims.Swap(batch.mutable_reclaims());
 
-  const std::string bad =
+  std::string bad =
       session::checkGrants(event.decisions.grants, session::DecisionLimits());
+  if (bad.empty()) {
+    bad = session::checkReclaims(
+        event.decisions.reclaims, session::DecisionLimits());
+  }
   if (!bad.empty()) {
     return "error: no session believes this: " + bad + "\n";
   }

@@ -231,6 +231,10 @@ struct Options
   int64_t recoveryTimeoutMs = 600000;
   double recoveryFactor = 0.8;
 
+  // Agents whose maintenance begins later are left by whom a sidecar wants
+  // to leave them, and by nobody else.
+  int64_t inverseWithinMs = INT64_MAX;
+
   bool fallback = true;
   int64_t fallbackAfterMs = 1000;
 

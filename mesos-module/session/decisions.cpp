@@ -166,6 +166,31 @@ std::string checkGrants(
 }
 
 
+std::string checkReclaims(
+    const wire::Reclaims& reclaims,
+    const DecisionLimits& limits)
+{
+  constexpr int64_t HANDLE_MAX = UINT32_MAX;
+  const int rows = reclaims.framework_size();
+
+  Wrong wrong = atMost(rows, limits.decisionsMax, "framework");
+
+  if (wrong.empty()) {
+    wrong = sameLength(reclaims.agent_size(), rows, "agent");
+  }
+
+  if (wrong.empty()) {
+    wrong = inRange(reclaims.framework(), 1, HANDLE_MAX, "framework");
+  }
+
+  if (wrong.empty()) {
+    wrong = inRange(reclaims.agent(), 1, HANDLE_MAX, "agent");
+  }
+
+  return wrong.empty() ? wrong : "reclaims." + wrong;
+}
+
+
 Outcomes::Outcomes(const Decisions& decisions)
   : session(decisions.session), first(decisions.first)
 {

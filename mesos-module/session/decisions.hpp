@@ -96,6 +96,9 @@ struct Decisions
   bool more = false;
 
   Groups grants;
+
+  // Who is asked to leave which agent, one a row; in the last part.
+  wire::Reclaims reclaims;
 };
 
 
@@ -103,6 +106,12 @@ struct Decisions
 // field; an empty text where nothing is.
 std::string checkGrants(
     const Decisions::Groups& grants,
+    const DecisionLimits& limits);
+
+
+// The same of its reclaims.
+std::string checkReclaims(
+    const wire::Reclaims& reclaims,
     const DecisionLimits& limits);
 
 

@@ -248,6 +248,15 @@ std::string Session::checkBatch(const wire::DecisionBatch& batch) const
   }
 
   const bool asked = batches.front().cycle;
+  wrong = checkReclaims(batch.reclaims(), limits);
+
+  if (wrong.empty() && batch.has_reclaims() && (!asked || batch.more())) {
+    wrong = "reclaims: belong in the last part of an answer with a cycle";
+  }
+
+  if (!wrong.empty()) {
+    return wrong;
+  }
 
   if (batch.cycle() != (asked ? cycles + 1 : 0)) {
     return "cycle " + std::to_string(batch.cycle()) +
@@ -296,6 +305,7 @@ Session::Reply Session::takeDecisions(
   reply.decisions.first = batch.first_decision();
   reply.decisions.more = batch.more();
   reply.decisions.grants.Swap(batch.mutable_grants());
+  reply.decisions.reclaims.Swap(batch.mutable_reclaims());
 
   const size_t size = reply.decisions.size();
   nextDecision += size;

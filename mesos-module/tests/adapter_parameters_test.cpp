@@ -29,12 +29,14 @@ TEST(ParametersTest, WhatIsGivenCounts)
   add("target", "unix:/run/a.sock", &given);
   add("fallback", "false", &given);
   add("answer_deadline_ms", "250", &given);
+  add("inverse_offers_within_ms", "604800000", &given);
 
   const Try<Parameters> parameters = parseParameters(given);
   ASSERT_TRUE(parameters.isSome());
   EXPECT_EQ("unix:/run/a.sock", parameters->transport.channel.target);
   EXPECT_FALSE(parameters->fallback);
   EXPECT_EQ(250, parameters->deadlines.answer.count());
+  EXPECT_EQ(604800000, parameters->inverseOffersWithin.count());
 }
 
 

@@ -309,6 +309,58 @@ TEST(SessionTest, PartsThatCannotBeEndIt)
 
 
 // However slowly they come.
+TEST(SessionTest, ReclaimsComeAtTheEndOfACycle)
+{
+  auto with = [](wire::SessionResponse response, int rows, int agents) {
+    wire::Reclaims* reclaims = response.mutable_decisions()->mutable_reclaims();
+    for (int i = 0; i < rows; ++i) {
+      reclaims->add_framework(i + 1);
+    }
+    for (int i = 0; i < agents; ++i) {
+      reclaims->add_agent(i + 5);
+    }
+    return response;
+  };
+
+  const std::string misplaced =
+      "reclaims: belong in the last part of an answer with a cycle";
+
+  struct Case
+  {
+    bool cycle;
+    wire::SessionResponse response;
+    std::string wrong;
+  };
+
+  const std::vector<Case> cases = {
+      {true, with(decisions(1, 1), 2, 2), ""},
+      {true, with(decisions(1, 1, 1, 3), 2, 2), ""},
+      {true, with(part(1, 1, 1), 1, 1), misplaced},
+      {false, with(decisions(1), 1, 1), misplaced},
+      {true,
+       with(decisions(1, 1), 2, 1),
+       "reclaims.agent: has 1 entries but framework has 2; columns are "
+       "equally long"},
+      {true,
+       with(decisions(1, 1), 101, 101),
+       "reclaims.framework: has 101 entries; at most 100 are taken"},
+  };
+
+  for (const Case& each : cases) {
+    Dialogue dialogue;
+    dialogue.stream();
+    dialogue.batch(each.cycle);
+
+    const Session::Reply reply = dialogue.hear(each.response);
+    EXPECT_EQ(each.wrong, reply.message);
+    ASSERT_EQ(each.wrong.empty() ? Kind::DECISIONS : Kind::BAD, reply.kind);
+    if (each.wrong.empty()) {
+      EXPECT_EQ(6u, reply.decisions.reclaims.agent(1));
+    }
+  }
+}
+
+
 TEST(SessionTest, PartsWithoutEndRunIntoTheDeadlineOrTheBound)
 {
   Dialogue slow;

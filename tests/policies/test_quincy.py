@@ -138,3 +138,27 @@ def test_a_guarantee_gives_its_client_more_than_a_fair_share() -> None:
 
 def test_a_limit_comes_before_a_guarantee() -> None:
     assert counts(bounded(problem(clients=2), {0: 4_000}, {0: 12_000})) == [1, 2]
+
+
+def test_whoever_wants_no_more_keeps_its_part_and_others_are_not_counted_on_it() -> None:
+    """Client 0 holds three of four agents, and wants nothing; with client 1 two are its part."""
+    holder = np.array([1 << 32 | 0, 2 << 32 | 0, 3 << 32 | 0])
+    held = np.zeros((2, 2), np.int64)
+    held[0] = 12_000
+    asked = replace(problem(clients=2), holder=holder, held=held, wants=np.array([False, True]))
+    there = places(asked)
+    assert sorted(map(tuple, there)) == [(0,), (0,), (1,), (1,)]
+    assert there[3] == [1]
+    assert plan(asked).leave.tolist() == []
+    (leave,) = plan(asked, preempt="on").leave.tolist()
+    assert (leave & (2**32 - 1), there[(leave >> 32) - 1]) == (0, [1])
+
+
+def test_who_was_asked_to_leave_is_asked_again() -> None:
+    holder = np.array([agent << 32 | 0 for agent in (1, 2, 3, 4)])
+    asked = replace(problem(clients=2), holder=holder)
+    for agent in (1, 2, 3, 4):
+        before = np.array([agent << 32 | 0])
+        leave = plan(replace(asked, leave=before), preempt="on").leave.tolist()
+        assert len(leave) == 2
+        assert before[0] in leave

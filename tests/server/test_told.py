@@ -1,6 +1,8 @@
 """No signal is lost, whenever it comes."""
 
 import signal
+import subprocess
+import sys
 
 from allocator.server.main import Told
 
@@ -34,3 +36,35 @@ def test_signals_are_told_once():
     told.tell(signal.SIGHUP, None)
     assert told.wait(0)
     assert not told.wait(0)
+
+
+EVERYWHERE = """
+import signal, sys
+from allocator.server.main import Told
+
+told, came = Told(), 0
+
+def come(frame, event, argument):
+    global came
+    if event == "line" and frame.f_code.co_name != "tell":
+        came += 1
+        sys.settrace(None)
+        told.tell(signal.SIGTERM, None)
+        sys.settrace(come)
+    return come
+
+sys.settrace(come)
+told.wait(0.01)
+sys.settrace(None)
+print(came, told.to_end)
+"""
+
+
+def test_a_signal_may_come_between_any_two_lines():
+    """The handler runs on the thread that waits: what that holds, it must not wait for."""
+    done = subprocess.run(
+        [sys.executable, "-c", EVERYWHERE], capture_output=True, text=True, timeout=60, check=True
+    )
+    came, ends = done.stdout.split()
+    assert int(came) >= 2
+    assert ends == "True"

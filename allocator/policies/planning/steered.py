@@ -45,12 +45,15 @@ class Steered:
         Decides what the plan says nothing of; and everything, where there is none.
     stands : function of two Problems
         Whether the plan for the first is good for the second.
+    about_holders : bool
+        As in `PlanningPolicy`.
     """
 
     planner: Planner
     progress: CriterionFunction
     filling: Filling
     stands: Callable[[Problem, Problem], bool] = same_question
+    about_holders: bool = False
 
     def plan(self, problem: Problem) -> Plan:
         """Work a plan out."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import zip_longest
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from allocator.core import format_quantities
 from allocator.sim.event_heap import EventHeap
@@ -152,6 +152,12 @@ class Master(Protocol):
         """Leave for good."""
         ...
 
+    def answer_inverse_offer(
+        self, framework: "Framework", agent: int, *, accept: bool, refuse_ms: int
+    ) -> None:
+        """Say whether it leaves an agent."""
+        ...
+
 
 class Framework(Protocol):
     """The reactions of a framework."""
@@ -171,11 +177,20 @@ class Framework(Protocol):
         ...
 
 
+@runtime_checkable
+class Leaver(Protocol):
+    """A framework that takes inverse offers."""
+
+    def asked_to_leave(self, agent: int) -> None:
+        """An agent is wanted for others; it is to be answered."""
+        ...
+
+
 class TaskQueue:
     """A framework with so many equal tasks to run, each of which gives back what it used.
 
     It suppresses offers while nothing waits, as Mesos asks of frameworks, and leaves after the last
-    task. A task that is lost with its agent is run again.
+    task. A task that is lost with its agent is run again. Asked to leave an agent it does, at once.
 
     Parameters
     ----------
@@ -230,6 +245,15 @@ class TaskQueue:
         self.waiting += [self.running.pop(task) for task in tasks]
         if had_none:
             self._master.revive(self)
+
+    def asked_to_leave(self, agent: int) -> None:
+        """Kill what runs there, to be run again elsewhere."""
+        self._master.answer_inverse_offer(self, agent, accept=True, refuse_ms=0)
+        tasks = [task for task in self.running if task.agent == agent]
+        for task in tasks:
+            self._master.end(task)
+        if tasks:
+            self.lost(tasks)
 
     def _start(self, task: Task, duration_ms: int) -> None:
         self.running[task] = duration_ms

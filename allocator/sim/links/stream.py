@@ -61,7 +61,9 @@ def _whole(parts: Sequence[pb.Welcome | Decisions]) -> Decisions:
         groups += part.groups
     first = parts[0]
     assert isinstance(first, Decisions)
-    return Decisions(first.cycle, first.first_decision, groups)
+    last = parts[-1]
+    assert isinstance(last, Decisions)
+    return Decisions(first.cycle, first.first_decision, groups, last.reclaims)
 
 
 class StreamLink:

@@ -14,7 +14,7 @@ import numpy as np
 
 from allocator.core import Decisions, Hold
 from allocator.sim.event_heap import EventHeap, Priority
-from allocator.sim.frameworks.base import Offer
+from allocator.sim.frameworks.base import Leaver, Offer
 from allocator.sim.master.gates import Decision, judge
 from allocator.sim.master.ledger import Ledger
 from allocator.sim.master.outbox import Outbox
@@ -62,6 +62,8 @@ class Cycles:
     def __post_init__(self) -> None:
         # Agents whose cycle is to run at the end of this moment; None: all of them.
         self._triggered: set[int] | None = set()
+        # Inverse offers that are not answered yet: framework and agent.
+        self.inverse: set[tuple[int, int]] = set()
         self.look: Callable[[Sequence[Offer]], None] = lambda _offers: None
 
     def begin(self) -> None:
@@ -95,7 +97,7 @@ class Cycles:
     def _run(self, agents: tuple[int, ...]) -> None:
         self.ledger.expire(self.event_heap.now_ms)
         decisions = self.session.exchange(self.event_heap.now_ms, agents)
-        if not len(decisions):
+        if not len(decisions) and not len(decisions.reclaims.framework):
             return
         # Decisions may take time; they are judged against the books of the moment of their
         # arrival.
@@ -129,6 +131,22 @@ class Cycles:
         self.look([offer for made in offers.values() for offer in made])
         for handle, made in offers.items():
             self._offer(self.members[handle], made)
+        for row in zip(*map(np.ndarray.tolist, decisions.reclaims), strict=True):
+            self._reclaim(*row)
+
+    def _reclaim(self, framework: int, agent: int) -> None:
+        """Make an inverse offer, where the rules of maintenance let us."""
+        agents, member = self.ledger.agents, self.members.get(framework)
+        if member is None or agent not in agents or agents[agent].unavailable_ms is None:
+            return
+        holds = any(place[1] == agent for place in self.ledger.holdings[framework])
+        if not holds or (framework, agent) in self.inverse:
+            return
+        if isinstance(member.framework, Leaver):
+            self.inverse.add((framework, agent))
+            self.record.inverse_offers += 1
+            ask = partial(member.framework.asked_to_leave, agent)
+            self.event_heap.after(self.timing.answer_ms, ask, Priority.ANSWER)
 
     def fall_back(self, agent: int, clients: Sequence[tuple[int, int]]) -> None:
         """Offer an agent to the first client that may have it, without asking the sidecar.

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from allocator.core import (
     ActivateFramework,
     AddFramework,
+    InverseOffer,
     RemoveFramework,
     Request,
     Revive,
@@ -116,6 +117,14 @@ class FrameworkCalls(OfferCalls):
             self.ledger.revive(handle, named)
             self.outbox.add(Revive(handle, named))
             self._cycles.trigger()
+
+    def answer_inverse_offer(
+        self, framework: Framework, agent: int, *, accept: bool, refuse_ms: int
+    ) -> None:
+        """A framework says whether it can do without an agent."""
+        status = "ACCEPT" if accept else "DECLINE"
+        self._cycles.inverse.discard((self._handle[framework], agent))
+        self.outbox.add(InverseOffer(self._handle[framework], agent, status, refuse_ms))
 
     def request(self, framework: Framework, needs: Quantities) -> None:
         """A framework says what a task needs (Mesos's REQUEST)."""

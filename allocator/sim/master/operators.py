@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Mapping
 
 from allocator.core import (
-    InverseOffer,
     SetQuota,
     SetUnavailability,
     SetWeights,
     SetWhitelist,
     UpdateAllocation,
 )
-from allocator.sim.frameworks.base import REFUSE_DEFAULT_MS, Conversion, Framework
+from allocator.sim.frameworks.base import REFUSE_DEFAULT_MS, Conversion
 from allocator.sim.master.base import Base
 from allocator.sim.master.ledger_rows import Quota, reaches
 
@@ -44,13 +43,6 @@ class OperatorCalls(Base):
         start_ms, duration_ms = window_ms or (-1, 0)
         self.outbox.add(SetUnavailability(agent, start_ms, duration_ms))
         self._cycles.trigger(agent)
-
-    def answer_inverse_offer(
-        self, framework: Framework, agent: int, *, accept: bool, refuse_ms: int
-    ) -> None:
-        """A framework says whether it can do without an agent."""
-        status = "ACCEPT" if accept else "DECLINE"
-        self.outbox.add(InverseOffer(self._handle[framework], agent, status, refuse_ms))
 
     def operate(self, agent: int, conversion: Conversion) -> bool:
         """Turn free resources of an agent into others; whether there was enough.

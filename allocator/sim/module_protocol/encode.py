@@ -6,6 +6,8 @@ The inverse of `allocator.wire.decode`: an event that is written and read is the
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from allocator.core import (
     ActivateAgent,
     ActivateFramework,
@@ -19,6 +21,7 @@ from allocator.core import (
     Holdings,
     InverseOffer,
     Outcomes,
+    Reclaims,
     Refuse,
     Release,
     RemoveAgent,
@@ -272,4 +275,8 @@ def read_decisions(message: pb.DecisionBatch) -> Decisions:
         bound is for the module's books to say.
     """
     groups = tuple(proto_types.each(message.grants, _read_group, "grants"))
-    return Decisions(message.cycle, message.first_decision, groups)
+    asked = message.reclaims
+    if len(asked.framework) != len(asked.agent):
+        refuse("reclaims.agent", f"has {len(asked.agent)} rows, framework {len(asked.framework)}")
+    reclaims = Reclaims(np.array(asked.framework, np.int64), np.array(asked.agent, np.int64))
+    return Decisions(message.cycle, message.first_decision, groups, reclaims)

@@ -26,6 +26,8 @@ class Record:
         From a framework's subscription to its first offer.
     fallbacks : int
         Offers that the master made without the sidecar.
+    inverse_offers : int
+        How often a framework was asked to leave an agent.
     """
 
     time_ms: list[int] = field(default_factory=list)
@@ -43,6 +45,7 @@ class Record:
     operations: int = 0
     resyncs: int = 0
     fallbacks: int = 0
+    inverse_offers: int = 0
 
     def note_use(self, now_ms: int, used: Sequence[int], total: Sequence[int]) -> None:
         """Write down what is used from now on, if it is something else than before."""

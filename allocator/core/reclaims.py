@@ -1,0 +1,54 @@
+"""Requests to leave agents: what a plan wants for others while somebody holds it.
+
+Mesos takes nothing from a framework that runs. It can ask, by an *inverse offer*, and only about an
+agent whose maintenance is scheduled: so a schedule is the operator's leave to ask.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.snapshot import Ints
+from allocator.core.state import State
+
+RECLAIMS_MAX = 500
+"""As many go with one answer; the next one has the others."""
+
+
+class Reclaims(NamedTuple):
+    """Frameworks that are asked to leave agents, one a row.
+
+    Attributes
+    ----------
+    framework, agent : (N,) int64
+        Handles.
+    """
+
+    framework: Ints
+    agent: Ints
+
+
+NO_RECLAIMS = Reclaims(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def reclaims(state: State) -> Reclaims:
+    """Say who is to be asked to leave which agent, by the plan in force.
+
+    A framework is asked only where it is to leave in all of its roles, for it is asked for
+    everything that it has there. Only those that hold something still, and agents whose
+    maintenance is scheduled.
+    """
+    plan = state.plan
+    if plan is None or not len(plan.leave) or state.paused:
+        return NO_RECLAIMS
+    wanted = np.unique(plan.leave >> 32)
+    wanted = wanted[state.agents.unavailable_from_ms[wanted] >= 0]
+    if not len(wanted):
+        return NO_RECLAIMS
+    # Who holds something there, and whether it is to leave.
+    holder = state.ledger.holders(wanted)
+    agent, client = wanted[holder >> 32], holder & (2**32 - 1)
+    stays = ~np.isin(agent << 32 | client, plan.leave)
+    pair, row = np.unique(agent << 32 | state.clients.framework[client], return_inverse=True)
+    asked = pair[np.bincount(row, stays, minlength=len(pair)) == 0][:RECLAIMS_MAX]
+    return Reclaims(asked & (2**32 - 1), asked >> 32)

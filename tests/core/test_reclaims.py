@@ -1,0 +1,116 @@
+"""Who is asked to leave agents: whom a plan wants gone, where maintenance is scheduled."""
+
+import numpy as np
+
+from allocator.core import (
+    RECLAIMS_MAX,
+    AdoptPlan,
+    Hold,
+    Plan,
+    PolicySpec,
+    SetPaused,
+    SetUnavailability,
+)
+from tests.core.session import Offer, Session
+
+
+def crowded(preempt: str = "on") -> tuple[Session, list[Offer]]:
+    """Framework 1 uses all of four agents; then framework 2 comes. By a plan each gets two."""
+    made = Session(PolicySpec("quincy", "listed", parameters={"preempt": preempt}))
+    for agent in (1, 2, 3, 4):
+        made.agent(agent, 4, 4)
+    made.framework(1)
+    offers = made.cycle(1000)
+    for offer in offers:
+        made.use(offer)
+    made.framework(2, 2)
+    adopt(made)
+    return made, offers
+
+
+def adopt(made: Session) -> None:
+    problem = made.allocator.problem()
+    assert problem is not None
+    made.allocator.step(made.allocator.plan_for(problem))
+
+
+def schedule(made: Session, *agents: int) -> None:
+    for agent in agents:
+        made.allocator.step(SetUnavailability(agent, 10**9, 0))
+
+
+def hold(made: Session, framework: int, role: int, agent: int) -> None:
+    made.allocator.step(Hold(made.holdings(framework, role, agent, 1, 1)))
+
+
+def asked(made: Session, now_ms: int, agents: list[int] | None = None) -> list[tuple[int, int]]:
+    some = None if agents is None else np.array(agents)
+    found = made.allocator.allocate(now_ms, some).reclaims
+    return list(zip(found.framework.tolist(), found.agent.tolist(), strict=True))
+
+
+def test_nobody_is_asked_without_the_operators_leave() -> None:
+    made, _ = crowded()
+    assert asked(made, 2000) == []
+    made, _ = crowded(preempt="off")
+    schedule(made, 1, 2, 3, 4)
+    assert asked(made, 2000) == []
+
+
+def test_whoever_has_too_much_is_asked_and_what_comes_back_goes_to_the_other() -> None:
+    made, offers = crowded()
+    schedule(made, 1, 2, 3, 4)
+    first = asked(made, 2000)
+    assert [framework for framework, _ in first] == [1, 1]
+    assert asked(made, 3000) == first
+    assert asked(made, 4000, [1, 2, 3, 4]) == []  # a cycle over some agents asks nobody
+    agent = first[0][1]
+    made.give_back(offers[[offer[2] for offer in offers].index(agent)])
+    assert [offer[:3] for offer in made.cycle(5000)] == [(2, 2, agent)]
+    adopt(made)
+    assert asked(made, 6000) == first[1:]
+
+
+def test_only_where_maintenance_is_scheduled_and_only_while_nothing_is_paused() -> None:
+    made, _ = crowded()
+    schedule(made, 1, 2, 3, 4)
+    first, second = asked(made, 2000)
+    made.allocator.step(SetUnavailability(first[1], -1, 0))
+    assert asked(made, 3000) == [second]
+    made.allocator.step(SetPaused(True))
+    assert asked(made, 4000) == []
+
+
+def test_a_framework_that_is_to_stay_in_one_of_its_roles_is_not_asked() -> None:
+    made = Session(PolicySpec("quincy", "listed"))
+    made.agent(1, 4, 4)
+    made.agent(2, 4, 4)
+    made.framework(1, 1, 2)
+    hold(made, 1, 1, 1)
+    hold(made, 1, 2, 1)
+    hold(made, 1, 2, 2)
+    schedule(made, 1, 2)
+    clients = made.state.clients
+    of_role = {int(clients.role[row]): row for row in np.flatnonzero(clients.framework == 1)}
+    leave = np.array([1 << 32 | of_role[1], 2 << 32 | of_role[2]])
+    none = np.zeros(len(clients.framework))
+    plan = Plan(none, np.full(3, -1), np.zeros((0, 1), np.uint64), np.zeros((0, 2)), leave=leave)
+    made.allocator.step(AdoptPlan(plan))
+    assert asked(made, 1000) == [(1, 2)]
+
+
+def test_so_many_at_a_time() -> None:
+    made = Session(PolicySpec("quincy", "listed"))
+    count = RECLAIMS_MAX + 20
+    made.framework(1)
+    client = int(np.flatnonzero(made.state.clients.framework == 1)[0])
+    for agent in range(1, count + 1):
+        made.agent(agent, 4, 4)
+        hold(made, 1, 1, agent)
+        schedule(made, agent)
+    leave = np.arange(1, count + 1) << 32 | client
+    empty = np.zeros((0, 1), np.uint64), np.zeros((0, 2))
+    plan = Plan(np.zeros(client + 1), np.full(count + 1, -1), *empty, leave=leave)
+    made.allocator.step(AdoptPlan(plan))
+    found = asked(made, 1000)
+    assert found == [(1, agent) for agent in range(1, RECLAIMS_MAX + 1)]
