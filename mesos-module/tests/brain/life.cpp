@@ -82,6 +82,9 @@ void Life::decide()
   event.decisions = mirror.decide(grants);
   event.decisions.more = draw(4) == 0;
   asked = event.decisions.more;
+  if (!asked) {
+    event.decisions.reclaims = reclaims();
+  }
   ++answers;
   step(event);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "life.hpp"
+#include "session_life.hpp"
 
 // Thousands of random calls from seeds.
 
@@ -10,43 +11,65 @@ namespace allocator {
 namespace brain {
 namespace {
 
-// SEED=... plays one life, ROUNDS=... so many.
-TEST(RandomTest, TheBooksAddUpWhateverHappens)
+// What many lives came to.
+struct Sum
 {
-  const char* one = std::getenv("SEED");
-  const char* many = std::getenv("ROUNDS");
-  const uint64_t first = one == nullptr ? 1 : std::strtoull(one, nullptr, 10);
-  const uint64_t lives =
-      many == nullptr ? 60 : std::strtoull(many, nullptr, 10);
-
   uint64_t offers = 0;
+  uint64_t inverseOffers = 0;
   uint64_t answers = 0;
   uint64_t sessions = 0;
   uint64_t slices = 0;
   uint64_t compared = 0;
+};
 
-  for (uint64_t seed = first; seed < first + (one == nullptr ? lives : 1);
-       ++seed) {
+
+// SEED=... plays one life, ROUNDS=... so many.
+template <typename Life>
+void play(uint64_t lives, uint64_t turns, Sum* sum)
+{
+  const char* one = std::getenv("SEED");
+  const char* many = std::getenv("ROUNDS");
+  const uint64_t first = one == nullptr ? 1 : std::strtoull(one, nullptr, 10);
+  lives = many == nullptr ? lives : std::strtoull(many, nullptr, 10);
+  lives = one == nullptr ? lives : 1;
+
+  for (uint64_t seed = first; seed < first + lives; ++seed) {
     SeededChoices choices(seed);
-    Life world(&choices, seed);
-    for (int turn = 0; turn < 600; ++turn) {
-      world.turn();
-      ASSERT_EQ("", world.fault) << "SEED=" << seed << ", turn " << turn;
+    Life life(&choices, seed);
+    for (uint64_t turn = 0; turn < turns; ++turn) {
+      life.turn();
+      ASSERT_EQ("", life.fault) << "SEED=" << seed << ", turn " << turn;
     }
 
-    offers += world.offers;
-    answers += world.answers;
-    sessions += world.sessions;
-    slices += world.slices;
-    compared += world.compared();
+    sum->offers += life.offers;
+    sum->inverseOffers += life.inverseOffers;
+    sum->answers += life.answers;
+    sum->sessions += life.sessions;
+    sum->slices += life.slices;
+    sum->compared += life.compared();
   }
 
   // It was not idle.
-  EXPECT_GT(offers, lives * 10);
-  EXPECT_GT(answers, lives * 5);
-  EXPECT_GT(sessions, lives);
-  EXPECT_GT(slices, sessions);
-  EXPECT_GT(compared, 0u);
+  EXPECT_GT(sum->offers, lives * 10);
+  EXPECT_GT(sum->inverseOffers, lives);
+  EXPECT_GT(sum->answers, lives * 5);
+  EXPECT_GT(sum->sessions, lives);
+  EXPECT_GT(sum->slices, sum->sessions);
+}
+
+
+TEST(RandomTest, TheBooksAddUpWhateverHappens)
+{
+  Sum sum;
+  play<Life>(60, 600, &sum);
+  EXPECT_GT(sum.compared, 0u);
+}
+
+
+TEST(RandomTest, TheBooksAddUpWhateverIsSaidInASession)
+{
+  Sum sum;
+  play<SessionLife>(30, 600, &sum);
 }
 
 } // namespace {

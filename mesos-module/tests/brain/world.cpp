@@ -35,6 +35,7 @@ void World::begin()
   event.options.fallback = draw(4) > 0;
   event.options.rolesSpare = draw(2);
   event.options.rolesSentMax = draw(4);
+  event.options.inverseWithinMs = draw(2) == 0 ? INT64_MAX : draw(2000);
   step(event);
   step(Recover());
 }
@@ -66,6 +67,14 @@ void World::obey(Ready&& ready)
         {*cluster.frameworkHandles.id(offer.framework),
          cluster.roles.path(offer.role)},
         Heap::of(offer.parts)));
+  }
+
+  for (const InverseOffer& offer : ready.inverseOffers) {
+    ++inverseOffers;
+    const Cluster& cluster = brain.cluster();
+    note(model.inverse(
+        *cluster.agentHandles.id(offer.agent),
+        *cluster.frameworkHandles.id(offer.framework)));
   }
 
   soon = ready.soon;
@@ -238,10 +247,48 @@ void World::changeSettings()
       step(Exclude{{{frameworkId(), role(), agentId(), draw(3) == 0}}});
       break;
     }
-    default:
-      step(
-          SetUnavailability{agentId(), Unavailability{draw(2) == 0, nowMs, 0}});
+    default: maintain();
   }
+}
+
+
+// An agent is to be maintained, or not any more; or a framework says what it
+// will do about that.
+void World::maintain()
+{
+  const std::string id = agentId();
+
+  if (draw(3) == 0) {
+    AnswerInverseOffer event;
+    event.agent = id;
+    event.framework = frameworkId();
+    event.hasStatus = draw(4) > 0;
+    event.status = draw(2) == 0 ? wire::InverseOfferUpdate::STATUS_ACCEPT
+                                : wire::InverseOfferUpdate::STATUS_DECLINE;
+    event.atNs = nowMs * 1000000;
+    event.refuseMs = draw(2) == 0 ? -1 : draw(4000);
+    step(event);
+    return;
+  }
+
+  const bool scheduled = draw(4) > 0;
+  auto known = model.agents.find(id);
+  if (known != model.agents.end()) {
+    known->second.leaving = scheduled;
+  }
+  step(SetUnavailability{id, Unavailability{scheduled, nowMs + draw(4000), 0}});
+}
+
+
+// Often somebody who could leave; sometimes nonsense.
+wire::Reclaims World::reclaims()
+{
+  wire::Reclaims result;
+  for (uint32_t i = draw(3) == 0 ? draw(4) : 0; i > 0; --i) {
+    result.add_framework(1 + draw(6));
+    result.add_agent(1 + draw(9));
+  }
+  return result;
 }
 
 

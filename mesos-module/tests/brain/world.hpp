@@ -37,6 +37,7 @@ public:
 
   std::string fault; // The first one.
   uint64_t offers = 0;
+  uint64_t inverseOffers = 0;
   uint64_t answers = 0;
   uint64_t sessions = 0;
   uint64_t slices = 0;
@@ -67,6 +68,7 @@ protected:
 
   void note(const std::string& wrong);
   wire::Holdings decision();
+  wire::Reclaims reclaims();
 
   const bool shadow; // Another allocator decides.
   Brain brain;
@@ -99,6 +101,7 @@ private:
   void convert();
   void convertFree();
   void offerBeside();
+  void maintain();
   void pause();
 
   Choices* const choices;
