@@ -285,6 +285,7 @@ void SessionLife::settle()
 
   bool quiet = false;
   for (int i = 0; !quiet && i < 100; ++i) {
+    pass(150); // What waits to be sent is sent.
     quiet = !soon;
     for (int k = 0; soon && k < 1000; ++k) {
       step(Wake{0});
@@ -298,7 +299,6 @@ void SessionLife::settle()
       say(bytes);
       quiet = false;
     }
-    pass(150);
   }
 
   if (quiet && keeper->connected() && !spoilt && stream == link->streams) {
