@@ -29,13 +29,8 @@ void Mirror::bind(const wire::Role& role)
 }
 
 
-// Of any kind there may be nothing: what a decision names, its outcome does.
 void Mirror::change(Row* row, uint32_t kind, int64_t amount)
 {
-  if (amount == 0) {
-    return;
-  }
-
   if (kind >= kinds.size()) {
     fail("kind " + std::to_string(kind) + " is not bound");
   }
