@@ -98,6 +98,13 @@ fuzz: warm ## fuzz each target, guided by coverage: SECONDS=600; the corpus alon
 	  python -m tests.fuzz.run $$target --seconds $(SECONDS) || exit 1; \
 	done
 
+# How long the module's brain and session are fuzzed, each.
+FUZZ_S ?= 60
+
+.PHONY: fuzz-module
+fuzz-module: ## fuzz the module's C++, guided by coverage (clang): FUZZ_S=600; the corpus alone is part of `make cpp`
+	.ci/fuzz-module $(FUZZ_S)
+
 .PHONY: doctest
 doctest: warm ## the examples in docstrings
 	pytest --doctest-modules allocator --ignore allocator/v1 $(ARGS)

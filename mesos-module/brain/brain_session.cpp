@@ -218,9 +218,11 @@ Verdict Brain::decide(
   Amounts wanted;
   wanted.reserve(decision.kinds());
   for (size_t column = 0; column < decision.kinds(); ++column) {
+    // Nothing of a kind that was never bound is nonsense, too.
+    const uint32_t kind = decision.kind(column);
     const int64_t amount = decision.amount(column);
-    if (amount != 0) {
-      wanted.emplace_back(decision.kind(column), amount);
+    if (amount != 0 || !state.kinds.known(kind)) {
+      wanted.emplace_back(kind, amount);
     }
   }
 

@@ -1,8 +1,5 @@
-#include <algorithm>
-#include <random>
-#include <set>
-
 #include "small_world.hpp"
+#include "spoil.hpp"
 
 // Sidecars that say anything at all, from seeds: the module must neither
 // fail nor believe what cannot be.
@@ -11,147 +8,16 @@ namespace allocator {
 namespace session {
 namespace {
 
-using Random = std::mt19937;
-
-
-// A number that is likely to be near a limit.
-int64_t oddNumber(Random* random)
-{
-  const int64_t limits[] = {
-      0, 1, 2, 3, AMOUNT_MAX, INT64_MAX, INT64_MIN, UINT32_MAX, -1};
-
-  return (*random)() % 2 == 0
-      ? limits[(*random)() % 9]
-      : limits[(*random)() % 9] / 2 + int64_t((*random)() % 3);
-}
-
-
-void spoilColumns(wire::Holdings* grants, Random* random)
-{
-  const int rows = (*random)() % 4;
-  const int kinds = (*random)() % 3;
-
-  grants->Clear();
-
-  for (int i = 0; i < rows; ++i) {
-    grants->add_framework(oddNumber(random));
-    grants->add_role(oddNumber(random));
-
-    if ((*random)() % 8 != 0) {
-      grants->add_agent(oddNumber(random));
-    }
-  }
-
-  for (int i = 0; i < kinds; ++i) {
-    grants->add_kind((*random)() % 3);
-  }
-
-  for (int i = 0; i < rows * kinds; ++i) {
-    grants->add_amount(oddNumber(random));
-  }
-}
-
-
-// Turns an honest answer into something else, as bytes.
-std::string spoil(wire::SessionResponse response, Random* random)
-{
-  wire::DecisionBatch* batch =
-      response.has_decisions() ? response.mutable_decisions() : nullptr;
-
-  switch ((*random)() % 8) {
-    case 0:
-      if (batch != nullptr) {
-        spoilColumns(batch->add_grants(), random);
-      }
-      break;
-    case 5:
-      if (batch != nullptr) {
-        batch->set_more((*random)() % 2 == 0);
-        batch->mutable_grants()->Clear();
-      }
-      break;
-    case 1:
-      if (batch != nullptr) {
-        batch->set_sequence(oddNumber(random));
-      }
-      break;
-    case 2:
-      if (batch != nullptr) {
-        batch->set_cycle(oddNumber(random));
-        batch->set_first_decision(oddNumber(random));
-      }
-      break;
-    case 3:
-      response.mutable_error()->set_code(
-          static_cast<wire::ErrorCode>((*random)() % 20));
-      break;
-    case 4:
-      response.mutable_welcome()->set_message_bytes_max(oddNumber(random));
-      break;
-    default: break;
-  }
-
-  std::string bytes = response.SerializeAsString();
-
-  if ((*random)() % 3 == 0) {
-    for (int i = (*random)() % 4; i > 0 && !bytes.empty(); --i) {
-      bytes[(*random)() % bytes.size()] = char((*random)());
-    }
-  }
-
-  if ((*random)() % 6 == 0) {
-    bytes.resize((*random)() % (bytes.size() + 1));
-  }
-
-  return bytes;
-}
-
-
-// Written apart from `checkGrants`, row by row.
-void expectSound(const Decisions& decisions)
-{
-  size_t rows = 0;
-
-  for (const wire::Holdings& group : decisions.grants) {
-    ASSERT_EQ(group.role_size(), group.framework_size());
-    ASSERT_EQ(group.agent_size(), group.framework_size());
-    ASSERT_EQ(group.amount_size(), group.framework_size() * group.kind_size());
-  }
-
-  decisions.each([&](const Decision& decision) {
-    ++rows;
-    std::set<uint32_t> kinds;
-    ASSERT_GE(decision.framework(), 1u);
-    ASSERT_GE(decision.role(), 1u);
-    ASSERT_GE(decision.agent(), 1u);
-
-    for (size_t column = 0; column < decision.kinds(); ++column) {
-      ASSERT_TRUE(kinds.insert(decision.kind(column)).second);
-      ASSERT_GE(decision.amount(column), 0);
-      ASSERT_LE(decision.amount(column), int64_t(1) << 53);
-    }
-  });
-
-  ASSERT_EQ(rows, decisions.size());
-  ASSERT_TRUE(rows > 0 || !decisions.more);
-}
-
-
 TEST(GarbageTest, RandomBytesOnlyEndTheSession)
 {
   for (uint32_t seed = 1; seed <= 5000; ++seed) {
-    Random random(seed);
+    SeededChoices choices(seed);
     Session session(1, SessionDeadlines(), DecisionLimits());
     wire::SessionRequest request;
     session.hello(wire::Hello(), TimePoint(), &request);
 
-    std::string bytes(random() % 64, '\0');
-
-    for (char& byte : bytes) {
-      byte = char(random());
-    }
-
-    const Session::Reply reply = session.receive(bytes, TimePoint());
+    const Session::Reply reply =
+        session.receive(nonsense(64, &choices), TimePoint());
 
     if (reply.kind == Session::Reply::Kind::WELCOME) {
       EXPECT_EQ(2u, session.welcome().protocol_version()) << "seed " << seed;
@@ -167,7 +33,7 @@ TEST(GarbageTest, RandomBytesOnlyEndTheSession)
 class HostileWorld : public SmallWorld
 {
 public:
-  explicit HostileWorld(uint32_t seed) : random(seed)
+  explicit HostileWorld(uint32_t seed) : choices(seed)
   {
     onDecided = [this](const Decisions& decisions) { take(decisions); };
   }
@@ -177,13 +43,13 @@ public:
     keeper->start();
 
     for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) {
-      switch (random() % 6) {
+      switch (choices.draw(6)) {
         case 0: cycle(); break;
-        case 1: cycle({uint32_t(random() % 5 + 1)}); break;
-        case 2: pass(random() % 3000); break;
+        case 1: cycle({choices.draw(5) + 1}); break;
+        case 2: pass(choices.draw(3000)); break;
         case 3: converse(); break;
         case 4: sometimesLose(); break;
-        default: submit(random() % 200); break;
+        default: submit(choices.draw(200)); break;
       }
 
       ASSERT_LE(link->depth().messages, 8u);
@@ -213,32 +79,34 @@ private:
       if (stream != link->streams) {
         stream = link->streams;
         sidecar = ModelSidecar();
-        sidecar.partsPerCycle = random() % 3 + 1;
+        sidecar.partsPerCycle = choices.draw(3) + 1;
         nextDecision = 1;
         spoilt = false;
       }
 
       for (const wire::SessionResponse& answer : sidecar.take(request)) {
-        const bool spoils = random() % 16 == 0;
+        const bool spoils = choices.draw(16) == 0;
         spoilt = spoilt || spoils;
         answers.push_back(
-            spoils ? spoil(answer, &random) : answer.SerializeAsString());
+            spoils ? spoil(answer, &choices) : answer.SerializeAsString());
 
-        if (random() % 32 == 0) {
-          answers.push_back(answers[random() % answers.size()]);
+        if (choices.draw(32) == 0) {
+          answers.push_back(answers[choices.draw(uint32_t(answers.size()))]);
         }
       }
 
       // The module keeps to the rules, by what it was sent.
       ASSERT_TRUE(spoilt || sidecar.fault.empty()) << sidecar.fault;
 
-      if (random() % 3 == 0) {
+      if (choices.draw(3) == 0) {
         say(&answers);
       }
     }
 
-    if (random() % 16 == 0) {
-      std::shuffle(answers.begin(), answers.end(), random);
+    if (choices.draw(16) == 0) {
+      for (size_t i = answers.size(); i > 1; --i) {
+        std::swap(answers[i - 1], answers[choices.draw(uint32_t(i))]);
+      }
     }
 
     say(&answers);
@@ -266,7 +134,7 @@ private:
 
   void sometimesLose()
   {
-    if (link->isOpen && random() % 10 == 0) {
+    if (link->isOpen && choices.draw(10) == 0) {
       link->isOpen = false;
       link->listener->lost("reset", false);
     }
@@ -274,14 +142,14 @@ private:
 
   void take(const Decisions& decisions)
   {
-    expectSound(decisions);
+    ASSERT_EQ("", unsound(decisions));
     ASSERT_EQ(nextDecision, decisions.first);
     nextDecision += decisions.size();
 
     Outcomes outcomes(decisions);
 
     decisions.each([&](const Decision& decision) {
-      switch (random() % 3) {
+      switch (choices.draw(3)) {
         case 0: outcomes.offered(); break;
         case 1: outcomes.refused(wire::OUTCOME_REASON_UNKNOWN_AGENT); break;
         default:
@@ -293,7 +161,7 @@ private:
     keeper->report(outcomes);
   }
 
-  Random random;
+  SeededChoices choices;
   int stream = 0;
   bool spoilt = false; // The sidecar's books are not the module's any more.
   uint64_t nextDecision = 1;

@@ -11,63 +11,12 @@
 #include <gtest/gtest.h>
 
 #include "session/keeper.hpp"
-#include "session/queue.hpp"
 
+#include "memory_link.hpp"
 #include "model_sidecar.hpp"
 
 namespace allocator {
 namespace session {
-
-// A link in memory: what is sent waits in the queue until the test lets a
-// sidecar take it, and the test says what the time is.
-class MemoryLink : public Link
-{
-public:
-  MemoryLink(size_t messagesMax, size_t bytesMax) : queue(messagesMax, bytesMax)
-  {
-  }
-
-  void listen(Listener* _listener) override { listener = _listener; }
-
-  void open() override
-  {
-    isOpen = true;
-    ++streams;
-    queue.clear();
-  }
-
-  bool send(wire::SessionRequest&& request, size_t bytes) override
-  {
-    return isOpen && queue.push(std::move(request), bytes);
-  }
-
-  void sendSnapshot(wire::SessionRequest&& request) override
-  {
-    if (isOpen) {
-      queue.force(std::move(request));
-    }
-  }
-
-  void close(bool orderly) override
-  {
-    isOpen = false;
-    closedOrderly = orderly;
-    queue.clear();
-  }
-
-  void wakeAt(TimePoint time) override { alarm = time; }
-
-  size_t receiveBytesMax() const override { return 5 << 20; }
-  Depth depth() const override { return Depth{queue.size(), queue.cost()}; }
-
-  Listener* listener = nullptr;
-  bool isOpen = false;
-  bool closedOrderly = false;
-  int streams = 0;
-  TimePoint alarm = TimePoint::max();
-  BoundedQueue<wire::SessionRequest> queue;
-};
-
 
 // A keeper, its owner and a sidecar, all in one thread and in a time that
 // the test moves. What happened is written down.

@@ -205,6 +205,29 @@ SlowModel::offer(const std::string& id, const Client& client, const Heap& given)
 }
 
 
+std::string SlowModel::inverse(
+    const std::string& agent,
+    const std::string& framework) const
+{
+  const Agent& known = agents.at(agent);
+  const auto whose = frameworks.find(framework);
+
+  if (paused || !known.active || !known.leaving) {
+    return "an inverse offer of " + agent + ", which is not to be left now";
+  }
+  if (whose == frameworks.end() || !whose->second.active) {
+    return "an inverse offer to " + framework + ", which is not active";
+  }
+
+  for (const auto& held : known.held) {
+    if (held.first.first == framework) {
+      return std::string();
+    }
+  }
+  return "an inverse offer to " + framework + ", which has nothing there";
+}
+
+
 std::string SlowModel::compare(const Brain& brain) const
 {
   const Cluster& cluster = brain.cluster();

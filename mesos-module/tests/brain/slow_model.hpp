@@ -56,6 +56,7 @@ struct SlowModel
   {
     Heap total;
     bool active = true;
+    bool leaving = false; // It is to be maintained.
     std::map<Client, Heap> held;
 
     // What nobody holds; shared volumes are always free.
@@ -80,6 +81,10 @@ struct SlowModel
   // Says what is wrong with an offer, and books it; empty where nothing is.
   std::string
   offer(const std::string& agent, const Client& client, const Heap& given);
+
+  // Says what is wrong with an inverse offer; empty where nothing is.
+  std::string inverse(const std::string& agent, const std::string& framework)
+      const;
 
   // Says where the brain's books are others.
   std::string compare(const Brain& brain) const;

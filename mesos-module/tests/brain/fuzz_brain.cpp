@@ -1,0 +1,9 @@
+#include "../fuzz.hpp"
+
+#include "life.hpp"
+
+// A life of the brain, from bytes.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
+{
+  return allocator::live<allocator::brain::Life>(data, size);
+}

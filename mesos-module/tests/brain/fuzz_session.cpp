@@ -1,0 +1,9 @@
+#include "../fuzz.hpp"
+
+#include "session_life.hpp"
+
+// A life of the brain and of the session, from bytes.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
+{
+  return allocator::live<allocator::brain::SessionLife>(data, size);
+}

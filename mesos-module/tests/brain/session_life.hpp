@@ -1,0 +1,72 @@
+#ifndef __ALLOCATOR_TESTS_BRAIN_SESSION_LIFE_HPP__
+#define __ALLOCATOR_TESTS_BRAIN_SESSION_LIFE_HPP__
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "session/keeper.hpp"
+
+#include "../memory_link.hpp"
+#include "../model_sidecar.hpp"
+
+#include "mirror.hpp"
+#include "world.hpp"
+
+namespace allocator {
+namespace brain {
+
+// A life of the brain and of the session, with a sidecar that keeps to the
+// protocol, mostly: now and then an answer comes spoilt, twice, or is no
+// message at all.
+class SessionLife : public World, private session::Keeper::Owner
+{
+public:
+  SessionLife(Choices* choices, uint64_t seed);
+
+  void settle() override;
+
+  // Sessions, and attempts to have one, that ended.
+  uint64_t ends = 0;
+
+  // How often a sidecar knew all, and that was right.
+  uint64_t settled = 0;
+
+private:
+  void tell(Message&& message) override;
+  void talk() override;
+  void decide() override;
+  void wake() override;
+
+  void welcomed(const wire::Welcome& welcome, size_t chunkBytesMax) override;
+  void connected(const wire::Welcome& welcome) override;
+  void decided(const session::Decisions& decisions) override;
+  void ended(const session::Keeper::End& end) override;
+
+  session::KeeperOptions settings();
+  session::TimePoint now() const;
+  void pass(int64_t ms);
+
+  // The sidecar's side.
+  bool read(bool still);
+  void believe(const wire::SessionRequest& request);
+  void fill(wire::SessionResponse* answer);
+  void say(const std::string& bytes);
+
+  Choices* const choices;
+  session::MemoryLink* link; // The keeper's.
+  std::unique_ptr<session::Keeper> keeper;
+  int64_t cycleMs = -1; // As of when a cycle is asked for.
+
+  session::ModelSidecar sidecar;
+  Mirror mirror;
+  int stream = 0;
+  bool spoilt = false; // What the sidecar has said is not what was heard.
+  std::deque<wire::SessionResponse> said; // Not heard yet.
+};
+
+} // namespace brain {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_TESTS_BRAIN_SESSION_LIFE_HPP__

@@ -1,0 +1,114 @@
+#ifndef __ALLOCATOR_TESTS_BRAIN_WORLD_HPP__
+#define __ALLOCATOR_TESTS_BRAIN_WORLD_HPP__
+
+#include <cstdint>
+#include <string>
+
+#include "brain/brain.hpp"
+
+#include "../choices.hpp"
+
+#include "slow_model.hpp"
+
+namespace allocator {
+namespace brain {
+
+// Random calls of a master. After each the brain's books are compared with
+// those of a slow model. Who plays the sidecar says what is derived from it.
+class World
+{
+public:
+  virtual ~World() {}
+
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // Does something.
+  void turn();
+
+  // Lets the sidecar learn all, and compares what it knows.
+  virtual void settle() = 0;
+
+  uint64_t compared() const
+  {
+    const Comparison::Figures figures = brain.counts().compared;
+    return figures.same + figures.other + figures.none;
+  }
+
+  std::string fault; // The first one.
+  uint64_t offers = 0;
+  uint64_t inverseOffers = 0;
+  uint64_t answers = 0;
+  uint64_t sessions = 0;
+  uint64_t slices = 0;
+
+protected:
+  World(Choices* choices, uint64_t seed);
+
+  // The first steps; the sidecar's side must be there by then.
+  void begin();
+
+  // For the sidecar.
+  virtual void tell(Message&& message) = 0;
+
+  virtual void talk() = 0;   // It comes, is ready, or goes.
+  virtual void decide() = 0; // It answers.
+  virtual void wake() = 0;   // Time passes.
+
+  uint32_t draw(uint32_t end) { return choices->draw(end); }
+
+  template <typename Event>
+  bool step(const Event& event)
+  {
+    const std::string refused = brain.step(event, nowMs);
+    obey(brain.ready());
+    note(model.compare(brain));
+    return refused.empty();
+  }
+
+  void note(const std::string& wrong);
+  wire::Holdings decision();
+  wire::Reclaims reclaims();
+
+  const bool shadow; // Another allocator decides.
+  Brain brain;
+  SlowModel model;
+  int64_t nowMs = 0;
+  bool soon = false;
+
+private:
+  void obey(Ready&& ready);
+  void expect(bool right, bool done);
+
+  std::string agentId() { return "agent" + std::to_string(draw(8)); }
+  std::string frameworkId() { return "framework" + std::to_string(draw(5)); }
+
+  std::string role()
+  {
+    const char* const roles[] = {"eng", "ops", "eng/ads"};
+    return roles[draw(3)];
+  }
+
+  Heap heap(bool small);
+  Parts parts(const Heap& heap);
+
+  void addAgent();
+  void changeAgent();
+  void addFramework();
+  void changeFramework();
+  void changeSettings();
+  void comeBack();
+  void convert();
+  void convertFree();
+  void offerBeside();
+  void maintain();
+  void pause();
+
+  Choices* const choices;
+  const uint64_t seed;
+};
+
+} // namespace brain {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_TESTS_BRAIN_WORLD_HPP__

@@ -1,0 +1,73 @@
+#ifndef __ALLOCATOR_TESTS_CHOICES_HPP__
+#define __ALLOCATOR_TESTS_CHOICES_HPP__
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+
+namespace allocator {
+
+// Where a random life takes its choices from: the same lives are played from
+// seeds by the tests, and from bytes by a fuzzer.
+class Choices
+{
+public:
+  virtual ~Choices() {}
+
+  // A number below `end`, which is not 0.
+  virtual uint32_t draw(uint32_t end) = 0;
+
+  // Whether nothing is left to choose by.
+  virtual bool ended() const = 0;
+};
+
+
+// They never end.
+class SeededChoices : public Choices
+{
+public:
+  explicit SeededChoices(uint64_t seed) : random(seed) {}
+
+  uint32_t draw(uint32_t end) override { return random() % end; }
+  bool ended() const override { return false; }
+
+private:
+  std::mt19937_64 random;
+};
+
+
+// A choice takes as few whole bytes as it needs. Behind the last one all
+// numbers are 0.
+class ByteChoices : public Choices
+{
+public:
+  ByteChoices(const uint8_t* bytes, size_t size) : next(bytes), left(size) {}
+
+  uint32_t draw(uint32_t end) override
+  {
+    uint32_t number = 0;
+    for (uint32_t most = end - 1; most > 0; most >>= 8) {
+      number = number << 8 | byte();
+    }
+    return number % end;
+  }
+
+  bool ended() const override { return left == 0; }
+
+private:
+  uint8_t byte()
+  {
+    if (left == 0) {
+      return 0;
+    }
+    --left;
+    return *next++;
+  }
+
+  const uint8_t* next;
+  size_t left;
+};
+
+} // namespace allocator {
+
+#endif // __ALLOCATOR_TESTS_CHOICES_HPP__
