@@ -5,12 +5,17 @@ import numpy as np
 from allocator.core import (
     RECLAIMS_MAX,
     AdoptPlan,
+    Allocator,
     Hold,
     Plan,
     PolicySpec,
+    RemoveFramework,
     SetPaused,
     SetUnavailability,
 )
+from allocator.core.checkpoint import Detached, restore, shred
+from allocator.policies import build
+from allocator.wire.journal import operator_record, read_plan
 from tests.core.session import Offer, Session
 
 
@@ -114,3 +119,23 @@ def test_so_many_at_a_time() -> None:
     made.allocator.step(AdoptPlan(plan))
     found = asked(made, 1000)
     assert found == [(1, agent) for agent in range(1, RECLAIMS_MAX + 1)]
+
+
+def test_a_journal_and_a_checkpoint_keep_who_is_asked() -> None:
+    made, _ = crowded()
+    schedule(made, 1, 2, 3, 4)
+    plan = made.state.plan
+    assert plan is not None
+    again = read_plan(operator_record(AdoptPlan(plan)).plan).plan
+    assert again.leave.tolist() == plan.leave.tolist()
+    kept = made.allocator.kept()
+    resumed = Allocator(build, made.allocator.settings)
+    resumed.resume(restore(shred(Detached(kept).value), resumed.kept()))
+    first = asked(made, 2000)
+    made.allocator = resumed
+    assert asked(made, 2000) == first != []
+    # Whoever is gone is not asked, though another gets its row.
+    made.allocator.step(RemoveFramework(1))
+    assert asked(made, 3000) == []
+    assert made.state.plan is not None
+    assert not len(made.state.plan.leave)

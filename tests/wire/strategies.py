@@ -23,6 +23,7 @@ from allocator.core import (
     Kind,
     Options,
     Outcomes,
+    Reclaims,
     Refuse,
     Release,
     RemoveAgent,
@@ -261,7 +262,10 @@ greetings = st.builds(
 def decisions(draw) -> Decisions:
     tables = st.lists(holdings(), max_size=4)
     groups = [each for each in draw(tables) if len(each.framework) and len(each.kind)]
-    return Decisions(draw(st.integers(0, 2**40)), draw(st.integers(1, 2**40)), tuple(groups))
+    rows = draw(st.lists(st.tuples(handles, handles), max_size=4))
+    reclaims = Reclaims(*np.array(rows, np.int64).reshape(-1, 2).T)
+    numbers = draw(st.integers(0, 2**40)), draw(st.integers(1, 2**40))
+    return Decisions(*numbers, tuple(groups), reclaims)
 
 
 def same(one: object, other: object) -> bool:

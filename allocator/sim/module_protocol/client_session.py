@@ -211,6 +211,8 @@ class ModuleSession:
             )
         if len(decisions) and not asked:
             raise BadSidecarError(f"decisions without a cycle in batch {batch.sequence}")
+        if batch.HasField("reclaims") and (batch.more or not asked):
+            raise BadSidecarError("reclaims: belong in the last part of an answer with a cycle")
         if batch.first_decision != self._next_decision:
             raise BadSidecarError(
                 f"decision {batch.first_decision} comes where {self._next_decision} is due"
