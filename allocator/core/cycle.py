@@ -268,7 +268,7 @@ def _grouped(amounts: SparseRows, owed: Bools) -> tuple[Ints, Ints]:
 
 def reclaiming(state: State, decisions: Decisions) -> Decisions:
     """Ask, after a cycle over all agents, who is to leave which; also where nothing is free."""
-    return replace(decisions, reclaims=reclaims(state))
+    return replace(decisions, reclaims=reclaims(state, decisions.cycle))
 
 
 def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:

@@ -12,7 +12,7 @@ from allocator.core.snapshot import Ints
 from allocator.core.state import State
 
 RECLAIMS_MAX = 500
-"""As many go with one answer; the next one has the others."""
+"""As many go with one answer; the next ones have the others."""
 
 
 class Reclaims(NamedTuple):
@@ -31,7 +31,7 @@ class Reclaims(NamedTuple):
 NO_RECLAIMS = Reclaims(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def reclaims(state: State) -> Reclaims:
+def reclaims(state: State, cycle: int) -> Reclaims:
     """Say who is to be asked to leave which agent, by the plan in force.
 
     A framework is asked only where it is to leave in all of its roles, for it is asked for
@@ -42,6 +42,7 @@ def reclaims(state: State) -> Reclaims:
     if plan is None or not len(plan.leave) or state.paused:
         return NO_RECLAIMS
     wanted = np.unique(plan.leave >> 32)
+    wanted = wanted[wanted < len(state.agents.unavailable_from_ms)]
     wanted = wanted[state.agents.unavailable_from_ms[wanted] >= 0]
     if not len(wanted):
         return NO_RECLAIMS
@@ -50,5 +51,8 @@ def reclaims(state: State) -> Reclaims:
     agent, client = wanted[holder >> 32], holder & (2**32 - 1)
     stays = ~np.isin(agent << 32 | client, plan.leave)
     pair, row = np.unique(agent << 32 | state.clients.framework[client], return_inverse=True)
-    asked = pair[np.bincount(row, stays, minlength=len(pair)) == 0][:RECLAIMS_MAX]
+    asked = pair[np.bincount(row, stays, minlength=len(pair)) == 0]
+    # Each cycle begins where the one before ended.
+    if len(asked) > RECLAIMS_MAX:
+        asked = np.roll(asked, -(cycle * RECLAIMS_MAX % len(asked)))[:RECLAIMS_MAX]
     return Reclaims(asked & (2**32 - 1), asked >> 32)
