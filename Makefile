@@ -147,9 +147,9 @@ proto-check: $(STAMP) ## allocator/v1 is what proto/ says
 
 .PHONY: docs
 docs: $(STAMP) ## regenerate the references in docs/, the example of a configuration, and the dashboards
-	python docs/generate.py
-	mesos-allocator check-config --example > deploy/config.example.toml
 	python deploy/grafana/generate.py
+	python docs/generate.py # which says on which dashboards a metric is
+	mesos-allocator check-config --example > deploy/config.example.toml
 
 # What needs no Mesos; with MESOS_ROOT it is the module for that Mesos.
 .PHONY: module
