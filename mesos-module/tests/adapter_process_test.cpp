@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include <process/clock.hpp>
 #include <process/dispatch.hpp>
 #include <process/metrics/metrics.hpp>
 #include <process/process.hpp>
@@ -31,7 +32,6 @@ protected:
   // sidecar is in session.
   void start(const std::string& target)
   {
-    Parameters parameters;
     parameters.transport.channel.target = target;
     parameters.fallback = false;
     parameters.badDecisionsMax = 1;
@@ -49,8 +49,13 @@ protected:
               const hashmap<std::string, hashmap<AgentID, Resources>>&) {
             ++offers;
           },
-          [](const FrameworkID&,
-             const hashmap<AgentID, mesos::UnavailableResources>&) {});
+          [this](
+              const FrameworkID& framework,
+              const hashmap<AgentID, mesos::UnavailableResources>& agents) {
+            EXPECT_EQ(ONE, framework);
+            EXPECT_TRUE(agents.contains(AGENT));
+            ++inverseOffers;
+          });
 
       FrameworkInfo info;
       info.set_user("user");
@@ -107,7 +112,9 @@ protected:
     ASSERT_EQ(value, metric(name)) << name;
   }
 
+  Parameters parameters;
   std::atomic<int> offers{0};
+  std::atomic<int> inverseOffers{0};
   std::unique_ptr<AllocatorProcess> actor;
 };
 
@@ -119,6 +126,47 @@ TEST_F(ProcessTest, ADecisionBecomesAnOffer)
   call([](AllocatorProcess* allocator) { allocator->reviveOffers(ONE, {}); });
   await("outcomes/offered", 1);
   EXPECT_EQ(1, offers);
+}
+
+
+// Maintenance is far away: only whom the sidecar names is asked to leave, and
+// once.
+TEST_F(ProcessTest, WhomTheSidecarNamesIsAskedToLeave)
+{
+  std::atomic<bool> names{false};
+  session::FakeSidecar sidecar;
+  sidecar.spoil = [&](const wire::SessionRequest& request,
+                      std::vector<wire::SessionResponse>* answers) {
+    if (request.events().cycle() && names) {
+      wire::Reclaims* reclaims =
+          answers->back().mutable_decisions()->mutable_reclaims();
+      reclaims->add_framework(1);
+      reclaims->add_agent(1);
+    }
+  };
+
+  parameters.inverseOffersWithin = session::Duration(3600 * 1000);
+  start(sidecar.target());
+  call([](AllocatorProcess* allocator) {
+    mesos::Unavailability later;
+    later.mutable_start()->set_nanoseconds(
+        (process::Clock::now().duration() + Hours(1000)).ns());
+    allocator->updateUnavailability(AGENT, later);
+    allocator->reviveOffers(ONE, {});
+  });
+  await("outcomes/offered", 1);
+  EXPECT_EQ(0, inverseOffers);
+
+  names = true;
+  const double before = metric("cycles");
+  for (int i = 0; i < 2000 && metric("cycles") < before + 3; ++i) {
+    call([](AllocatorProcess* allocator) {
+      allocator->suppressOffers(ONE, {});
+      allocator->reviveOffers(ONE, {});
+    });
+    await("unanswered", 0);
+  }
+  EXPECT_EQ(1, inverseOffers);
 }
 
 
