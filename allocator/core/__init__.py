@@ -62,7 +62,7 @@ from allocator.core.plan import Plan
 from allocator.core.planning import AdoptPlan, PlanningPolicy, Problem
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
 from allocator.core.quota import QuotaUse
-from allocator.core.reclaims import NO_RECLAIMS, RECLAIMS_MAX, Reclaims
+from allocator.core.reclaims import RECLAIMS_MAX, Reclaims
 from allocator.core.relation import bits
 from allocator.core.resources import (
     AMOUNT_MAX,
@@ -96,7 +96,6 @@ __all__ = [
     "CONSTRAINT_LABEL",
     "DEMAND_LABEL",
     "MILLI",
-    "NO_RECLAIMS",
     "RECLAIMS_MAX",
     "UNBOUNDED",
     "WEIGHT_MAX",

@@ -268,7 +268,8 @@ def _grouped(amounts: SparseRows, owed: Bools) -> tuple[Ints, Ints]:
 
 def reclaiming(state: State, decisions: Decisions) -> Decisions:
     """Ask, after a cycle over all agents, who is to leave which; also where nothing is free."""
-    return replace(decisions, reclaims=reclaims(state, decisions.cycle))
+    asked = reclaims(state, decisions.cycle)
+    return replace(decisions, reclaims=asked) if len(asked.framework) else decisions
 
 
 def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:

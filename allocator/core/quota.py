@@ -171,6 +171,8 @@ def _of_quotas(state: State, tree: QuotaTree) -> Bounds:
 def is_owed(bounds: Bounds, client: Ints) -> Bools:
     """Say of clients (n,) whether a guarantee of their role, or of one above it, is unmet."""
     owed = np.append(bounds.owed.any(axis=1), False)
+    if not owed.any():
+        return np.zeros(len(client), np.bool_)
     # From the top down, so that what holds of a role holds of all below it.
     for row in range(len(bounds.above) - 1, -1, -1):
         owed[row] |= owed[bounds.above[row]]

@@ -126,7 +126,6 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     groups = group_agents(problem)
     places = _places(problem, groups)
     usable = np.flatnonzero(places)
-    home = _there(problem, groups, problem.holder)
     most, least = _bounds(problem, groups, costs, int(places.sum()))
     network = _Arcs(len(groups.clients), len(groups.count), usable)
     # Tasks that have no place, those below the lower bound at a price of their own.
@@ -142,6 +141,7 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     within = np.minimum(far, int(_UNIT * _WITHIN_RACK))
     cost = np.where(in_rack, within[:, None], far[:, None])
     cost[near] = 0
+    home = _there(problem, groups, problem.holder)
     stays = np.where(_there(problem, groups, problem.leave), _ASKED, 1.0)
     wants = problem.wants[:, None]
     network.in_groups(groups.eligible & wants, most, far)

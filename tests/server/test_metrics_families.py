@@ -213,7 +213,7 @@ def test_counters_are_there_before_anything_happens():
 
 
 def test_counters_say_what_was_counted():
-    counts = Counts(batches=4, cycles=3, decisions=2, sessions_opened=1)
+    counts = Counts(batches=4, cycles=3, decisions=2, reclaims=5, sessions_opened=1)
     counts.events["release"] = 7
     counts.outcomes["offered"] = 2
     counts.errors["value"] = 1
@@ -232,6 +232,7 @@ def test_counters_say_what_was_counted():
     assert value(found, "cycle_duration_seconds_sum") == 1.5
     assert (value(found, "sessions"), value(found, "in_session")) == (3, 1)
     assert value(found, "report_age_seconds") == 0.25
+    assert value(found, "reclaims") == 5
 
 
 def test_the_policy_is_a_label():

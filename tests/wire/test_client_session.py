@@ -75,6 +75,14 @@ def test_the_module_says_things_in_order():
         next(client.snapshot([], sequence=0, clock_ms=0))
 
 
+def reclaiming(frameworks: int = 1, agents: int = 1, *, more: bool = False) -> pb.SessionResponse:
+    answer = decisions(12, cycle=1, rows=1)
+    answer.decisions.more = more
+    answer.decisions.reclaims.framework.extend([1] * frameworks)
+    answer.decisions.reclaims.agent.extend([1] * agents)
+    return answer
+
+
 BAD_ANSWERS = [
     (pb.SessionResponse(), "the sidecar said None"),
     (pb.SessionResponse(welcome=WELCOME), "the sidecar said welcome"),
@@ -92,6 +100,8 @@ BAD_ANSWERS = [
         ),
         r"grants\[0\].framework: is empty",
     ),
+    (reclaiming(frameworks=2, agents=1), "reclaims.agent: has 1 rows, framework 2"),
+    (reclaiming(more=True), "reclaims: belong in the last part"),
 ]
 
 

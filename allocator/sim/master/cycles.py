@@ -145,8 +145,18 @@ class Cycles:
         if isinstance(member.framework, Leaver):
             self.inverse.add((framework, agent))
             self.record.inverse_offers += 1
-            ask = partial(member.framework.asked_to_leave, agent)
+            leave = member.framework.asked_to_leave
+            ask = partial(self._ask_to_leave, member, leave, agent)
             self.event_heap.after(self.timing.answer_ms, ask, Priority.ANSWER)
+
+    def _ask_to_leave(
+        self, member: RegisteredFramework, leave: Callable[[int], None], agent: int
+    ) -> None:
+        """Deliver an inverse offer, where both are there still."""
+        if agent in self.ledger.agents and self.members.get(member.handle) is member:
+            leave(agent)
+        else:
+            self.inverse.discard((member.handle, agent))
 
     def fall_back(self, agent: int, clients: Sequence[tuple[int, int]]) -> None:
         """Offer an agent to the first client that may have it, without asking the sidecar.
