@@ -170,6 +170,7 @@ def problem_of(snapshot: Snapshot) -> Problem:
     """Take the problem that a plan for a snapshot of all agents is about."""
     tree, nobody = snapshot.tree, (None,)
     return Problem(
+        now_ms=0,
         resources=snapshot.resources,
         counted=snapshot.counted,
         capacity=snapshot.capacity,

@@ -26,6 +26,7 @@ class Ledger:
             held=np.zeros(narrow, np.int64),
             offered=np.zeros(narrow, np.int64),
             since_ms=np.zeros(0, np.int64),
+            opened_ms=np.zeros(0, np.int64),
             agent=np.zeros(0, np.int64),
             client=np.zeros(0, np.int64),
             agent_held=np.zeros(narrow, np.int64),
@@ -53,6 +54,7 @@ class Ledger:
             held=grow(books.held, 0, width),
             offered=grow(books.offered, 0, width),
             since_ms=grow(books.since_ms, 0),
+            opened_ms=grow(books.opened_ms, 0),
             agent=grow(books.agent, 0),
             client=grow(books.client, 0),
             agent_held=grow(books.agent_held, agents, width),
@@ -96,14 +98,14 @@ class Ledger:
         if not something.all():
             client, agent, amount = client[something], agent[something], amount[something]
         if len(client):
-            rows = self._open(client, agent)
+            rows = self._open(client, agent, now_ms)
             amount = np.ascontiguousarray(amount)  # one layout: loops are compiled for each
             loops.charge(self.books, rows, kind, amount, as_offer, now_ms)
 
     def offer(self, client: Ints, agent: Ints, amounts: SparseRows, *, now_ms: int) -> None:
         """Book N offers; no two of them are of the same client on the same agent."""
         if len(client):
-            rows = self._open(client, agent)  # which may replace the books
+            rows = self._open(client, agent, now_ms)  # which may replace the books
             loops.offer(self.books, rows, amounts, now_ms)
 
     def withdraw(self, client: Ints, agent: Ints, amounts: SparseRows) -> bool:
@@ -173,6 +175,16 @@ class Ledger:
         keys: Ints = loops.keys_of_agents(self.books, agents)
         return keys
 
+    def opened_ms(self, keys: Ints) -> Ints:
+        """Since when clients have had something on agents, (N,), by keys as of `holders`.
+
+        Where a client has nothing, it is later than any time.
+        """
+        rows = self._rows.get(keys)
+        opened_ms = np.full(len(keys), np.iinfo(np.int64).max)
+        opened_ms[rows >= 0] = self.books.opened_ms[rows[rows >= 0]]
+        return opened_ms
+
     def find_offers(
         self, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
     ) -> Ints:
@@ -194,7 +206,7 @@ class Ledger:
         found: Ints = loops.find_offers(self.books, role_of_client, role, agent, kind, amount)
         return found
 
-    def _open(self, client: Ints, agent: Ints) -> Ints:
+    def _open(self, client: Ints, agent: Ints, now_ms: int) -> Ints:
         """Rows of holdings, made where there is none."""
         keys = pair(agent, client)
         rows = self._rows.get(keys)
@@ -208,6 +220,7 @@ class Ledger:
             self._spare.extend(taken[len(first) :].tolist())
             self.books.agent[fresh] = agent[at]
             self.books.client[fresh] = client[at]
+            self.books.opened_ms[fresh] = now_ms
             np.add.at(self.books.agents_held, client[at], 1)
             loops.enlist(self.books, fresh)
         return rows
@@ -227,6 +240,7 @@ class Ledger:
             held=grow(books.held, self._end),
             offered=grow(books.offered, self._end),
             since_ms=grow(books.since_ms, self._end),
+            opened_ms=grow(books.opened_ms, self._end),
             agent=grow(books.agent, self._end),
             client=grow(books.client, self._end),
             next_of_agent=grow(books.next_of_agent, self._end),
@@ -264,6 +278,7 @@ class Ledger:
         assert books.held[rows].any(axis=1).all()
         since_ms = books.since_ms[books.offered.any(axis=1)]
         assert ((since_ms >= 0) & (since_ms <= now_ms)).all()
+        assert (books.opened_ms[rows] <= now_ms).all()
         offering = books.client_offered.any(axis=1)
         assert ((self.oldest_offer_ms() >= 0) == offering).all()
         # The sums by agent and by client, added up again.

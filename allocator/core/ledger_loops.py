@@ -20,6 +20,8 @@ class Books(NamedTuple):
     since_ms : (H,) int64
         Since when something of the holding has been on offer without a break; means nothing where
         nothing is.
+    opened_ms : (H,) int64
+        Since when the client has had something on the agent without a break.
     agent, client : (H,) int64
     agent_held : (A, K) int64
     client_held, client_offered : (C, K) int64
@@ -35,6 +37,7 @@ class Books(NamedTuple):
     held: Ints
     offered: Ints
     since_ms: Ints
+    opened_ms: Ints
     agent: Ints
     client: Ints
     agent_held: Ints

@@ -27,6 +27,9 @@ class Plan:
     leave : (P,) int64
         Sorted keys ``agent * 2**32 + client``: who is to leave which agent, by its handle, for all
         of it is to go to others. In a snapshot none.
+    seen_ms : int
+        When the cluster stood as the plan has it, by the master's clock. Whoever came to an agent
+        later is not asked to leave it.
     held : (G, C, R) int64, thousandths
         In a snapshot, of a plan with parts: what each client holds on all agents of each group
         that the cycle's agents are of.
@@ -38,4 +41,5 @@ class Plan:
     price: NDArray[np.float64]
     part: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
     leave: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    seen_ms: int = 0
     held: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0, 0), np.int64))

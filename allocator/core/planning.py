@@ -21,6 +21,7 @@ from allocator.core.memo import fixed
 from allocator.core.plan import Plan
 from allocator.core.policy import Policy
 from allocator.core.quota import QuotaTree, parts_of_clients
+from allocator.core.reclaims import to_leave
 from allocator.core.snapshot import Bools, Floats, Ints, Tree, Words
 from allocator.core.state import State
 
@@ -38,6 +39,8 @@ class Problem:
 
     Attributes
     ----------
+    now_ms : int
+        By the master's clock.
     resources : R names
     counted : (R,) bool
     capacity, free : (A, R) int64, thousandths
@@ -48,7 +51,7 @@ class Problem:
     holder : (H,) int64
         Sorted keys ``agent * 2**32 + client`` of who holds something where.
     leave : (P,) int64
-        Who is to leave which agent by the plan in force, as in `Plan`.
+        Who is to leave which agent by the plan in force, as in `Plan`, and has not done so yet.
     demand, held : (C, R) int64, thousandths
         As in `Snapshot`.
     agents_held : (C,) int64
@@ -70,6 +73,7 @@ class Problem:
         By client.
     """
 
+    now_ms: int
     resources: tuple[str, ...]
     counted: Bools
     capacity: Ints
@@ -154,13 +158,14 @@ def problem_of(
     of_client = quotas.of_role[clients.role[shape.client]]
     limit, guarantee = parts_of_clients(quotas, of_client, weight)
     return Problem(
+        now_ms=state.now_ms,
         resources=tuple(state.space.names),
         counted=fixed(state.space.counted.copy()),
         capacity=fixed(np.where(usable[:, None], capacity, 0)),
         free=fixed(np.where(usable[:, None], free, 0)),
         total=fixed(total.copy()),
         excluded=fixed(state.eligibility.excluded.copy()),
-        leave=fixed(np.zeros(0, np.int64) if state.plan is None else state.plan.leave),
+        leave=fixed(to_leave(state)),
         holder=fixed(state.ledger.holders(np.arange(len(usable))).copy()),
         demand=fixed(clients.demand.copy()),
         held=fixed(state.held_by_column().copy()),

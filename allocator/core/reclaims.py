@@ -31,6 +31,17 @@ class Reclaims(NamedTuple):
 NO_RECLAIMS = Reclaims(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
+def to_leave(state: State) -> Ints:
+    """Who is to leave which agent by the plan in force, as in `Plan`, and was there when it arose.
+
+    Whoever has left since, and come back, found the place free: nobody whom the plan meant took it.
+    """
+    plan = state.plan
+    if plan is None or not len(plan.leave):
+        return NO_RECLAIMS.agent
+    return plan.leave[state.ledger.opened_ms(plan.leave) <= plan.seen_ms]
+
+
 def reclaims(state: State, cycle: int) -> Reclaims:
     """Say who is to be asked to leave which agent, by the plan in force.
 
@@ -38,18 +49,17 @@ def reclaims(state: State, cycle: int) -> Reclaims:
     everything that it has there. Only those that hold something still, and agents whose
     maintenance is scheduled.
     """
-    plan = state.plan
-    if plan is None or not len(plan.leave) or state.paused:
+    leave = to_leave(state)
+    if not len(leave) or state.paused:
         return NO_RECLAIMS
-    wanted = np.unique(plan.leave >> 32)
-    wanted = wanted[wanted < len(state.agents.unavailable_from_ms)]
+    wanted = np.unique(leave >> 32)
     wanted = wanted[state.agents.unavailable_from_ms[wanted] >= 0]
     if not len(wanted):
         return NO_RECLAIMS
     # Who holds something there, and whether it is to leave.
     holder = state.ledger.holders(wanted)
     agent, client = wanted[holder >> 32], holder & (2**32 - 1)
-    stays = ~np.isin(agent << 32 | client, plan.leave)
+    stays = ~np.isin(agent << 32 | client, leave)
     pair, row = np.unique(agent << 32 | state.clients.framework[client], return_inverse=True)
     asked = pair[np.bincount(row, stays, minlength=len(pair)) == 0]
     # Each cycle begins where the one before ended.

@@ -153,7 +153,8 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     plan = plan_by_agent(problem, groups, share, given > 0)
     if not costs.preempt:
         return plan
-    return replace(plan, leave=fixed(_leaving(groups, home, given, places)))
+    leave = fixed(_leaving(groups, home, given, places))
+    return replace(plan, leave=leave, seen_ms=problem.now_ms)
 
 
 def _bounds(problem: Problem, groups: Groups, costs: Costs, places: int) -> tuple[Ints, Ints]:

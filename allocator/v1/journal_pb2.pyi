@@ -297,6 +297,7 @@ class JournalPlan(_message.Message):
     COLUMNS_FIELD_NUMBER: _builtins.int
     PART_FIELD_NUMBER: _builtins.int
     LEAVE_FIELD_NUMBER: _builtins.int
+    SEEN_MS_FIELD_NUMBER: _builtins.int
     target: _builtins.bytes
     """float64 by client."""
     group: _builtins.bytes
@@ -311,6 +312,8 @@ class JournalPlan(_message.Message):
     """float64, one a client, a group."""
     leave: _builtins.bytes
     """int64: agent * 2**32 + client, of who is to leave which agent."""
+    seen_ms: _builtins.int
+    """When the cluster stood as the plan has it, by the master's clock."""
     def __init__(
         self,
         *,
@@ -322,10 +325,11 @@ class JournalPlan(_message.Message):
         columns: _builtins.int = ...,
         part: _builtins.bytes = ...,
         leave: _builtins.bytes = ...,
+        seen_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "columns", b"columns", "group", b"group", "leave", b"leave", "part", b"part", "price", b"price", "target", b"target", "words", b"words"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "columns", b"columns", "group", b"group", "leave", b"leave", "part", b"part", "price", b"price", "seen_ms", b"seen_ms", "target", b"target", "words", b"words"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

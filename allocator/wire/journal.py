@@ -230,6 +230,7 @@ def write_plan(plan: Plan) -> journal_pb2.JournalPlan:
         columns=plan.price.shape[1],
         part=plan.part.astype("<f8").tobytes(),
         leave=plan.leave.astype("<i8").tobytes(),
+        seen_ms=plan.seen_ms,
     )
 
 
@@ -251,6 +252,7 @@ def read_plan(plan: journal_pb2.JournalPlan) -> AdoptPlan:
                 np.frombuffer(plan.price, "<f8").reshape(-1, plan.columns or 1),
                 np.frombuffer(plan.part, "<f8").reshape(-1, len(target) or 1),
                 np.frombuffer(plan.leave, "<i8"),
+                plan.seen_ms,
             )
         )
     except ValueError as error:

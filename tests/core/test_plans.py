@@ -173,7 +173,7 @@ def test_a_plan_goes_through_checkpoints_and_the_journal(policy: str) -> None:
     plan = planned(made)
     again = read_plan(operator_record(plan).plan).plan
     for name in Plan.__slots__:
-        before, after = getattr(plan.plan, name), getattr(again, name)
+        before, after = (np.asarray(getattr(each, name)) for each in (plan.plan, again))
         assert before.size == after.size
         assert (before.ravel() == after.ravel()).all()
     made.allocator.step(AdoptPlan(again))

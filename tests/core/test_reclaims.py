@@ -76,6 +76,33 @@ def test_whoever_has_too_much_is_asked_and_what_comes_back_goes_to_the_other() -
     assert asked(made, 6000) == first[1:]
 
 
+def test_whoever_left_and_came_back_is_not_asked_for_the_same_plan() -> None:
+    made, offers = crowded()
+    schedule(made, 1, 2, 3, 4)
+    left, stays = asked(made, 2000)
+    made.give_back(offers[[offer[2] for offer in offers].index(left[1])])
+    # The other has gone meanwhile, so the place is the first one's again, in the same cycle.
+    made.allocator.step(RemoveFramework(2))
+    assert [offer[:3] for offer in made.cycle(3000)] == [(1, 1, left[1])]
+    assert asked(made, 4000) == [stays]
+    problem = made.allocator.problem()
+    assert problem is not None
+    assert (problem.leave >> 32).tolist() == [stays[1]]
+
+
+def test_a_plan_that_comes_late_does_not_ask_who_came_back_meanwhile() -> None:
+    made, offers = crowded()
+    schedule(made, 1, 2, 3, 4)
+    problem = made.allocator.problem()
+    assert problem is not None
+    left, stays = asked(made, 2000)
+    made.give_back(offers[[offer[2] for offer in offers].index(left[1])])
+    made.allocator.step(RemoveFramework(2))
+    made.cycle(3000)
+    made.allocator.step(made.allocator.plan_for(problem))
+    assert asked(made, 4000) == [stays]
+
+
 def test_only_where_maintenance_is_scheduled_and_only_while_nothing_is_paused() -> None:
     made, _ = crowded()
     schedule(made, 1, 2, 3, 4)
@@ -129,6 +156,7 @@ def test_a_journal_and_a_checkpoint_keep_who_is_asked() -> None:
     assert plan is not None
     again = read_plan(operator_record(AdoptPlan(plan)).plan).plan
     assert again.leave.tolist() == plan.leave.tolist()
+    assert again.seen_ms == plan.seen_ms == 1000
     kept = made.allocator.kept()
     resumed = Allocator(build, made.allocator.settings)
     resumed.resume(restore(shred(Detached(kept).value), resumed.kept()))
