@@ -80,7 +80,6 @@ def listen(server: grpc.Server, section: ListenSection) -> list[str]:
     ------
     ListenError
     """
-    credentials = _credentials(section)
     bound = []
     for target in section.targets:
         if target.startswith(UNIX):
@@ -88,7 +87,8 @@ def listen(server: grpc.Server, section: ListenSection) -> list[str]:
             _listen_unix(server, path, section.unix_mode, section.unix_owner)
             bound.append(target)
         else:
-            port = _add(server, target, credentials)
+            # For each its own: a listener asks for what changed since it asked last.
+            port = _add(server, target, _credentials(section))
             bound.append(f"{target.rpartition(':')[0]}:{port}")
     return bound
 

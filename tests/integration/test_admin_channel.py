@@ -3,8 +3,11 @@
 import os
 import shutil
 import signal
+import socket
+import ssl
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import grpc
@@ -88,9 +91,10 @@ def test_a_sidecar_that_hangs_is_not_waited_for():
         assert status(process.targets[0]).returncode == 0
 
 
-def begun(pems, *flags: str) -> SidecarProcess:
+def begun(pems, *flags: str, listen: Sequence[str] = ("127.0.0.1:0",)) -> SidecarProcess:
     files = {"tls_cert": "sidecar.pem", "tls_key": "sidecar.key", "tls_client_ca": "ca.pem"}
-    return SidecarProcess(*(f"listen.{key}={pems / name}" for key, name in files.items()), *flags)
+    tls = (f"listen.{key}={pems / name}" for key, name in files.items())
+    return SidecarProcess(*tls, *flags, listen=listen)
 
 
 def run(process: SidecarProcess, pems: Path, *words: str, token: str = "") -> Result:
@@ -140,6 +144,35 @@ def test_certificates_are_read_again_without_a_restart(pems, tmp_path):
         (own / "sidecar.key").write_bytes((pems / "operator.key").read_bytes())
         assert run(process, own, "status").exit_code == 0
         process.await_said("certificates read again")
+
+
+def shown(target: str, pems: Path) -> bytes:
+    """What certificate is shown at a target."""
+    context = ssl.create_default_context(cafile=str(pems / "ca.pem"))
+    context.load_cert_chain(pems / "operator.pem", pems / "operator.key")
+    context.set_alpn_protocols(["h2"])
+    host, _, port = target.rpartition(":")
+    with (
+        socket.create_connection((host, int(port)), 20) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as secure,
+    ):
+        found = secure.getpeercert(binary_form=True)
+    assert found is not None
+    return found
+
+
+def test_each_of_several_ports_shows_the_certificate_that_is_there_now(pems, tmp_path):
+    own = tmp_path / "pems"
+    shutil.copytree(pems, own)
+    ours, other = (
+        ssl.PEM_cert_to_DER_cert((pems / name).read_text())
+        for name in ("sidecar.pem", "operator.pem")
+    )
+    with begun(own, listen=["127.0.0.1:0", "127.0.0.1:0"]) as process:
+        assert [shown(target, own) for target in process.targets] == [ours, ours]
+        for kind in ("pem", "key"):
+            (own / f"sidecar.{kind}").write_bytes((pems / f"operator.{kind}").read_bytes())
+        assert [shown(target, own) for target in process.targets] == [other, other]
 
 
 def test_an_open_port_without_tls_is_refused_unless_it_is_allowed():
