@@ -78,6 +78,8 @@ class CoreLoop:
     shadow : Shadow
     last_batch_s : float
         When the latest batch of a master came, since 1970; 0: none came.
+    heard_s : float
+        The same on the monotonic clock, which nobody sets.
     after_message : callable
         Called with the allocator after each message is answered, on the core's thread.
     """
@@ -121,7 +123,7 @@ class CoreLoop:
         self.sidecar_id = sidecar_id or uuid4().hex
         self.started_s = time.monotonic()
         self.cycle_times = Durations()
-        self.last_batch_s = 0.0
+        self.last_batch_s = self.heard_s = 0.0
         self.after_message: Callable[[Allocator], None] = lambda _allocator: None
         self._build_policy = build_policy
         self._fallback = fallback
@@ -335,7 +337,7 @@ class CoreLoop:
                 self._deliver(answers)
                 counts = self._sidecar.counts
                 if counts.batches > batches:
-                    self.last_batch_s = time.time()
+                    self.last_batch_s, self.heard_s = time.time(), time.monotonic()
                 failed_now = counts.policy_errors > failed
                 self._record_answers(answers, counts.policy_error if failed_now else "")
                 self.shadow.after_answers(self.allocator)

@@ -118,8 +118,8 @@ def _session(loop: CoreLoop) -> Iterator[pb.StatusWarning]:
             f" nothing of {figures.shadow_none}",
             mend="take the parameter shadow from the module to have them count",
         )
-    silent_s = time.time() - loop.last_batch_s
-    if loop.last_batch_s and silent_s > SILENCE_S:
+    silent_s = time.monotonic() - loop.heard_s
+    if loop.heard_s and silent_s > SILENCE_S:
         yield pb.StatusWarning(
             what="silent master",
             text=f"the master is in session and has said nothing for {silent_s:.0f} s",

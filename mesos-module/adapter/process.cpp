@@ -131,13 +131,14 @@ void AllocatorProcess::resume()
 }
 
 
-int64_t AllocatorProcess::nowMs() const
+int64_t AllocatorProcess::nowMs()
 {
-  return static_cast<int64_t>(process::Clock::now().duration().ms());
+  return masterClock.at(
+      static_cast<int64_t>(process::Clock::now().duration().ms()));
 }
 
 
-int64_t AllocatorProcess::sessionClockMs() const
+int64_t AllocatorProcess::sessionClockMs()
 {
   return cycleMs.isSome() ? cycleMs.get() : nowMs();
 }

@@ -23,6 +23,7 @@
 
 #include "brain/brain.hpp"
 
+#include "session/forward_clock.hpp"
 #include "session/keeper.hpp"
 
 namespace allocator {
@@ -255,12 +256,13 @@ private:
   void startBuiltinMetrics();
 
   std::vector<brain::Use> toUses(const hashmap<FrameworkID, Resources>& used);
-  int64_t nowMs() const;
-  int64_t sessionClockMs() const;
+  int64_t nowMs();
+  int64_t sessionClockMs();
 
   const Parameters parameters;
   mesos::allocator::Options options;
 
+  session::ForwardClock masterClock;
   brain::Brain brain;
   Objects objects;
   hashmap<SlaveID, Agent> agents;

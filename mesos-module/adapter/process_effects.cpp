@@ -253,9 +253,8 @@ void AllocatorProcess::wakeAt(int64_t ms)
 {
   if (ms < alarmMs) {
     alarmMs = ms;
-    const Duration left = Milliseconds(ms) - process::Clock::now().duration();
     process::delay(
-        std::max(left, Duration::zero()),
+        Milliseconds(std::max<int64_t>(ms - nowMs(), 0)),
         self(),
         &AllocatorProcess::wakeByAlarm);
   }
