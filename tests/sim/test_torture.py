@@ -12,7 +12,9 @@ import time
 import pytest
 
 from allocator.core import MILLI
+from allocator.sim.links.wall_clock import WallClock
 from allocator.sim.torture import Plan, text, torture, write
+from allocator.sim.torture.cable import Cable
 from allocator.sim.torture.faults import FAULTS
 from allocator.sim.torture.faults.operators import Questions, SetPolicy
 from allocator.sim.torture.faults.process import Kill
@@ -114,10 +116,66 @@ def test_control_c_ends_it_in_order(tmp_path):
     assert json.loads((tmp_path / "torture.json").read_text())["violations"] == 0
 
 
+def test_a_clock_is_set_for_a_process_and_for_no_other(tmp_path):
+    clock = WallClock(tmp_path / "ahead")
+    program = (
+        "import sys, time; from pathlib import Path;"
+        "from allocator.sim.links.wall_clock import follow;"
+        "follow(Path(sys.argv[1])); before = time.monotonic();"
+        "[print(time.time(), time.time_ns(), flush=True) for _ in sys.stdin];"
+        "assert time.monotonic() - before < 60"
+    )
+    words = [sys.executable, "-c", program, str(clock.path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
+        for ahead_s in (0.0, -86_400.0, 7_200.5):
+            clock.set(ahead_s)
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write("\n")
+            at_s, at_ns = process.stdout.readline().split()
+            assert float(at_s) - time.time() == pytest.approx(ahead_s, abs=60)
+            assert int(at_ns) / 1e9 == pytest.approx(float(at_s), abs=60)
+        process.communicate(timeout=120)
+    assert process.returncode == 0
+
+
+def test_the_network_is_cut_and_comes_back(echo_everywhere):
+    """Nothing is lost of a connection whose packets were, for a while."""
+    if not Cable.possible():
+        pytest.skip("no right to make a network")
+    with Cable() as cable, cable.dial(echo_everywhere) as connection:
+        connection.settimeout(20)
+        connection.sendall(b"hello")
+        assert connection.recv(5) == b"hello"
+        cable.pull()
+        connection.sendall(b"later")
+        connection.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            connection.recv(5)
+        with pytest.raises(OSError, match="unreachable"):
+            cable.dial(echo_everywhere)
+        connection.settimeout(20)
+        cable.plug()
+        assert connection.recv(5) == b"later"
+        cable.dial(echo_everywhere).close()
+    shown = subprocess.run(["ip", "address"], capture_output=True, check=True).stdout.decode()
+    assert cable.address not in shown
+
+
 @pytest.fixture
 def echo():
     """Somebody who says everything again; gives the port."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    yield from echoing("127.0.0.1")
+
+
+@pytest.fixture
+def echo_everywhere():
+    yield from echoing("")
+
+
+def echoing(address):
+    with socket.create_server((address, 0)) as listener:
 
         def serve():
             while True:

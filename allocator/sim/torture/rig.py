@@ -5,11 +5,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from allocator.sim.links.machine import free_port
 from allocator.sim.links.sidecar_process import channel
 from allocator.sim.links.stream import StreamLink
+from allocator.sim.links.wall_clock import WallClock
+from allocator.sim.torture.cable import Cable
 from allocator.sim.torture.findings import Findings
 from allocator.sim.torture.link import PatientLink
 from allocator.sim.torture.pem import Authority
@@ -52,6 +55,10 @@ class Rig:
         The target that is never disturbed, for looking.
     authority : Authority or None
         None: there is no openssl, so no TLS.
+    cable : Cable or None
+        Between the proxy of TLS and the sidecar; None: there is no right to lay one, or no TLS.
+    wall : WallClock
+        Which the sidecar has.
     plain, secure : Proxy
         Relays to the Unix socket, and to the port with TLS.
     trusted : bool
@@ -69,6 +76,8 @@ class Rig:
     ports: Ports
     unix: str
     authority: Authority | None
+    cable: Cable | None
+    wall: WallClock
     plain: Proxy
     secure: Proxy
     chance: random.Random
@@ -118,6 +127,12 @@ class Rig:
         target = f"127.0.0.1:{self.secure.port}"
         return PatientLink(target, started_us, self.authority.credentials())
 
+    def _addresses(self) -> list[str]:
+        """Where it listens by TLS."""
+        if self.authority is None:
+            return []
+        return ["127.0.0.1"] + ([] if self.cable is None else [self.cable.address])
+
     def write_config(self, extra: str = "") -> None:
         """Write the configuration, with something more at its end."""
         text = _CONFIG.format(
@@ -126,7 +141,7 @@ class Rig:
             http=self.ports.http,
             bytes_max=JOURNAL_BYTES_MAX,
             patience=PATIENCE_CYCLES,
-            listen=f', "127.0.0.1:{self.ports.grpc}"' if self.authority else "",
+            listen="".join(f', "{address}:{self.ports.grpc}"' for address in self._addresses()),
             tls=_TLS.format(directory=self.directory) if self.authority else "",
         )
         (self.directory / "config.toml").write_text(text + extra, encoding="utf-8")
@@ -142,10 +157,17 @@ def rigged(directory: Path, out: Path, findings: Findings, seed: int) -> Iterato
         findings.note("there is no openssl, so nothing was done to TLS")
     socket_path = directory / "sidecar.sock"
     ports = Ports()
+    wall = WallClock(directory / "ahead")
     with ExitStack() as stack:
+        cable = None
+        if authority is not None and Cable.possible():
+            cable = stack.enter_context(Cable())
+        else:
+            findings.note("no network could be made (root and ip make one), so none was cut")
+        dial = dial_tcp(ports.grpc) if cable is None else partial(cable.dial, ports.grpc)
         plain = stack.enter_context(Proxy(dial_unix(str(socket_path)), seed))
-        secure = stack.enter_context(Proxy(dial_tcp(ports.grpc), seed + 1))
-        sidecar = TorturedSidecar(directory / "config.toml", out / "sidecar.log")
+        secure = stack.enter_context(Proxy(dial, seed + 1))
+        sidecar = TorturedSidecar(directory / "config.toml", out / "sidecar.log", wall.path)
         rig = Rig(
             directory=directory,
             out=out,
@@ -154,6 +176,8 @@ def rigged(directory: Path, out: Path, findings: Findings, seed: int) -> Iterato
             ports=ports,
             unix=f"unix:{socket_path}",
             authority=authority,
+            cable=cable,
+            wall=wall,
             plain=plain,
             secure=secure,
             chance=random.Random(seed),  # noqa: S311 - no secret

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from allocator.sim.links import wall_clock
 from allocator.sim.links.end_with_parent import ending_with_us
 from allocator.sim.links.machine import ProcessFigures, figures_of
 from allocator.sim.torture.clock import RunningClock
@@ -32,6 +33,8 @@ class TorturedSidecar:
     config : Path
     log : Path
         Where its log is kept.
+    ahead : Path
+        How far ahead its wall clock is, see `allocator.sim.links.wall_clock`.
 
     Attributes
     ----------
@@ -42,13 +45,13 @@ class TorturedSidecar:
         Whether it should be there now.
     """
 
-    def __init__(self, config: Path, log: Path) -> None:
+    def __init__(self, config: Path, log: Path, ahead: Path) -> None:
         self.clock = RunningClock()
         self.meter = LogMeter(log, self.clock)
         self.lives = 0
         self.wanted = False
         self.born_s = 0.0
-        self._config = config
+        self._words = [str(ahead), "serve", "--config", str(config)]
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         # The kernel ends a process with the thread that made it, so one thread makes them all.
@@ -163,7 +166,7 @@ class TorturedSidecar:
         return None
 
     def _spawn(self, meter: LogMeter) -> tuple[subprocess.Popen[bytes], threading.Thread]:
-        command = [sys.executable, "-m", "allocator", "serve", "--config", str(self._config)]
+        command = [sys.executable, "-m", wall_clock.__name__, *self._words]
         # In a session of its own: Ctrl-C on the terminal is for us, who then end it in order.
         process = self._maker.submit(
             subprocess.Popen,

@@ -10,10 +10,11 @@ from allocator.sim.torture.faults.operators import (
     SetPolicy,
     SetSettings,
 )
-from allocator.sim.torture.faults.process import Freeze, Kill, Terminate
+from allocator.sim.torture.faults.process import Freeze, Kill, SetClock, Terminate
 from allocator.sim.torture.faults.rivals import NewerMaster, OlderMaster, SecondSidecar
 from allocator.sim.torture.faults.shortage import DiskFull, NoDescriptors
 from allocator.sim.torture.faults.streams import (
+    CutNetwork,
     Garble,
     RawGarbage,
     Reconnect,
@@ -27,10 +28,12 @@ FAULTS: tuple[Fault, ...] = (
     Kill(),
     Terminate(),
     Freeze(),
+    SetClock(),
     Reconnect(),
     Reset(),
     Tear(),
     Stall(),
+    CutNetwork(),
     Garble(),
     RawGarbage(),
     SessionGarbage(),

@@ -6,11 +6,16 @@ import time
 from contextlib import suppress
 from typing import ClassVar
 
+import grpc
+
 from allocator.sim.torture.faults.base import Anywhere, Scene
+from allocator.sim.torture.rig import Rig
 from allocator.sim.torture.sidecar import SidecarGoneError
 
 FREEZE_S = (0.05, 2.5)
 ABSENCE_S = (0.0, 1.0)
+AHEAD_S = (-40 * 86_400.0, -7_200.0, -90.0, -0.5, 0.5, 90.0, 7_200.0, 40 * 86_400.0)
+LASTS_MS = (500, 8_000)
 
 
 class Kill(Anywhere):
@@ -54,6 +59,32 @@ class Freeze(Anywhere):
         timer = threading.Timer(pause_s, sidecar.signal, (signal.SIGCONT,))
         timer.daemon = True
         timer.start()
+
+
+class SetClock(Anywhere):
+    """Somebody sets the wall clock of its machine, and sets it right after a while."""
+
+    name: ClassVar[str] = "clock set"
+    weight: ClassVar[int] = 4
+
+    def strike(self, scene: Scene) -> None:
+        """Set it; nobody has waited longer, or less long, for that."""
+        rig = scene.rig
+        before = self._late(rig)
+        rig.wall.set(rig.chance.choice(AHEAD_S))
+        late = self._late(rig)
+        wrong = [] if before or not late else [f"at once after its clock was set: {late}"]
+        rig.findings.check("a clock that is set makes nobody late", wrong)
+        scene.later(scene.soon(*LASTS_MS), lambda: rig.wall.set(0.0))
+
+    @staticmethod
+    def _late(rig: Rig) -> str:
+        """What the sidecar says of a master that says nothing; nothing where it cannot be asked."""
+        try:
+            found = rig.status().warnings
+        except grpc.RpcError:
+            return ""
+        return "".join(each.text for each in found if each.what == "silent master")
 
 
 def restart(scene: Scene) -> None:

@@ -11,9 +11,13 @@ import grpc
 from allocator.sim.links.sidecar_process import channel
 from allocator.sim.torture.faults.base import Anywhere, Scene, WithTls
 from allocator.sim.torture.proxy import Proxy, dial_tcp
+from allocator.sim.torture.rig import Rig
 from allocator.v1 import session_pb2 as pb
 
 STALL_S = (0.05, 2.5)
+CUT_S = (0.05, 8.0)
+"""Up to longer than the master waits for an answer."""
+
 RECONNECTS = (20, 60)
 CONNECTIONS = 20
 METHOD = "/allocator.v1.SessionService/Session"
@@ -162,6 +166,26 @@ _CUT = (
     grpc.StatusCode.RESOURCE_EXHAUSTED,
 )
 """The process was stopped, or is full: no answer to what was said."""
+
+
+class CutNetwork:
+    """No packet arrives for a while, and nobody is told: a cable that is pulled."""
+
+    name: ClassVar[str] = "network cut"
+    weight: ClassVar[int] = 6
+
+    def possible(self, rig: Rig) -> bool:
+        """Whether there is a network to cut."""
+        return rig.cable is not None
+
+    def strike(self, scene: Scene) -> None:
+        """Pull the cable; a thread plugs it in again, for the master may be waiting by then."""
+        cable = scene.rig.cable
+        assert cable is not None
+        cable.pull()
+        timer = threading.Timer(scene.rig.chance.uniform(*CUT_S), cable.plug)
+        timer.daemon = True
+        timer.start()
 
 
 def _proxies(scene: Scene) -> list[Proxy]:
