@@ -73,7 +73,7 @@ protected:
     allocator->addSlave(
         AGENT, agent, capabilities, None(), parse("cpus:4;mem:400"), {});
     if (connects) {
-      await("allocator/sidecar/connected", 1);
+      EXPECT_TRUE(reaches("allocator/sidecar/connected", 1));
     }
 
     FrameworkInfo info;
@@ -109,12 +109,12 @@ protected:
     return all.isReady() ? all.get() : std::map<std::string, double>();
   }
 
-  void await(const std::string& name, double least)
+  bool reaches(const std::string& name, double least, int tries = 2000)
   {
-    for (int i = 0; i < 2000 && metrics()[name] < least; ++i) {
+    for (int i = 0; i < tries && metrics()[name] < least; ++i) {
       std::this_thread::sleep_for(session::Duration(5));
     }
-    EXPECT_LE(least, metrics()[name]) << name;
+    return metrics()[name] >= least;
   }
 
   // What nobody holds of the cpus, as the books behind the metrics have it.
@@ -141,14 +141,20 @@ TEST_F(ShadowTest, TheSidecarIsComparedAndOffersNothing)
   // The fake sidecar always gives something of the first agent to the first
   // framework, so each run of the built-in allocator is as it decided.
   EXPECT_EQ(allocated("cpus:4;mem:400", "eng"), offers(1)[0]);
-  await("allocator/sidecar/shadow/offers", 1);
-  await("allocator/sidecar/shadow/same", 1);
+  EXPECT_TRUE(reaches("allocator/sidecar/shadow/offers", 1));
   EXPECT_EQ(0, metrics()["allocator/sidecar/outcomes/offered"]);
 
-  allocator->recoverResources(
-      ONE, AGENT, allocated("cpus:4;mem:400", "eng"), None(), false);
-  EXPECT_EQ(allocated("cpus:4;mem:400", "eng"), offers(2)[1]);
-  await("allocator/sidecar/shadow/same", 2);
+  // On a busy machine an answer may come too late to be compared with the
+  // run that it belongs to; then there is another run.
+  const std::string same = "allocator/sidecar/shadow/same";
+  size_t runs = 1;
+  while (!reaches(same, 2, 50) && runs < 100) {
+    allocator->recoverResources(
+        ONE, AGENT, allocated("cpus:4;mem:400", "eng"), None(), false);
+    ++runs;
+    EXPECT_EQ(allocated("cpus:4;mem:400", "eng"), offers(runs).back());
+  }
+  EXPECT_TRUE(reaches(same, 2));
   EXPECT_EQ(0, metrics()["allocator/sidecar/misfits"]);
 }
 
@@ -206,7 +212,7 @@ TEST_F(ShadowTest, AnOperatorIsAnsweredByTheOneThatDecides)
   EXPECT_EQ(4, next.cpus().get());
   allocator->recoverResources(ONE, AGENT, next, None(), false);
   offers(3);
-  await("allocator/sidecar/shadow/offers", 3);
+  EXPECT_TRUE(reaches("allocator/sidecar/shadow/offers", 3));
   EXPECT_EQ(0, metrics()["allocator/sidecar/misfits"]);
 }
 
