@@ -61,10 +61,10 @@ class NoDescriptors(Anywhere):
         if not _limit_for_a_while(scene, resource.RLIMIT_NOFILE, lowest, room):
             return
         rig.short = True
-        with ExitStack() as stack:
+        # Where the queue of those who wait is full, the next one would wait for long.
+        with ExitStack() as stack, suppress(OSError):
             for _ in range(CONNECTIONS):
-                with suppress(OSError):
-                    stack.enter_context(self._knock(rig.ports.http))
+                stack.enter_context(self._knock(rig.ports.http))
 
     @staticmethod
     def _knock(port: int) -> socket.socket:
