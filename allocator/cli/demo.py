@@ -146,6 +146,7 @@ def _play(runs: list["Run"], target: str | None, workers: int, started_us: int) 
     with progress(first, "jobs", sum(run.scenario.jobs for run in runs)) as tell:
 
         def watch(name: str, count: int) -> None:
+            demo_more.end_if_told()
             ended[name] = max(ended[name], count)
             tell(sum(ended.values()), what="playing")
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 SEEDS_MIN = 2
 
+_told: list[int] = []
+"""Signals that came."""
+
 Force = Annotated[
     bool,
     typer.Option("--force", help="Take the sidecar of --target from the master that it serves."),
@@ -42,7 +45,8 @@ def register(app: typer.Typer) -> None:
 def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
     """Play here: on one's own sidecars, or on one that is given back as it was.
 
-    Says in one line why nothing can be played, and ends. SIGTERM ends as Ctrl-C does.
+    Says in one line why nothing can be played, and ends. SIGTERM ends as Ctrl-C does; whoever plays
+    calls `end_if_told` now and then.
 
     Yields
     ------
@@ -55,7 +59,11 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
     from allocator.sim.links.sidecar_process import SidecarFailedError
     from allocator.sim.module_protocol import SessionEndedError
 
-    signal.signal(signal.SIGTERM, _end)
+    _told.clear()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # A shell that starts us in the background may want us to go on whatever happens to it.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
     try:
         with borrowed(target, force=force) if target else nullcontext(1) as started_us:
             yield started_us
@@ -71,7 +79,14 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:
     """End in order, with the code that a shell gives for a signal."""
+    _told.append(number)
     sys.exit(128 + number)
+
+
+def end_if_told() -> None:
+    """End where a signal said so in vain: within a callback of C code an exception is lost."""
+    if _told:
+        sys.exit(128 + _told[0])
 
 
 def claims(
@@ -182,6 +197,7 @@ def soak(
             Soak(seed, size, duration_ms=seconds * 1000),
             PolicySpec(policy, mode="characterised"),
             started_us=started_us,
+            watch=lambda _progress: end_if_told(),
         )
     record = soaked.played.record
     typer.echo(

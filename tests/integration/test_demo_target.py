@@ -1,5 +1,6 @@
 """`demo` and `demo soak` on somebody else's sidecar: it is asked for, and given back as it was."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from allocator.cli.demo_more import end_if_told, on_sidecar
 from allocator.cli.exits import Exit
 from allocator.core import PolicySpec
 from allocator.sim.links.sidecar_process import ADMIN_S, SidecarProcess, channel, set_policy
@@ -94,9 +96,41 @@ def test_the_policy_is_set_back_after_an_interruption(command, number, sidecar, 
     wait_for(lambda: ask(sidecar)[0] != OURS and ask(sidecar)[1].in_session)
     run.send_signal(number)
     _, said = run.communicate(timeout=100)
-    assert run.returncode == 128 + number
+    assert run.returncode == 128 + number, said
     assert "Traceback" not in said
     assert ask(sidecar)[0] == OURS
+
+
+@pytest.fixture
+def signals():
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(number) for number in numbers]
+    yield numbers
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_a_signal_whose_exception_was_lost_still_ends_it(signals):
+    """Python drops what is raised within a callback of C code, or while an object is finalised."""
+
+    def play(number: int) -> None:
+        with on_sidecar(None, force=False):
+            end_if_told()
+            with contextlib.suppress(SystemExit):
+                signal.raise_signal(number)
+            end_if_told()
+
+    for number in signals:
+        with pytest.raises(SystemExit) as ended:
+            play(number)
+        assert ended.value.code == 128 + number
+
+
+def test_a_signal_that_is_ignored_stays_so(signals):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with on_sidecar(None, force=False):
+        signal.raise_signal(signal.SIGINT)
+        end_if_told()
 
 
 @pytest.mark.parametrize("command", list(SHORT))

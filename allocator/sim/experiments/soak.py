@@ -1,5 +1,6 @@
 """Soak a real sidecar: a random cluster with faults, and the books compared as it goes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from allocator.core import PolicySpec
@@ -11,7 +12,7 @@ from allocator.sim.links.sidecar_process import set_policy
 from allocator.sim.links.stream import StreamLink
 from allocator.sim.random_cluster import Everything
 from allocator.sim.workloads.cluster import AgentSpec
-from allocator.sim.workloads.scenario import Stage
+from allocator.sim.workloads.scenario import Progress, Stage
 
 EVERY_MS = 5_000
 
@@ -69,7 +70,12 @@ class Soaked:
 
 
 def soak_sidecar(
-    target: str, soak: Soak | Everything, policy: PolicySpec, *, started_us: int = 1
+    target: str,
+    soak: Soak | Everything,
+    policy: PolicySpec,
+    *,
+    started_us: int = 1,
+    watch: Callable[[Progress], None] | None = None,
 ) -> Soaked:
     """Play a soak on a sidecar that serves at `target`.
 
@@ -80,6 +86,8 @@ def soak_sidecar(
     policy : PolicySpec
     started_us : int
         When our master began to lead: the newer of two has the sidecar.
+    watch : callable
+        Told now and then how far it is.
 
     Raises
     ------
@@ -89,5 +97,5 @@ def soak_sidecar(
     set_policy(target, policy)
     audited = _Audited(soak, target)
     link = StreamLink(target, started_us)
-    played = play(audited, link, tell_demand=True, options=soak.options)
+    played = play(audited, link, tell_demand=True, options=soak.options, watch=watch)
     return Soaked(played, audited.compared, tuple(audited.wrong))

@@ -2,16 +2,18 @@
 
 ``python -m allocator.sim.links.wall_clock FILE WORD ...`` runs ``mesos-allocator WORD ...``.
 To what Python's clock says it adds the nanoseconds in FILE (int64), which `WallClock` writes. The
-monotonic clock stays, as where somebody sets a machine's time. So do the clocks of what is not
-written in Python: gRPC's deadlines, and the dates of certificates.
+monotonic clock stays, as where somebody sets a machine's time. So do gRPC's clock, and
+those of what is not written in Python, such as of the dates of certificates.
 """
 
+import importlib
 import mmap
 import runpy
 import struct
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 _OFFSET = struct.Struct("<q")
 
@@ -40,6 +42,7 @@ class WallClock:
 
 def follow(path: Path) -> None:
     """From now on this process has the clock that a file sets."""
+    _leave_grpc_alone()
     with path.open("rb") as file:
         offset = mmap.mmap(file.fileno(), _OFFSET.size, access=mmap.ACCESS_READ)
     machine_ns = time.time_ns
@@ -49,6 +52,18 @@ def follow(path: Path) -> None:
 
     time.time_ns = time_ns
     time.time = lambda: time_ns() / 1e9
+
+
+def _leave_grpc_alone() -> None:
+    """Let gRPC's modules keep the machine's clock.
+
+    Their core, which is not written in Python, is told until when to wait: it would wait for hours
+    where one clock is that far ahead of the other. Nobody who sets a real clock sets one of them.
+    """
+    machine = ModuleType(time.__name__)
+    vars(machine).update(vars(time))
+    for name in ("_channel", "_common", "_server", "_cython.cygrpc"):
+        importlib.import_module(f"grpc.{name}").time = machine  # type: ignore[attr-defined]
 
 
 def main() -> None:
