@@ -8,6 +8,8 @@ import structlog
 
 from allocator.core import EventError, PolicySpec, SetConstraint, SetPolicy
 from allocator.policies import build
+from allocator.server import report, warnings_now
+from allocator.server.compilation import PARTS, Progress
 from allocator.server.config import Config
 from allocator.server.config.sections import PolicySection
 from allocator.server.core_loop import CoreLoop
@@ -81,6 +83,25 @@ def test_a_session_is_known_by_what_it_said(loop):
     assert session is not None
     assert (session.master_id, session.instance_id, session.peer) == ("master", "instance", "test")
     assert (session.number, session.sequence, session.clock_ms) == (1, 1, 7)
+
+
+def test_a_master_is_silent_by_the_clock_that_nobody_sets(loop, monkeypatch):
+    def warned() -> list[str]:
+        progress = Progress("compiled", len(PARTS))
+        found = loop.call(
+            lambda: list(warnings_now.of_core(loop, report.read(loop.allocator), progress))
+        ).result(5)
+        return [each.what for each in found]
+
+    module = InProcess(loop).begin()
+    module.batch(7)
+    machine = time.time
+    monkeypatch.setattr(time, "time", lambda: machine() + 40 * 86_400)
+    assert warned() == []
+    monkeypatch.setattr(time, "time", lambda: machine() - 40 * 86_400)
+    monkeypatch.setattr(warnings_now, "SILENCE_S", 0.05)
+    time.sleep(0.1)
+    assert warned() == ["silent master"]
 
 
 def test_cycles_are_timed_and_counted(loop):

@@ -8,11 +8,16 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
+from contextlib import ExitStack
 
 import pytest
 
 from allocator.core import MILLI
+from allocator.sim.links.machine import free_port
+from allocator.sim.links.stream import StreamLink
 from allocator.sim.links.wall_clock import WallClock
+from allocator.sim.master.emulated import EmulatedMaster
 from allocator.sim.torture import Plan, text, torture, write
 from allocator.sim.torture.cable import Cable
 from allocator.sim.torture.faults import FAULTS
@@ -22,6 +27,8 @@ from allocator.sim.torture.faults.streams import Reconnect
 from allocator.sim.torture.findings import Findings
 from allocator.sim.torture.log_meter import LogMeter
 from allocator.sim.torture.proxy import Proxy, dial_tcp
+from allocator.sim.torture.sidecar import TorturedSidecar
+from tests.server.scraping import samples
 
 QUIET = (Questions(),)
 
@@ -140,11 +147,46 @@ def test_a_clock_is_set_for_a_process_and_for_no_other(tmp_path):
     assert process.returncode == 0
 
 
+@pytest.mark.slow
+def test_a_sidecar_has_the_clock_that_is_set(tmp_path):
+    """In its second life from the start: gRPC must not wait until the machine's is as late."""
+    http, target = free_port(), f"unix:{tmp_path}/a.sock"
+    config = tmp_path / "config.toml"
+    config.write_text(f'[listen]\ntargets = ["{target}"]\n[http]\nport = {http}\n')
+    clock = WallClock(tmp_path / "ahead")
+    sidecar = TorturedSidecar(config, tmp_path / "log", clock.path)
+
+    def heard_ago_s() -> float:
+        link = StreamLink(target)
+        master = EmulatedMaster(link)
+        master.open()
+        while master.step(2_000):
+            pass
+        master.close()
+        with urllib.request.urlopen(f"http://127.0.0.1:{http}/metrics", timeout=60) as answer:
+            found = samples(answer.read().decode())
+        return time.time() - found["last_batch_timestamp_seconds", ()]
+
+    try:
+        sidecar.start()
+        assert heard_ago_s() == pytest.approx(0, abs=60)
+        clock.set(7_200.0)
+        assert heard_ago_s() == pytest.approx(-7_200, abs=60)
+        assert sidecar.terminate() == 0
+        sidecar.start()
+        assert heard_ago_s() == pytest.approx(-7_200, abs=60)
+    finally:
+        sidecar.kill()
+
+
 def test_the_network_is_cut_and_comes_back(echo_everywhere):
     """Nothing is lost of a connection whose packets were, for a while."""
-    if not Cable.possible():
-        pytest.skip("no right to make a network")
-    with Cable() as cable, cable.dial(echo_everywhere) as connection:
+    with ExitStack() as stack:
+        try:
+            cable = stack.enter_context(Cable())
+        except OSError as error:
+            pytest.skip(f"no right to make a network: {error}")
+        connection = stack.enter_context(cable.dial(echo_everywhere))
         connection.settimeout(20)
         connection.sendall(b"hello")
         assert connection.recv(5) == b"hello"
