@@ -38,7 +38,7 @@ def to_leave(state: State) -> Ints:
     """
     plan = state.plan
     if plan is None or not len(plan.leave):
-        return NO_RECLAIMS.agent
+        return np.zeros(0, np.int64)
     return plan.leave[state.ledger.opened_ms(plan.leave) <= plan.seen_ms]
 
 

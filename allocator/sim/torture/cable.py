@@ -29,6 +29,8 @@ _CLONE_NEWNET = 0x40000000
 class Cable:
     """Two virtual interfaces: one here, one in a namespace that ends with this process.
 
+    To lay it takes root, and the programs ip, nsenter and unshare; else there is an OSError.
+
     Attributes
     ----------
     address : str
@@ -43,17 +45,6 @@ class Cable:
         self._near, self._far = f"torture{number}a", f"torture{number}b"
         self._holder: subprocess.Popen[bytes] | None = None
 
-    @staticmethod
-    def possible() -> bool:
-        """Whether the programs are there, and the rights: one is laid, and taken away."""
-        if os.geteuid() or not all(shutil.which(each) for each in ("ip", "nsenter", "unshare")):
-            return False
-        try:
-            with Cable():
-                return True
-        except (OSError, subprocess.SubprocessError):
-            return False
-
     def __enter__(self) -> Self:
         try:
             self._lay()
@@ -64,7 +55,7 @@ class Cable:
 
     def __exit__(self, *_error: object) -> None:
         # Where we are killed, the namespace goes, and both interfaces with it.
-        with suppress(subprocess.SubprocessError):
+        with suppress(OSError):
             _run("link", "delete", self._near)
         if self._holder is not None:
             self._holder.kill()
@@ -76,7 +67,7 @@ class Cable:
 
     def plug(self) -> None:
         """Let packets through again, if it is still there."""
-        with suppress(subprocess.SubprocessError):
+        with suppress(OSError):
             self._there("link", "set", self._far, "up")
 
     def dial(self, port: int) -> socket.socket:
@@ -105,8 +96,11 @@ class Cable:
         return Path(f"/proc/{self._holder.pid}/ns/net")
 
     def _lay(self) -> None:
+        unshare = shutil.which("unshare")
+        if unshare is None:
+            raise FileNotFoundError("there is no unshare")
         self._holder = subprocess.Popen(  # noqa: S603 - two programs of the system
-            ending_with_us([shutil.which("unshare") or "", "--net", "sleep", "infinity"]),
+            ending_with_us([unshare, "--net", "sleep", "infinity"]),
             stdin=subprocess.DEVNULL,
         )
         ours, deadline_s = Path("/proc/self/ns/net").readlink(), time.monotonic() + COMMAND_S
@@ -126,6 +120,9 @@ class Cable:
 
 
 def _run(*words: str, prefix: tuple[str, ...] = ()) -> None:
-    subprocess.run(  # noqa: S603 - programs of the system
-        [*prefix, "ip", *words], check=True, capture_output=True, timeout=COMMAND_S
-    )
+    try:
+        subprocess.run(  # noqa: S603 - programs of the system
+            [*prefix, "ip", *words], check=True, capture_output=True, timeout=COMMAND_S
+        )
+    except subprocess.SubprocessError as error:
+        raise OSError(str(error)) from None

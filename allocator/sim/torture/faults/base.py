@@ -1,5 +1,6 @@
 """What a fault is."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -24,6 +25,12 @@ class Scene:
     link: TorturedLink
     started_us: int
     later: Callable[[int, Callable[[], None]], None]
+
+    def afterwards(self, between_s: tuple[float, float], undo: Callable[[], None]) -> None:
+        """Have something undone after a while of real time: the master may be waiting by then."""
+        timer = threading.Timer(self.rig.chance.uniform(*between_s), undo)
+        timer.daemon = True
+        timer.start()
 
     def soon(self, least_ms: int, most_ms: int) -> int:
         """A while of the world's time."""

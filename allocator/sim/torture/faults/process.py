@@ -1,7 +1,6 @@
 """What happens to the process."""
 
 import signal
-import threading
 import time
 from contextlib import suppress
 from typing import ClassVar
@@ -53,12 +52,10 @@ class Freeze(Anywhere):
     weight: ClassVar[int] = 6
 
     def strike(self, scene: Scene) -> None:
-        """Stop it; a thread lets it go on, for the master may be waiting by then."""
-        sidecar, pause_s = scene.rig.sidecar, scene.rig.chance.uniform(*FREEZE_S)
+        """Stop it, and let it go on."""
+        sidecar = scene.rig.sidecar
         sidecar.signal(signal.SIGSTOP)
-        timer = threading.Timer(pause_s, sidecar.signal, (signal.SIGCONT,))
-        timer.daemon = True
-        timer.start()
+        scene.afterwards(FREEZE_S, lambda: sidecar.signal(signal.SIGCONT))
 
 
 class SetClock(Anywhere):

@@ -1,7 +1,6 @@
 """What happens to connections."""
 
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -70,7 +69,7 @@ class Stall(Anywhere):
     weight: ClassVar[int] = 6
 
     def strike(self, scene: Scene) -> None:
-        """Hold back; a thread lets it flow, for the master may be waiting by then."""
+        """Hold back, and let it flow."""
         proxies = _proxies(scene)
         for each in proxies:
             each.stall()
@@ -79,9 +78,7 @@ class Stall(Anywhere):
             for each in proxies:
                 each.flow()
 
-        timer = threading.Timer(scene.rig.chance.uniform(*STALL_S), flow)
-        timer.daemon = True
-        timer.start()
+        scene.afterwards(STALL_S, flow)
 
 
 class Garble(WithTls):
@@ -179,13 +176,11 @@ class CutNetwork:
         return rig.cable is not None
 
     def strike(self, scene: Scene) -> None:
-        """Pull the cable; a thread plugs it in again, for the master may be waiting by then."""
+        """Pull the cable, and plug it in again."""
         cable = scene.rig.cable
         assert cable is not None
         cable.pull()
-        timer = threading.Timer(scene.rig.chance.uniform(*CUT_S), cable.plug)
-        timer.daemon = True
-        timer.start()
+        scene.afterwards(CUT_S, cable.plug)
 
 
 def _proxies(scene: Scene) -> list[Proxy]:
