@@ -3,6 +3,7 @@
 #include <future>
 #include <new>
 
+#include <process/clock.hpp>
 #include <process/dispatch.hpp>
 #include <process/process.hpp>
 
@@ -186,6 +187,39 @@ TEST_F(OffersTest, AnAgentIsOfferedOnceAndAgainWhenItComesBack)
   recover(ONE, all);
   revive(ONE);
   EXPECT_EQ(all, take(ONE));
+}
+
+
+// A filter lasts for an interval at least, here an hour: of the time that
+// passed, wherever somebody set the clock meanwhile.
+TEST_F(OffersTest, FiltersEndThoughTheClockIsSetBack)
+{
+  addFramework(ONE, "eng");
+  addFramework(TWO, "ops"); // Which may have nothing of the agent.
+  addAgent(reserved("cpus:4;mem:512", "eng"));
+  Resources all = reserved("cpus:4;mem:512", "eng");
+  all.allocate("eng");
+  EXPECT_EQ(all, take(ONE));
+
+  process::Clock::pause();
+  process::Clock::advance(actor.get(), Hours(10));
+  call([&](AllocatorProcess* allocator) {
+    allocator->recoverResources(ONE, AGENT, all, mesos::Filters(), false);
+  });
+  revive(TWO);
+  EXPECT_TRUE(take(ONE).empty());
+
+  // The machine's own time again: ten hours back.
+  process::Clock::resume();
+  process::Clock::pause();
+  revive(TWO);
+  EXPECT_TRUE(take(ONE).empty());
+
+  process::Clock::advance(actor.get(), Minutes(61));
+  revive(TWO);
+  EXPECT_EQ(all, take(ONE));
+  EXPECT_TRUE(take(TWO).empty());
+  process::Clock::resume();
 }
 
 
