@@ -595,6 +595,9 @@ class ModuleFigures(_message.Message):
     SHADOW_SAME_FIELD_NUMBER: _builtins.int
     SHADOW_OTHER_FIELD_NUMBER: _builtins.int
     SHADOW_NONE_FIELD_NUMBER: _builtins.int
+    SET_ASIDE_FIELD_NUMBER: _builtins.int
+    BARREN_INTERVALS_FIELD_NUMBER: _builtins.int
+    BARREN_TURNS_FIELD_NUMBER: _builtins.int
     cycles: _builtins.int
     """Cycles that were begun, and those of them that the module decided by itself."""
     fallback_cycles: _builtins.int
@@ -631,6 +634,13 @@ class ModuleFigures(_message.Message):
     shadow_same: _builtins.int
     shadow_other: _builtins.int
     shadow_none: _builtins.int
+    set_aside: _builtins.int
+    """Words of frameworks and agents that the module set aside, ever."""
+    barren_intervals: _builtins.int
+    """For how many intervals in a row a sidecar that answers has offered nothing although something
+    is free that somebody would take; and how often the module took the turn for that reason.
+    """
+    barren_turns: _builtins.int
     @_builtins.property
     def ends(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """By the number of SessionEnd, and of OutcomeReason."""
@@ -664,10 +674,13 @@ class ModuleFigures(_message.Message):
         shadow_same: _builtins.int = ...,
         shadow_other: _builtins.int = ...,
         shadow_none: _builtins.int = ...,
+        set_aside: _builtins.int = ...,
+        barren_intervals: _builtins.int = ...,
+        barren_turns: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "breaker_open", b"breaker_open", "breaker_trips", b"breaker_trips", "cycles", b"cycles", "ends", b"ends", "fallback_cycles", b"fallback_cycles", "fallback_offers", b"fallback_offers", "fallback_since_ms", b"fallback_since_ms", "fallback_until_ms", b"fallback_until_ms", "misfits", b"misfits", "outcomes", b"outcomes", "queue_bytes", b"queue_bytes", "queue_messages", b"queue_messages", "resyncs", b"resyncs", "round_trip_max_us", b"round_trip_max_us", "round_trip_p50_us", b"round_trip_p50_us", "round_trip_p99_us", b"round_trip_p99_us", "sessions", b"sessions", "shadow", b"shadow", "shadow_none", b"shadow_none", "shadow_offers", b"shadow_offers", "shadow_other", b"shadow_other", "shadow_same", b"shadow_same", "unanswered", b"unanswered"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "barren_intervals", b"barren_intervals", "barren_turns", b"barren_turns", "breaker_open", b"breaker_open", "breaker_trips", b"breaker_trips", "cycles", b"cycles", "ends", b"ends", "fallback_cycles", b"fallback_cycles", "fallback_offers", b"fallback_offers", "fallback_since_ms", b"fallback_since_ms", "fallback_until_ms", b"fallback_until_ms", "misfits", b"misfits", "outcomes", b"outcomes", "queue_bytes", b"queue_bytes", "queue_messages", b"queue_messages", "resyncs", b"resyncs", "round_trip_max_us", b"round_trip_max_us", "round_trip_p50_us", b"round_trip_p50_us", "round_trip_p99_us", b"round_trip_p99_us", "sessions", b"sessions", "set_aside", b"set_aside", "shadow", b"shadow", "shadow_none", b"shadow_none", "shadow_offers", b"shadow_offers", "shadow_other", b"shadow_other", "shadow_same", b"shadow_same", "unanswered", b"unanswered"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -837,6 +850,7 @@ class UpdateAgent(_message.Message):
     REPLACES_CAPABILITIES_FIELD_NUMBER: _builtins.int
     CAPABILITIES_FIELD_NUMBER: _builtins.int
     CAPACITY_FIELD_NUMBER: _builtins.int
+    SET_ASIDE_FIELD_NUMBER: _builtins.int
     agent: _builtins.int
     replaces_info: _builtins.bool
     hostname: _builtins.str
@@ -849,6 +863,10 @@ class UpdateAgent(_message.Message):
     def capabilities(self) -> _containers.RepeatedScalarFieldContainer[_types_pb2.AgentCapability.ValueType]: ...
     @_builtins.property
     def capacity(self) -> _types_pb2.Amounts: ...
+    @_builtins.property
+    def set_aside(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.SetAside]:
+        """As in Agent."""
+
     def __init__(
         self,
         *,
@@ -860,10 +878,11 @@ class UpdateAgent(_message.Message):
         replaces_capabilities: _builtins.bool = ...,
         capabilities: _abc.Iterable[_types_pb2.AgentCapability.ValueType] | None = ...,
         capacity: _types_pb2.Amounts | None = ...,
+        set_aside: _abc.Iterable[_types_pb2.SetAside] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["capacity", b"capacity", "domain", b"domain"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "attributes", b"attributes", "capabilities", b"capabilities", "capacity", b"capacity", "domain", b"domain", "hostname", b"hostname", "replaces_capabilities", b"replaces_capabilities", "replaces_info", b"replaces_info"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "attributes", b"attributes", "capabilities", b"capabilities", "capacity", b"capacity", "domain", b"domain", "hostname", b"hostname", "replaces_capabilities", b"replaces_capabilities", "replaces_info", b"replaces_info", "set_aside", b"set_aside"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1077,18 +1096,24 @@ class ResourceRequest(_message.Message):
 
     FRAMEWORK_FIELD_NUMBER: _builtins.int
     REQUESTS_FIELD_NUMBER: _builtins.int
+    SET_ASIDE_FIELD_NUMBER: _builtins.int
     framework: _builtins.int
     @_builtins.property
     def requests(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Quantities]: ...
+    @_builtins.property
+    def set_aside(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.SetAside]:
+        """As in Framework."""
+
     def __init__(
         self,
         *,
         framework: _builtins.int = ...,
         requests: _abc.Iterable[_types_pb2.Quantities] | None = ...,
+        set_aside: _abc.Iterable[_types_pb2.SetAside] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["framework", b"framework", "requests", b"requests"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["framework", b"framework", "requests", b"requests", "set_aside", b"set_aside"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x61llocator/v1/types.proto\x12\x0c\x61llocator.v1\"\xf9\x01\n\x04Kind\x12\x0c\n\x04kind\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12%\n\x04type\x18\x03 \x01(\x0e\x32\x17.allocator.v1.ValueType\x12\x11\n\trevocable\x18\x05 \x01(\x08\x12\x0e\n\x06shared\x18\x06 \x01(\x08\x12\x15\n\rreserved_role\x18\t \x01(\t\x12\x19\n\x11reservation_depth\x18\n \x01(\r\x12$\n\x04\x66orm\x18\x0b \x01(\x0e\x32\x16.allocator.v1.DiskForm\x12\x13\n\x0bindivisible\x18\x0c \x01(\x08\x12\x0c\n\x04rest\x18\r \x01(\x08J\x04\x08\x04\x10\x05J\x04\x08\x07\x10\x08J\x04\x08\x08\x10\t\"\'\n\x07\x41mounts\x12\x0c\n\x04kind\x18\x01 \x03(\r\x12\x0e\n\x06\x61mount\x18\x02 \x03(\x03\"*\n\nQuantities\x12\x0c\n\x04name\x18\x01 \x03(\t\x12\x0e\n\x06\x61mount\x18\x02 \x03(\x03\"X\n\x08Holdings\x12\x11\n\tframework\x18\x01 \x03(\r\x12\x0c\n\x04role\x18\x02 \x03(\r\x12\r\n\x05\x61gent\x18\x03 \x03(\r\x12\x0c\n\x04kind\x18\x04 \x03(\r\x12\x0e\n\x06\x61mount\x18\x05 \x03(\x03\"O\n\tAttribute\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12%\n\x04type\x18\x03 \x01(\x0e\x32\x17.allocator.v1.ValueType\"&\n\x06\x44omain\x12\x0e\n\x06region\x18\x01 \x01(\t\x12\x0c\n\x04zone\x18\x02 \x01(\t\"7\n\x0eUnavailability\x12\x10\n\x08start_ms\x18\x01 \x01(\x03\x12\x13\n\x0b\x64uration_ms\x18\x02 \x01(\x03\"\xb6\x02\n\x05\x41gent\x12\r\n\x05\x61gent\x18\x01 \x01(\r\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12\x10\n\x08hostname\x18\x03 \x01(\t\x12+\n\nattributes\x18\x04 \x03(\x0b\x32\x17.allocator.v1.Attribute\x12$\n\x06\x64omain\x18\x05 \x01(\x0b\x32\x14.allocator.v1.Domain\x12\x33\n\x0c\x63\x61pabilities\x18\x06 \x03(\x0e\x32\x1d.allocator.v1.AgentCapability\x12\'\n\x08\x63\x61pacity\x18\x07 \x01(\x0b\x32\x15.allocator.v1.Amounts\x12\x13\n\x0b\x64\x65\x61\x63tivated\x18\x08 \x01(\x08\x12\x34\n\x0eunavailability\x18\t \x01(\x0b\x32\x1c.allocator.v1.Unavailability\"J\n\x10MinimumResources\x12\x0c\n\x04role\x18\x01 \x01(\r\x12(\n\x06\x61ny_of\x18\x02 \x03(\x0b\x32\x18.allocator.v1.Quantities\"\xec\x02\n\tFramework\x12\x11\n\tframework\x18\x01 \x01(\r\x12\x14\n\x0c\x66ramework_id\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0c\n\x04user\x18\x04 \x01(\t\x12\x11\n\tprincipal\x18\x05 \x01(\t\x12\r\n\x05roles\x18\x06 \x03(\r\x12\x18\n\x10suppressed_roles\x18\x07 \x03(\r\x12\x37\n\x0c\x63\x61pabilities\x18\x08 \x03(\x0e\x32!.allocator.v1.FrameworkCapability\x12\x33\n\x06labels\x18\t \x03(\x0b\x32#.allocator.v1.Framework.LabelsEntry\x12/\n\x07minimum\x18\n \x03(\x0b\x32\x1e.allocator.v1.MinimumResources\x12\x10\n\x08inactive\x18\x0b \x01(\x08\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\"\n\x04Role\x12\x0c\n\x04role\x18\x01 \x01(\r\x12\x0c\n\x04path\x18\x02 \x01(\t\"&\n\x06Weight\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x01\"m\n\x05Quota\x12\x0c\n\x04role\x18\x01 \x01(\t\x12,\n\nguarantees\x18\x02 \x01(\x0b\x32\x18.allocator.v1.Quantities\x12(\n\x06limits\x18\x03 \x01(\x0b\x32\x18.allocator.v1.Quantities*~\n\tValueType\x12\x1a\n\x16VALUE_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11VALUE_TYPE_SCALAR\x10\x01\x12\x15\n\x11VALUE_TYPE_RANGES\x10\x02\x12\x12\n\x0eVALUE_TYPE_SET\x10\x03\x12\x13\n\x0fVALUE_TYPE_TEXT\x10\x04*\x8c\x01\n\x08\x44iskForm\x12\x19\n\x15\x44ISK_FORM_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x44ISK_FORM_PATH\x10\x01\x12\x13\n\x0f\x44ISK_FORM_MOUNT\x10\x02\x12\x13\n\x0f\x44ISK_FORM_BLOCK\x10\x03\x12\x11\n\rDISK_FORM_RAW\x10\x04\x12\x14\n\x10\x44ISK_FORM_VOLUME\x10\x05*\xd1\x01\n\x0f\x41gentCapability\x12 \n\x1c\x41GENT_CAPABILITY_UNSPECIFIED\x10\x00\x12\x1f\n\x1b\x41GENT_CAPABILITY_MULTI_ROLE\x10\x01\x12&\n\"AGENT_CAPABILITY_HIERARCHICAL_ROLE\x10\x02\x12+\n\'AGENT_CAPABILITY_RESERVATION_REFINEMENT\x10\x03\x12&\n\"AGENT_CAPABILITY_RESOURCE_PROVIDER\x10\x04*\xb9\x02\n\x13\x46rameworkCapability\x12$\n FRAMEWORK_CAPABILITY_UNSPECIFIED\x10\x00\x12,\n(FRAMEWORK_CAPABILITY_REVOCABLE_RESOURCES\x10\x01\x12&\n\"FRAMEWORK_CAPABILITY_GPU_RESOURCES\x10\x02\x12)\n%FRAMEWORK_CAPABILITY_SHARED_RESOURCES\x10\x03\x12#\n\x1f\x46RAMEWORK_CAPABILITY_MULTI_ROLE\x10\x04\x12/\n+FRAMEWORK_CAPABILITY_RESERVATION_REFINEMENT\x10\x05\x12%\n!FRAMEWORK_CAPABILITY_REGION_AWARE\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x61llocator/v1/types.proto\x12\x0c\x61llocator.v1\"\xf9\x01\n\x04Kind\x12\x0c\n\x04kind\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12%\n\x04type\x18\x03 \x01(\x0e\x32\x17.allocator.v1.ValueType\x12\x11\n\trevocable\x18\x05 \x01(\x08\x12\x0e\n\x06shared\x18\x06 \x01(\x08\x12\x15\n\rreserved_role\x18\t \x01(\t\x12\x19\n\x11reservation_depth\x18\n \x01(\r\x12$\n\x04\x66orm\x18\x0b \x01(\x0e\x32\x16.allocator.v1.DiskForm\x12\x13\n\x0bindivisible\x18\x0c \x01(\x08\x12\x0c\n\x04rest\x18\r \x01(\x08J\x04\x08\x04\x10\x05J\x04\x08\x07\x10\x08J\x04\x08\x08\x10\t\"\'\n\x07\x41mounts\x12\x0c\n\x04kind\x18\x01 \x03(\r\x12\x0e\n\x06\x61mount\x18\x02 \x03(\x03\"*\n\nQuantities\x12\x0c\n\x04name\x18\x01 \x03(\t\x12\x0e\n\x06\x61mount\x18\x02 \x03(\x03\"X\n\x08Holdings\x12\x11\n\tframework\x18\x01 \x03(\r\x12\x0c\n\x04role\x18\x02 \x03(\r\x12\r\n\x05\x61gent\x18\x03 \x03(\r\x12\x0c\n\x04kind\x18\x04 \x03(\r\x12\x0e\n\x06\x61mount\x18\x05 \x03(\x03\"O\n\tAttribute\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12%\n\x04type\x18\x03 \x01(\x0e\x32\x17.allocator.v1.ValueType\"&\n\x06\x44omain\x12\x0e\n\x06region\x18\x01 \x01(\t\x12\x0c\n\x04zone\x18\x02 \x01(\t\"7\n\x0eUnavailability\x12\x10\n\x08start_ms\x18\x01 \x01(\x03\x12\x13\n\x0b\x64uration_ms\x18\x02 \x01(\x03\"U\n\x08SetAside\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12,\n\x06reason\x18\x02 \x01(\x0e\x32\x1c.allocator.v1.SetAsideReason\x12\x0c\n\x04text\x18\x03 \x01(\t\"\xe1\x02\n\x05\x41gent\x12\r\n\x05\x61gent\x18\x01 \x01(\r\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12\x10\n\x08hostname\x18\x03 \x01(\t\x12+\n\nattributes\x18\x04 \x03(\x0b\x32\x17.allocator.v1.Attribute\x12$\n\x06\x64omain\x18\x05 \x01(\x0b\x32\x14.allocator.v1.Domain\x12\x33\n\x0c\x63\x61pabilities\x18\x06 \x03(\x0e\x32\x1d.allocator.v1.AgentCapability\x12\'\n\x08\x63\x61pacity\x18\x07 \x01(\x0b\x32\x15.allocator.v1.Amounts\x12\x13\n\x0b\x64\x65\x61\x63tivated\x18\x08 \x01(\x08\x12\x34\n\x0eunavailability\x18\t \x01(\x0b\x32\x1c.allocator.v1.Unavailability\x12)\n\tset_aside\x18\n \x03(\x0b\x32\x16.allocator.v1.SetAside\"J\n\x10MinimumResources\x12\x0c\n\x04role\x18\x01 \x01(\r\x12(\n\x06\x61ny_of\x18\x02 \x03(\x0b\x32\x18.allocator.v1.Quantities\"\x97\x03\n\tFramework\x12\x11\n\tframework\x18\x01 \x01(\r\x12\x14\n\x0c\x66ramework_id\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0c\n\x04user\x18\x04 \x01(\t\x12\x11\n\tprincipal\x18\x05 \x01(\t\x12\r\n\x05roles\x18\x06 \x03(\r\x12\x18\n\x10suppressed_roles\x18\x07 \x03(\r\x12\x37\n\x0c\x63\x61pabilities\x18\x08 \x03(\x0e\x32!.allocator.v1.FrameworkCapability\x12\x33\n\x06labels\x18\t \x03(\x0b\x32#.allocator.v1.Framework.LabelsEntry\x12/\n\x07minimum\x18\n \x03(\x0b\x32\x1e.allocator.v1.MinimumResources\x12\x10\n\x08inactive\x18\x0b \x01(\x08\x12)\n\tset_aside\x18\x0c \x03(\x0b\x32\x16.allocator.v1.SetAside\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\"\n\x04Role\x12\x0c\n\x04role\x18\x01 \x01(\r\x12\x0c\n\x04path\x18\x02 \x01(\t\"&\n\x06Weight\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x01\"m\n\x05Quota\x12\x0c\n\x04role\x18\x01 \x01(\t\x12,\n\nguarantees\x18\x02 \x01(\x0b\x32\x18.allocator.v1.Quantities\x12(\n\x06limits\x18\x03 \x01(\x0b\x32\x18.allocator.v1.Quantities*~\n\tValueType\x12\x1a\n\x16VALUE_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11VALUE_TYPE_SCALAR\x10\x01\x12\x15\n\x11VALUE_TYPE_RANGES\x10\x02\x12\x12\n\x0eVALUE_TYPE_SET\x10\x03\x12\x13\n\x0fVALUE_TYPE_TEXT\x10\x04*\x8c\x01\n\x08\x44iskForm\x12\x19\n\x15\x44ISK_FORM_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x44ISK_FORM_PATH\x10\x01\x12\x13\n\x0f\x44ISK_FORM_MOUNT\x10\x02\x12\x13\n\x0f\x44ISK_FORM_BLOCK\x10\x03\x12\x11\n\rDISK_FORM_RAW\x10\x04\x12\x14\n\x10\x44ISK_FORM_VOLUME\x10\x05*\xd1\x01\n\x0f\x41gentCapability\x12 \n\x1c\x41GENT_CAPABILITY_UNSPECIFIED\x10\x00\x12\x1f\n\x1b\x41GENT_CAPABILITY_MULTI_ROLE\x10\x01\x12&\n\"AGENT_CAPABILITY_HIERARCHICAL_ROLE\x10\x02\x12+\n\'AGENT_CAPABILITY_RESERVATION_REFINEMENT\x10\x03\x12&\n\"AGENT_CAPABILITY_RESOURCE_PROVIDER\x10\x04*\xb9\x02\n\x13\x46rameworkCapability\x12$\n FRAMEWORK_CAPABILITY_UNSPECIFIED\x10\x00\x12,\n(FRAMEWORK_CAPABILITY_REVOCABLE_RESOURCES\x10\x01\x12&\n\"FRAMEWORK_CAPABILITY_GPU_RESOURCES\x10\x02\x12)\n%FRAMEWORK_CAPABILITY_SHARED_RESOURCES\x10\x03\x12#\n\x1f\x46RAMEWORK_CAPABILITY_MULTI_ROLE\x10\x04\x12/\n+FRAMEWORK_CAPABILITY_RESERVATION_REFINEMENT\x10\x05\x12%\n!FRAMEWORK_CAPABILITY_REGION_AWARE\x10\x06*\xeb\x01\n\x0eSetAsideReason\x12 \n\x1cSET_ASIDE_REASON_UNSPECIFIED\x10\x00\x12\x1f\n\x1bSET_ASIDE_REASON_UNREADABLE\x10\x01\x12\x1d\n\x19SET_ASIDE_REASON_TOO_LONG\x10\x02\x12\x1d\n\x19SET_ASIDE_REASON_TOO_MANY\x10\x03\x12\x1d\n\x19SET_ASIDE_REASON_TOO_DEEP\x10\x04\x12\x1c\n\x18SET_ASIDE_REASON_UNKNOWN\x10\x05\x12\x1b\n\x17SET_ASIDE_REASON_FAILED\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,14 +33,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_FRAMEWORK_LABELSENTRY']._loaded_options = None
   _globals['_FRAMEWORK_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_VALUETYPE']._serialized_start=1590
-  _globals['_VALUETYPE']._serialized_end=1716
-  _globals['_DISKFORM']._serialized_start=1719
-  _globals['_DISKFORM']._serialized_end=1859
-  _globals['_AGENTCAPABILITY']._serialized_start=1862
-  _globals['_AGENTCAPABILITY']._serialized_end=2071
-  _globals['_FRAMEWORKCAPABILITY']._serialized_start=2074
-  _globals['_FRAMEWORKCAPABILITY']._serialized_end=2387
+  _globals['_VALUETYPE']._serialized_start=1763
+  _globals['_VALUETYPE']._serialized_end=1889
+  _globals['_DISKFORM']._serialized_start=1892
+  _globals['_DISKFORM']._serialized_end=2032
+  _globals['_AGENTCAPABILITY']._serialized_start=2035
+  _globals['_AGENTCAPABILITY']._serialized_end=2244
+  _globals['_FRAMEWORKCAPABILITY']._serialized_start=2247
+  _globals['_FRAMEWORKCAPABILITY']._serialized_end=2560
+  _globals['_SETASIDEREASON']._serialized_start=2563
+  _globals['_SETASIDEREASON']._serialized_end=2798
   _globals['_KIND']._serialized_start=43
   _globals['_KIND']._serialized_end=292
   _globals['_AMOUNTS']._serialized_start=294
@@ -55,18 +57,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DOMAIN']._serialized_end=588
   _globals['_UNAVAILABILITY']._serialized_start=590
   _globals['_UNAVAILABILITY']._serialized_end=645
-  _globals['_AGENT']._serialized_start=648
-  _globals['_AGENT']._serialized_end=958
-  _globals['_MINIMUMRESOURCES']._serialized_start=960
-  _globals['_MINIMUMRESOURCES']._serialized_end=1034
-  _globals['_FRAMEWORK']._serialized_start=1037
-  _globals['_FRAMEWORK']._serialized_end=1401
-  _globals['_FRAMEWORK_LABELSENTRY']._serialized_start=1356
-  _globals['_FRAMEWORK_LABELSENTRY']._serialized_end=1401
-  _globals['_ROLE']._serialized_start=1403
-  _globals['_ROLE']._serialized_end=1437
-  _globals['_WEIGHT']._serialized_start=1439
-  _globals['_WEIGHT']._serialized_end=1477
-  _globals['_QUOTA']._serialized_start=1479
-  _globals['_QUOTA']._serialized_end=1588
+  _globals['_SETASIDE']._serialized_start=647
+  _globals['_SETASIDE']._serialized_end=732
+  _globals['_AGENT']._serialized_start=735
+  _globals['_AGENT']._serialized_end=1088
+  _globals['_MINIMUMRESOURCES']._serialized_start=1090
+  _globals['_MINIMUMRESOURCES']._serialized_end=1164
+  _globals['_FRAMEWORK']._serialized_start=1167
+  _globals['_FRAMEWORK']._serialized_end=1574
+  _globals['_FRAMEWORK_LABELSENTRY']._serialized_start=1529
+  _globals['_FRAMEWORK_LABELSENTRY']._serialized_end=1574
+  _globals['_ROLE']._serialized_start=1576
+  _globals['_ROLE']._serialized_end=1610
+  _globals['_WEIGHT']._serialized_start=1612
+  _globals['_WEIGHT']._serialized_end=1650
+  _globals['_QUOTA']._serialized_start=1652
+  _globals['_QUOTA']._serialized_end=1761
 # @@protoc_insertion_point(module_scope)

@@ -128,6 +128,38 @@ FRAMEWORK_CAPABILITY_RESERVATION_REFINEMENT: FrameworkCapability.ValueType  # 5
 FRAMEWORK_CAPABILITY_REGION_AWARE: FrameworkCapability.ValueType  # 6
 Global___FrameworkCapability: _TypeAlias = FrameworkCapability  # noqa: Y015
 
+class _SetAsideReason:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SetAsideReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SetAsideReason.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SET_ASIDE_REASON_UNSPECIFIED: _SetAsideReason.ValueType  # 0
+    SET_ASIDE_REASON_UNREADABLE: _SetAsideReason.ValueType  # 1
+    """They cannot be read."""
+    SET_ASIDE_REASON_TOO_LONG: _SetAsideReason.ValueType  # 2
+    SET_ASIDE_REASON_TOO_MANY: _SetAsideReason.ValueType  # 3
+    SET_ASIDE_REASON_TOO_DEEP: _SetAsideReason.ValueType  # 4
+    SET_ASIDE_REASON_UNKNOWN: _SetAsideReason.ValueType  # 5
+    """They name what is not there."""
+    SET_ASIDE_REASON_FAILED: _SetAsideReason.ValueType  # 6
+    """To take them failed: a defect of the module or the sidecar."""
+
+class SetAsideReason(_SetAsideReason, metaclass=_SetAsideReasonEnumTypeWrapper):
+    """Why somebody's words are not taken."""
+
+SET_ASIDE_REASON_UNSPECIFIED: SetAsideReason.ValueType  # 0
+SET_ASIDE_REASON_UNREADABLE: SetAsideReason.ValueType  # 1
+"""They cannot be read."""
+SET_ASIDE_REASON_TOO_LONG: SetAsideReason.ValueType  # 2
+SET_ASIDE_REASON_TOO_MANY: SetAsideReason.ValueType  # 3
+SET_ASIDE_REASON_TOO_DEEP: SetAsideReason.ValueType  # 4
+SET_ASIDE_REASON_UNKNOWN: SetAsideReason.ValueType  # 5
+"""They name what is not there."""
+SET_ASIDE_REASON_FAILED: SetAsideReason.ValueType  # 6
+"""To take them failed: a defect of the module or the sidecar."""
+Global___SetAsideReason: _TypeAlias = SetAsideReason  # noqa: Y015
+
 @_typing.final
 class Kind(_message.Message):
     """A kind is what decisions need to know of a resource: two amounts that are alike in it add up,
@@ -353,6 +385,35 @@ class Unavailability(_message.Message):
 Global___Unavailability: _TypeAlias = Unavailability  # noqa: Y015
 
 @_typing.final
+class SetAside(_message.Message):
+    """Words of a framework or an agent that are not taken: who said them is served as if it had not."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIELD_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    field: _builtins.str
+    """Where they stood, such as "labels" or "offer_filters"."""
+    reason: Global___SetAsideReason.ValueType
+    text: _builtins.str
+    """What is wrong with them, and what is taken instead; at most 200 characters."""
+    def __init__(
+        self,
+        *,
+        field: _builtins.str = ...,
+        reason: Global___SetAsideReason.ValueType = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["field", b"field", "reason", b"reason", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetAside: _TypeAlias = SetAside  # noqa: Y015
+
+@_typing.final
 class Agent(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -365,6 +426,7 @@ class Agent(_message.Message):
     CAPACITY_FIELD_NUMBER: _builtins.int
     DEACTIVATED_FIELD_NUMBER: _builtins.int
     UNAVAILABILITY_FIELD_NUMBER: _builtins.int
+    SET_ASIDE_FIELD_NUMBER: _builtins.int
     agent: _builtins.int
     agent_id: _builtins.str
     hostname: _builtins.str
@@ -379,6 +441,10 @@ class Agent(_message.Message):
     def capacity(self) -> Global___Amounts: ...
     @_builtins.property
     def unavailability(self) -> Global___Unavailability: ...
+    @_builtins.property
+    def set_aside(self) -> _containers.RepeatedCompositeFieldContainer[Global___SetAside]:
+        """At most 16 rows, as in Framework; no decision depends on them."""
+
     def __init__(
         self,
         *,
@@ -391,10 +457,11 @@ class Agent(_message.Message):
         capacity: Global___Amounts | None = ...,
         deactivated: _builtins.bool = ...,
         unavailability: Global___Unavailability | None = ...,
+        set_aside: _abc.Iterable[Global___SetAside] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["capacity", b"capacity", "domain", b"domain", "unavailability", b"unavailability"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_id", b"agent_id", "attributes", b"attributes", "capabilities", b"capabilities", "capacity", b"capacity", "deactivated", b"deactivated", "domain", b"domain", "hostname", b"hostname", "unavailability", b"unavailability"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_id", b"agent_id", "attributes", b"attributes", "capabilities", b"capabilities", "capacity", b"capacity", "deactivated", b"deactivated", "domain", b"domain", "hostname", b"hostname", "set_aside", b"set_aside", "unavailability", b"unavailability"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -460,6 +527,7 @@ class Framework(_message.Message):
     LABELS_FIELD_NUMBER: _builtins.int
     MINIMUM_FIELD_NUMBER: _builtins.int
     INACTIVE_FIELD_NUMBER: _builtins.int
+    SET_ASIDE_FIELD_NUMBER: _builtins.int
     framework: _builtins.int
     framework_id: _builtins.str
     name: _builtins.str
@@ -476,6 +544,8 @@ class Framework(_message.Message):
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
     @_builtins.property
     def minimum(self) -> _containers.RepeatedCompositeFieldContainer[Global___MinimumResources]: ...
+    @_builtins.property
+    def set_aside(self) -> _containers.RepeatedCompositeFieldContainer[Global___SetAside]: ...
     def __init__(
         self,
         *,
@@ -490,10 +560,11 @@ class Framework(_message.Message):
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         minimum: _abc.Iterable[Global___MinimumResources] | None = ...,
         inactive: _builtins.bool = ...,
+        set_aside: _abc.Iterable[Global___SetAside] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["capabilities", b"capabilities", "framework", b"framework", "framework_id", b"framework_id", "inactive", b"inactive", "labels", b"labels", "minimum", b"minimum", "name", b"name", "principal", b"principal", "roles", b"roles", "suppressed_roles", b"suppressed_roles", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capabilities", b"capabilities", "framework", b"framework", "framework_id", b"framework_id", "inactive", b"inactive", "labels", b"labels", "minimum", b"minimum", "name", b"name", "principal", b"principal", "roles", b"roles", "set_aside", b"set_aside", "suppressed_roles", b"suppressed_roles", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
