@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.server.process import SidecarProcess
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
