@@ -1,6 +1,5 @@
 """What operators do through the HTTP interface: quota, weights, reservations, volumes."""
 
-import time
 from typing import Any
 
 from tests.cluster.amounts import Amounts, amounts_of, reserved, scalar
