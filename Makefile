@@ -47,15 +47,10 @@ $(STAMP):
 	@rm -f $(VENV)/.installed-*
 	@touch $@
 
-# Tests that need one of these fail in continuous integration and are skipped elsewhere.
+# What tests need of the system: .ci/tools.txt.
 .PHONY: tools
 tools: $(STAMP)
-	@for tool in promtool prometheus; do \
-	  command -v $$tool >/dev/null || .ci/debian-packages --file usr/bin/$$tool $(BIN) prometheus || true; \
-	done
-	@for pair in openssl:openssl systemd-analyze:systemd chromium:chromium; do \
-	  command -v $${pair%:*} >/dev/null || .ci/debian-packages $${pair#*:} || true; \
-	done
+	@.ci/tools $(BIN)
 
 .PHONY: lint
 lint: $(STAMP) ## style, import contracts, rules about the code itself

@@ -42,15 +42,27 @@ settings.load_profile(
 )
 
 
+TOOLS = ROOT / ".ci" / "tools.txt"
+
+
+def declared_tools() -> dict[str, str]:
+    """The programs that tests may start, each with the package that has it."""
+    rows = (line.split() for line in TOOLS.read_text("utf-8").splitlines())
+    return {row[0]: row[1] for row in rows if row and row[0] != "#"}
+
+
 @pytest.fixture(scope="session")
 def tool() -> Callable[[str], str]:
     """Give a function that finds a program, or skips the test: in CI a missing one is a failure."""
+    known = declared_tools()
 
     def find(name: str) -> str:
+        assert name in known, f"{name} has no line in {TOOLS.name}, so nobody would bring it"
         here = str(Path(sys.executable).parent)
         path = shutil.which(name, path=os.pathsep.join([here, os.environ.get("PATH", "")]))
         if path is None:
-            (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{name} is not installed")
+            fail_or_skip = pytest.fail if os.environ.get("CI") else pytest.skip
+            fail_or_skip(f"{name} is not here: apt-get install {known[name]}, or `make tools`")
         return path
 
     return find

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import TOOLS, declared_tools
+
 ROOT = Path(__file__).resolve().parent.parent
 GENERATED = "allocator/v1/"
 
@@ -245,3 +247,70 @@ def test_all_is_exactly_what_is_public():
         if declared is not None:
             assert len(declared) == len(set(declared)), name
             assert {each for each in declared if not each.startswith("__")} == public_names(name)
+
+
+STARTS = ("subprocess.run", "subprocess.Popen", "subprocess.check_output", "ending_with_us")
+"""Functions whose first argument is a command."""
+
+FINDS = ("shutil.which", "tool")
+"""Functions whose argument is a program."""
+
+
+def first_words(node: ast.expr, name: str) -> set[str]:
+    """The programs that an expression for a command may name, as far as they are written out."""
+    match node:
+        case ast.Constant(value=str(word)):
+            return {word} if re.fullmatch(r"[a-z][\w.+-]*", word) else set()
+        case ast.Starred(value=value) | ast.BinOp(left=value):
+            return first_words(value, name)
+        case ast.List(elts=[first, *others]) | ast.Tuple(elts=[first, *others]):
+            found = first_words(first, name)
+            # What stands before the program may be left out.
+            optional = isinstance(first, ast.Starred) and others
+            return found | (first_words(others[0], name) if optional else set())
+        case ast.Name(id=bound):
+            values = [
+                each.value
+                for each in ast.walk(tree(name))
+                if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == bound
+                if bound not in {at.id for at in ast.walk(each.value) if isinstance(at, ast.Name)}
+            ]
+            return set().union(*(first_words(each, name) for each in values))
+        case _:
+            return set()
+
+
+def programs(name: str, functions: tuple[str, ...]) -> set[str]:
+    """Which programs a file hands to these functions, by name."""
+    return {
+        program
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in functions
+        for program in first_words(node.args[0], name)
+    }
+
+
+def test_what_tests_start_is_what_make_tools_brings():
+    """A program that only some machines have would fail a test there, with no word of why."""
+    # A real Mesos brings programs of its own; tests/cluster says what lacks.
+    users = [name for name in PYTHON if not name.startswith("tests/cluster/")]
+    used = {name: programs(name, STARTS + FINDS) for name in users}
+    found = set().union(*used.values())
+    assert {"c++", "ip", "openssl", "promtool"} <= found, "programs are found at all"
+    assert found == set(declared_tools()), f"{TOOLS} has each program that is used, and no other"
+
+
+def test_tests_ask_whether_a_program_is_there():
+    """The fixture `tool` skips a test, and says why, where there is none; a bare name fails it."""
+    tests = [name for name in sources("tests/") if "/test_" in name or "/conftest" in name]
+    bare = {name: programs(name, STARTS) for name in tests if "/cluster/" not in name}
+    # Whoever has a checkout has git.
+    assert not {name: found for name, found in bare.items() if found - {"git"}}
+
+
+def test_make_brings_the_tools_before_tests_run():
+    makefile, script = text("Makefile"), text(".ci/tools")
+    (needs,) = re.findall(r"(?m)^test: (.*?) ##", makefile)
+    assert "tools" in needs.split()
+    assert ".ci/tools $(BIN)" in makefile
+    assert "<.ci/tools.txt" in script

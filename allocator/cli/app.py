@@ -19,6 +19,7 @@ from allocator.cli import (
     warm,
 )
 from allocator.cli.tree import PLAIN, Root
+from allocator.server import threads
 
 HELP = """Decide who is offered which agent's resources, for an Apache Mesos master.
 
@@ -63,4 +64,9 @@ def _root(
 
 def main() -> None:
     """Run the command line."""
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        # A user's policy may go on, and even compile; the interpreter must not end under it.
+        threads.end_with(end.code if isinstance(end.code, int) else bool(end.code))
+        raise

@@ -6,7 +6,7 @@ interpreted while another process compiles, see `interpret`.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property, update_wrapper
 from typing import Any, Protocol, TypeVar, cast
@@ -24,7 +24,7 @@ class _Mode:
     cache_may_fail = False
 
 
-_compiled_here: ContextVar[bool] = ContextVar("compiled_here", default=False)
+_interpreted_here: ContextVar[bool] = ContextVar("interpreted_here")
 
 
 class Decorator(Protocol):
@@ -68,7 +68,7 @@ class Loop:
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401
         """Run it; a part that Python calls runs interpreted, for it is compiled into loops only."""
         # The usual case: compiled.
-        if self.entry and (not _Mode.interpreted or _compiled_here.get()):
+        if self.entry and not is_interpreted():
             return self.dispatcher(*arguments)
         if self.restarts and _Mode.superseded:
             raise Superseded
@@ -130,6 +130,11 @@ def interpret(wanted: bool) -> None:
     _Mode.superseded = False
 
 
+def is_interpreted() -> bool:
+    """Say whether loops run interpreted in this context (thread)."""
+    return _interpreted_here.get(_Mode.interpreted)
+
+
 def tolerate_cache_errors() -> None:
     """Compile what cannot be read from the cache from now on, and go on where it cannot be kept.
 
@@ -148,11 +153,20 @@ def supersede() -> None:
     _Mode.superseded = _Mode.interpreted
 
 
-@contextmanager
-def compiled_here() -> Iterator[None]:
+def compiled_here() -> AbstractContextManager[None]:
     """Run loops compiled in this context (thread), whatever the process does."""
-    token = _compiled_here.set(True)
+    return _here(interpreted=False)
+
+
+def interpreted_here() -> AbstractContextManager[None]:
+    """Run loops interpreted in this context (thread), whatever the process does."""
+    return _here(interpreted=True)
+
+
+@contextmanager
+def _here(*, interpreted: bool) -> Iterator[None]:
+    token = _interpreted_here.set(interpreted)
     try:
         yield
     finally:
-        _compiled_here.reset(token)
+        _interpreted_here.reset(token)

@@ -7,12 +7,16 @@ the interpreter go (an endless loop in C) stops the whole process. Whoever runs 
 trusted so far must not run it here.
 """
 
+import sys
 import threading
+import time
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import fields
 from typing import TypeVar
 
 import numpy as np
+import structlog
 
 from allocator import policies
 from allocator.core import (
@@ -25,12 +29,22 @@ from allocator.core import (
     Subtree,
     frozen,
 )
+from allocator.core.compiled import is_interpreted
+from allocator.server import threads
 from allocator.testing import static_snapshot
 
 TRIAL_S = 20.0
-"""How long a policy may take for the first time, on a cluster of two agents: it may compile."""
+"""How long a policy may take for the first time, on a cluster of two agents, beside compilers."""
+
+LOOK_S = 0.05
+"""How often it is seen what a trial does."""
+
+PATIENCE_S = 2.0
+"""After so long it is said what a trial waits for, and then each time twice as late."""
 
 _T = TypeVar("_T")
+
+_log = structlog.get_logger()
 
 
 class PolicyTooSlowError(RuntimeError):
@@ -58,18 +72,25 @@ class GuardedPolicy:
         self._name = name
         self._policy = policy
         self._deadline_s = deadline_s
-        self._overran = False
+        # It overran: for good, or with our loops interpreted, which is none of its fault.
+        self._overran = self._overran_interpreted = False
 
     def try_out(self, within_s: float) -> None:
         """Let it decide about a small cluster, so that what is wrong shows before it is in force.
+
+        The time is the policy's own: where it compiles, or waits for who does, none passes.
 
         Raises
         ------
         Exception
             Whatever it raises, and our own errors.
         """
-        cluster = static_snapshot([[4, 8], [2, 16]], [[1, 1], [0, 0]])
-        self._grants(frozen(cluster), 1, within_s)
+        cluster = frozen(static_snapshot([[4, 8], [2, 16]], [[1, 1], [0, 0]]))
+
+        def wait(thread: threading.Thread) -> None:
+            _wait_for_trial(self._name, thread, within_s)
+
+        _checked(self._in_time(lambda: self._policy.allocate(cluster, 1), within_s, wait))
 
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Decide one cycle.
@@ -81,7 +102,8 @@ class GuardedPolicy:
         BadAnswerError
             Where what it answers is no grants.
         """
-        return self._grants(snapshot, seed, self._deadline_s)
+        work = self._in_time(lambda: self._policy.allocate(snapshot, seed), self._deadline_s)
+        return _checked(work)
 
     def scores(self, snapshot: Snapshot) -> Floats:
         """Score the clients, where the policy does; nan where not."""
@@ -91,11 +113,14 @@ class GuardedPolicy:
         scores = self._in_time(lambda: policy.scores(snapshot), self._deadline_s)
         return np.asarray(scores, np.float64)
 
-    def _grants(self, snapshot: Snapshot, seed: int, deadline_s: float) -> Grants:
-        return _checked(self._in_time(lambda: self._policy.allocate(snapshot, seed), deadline_s))
-
-    def _in_time(self, work: Callable[[], _T], deadline_s: float) -> _T:
-        if self._overran:
+    def _in_time(
+        self,
+        work: Callable[[], _T],
+        deadline_s: float,
+        wait: Callable[[threading.Thread], None] | None = None,
+    ) -> _T:
+        interpreted = is_interpreted()
+        if self._overran or (self._overran_interpreted and interpreted):
             raise PolicyTooSlowError(
                 f"the policy {self._name!r} took too long before and is not asked any more; set it"
                 " again when it is quicker"
@@ -110,17 +135,28 @@ class GuardedPolicy:
             except BaseException as error:  # noqa: BLE001 - it is raised where it was asked for.
                 raised.append(error)
 
-        thread = threading.Thread(target=run, name=f"policy {self._name}", daemon=True)
+        # Loops run there as they do here.
+        here = copy_context().run
+        name = f"policy {self._name}"
+        thread = threading.Thread(target=here, args=(run,), name=name, daemon=True)
         thread.start()
-        # The thread ended, or the time is up; a thread cannot be stopped from outside.
-        thread.join(deadline_s)
+        # The thread ended, or the time is up.
+        if wait is None:
+            thread.join(deadline_s)
+        else:
+            wait(thread)
         if raised:
             raise RuntimeError(f"{type(raised[0]).__name__}: {raised[0]}") from raised[0]
         if not found:
-            self._overran = True
+            threads.leave(thread)
+            until = "it is set again"
+            if interpreted:
+                self._overran_interpreted, until = True, "the loops are compiled"
+            else:
+                self._overran = True
             raise PolicyTooSlowError(
                 f"the policy {self._name!r} did not decide within {1000 * deadline_s:g} ms; it is"
-                " not asked any more before it is set again"
+                f" not asked any more before {until}"
             )
         return found[0]
 
@@ -138,19 +174,24 @@ class GuardedRegistry:
     def build(self, spec: PolicySpec) -> Policy:
         """Make a policy; a guarded one only once, so that it stays known which took too long.
 
-        One that was not tried out before is tried out now, by `TRIAL_S`.
+        The core builds policies on its thread, so none is tried out here, and of one that was
+        tried out not even its `build` is called again.
 
         Raises
         ------
         ValueError
-            Where the specification is wrong, or a user's policy fails on a small cluster.
+            Where the specification is wrong.
         """
-        policy = policies.build(spec)
-        if not _is_of_a_user(spec):
-            return policy
-        if repr(spec) not in self._guarded:
-            self._guarded[repr(spec)] = guarded(spec, policy, self._deadline_s)
-        return self._guarded[repr(spec)]
+        tried = self._tried.pop(repr(spec), None)
+        if tried is not None:
+            self._guarded[repr(spec)] = tried
+        known = self._guarded.get(repr(spec))
+        if known is not None:
+            return known
+        policy = self.build_apart(spec)
+        if isinstance(policy, GuardedPolicy):
+            self._guarded[repr(spec)] = policy
+        return policy
 
     def build_apart(self, spec: PolicySpec) -> Policy:
         """Make a policy that shares nothing with any other; of a user it is guarded by itself.
@@ -161,27 +202,44 @@ class GuardedRegistry:
             As `build`.
         """
         policy = policies.build(spec)
-        return guarded(spec, policy, self._deadline_s) if _is_of_a_user(spec) else policy
+        if not _is_of_a_user(spec):
+            return policy
+        return GuardedPolicy(spec.name, policy, self._deadline_s)
 
     def try_out(self, spec: PolicySpec, within_s: float = TRIAL_S) -> None:
-        """Try a policy out that is about to be set; any thread may, while the core goes on.
+        """Try a policy out that is about to be set; any thread but the core's may.
 
         Raises
         ------
         ValueError
-            As `build`.
+            Where the specification is wrong, or a user's policy fails on a small cluster.
         """
-        policy = policies.build(spec)
-        if _is_of_a_user(spec):
-            within_s = min(within_s, TRIAL_S)
-            self._tried[repr(spec)] = guarded(spec, policy, self._deadline_s, within_s)
+        policy = self.build_apart(spec)
+        if not isinstance(policy, GuardedPolicy):
+            return
+        try:
+            policy.try_out(min(within_s, TRIAL_S))
+        except Exception as error:
+            origin = policies.POLICIES[spec.name].origin
+            message = (
+                f"name: the policy {spec.name!r} of {origin} fails on a small cluster: {error}"
+            )
+            raise ValueError(message) from error
+        self._tried[repr(spec)] = policy
 
-    def renew(self, spec: PolicySpec) -> None:
-        """Put a policy in force that was tried out; ask others again that took too long."""
+    def begin_with(self, spec: PolicySpec) -> None:
+        """Try out the policy that a process begins with; where it fails, cycles are the fallback's.
+
+        It may have been set long ago, and its file may be another one since.
+        """
+        try:
+            self.try_out(spec)
+        except ValueError as error:
+            _log.error("the policy in force fails; the fallback decides", error=str(error))
+
+    def renew(self, _spec: PolicySpec) -> None:
+        """Before a policy is set: ask those again that took too long, and this one as new."""
         self._guarded.clear()
-        tried = self._tried.pop(repr(spec), None)
-        if tried is not None:
-            self._guarded[repr(spec)] = tried
 
 
 def _is_of_a_user(spec: PolicySpec) -> bool:
@@ -190,24 +248,28 @@ def _is_of_a_user(spec: PolicySpec) -> bool:
     return any(policies.POLICIES[name].origin for name in names)
 
 
-def guarded(
-    spec: PolicySpec, policy: Policy, deadline_s: float, trial_s: float = TRIAL_S
-) -> GuardedPolicy:
-    """Guard a user's policy, and try it out.
+def _wait_for_trial(name: str, thread: threading.Thread, within_s: float) -> None:
+    """Wait for a trial's end, or until it used its time; say what is waited for."""
+    own_s, begun_s, said_s = 0.0, time.monotonic(), PATIENCE_S
+    while thread.is_alive() and own_s < within_s:
+        before_s = time.monotonic()
+        compiling = threads.compiles(thread)
+        thread.join(LOOK_S)
+        now_s = time.monotonic()
+        if not compiling:
+            own_s += now_s - before_s
+        if now_s - begun_s > said_s and thread.is_alive():
+            said_s *= 2
+            _tell(name, "a compiler" if compiling else "its decision", now_s - begun_s)
 
-    Raises
-    ------
-    ValueError
-        Where it fails.
-    """
-    result = GuardedPolicy(spec.name, policy, deadline_s)
-    try:
-        result.try_out(trial_s)
-    except Exception as error:
-        origin = policies.POLICIES[spec.name].origin
-        message = f"name: the policy {spec.name!r} of {origin} fails on a small cluster: {error}"
-        raise ValueError(message) from error
-    return result
+
+def _tell(name: str, what: str, waited_s: float) -> None:
+    """Say what a trial waits for, in the log where there is one yet."""
+    if structlog.is_configured():
+        _log.info("a policy is tried out", policy=name, waits_for=what, waited_s=round(waited_s))
+    else:
+        text = f"the policy {name!r} is tried out: waiting for {what} for {waited_s:.0f} s\n"
+        sys.stderr.write(text)
 
 
 def _checked(grants: object) -> Grants:

@@ -99,6 +99,8 @@ class Server:
         policies.load_ahead()
         registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
         kept = keeper.begin(config)
+        settings = settings_in_force(config.settings(), kept.overlay, config.limits.core())
+        registry.begin_with(settings.policy)
         self.loop = CoreLoop(
             config,
             build_policy=registry.build,
@@ -106,7 +108,7 @@ class Server:
             fallback=policies.fallback(),
             try_policy=registry.try_out,
             before_policy=registry.renew,
-            settings=settings_in_force(config.settings(), kept.overlay, config.limits.core()),
+            settings=settings,
             memory=kept.memory,
         )
         self._check_journal(config)

@@ -146,8 +146,10 @@ class Operators:
             self.loaded, self.base, self.overlay = new, new.config.settings(), overlay
             return Effect(self._keep(), None)
 
-        # A user's policy is tried out here, so that the core does not wait for it.
-        self._loop.try_policy(self._loop.call(after).result(within_s)[2].policy, within_s)
+        # Users' policies are tried out here, so that the core does not wait for them.
+        wanted = self._loop.call(after).result(within_s)[2]
+        for spec in filter(None, (wanted.policy, wanted.shadow)):
+            self._loop.try_policy(spec, within_s)
         return self._loop.call(replace).result(within_s)
 
     def try_out(self, settings: Settings, change: OperatorChange) -> None:

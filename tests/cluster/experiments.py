@@ -12,7 +12,7 @@ from tests.cluster.framework import Framework, keep
 from tests.cluster.framework_behaviours import Steward, fickle, refuse, work
 from tests.cluster.hostile import HostileProcess
 from tests.cluster.mesos import Mesos
-from tests.cluster.processes import until
+from tests.cluster.processes import rest, until
 from tests.cluster.sent import offers_sent
 from tests.cluster.world import RESOURCES, Sampler, World, run
 
@@ -109,7 +109,7 @@ def _try_policy(
     before = [(len(each.tasks), each.counts["offers"]) for each in frameworks]
     decided = world.operator.metrics()[PREFIX + "outcomes/offered"]
     child = world.execute(f"{name}-{mode}", "echo done", resources="cpus:0.1;mem:32")
-    time.sleep(seconds)
+    rest(seconds)
     assert "TASK_FINISHED" in run(child)
     figures.executed = 1
     figures.tasks = sum(len(each.tasks) for each in frameworks) - sum(row[0] for row in before)

@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tests.cluster.processes import until
+
 CALL_TIMEOUT_S = 30.0
 FAILOVER_TIMEOUT_S = 600.0
 CAPABILITIES = ("MULTI_ROLE", "PARTITION_AWARE", "RESERVATION_REFINEMENT", "SHARED_RESOURCES")
@@ -107,7 +109,7 @@ class Framework:
     def start(self) -> "Framework":
         """Subscribe, and wait until the master has agreed."""
         self._reader.start()
-        assert self._subscribed.wait(60), f"{self.name} is not subscribed: {self.errors}"
+        until(self._subscribed.is_set, 60, f"{self.name} is subscribed: {self.errors}")
         return self
 
     @property

@@ -58,7 +58,8 @@ class Child:
 
     def wait(self, within_s: float) -> int:
         """Wait for the end; gives the exit code."""
-        return self._process.wait(within_s)
+        until(lambda: not self.alive, within_s, f"the end of {self._process.args}")
+        return self._process.wait()
 
     def kill(self) -> None:
         """End the whole group at once."""
@@ -99,10 +100,42 @@ def end_all_below(directory: Path) -> int:
     return count
 
 
+class Patience:
+    """A time to wait, which passes as fast as this machine has processors for all who want one.
+
+    Where ten times as many want to run, everything takes ten times as long, and so does this; how
+    long a test may take in all is bounded by pytest.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._left_s, self._seen_s = seconds, time.monotonic()
+
+    @property
+    def over(self) -> bool:
+        """Whether it has passed."""
+        now_s = time.monotonic()
+        self._left_s -= (now_s - self._seen_s) * share_of_processors()
+        self._seen_s = now_s
+        return self._left_s <= 0
+
+
+def share_of_processors() -> float:
+    """How much of a processor each has, now, who wants to run; at most 1."""
+    running = Path("/proc/loadavg").read_text("ascii").split()[3].partition("/")[0]
+    return min(1.0, (os.cpu_count() or 1) / max(1, int(running)))
+
+
+def rest(seconds: float) -> None:
+    """Let others work for so long."""
+    patience = Patience(seconds)
+    while not patience.over:
+        time.sleep(min(0.1, seconds / 10))
+
+
 def until(condition: Callable[[], T], within_s: float, what: str, every_s: float = 0.1) -> T:
     """Wait until a condition holds; gives what it gave."""
-    deadline = time.monotonic() + within_s
+    patience = Patience(within_s)
     while not (result := condition()):
-        assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"
+        assert not patience.over, f"not within {within_s:g} s: {what}"
         time.sleep(every_s)
     return result

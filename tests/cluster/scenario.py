@@ -14,7 +14,7 @@ from tests.cluster.amounts import Amounts, amounts_of
 from tests.cluster.framework import Framework
 from tests.cluster.framework_behaviours import refuse, role_of, task_resources
 from tests.cluster.mesos import Mesos
-from tests.cluster.processes import until
+from tests.cluster.processes import Patience, rest, until
 from tests.cluster.world import World
 
 Outcome = dict[str, object]
@@ -71,7 +71,7 @@ def observe(mesos: Mesos, name: str, allocator: str) -> Outcome:
 
 def settle(intervals: float = 4.0) -> None:
     """Let some allocation cycles pass."""
-    time.sleep(intervals * INTERVAL_S)
+    rest(intervals * INTERVAL_S)
 
 
 def forget(*frameworks: Framework) -> None:
@@ -131,13 +131,12 @@ def all_out(
 ) -> Amounts:
     """What is out to frameworks that keep their offers, once nothing more has come for a while."""
     settle(2)
-    last, since_s = out(frameworks, agent_id), time.monotonic()
-    until_s = since_s + 40
-    while time.monotonic() < min(since_s + steady_s, until_s):
+    last, steady, enough = out(frameworks, agent_id), Patience(steady_s), Patience(40)
+    while not (steady.over or enough.over):
         time.sleep(INTERVAL_S / 5)
         now = out(frameworks, agent_id)
         if now != last:
-            last, since_s = now, time.monotonic()
+            last, steady = now, Patience(steady_s)
     return last
 
 

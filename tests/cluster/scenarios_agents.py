@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from tests.cluster.framework_behaviours import refuse
-from tests.cluster.processes import until
+from tests.cluster.processes import rest, until
 from tests.cluster.scenario import (
     INTERVAL_S,
     Outcome,
@@ -232,7 +232,7 @@ def maintenance_begins_and_ends(world: World) -> Outcome:
     settle()
     while_down = seen(framework, agent_id), seen(framework) > 0
     up = world.operator.try_call("STOP_MAINTENANCE", machines=machines)
-    time.sleep(2 * INTERVAL_S)
+    rest(2 * INTERVAL_S)
     assert world.agents[0].child is not None
     if world.agents[0].child.alive:
         world.agents[0].crash()

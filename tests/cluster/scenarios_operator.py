@@ -1,13 +1,12 @@
 """What operators do through the HTTP interface: quota, weights, reservations, volumes."""
 
-import time
 from typing import Any
 
 from tests.cluster.amounts import Amounts, amounts_of, reserved, scalar
 from tests.cluster.api import Operator
 from tests.cluster.framework import Framework
 from tests.cluster.framework_behaviours import refuse, work
-from tests.cluster.processes import until
+from tests.cluster.processes import rest, until
 from tests.cluster.scenario import (
     RESCINDED_S,
     Outcome,
@@ -259,7 +258,7 @@ def a_whitelist_is_obeyed(world: World) -> Outcome:
     seen_of = []
     for name, agent_id, other_id in (("agent-0", first, second), ("agent-1", second, first)):
         whitelist.write_text(name + "\n")
-        time.sleep(7)
+        rest(7)
         forget(framework)
         settle()
         seen_of.append((seen(framework, agent_id) > 0, seen(framework, other_id)))

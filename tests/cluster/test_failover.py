@@ -1,7 +1,7 @@
 """The leading master goes while the sidecar decides; another one goes on with the same sidecar."""
 
+import re
 import signal
-import time
 from collections.abc import Callable
 
 import pytest
@@ -9,13 +9,16 @@ import pytest
 from tests.cluster.experiments import PREFIX, freeze, lost_tasks
 from tests.cluster.framework import Framework
 from tests.cluster.framework_behaviours import work
-from tests.cluster.processes import until
+from tests.cluster.processes import rest, until
 from tests.cluster.quorum import SESSION_S, Quorum
-from tests.cluster.world import FATAL, START_S, Sampler
+from tests.cluster.world import FATAL, Sampler
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 AGENTS = 3
+
+STEPPED_DOWN = re.compile(r"Lost leadership|Lost candidacy as a leader")
+"""What a master says that finds another one in its place: which, hangs on what it hears first."""
 
 
 def frameworks_at_work(world: Quorum) -> list[Framework]:
@@ -54,7 +57,7 @@ def go_on_with(world: Quorum, frameworks: list[Framework]) -> list[Framework]:
         assert metrics[PREFIX + "outcomes/offered"] > 0, "the sidecar decides"
         assert metrics[PREFIX + "misfits"] == 0
         freeze(world, heirs)
-        time.sleep(1)
+        rest(1)
     assert not sampler.found, sampler.found[:5]
     assert all(ran.values())
     assert not started_and_lost(heirs)
@@ -97,13 +100,13 @@ def test_a_leader_that_was_stopped_decides_nothing_any_more(
         old.signal(signal.SIGSTOP)
         world.stopped.add(address)
         world.sidecar.thaw()
-        assert world.wait_for_leader() < START_S
+        world.wait_for_leader()
         frameworks = go_on_with(world, frameworks)
         old.signal(signal.SIGCONT)
         until(lambda: not old.alive, 10 * SESSION_S, "the former leader ends")
         assert not [line for line in FATAL.findall(old.said()) if "Check failed" in line]
-        assert "Lost leadership" in old.said()
-        time.sleep(2)
+        assert STEPPED_DOWN.search(old.said()), old.said()[-2000:]
+        rest(2)
         assert world.operator.metrics()[PREFIX + "connected"] == 1
         freeze(world, frameworks)
         world.check_master()

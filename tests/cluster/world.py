@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 import tempfile
 import threading
 import time
@@ -16,7 +15,7 @@ from tests.cluster import books
 from tests.cluster.api import CallFailedError, Operator
 from tests.cluster.framework import Framework, Manner
 from tests.cluster.mesos import MODULE_NAME, Mesos
-from tests.cluster.processes import Child, end_all_below, until
+from tests.cluster.processes import Child, Patience, end_all_below, until
 from tests.cluster.sidecar import Sidecar
 
 START_S = 60.0
@@ -250,10 +249,10 @@ class World:
 
     def wait_for_agreement(self, within_s: float = 20.0) -> None:
         """Wait until all books agree."""
-        deadline_s = time.monotonic() + within_s
+        patience = Patience(within_s)
         while found := self.differences():
             self.check_master()
-            assert time.monotonic() < deadline_s, "\n".join(found)
+            assert not patience.over, "\n".join(found)
             time.sleep(0.2)
 
     def close(self) -> None:
@@ -327,7 +326,7 @@ def run(child: Child, within_s: float = 120.0) -> str:
     """Wait for a command's good end; gives what it said."""
     try:
         code = child.wait(within_s)
-    except subprocess.TimeoutExpired:
+    except AssertionError:
         child.kill()
         code = -1
     assert code == 0, child.said()[-3000:]

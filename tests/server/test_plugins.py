@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
+import structlog
 
 from allocator import policies
 from allocator.core import (
@@ -26,12 +27,14 @@ from allocator.core import (
     PolicySpec,
     Settings,
 )
+from allocator.core.compiled import interpreted_here
 from allocator.policies import POLICIES
-from allocator.server import plugins
+from allocator.server import guarded_policy, plugins
 from allocator.server.admin import AdminServicer
-from allocator.server.config import Config, ConfigError, load
+from allocator.server.config import Config, ConfigError, Flag, load, load_all
 from allocator.server.core_loop import CoreLoop
 from allocator.server.guarded_policy import GuardedRegistry
+from allocator.server.operators import Operators
 from allocator.server.plugins import PluginError, load_file
 from allocator.testing import placement, static_snapshot
 from allocator.v1 import admin_pb2 as pb
@@ -77,6 +80,9 @@ def plugin(tmp_path):
     return write
 
 
+PATIENCE_S = 300.0
+"""A deadline that no cycle meets: one may compile."""
+
 FILL = 'return Filling(drf, "listed").allocate(snapshot, seed)'
 
 
@@ -95,7 +101,7 @@ def session(build, name: str = "mine") -> Allocator:
 
 def test_the_example_keeps_empty_agents_empty():
     load_file(str(EXAMPLE))
-    policy = GuardedRegistry(10.0).build(PolicySpec("busy-first"))
+    policy = GuardedRegistry(PATIENCE_S).build(PolicySpec("busy-first"))
     key = np.array([2 << 32])
     cluster = static_snapshot([[4, 4], [4, 4]], [[1, 1], [2, 2]], holder=key)
     assert placement(cluster, policy.allocate(cluster, 0)).sum(axis=0).tolist()[0] == 0
@@ -106,7 +112,7 @@ def test_the_example_keeps_empty_agents_empty():
 
 def test_the_example_serves_a_session_and_shows_scores():
     load_file(str(EXAMPLE))
-    made = session(GuardedRegistry(10.0).build, "busy-first")
+    made = session(GuardedRegistry(PATIENCE_S).build, "busy-first")
     assert len(made.allocate(1000)) == 1
     assert made.last_cycle.policy_error == ""
     assert np.nanmax(made.scores()) == 1.0
@@ -238,6 +244,7 @@ def test_a_policy_that_overruns_is_replaced_and_not_asked_again(plugin):
     mine = sys.modules[f"mesos_allocator_plugin:{path}"].Mine
     mine.gate = threading.Event()  # opened when nobody may be waiting any more
     registry = GuardedRegistry(0.2)
+    registry.try_out(PolicySpec("mine"))
     made = session(registry.build)
     assert len(made.allocate(1000)) == 1  # the fallback's
     assert "'mine' did not decide within 200 ms" in made.last_cycle.policy_error
@@ -248,8 +255,92 @@ def test_a_policy_that_overruns_is_replaced_and_not_asked_again(plugin):
     assert mine.calls == 2
     mine.gate.set()
     registry.renew(PolicySpec("mine"))
-    session(registry.build)
-    assert mine.calls == 3  # tried out anew
+    session(registry.build).allocate(3000)
+    assert mine.calls == 3  # asked anew
+
+
+def test_a_policy_that_overruns_with_interpreted_loops_is_asked_again_with_compiled_ones(plugin):
+    """Until the loops are compiled everything is slow, which is none of its fault."""
+    path = plugin(f"if Mine.calls == 1: Mine.gate.wait()\n{FILL}")
+    load_file(path)
+    mine = sys.modules[f"mesos_allocator_plugin:{path}"].Mine
+    mine.gate = threading.Event()
+    registry = GuardedRegistry(0.2)
+    with interpreted_here():
+        made, again = session(registry.build), session(registry.build)
+        made.allocate(1000)
+        assert "not asked any more before the loops are compiled" in made.last_cycle.policy_error
+        again.allocate(1000)
+        assert "took too long before" in again.last_cycle.policy_error
+    mine.gate.set()
+    assert mine.calls == 1
+    session(registry.build).allocate(1000)
+    assert mine.calls == 2
+
+
+# A trial, and what it waits for.
+
+
+def test_a_trial_compiles_nothing_of_ours():
+    """So it is as quick as a small cluster lets it be, on any machine, with any cache."""
+    program = f"""
+import sys
+from allocator.server.config import Flag, load
+flags = [Flag("", "policy.plugins", {str(EXAMPLE)!r}), Flag("", "policy.name", "busy-first")]
+load(None, {{}}, flags)
+assert "numba" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+COMPILES = f"""
+import numba
+numba.njit(lambda x: np.sort(x)[::-1].copy())(np.ones(3))
+{FILL}"""
+
+
+def test_what_a_compiler_takes_is_not_the_policys_own_time(plugin):
+    """To compile this alone takes longer than the policy has."""
+    load_file(plugin(COMPILES))
+    with interpreted_here():
+        GuardedRegistry(10.0).try_out(PolicySpec("mine"), within_s=0.2)
+
+
+def test_a_trial_ends_a_policy_that_takes_its_own_time(plugin, monkeypatch, capfd):
+    """It says for what it waits."""
+    path = plugin(f"Mine.gate.wait()\n{FILL}")
+    load_file(path)
+    mine = sys.modules[f"mesos_allocator_plugin:{path}"].Mine
+    mine.gate = threading.Event()
+    monkeypatch.setattr(guarded_policy, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(structlog, "is_configured", lambda: False)
+    with pytest.raises(ValueError, match="'mine' did not decide within 300 ms"):
+        GuardedRegistry(10.0).try_out(PolicySpec("mine"), within_s=0.3)
+    mine.gate.set()
+    said = capfd.readouterr().err
+    assert "the policy 'mine' is tried out: waiting for its decision for 0 s" in said
+
+
+ENDS = """
+import atexit
+from allocator.cli import main
+from allocator.server import guarded_policy
+
+guarded_policy.TRIAL_S = 0.2
+atexit.register(print, "the interpreter ends")
+main()
+"""
+
+
+def test_no_command_ends_its_interpreter_under_a_thread(plugin):
+    """A policy that was given up on goes on, and may compile."""
+    path = plugin("while True: time.sleep(0.01)")
+    words = ["check-config", "--set", f"policy.plugins={path}", "--set", "policy.name=mine"]
+    command = [sys.executable, "-c", ENDS, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 78
+    assert "did not decide within 200 ms" in done.stderr
+    assert "the interpreter ends" not in done.stdout
 
 
 def test_a_policy_that_grants_too_much_is_replaced_for_the_cycle(plugin):
@@ -259,7 +350,7 @@ def test_a_policy_that_grants_too_much_is_replaced_for_the_cycle(plugin):
         "return Grants(grants.client, grants.agent, grants.tasks, amount)"
     )
     load_file(plugin(body))
-    made = session(GuardedRegistry(10.0).build)
+    made = session(GuardedRegistry(PATIENCE_S).build)
     decisions = made.allocate(1000)
     assert decisions.amount.tolist() == [[4000, 8000]]
     assert "BadGrantError: more granted than is free" in made.last_cycle.policy_error
@@ -267,8 +358,8 @@ def test_a_policy_that_grants_too_much_is_replaced_for_the_cycle(plugin):
 
 
 def test_a_policy_cannot_change_the_books(plugin):
-    load_file(plugin(f"if Mine.calls > 1: snapshot.demand[:] = 7\n{FILL}"))
-    made = session(GuardedRegistry(10.0).build)
+    load_file(plugin("snapshot.demand[:] = 7"))
+    made = session(GuardedRegistry(PATIENCE_S).build)
     demand = made.state.clients.demand.copy()
     assert len(made.allocate(1000)) == 1
     assert "read-only" in made.last_cycle.policy_error
@@ -288,7 +379,7 @@ def test_a_criterion_of_a_user_decides_below_a_role_and_is_guarded_there(tmp_pat
     path.write_text(f"{HEAD}POLICIES = {{'c': filled_by(lambda: drf)}}")
     load_file(str(path))
     spec = PolicySpec("drf", subtrees={"eng": "c"})
-    policy = GuardedRegistry(10.0).build(spec)
+    policy = GuardedRegistry(PATIENCE_S).build(spec)
     assert type(policy).__name__ == "GuardedPolicy"
 
 
@@ -345,6 +436,35 @@ def test_the_core_goes_on_while_a_policy_is_tried_out(plugin):
         mine.gate.set()
         assert answer.result(30).policy.name == "mine"
         assert mine.calls == 1  # the core did not try it once more
+
+
+MADE_BY = """
+class Mine:
+    made_by = []
+    def __init__(self):
+        Mine.made_by.append(threading.current_thread().name)
+    def allocate(self, snapshot, seed):
+        return Filling(drf, "listed").allocate(snapshot, seed)
+"""
+
+
+def test_the_core_makes_no_policy_of_a_user_that_looks_on(tmp_path):
+    """Not when an operator sets it, nor when a configuration does: to make one may take long."""
+    path = tmp_path / "mine.py"
+    path.write_text(
+        f"{HEAD}import threading\n{MADE_BY}\nPOLICIES = {{'mine': Entry(lambda spec: Mine())}}"
+    )
+    load_file(str(path))
+    made_by = sys.modules[f"mesos_allocator_plugin:{path}"].Mine.made_by
+    request = settings_pb2.SetShadowRequest(policy=settings_pb2.Policy(name="mine"))
+    with administered(GuardedRegistry(10.0)) as (loop, stub):
+        stub.SetShadow(request, timeout=60)
+        assert loop.call(lambda: loop.allocator.settings.shadow).result(30) is not None
+        operators = Operators(loop, load_all(None, {}))
+        flags = [Flag("", "policy.plugins", str(path)), Flag("", "shadow.policy", "mine")]
+        operators.replace_config(load_all(None, {}, flags))
+    assert made_by
+    assert "core" not in made_by
 
 
 def test_a_trial_that_takes_too_long_for_the_operator_changes_nothing(plugin):

@@ -115,11 +115,11 @@ def test_a_port_that_is_taken_is_named(sidecar):
     assert sidecar.targets[0] in start_fails(listen=sidecar.targets)
 
 
-def make_certificates(tmp_path: Path) -> None:
+def make_certificates(tmp_path: Path, program: str) -> None:
     """An authority, and certificates of it for the sidecar and for a module."""
 
     def openssl(*words: str) -> None:
-        subprocess.run(["openssl", *words], cwd=tmp_path, check=True, capture_output=True)
+        subprocess.run([program, *words], cwd=tmp_path, check=True, capture_output=True)
 
     new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     openssl("req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca")
@@ -132,8 +132,7 @@ def make_certificates(tmp_path: Path) -> None:
 
 
 def test_tls_admits_only_modules_with_a_certificate(tmp_path, tool):
-    tool("openssl")
-    make_certificates(tmp_path)
+    make_certificates(tmp_path, tool("openssl"))
     read = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     trusted = grpc.ssl_channel_credentials(read["ca.pem"], read["module.key"], read["module.pem"])
     anonymous = grpc.ssl_channel_credentials(read["ca.pem"])

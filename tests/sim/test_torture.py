@@ -179,8 +179,11 @@ def test_a_sidecar_has_the_clock_that_is_set(tmp_path):
         sidecar.kill()
 
 
-def test_the_network_is_cut_and_comes_back(echo_everywhere):
+def test_the_network_is_cut_and_comes_back(echo_everywhere, tool):
     """Nothing is lost of a connection whose packets were, for a while."""
+    tool("nsenter")
+    tool("unshare")
+    show = [tool("ip"), "address"]
     with ExitStack() as stack:
         try:
             cable = stack.enter_context(Cable())
@@ -201,7 +204,7 @@ def test_the_network_is_cut_and_comes_back(echo_everywhere):
         cable.plug()
         assert connection.recv(5) == b"later"
         cable.dial(echo_everywhere).close()
-    shown = subprocess.run(["ip", "address"], capture_output=True, check=True).stdout.decode()
+    shown = subprocess.run(show, capture_output=True, check=True).stdout.decode()
     assert cable.address not in shown
 
 

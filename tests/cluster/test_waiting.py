@@ -1,0 +1,33 @@
+"""Waiting for a cluster: patience passes as fast as the machine has processors for all."""
+
+import time
+
+import pytest
+
+from tests.cluster import processes
+from tests.cluster.processes import Patience, share_of_processors, until
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that goes on by a second with each sleep; gives how many there were."""
+    slept: list[float] = []
+    monkeypatch.setattr(time, "monotonic", lambda: float(len(slept)))
+    monkeypatch.setattr(time, "sleep", slept.append)
+    return slept
+
+
+@pytest.mark.parametrize(("share", "seconds"), [(1.0, 60), (0.125, 480)])
+def test_what_is_late_on_a_starved_machine_is_waited_for(clock, monkeypatch, share, seconds):
+    """With eight times as many tasks as processors, sixty seconds are eight minutes."""
+    monkeypatch.setattr(processes, "share_of_processors", lambda: share)
+    assert until(lambda: len(clock) == seconds - 1, 60, "it comes late")
+    clock.clear()
+    with pytest.raises(AssertionError, match="not within 60 s: it never comes"):
+        until(lambda: False, 60, "it never comes")
+    assert len(clock) == seconds
+
+
+def test_a_share_is_at_most_a_whole_processor():
+    assert 0 < share_of_processors() <= 1
+    assert not Patience(3600).over
