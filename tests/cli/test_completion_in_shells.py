@@ -86,7 +86,19 @@ def test_only_harmless_names_are_completed(sidecar, monkeypatch, shell, begun):
     done = CliRunner().invoke(app, [], env=environment, prog_name="mesos-allocator")
     said = done.stdout.replace(r"\\:", ":").removeprefix("_arguments '*: :")
     assert (HONEST in said) == (begun in {"", "zz"}), said
-    for hostile in (MARK, "*", "!!", "zz#", "\x1b", "\u202e", "zzzz", "root", "=ls", "-zz", "elsew"):
+    for hostile in (
+        MARK,
+        "*",
+        "!!",
+        "zz#",
+        "\x1b",
+        "\u202e",
+        "zzzz",
+        "root",
+        "=ls",
+        "-zz",
+        "elsew",
+    ):
         assert hostile not in said
 
 
