@@ -2,10 +2,15 @@
 
 A sidecar is asked for at most a second, and where it does not answer nothing is completed: whoever
 presses the key waits, and wants no error.
+
+Names that a sidecar knows are strangers' words, and a shell puts what is completed into its command
+line as it is (bash) or evaluates it (zsh). So only names of harmless characters are completed.
 """
 
 import contextlib
 import io
+import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from enum import StrEnum
@@ -20,6 +25,10 @@ if TYPE_CHECKING:
 Completer: TypeAlias = Callable[[typer.Context, str], list[str]]
 
 TIMEOUT_S = 1.0
+
+_HARMLESS = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:@%+=,-]{0,254}")
+"""What no shell, and not our own command line, takes for anything but a word: no name begins like
+an option."""
 
 
 class Mode(StrEnum):
@@ -47,6 +56,10 @@ def agents(context: typer.Context, incomplete: str) -> list[str]:
 def amounts(context: typer.Context, incomplete: str) -> list[str]:
     """Complete the names of resources in ``cpus:2;mem:2048``."""
     before, separator, last = incomplete.rpartition(";")
+    # Bash puts a word into the line as it is. There an open quote keeps a semicolon, which would
+    # else end the command, and not the sign before it.
+    if "\\;" in os.environ.get("COMP_WORDS", ""):
+        return []
     return [f"{before}{separator}{each}:" for each in _names(context, "resource", last)]
 
 
@@ -121,7 +134,10 @@ def _policies(context: typer.Context) -> Iterable[str]:
 
 
 def _asked(context: typer.Context, ask: Callable[["AdminServiceStub"], list[str]]) -> list[str]:
-    """Ask the sidecar that the command would speak to; nothing where that fails."""
+    """Ask the sidecar that the command would speak to; nothing where that fails.
+
+    Whatever it says is looked through here, and comes from nowhere else.
+    """
     import grpc
 
     from allocator.v1.admin_pb2_grpc import AdminServiceStub
@@ -130,7 +146,7 @@ def _asked(context: typer.Context, ask: Callable[["AdminServiceStub"], list[str]
     silent = contextlib.redirect_stderr(io.StringIO())
     nothing = contextlib.suppress(grpc.RpcError, SystemExit)
     with silent, nothing, _connection(context).open() as channel:
-        return ask(AdminServiceStub(channel))
+        return [each for each in ask(AdminServiceStub(channel)) if _HARMLESS.fullmatch(each)]
     return []
 
 

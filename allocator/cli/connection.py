@@ -1,6 +1,5 @@
 """One call to a running sidecar: the options that all such commands share, errors, output."""
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -16,6 +15,7 @@ from typer.core import TyperCommand
 from allocator.cli.examples import EXAMPLES
 from allocator.cli.exits import Exit, fail
 from allocator.cli.tree import PLAIN, shown_example
+from allocator.plain import json_text
 
 if TYPE_CHECKING:
     import grpc
@@ -258,7 +258,7 @@ def remote(
             if arrange is not None:
                 data = arrange(data, options)
             if sidecar.as_json:
-                typer.echo(json.dumps(data, indent=2))
+                typer.echo(json_text(data, indent=2))
             else:
                 show(data, **options)
 

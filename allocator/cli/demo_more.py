@@ -1,6 +1,5 @@
 """`mesos-allocator demo claims`, `demo demands` and `demo soak`."""
 
-import json
 import signal
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import typer
 
 from allocator.cli import completing
 from allocator.cli.exits import Exit, fail
+from allocator.plain import json_text
 
 if TYPE_CHECKING:
     from allocator.sim.experiments.claims import Verdict
@@ -114,7 +114,7 @@ def claims(
     out.mkdir(parents=True, exist_ok=True)
     rows = [_plain(verdict) for verdict in verdicts]
     about = {"seeds": seeds, "scale": scale, "claims": rows}
-    (out / "claims.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    (out / "claims.json").write_text(json_text(about, indent=2) + "\n", encoding="utf-8")
     print_claims(verdicts, seeds)
 
 

@@ -1,10 +1,11 @@
 """What the process ends with."""
 
-import json
 import sys
 from contextvars import ContextVar
 from enum import IntEnum
 from typing import NoReturn
+
+from allocator.plain import json_text, printable
 
 
 class Exit(IntEnum):
@@ -31,8 +32,8 @@ def fail(code: Exit, *lines: str) -> NoReturn:
     """Print errors and end; as JSON where answers are, on the stream that errors go to."""
     if JSON_WANTED.get():
         error = {"code": int(code), "reason": code.name.lower(), "message": "; ".join(lines)}
-        sys.stderr.write(json.dumps({"error": error}) + "\n")
+        sys.stderr.write(json_text({"error": error}) + "\n")
         sys.exit(code)
     for line in lines:
-        sys.stderr.write(f"error: {line}\n")
+        sys.stderr.write(f"error: {printable(line)}\n")
     sys.exit(code)

@@ -1,6 +1,5 @@
 """`mesos-allocator graph`: who may use which agents, as a graph to export, draw and reckon with."""
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +9,7 @@ import typer
 from allocator.cli.exits import Exit, fail
 from allocator.cli.replay import journals_in, play_file
 from allocator.cli.tree import Playing, shown_example
+from allocator.plain import json_text, printable
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -74,14 +74,14 @@ def graph(
         text = f"{journal} knows of no framework that could be served at its end"
         fail(Exit.FAILURE, "; ".join([text, *damage]))
     for line in damage:
-        typer.echo(line, err=True)
+        typer.echo(printable(line), err=True)
     made = constraint_graph_of(allocator)
     if shares:
         made = max_min_shares(made)
     if tasks is not None:
         _add_tasks(made, allocator, tasks)
     try:
-        _write(made, out)
+        write(made, out)
     except OSError as error:
         fail(Exit.FAILURE, f"{out} cannot be written: {error.strerror}")
     users = sum(data["side"] == 0 for _, data in made.nodes(data=True))
@@ -127,7 +127,7 @@ def constraint_graph_of(allocator: "Allocator") -> "nx.Graph[Any]":
     for client in groups.clients.tolist():
         info = problem.frameworks[client]
         path = state.roles.path[int(state.clients.role[client])]
-        users.append(f"{info.framework_id if info else client} in {path}")
+        users.append(printable(f"{info.framework_id if info else client} in {path}"))
     types: list[str] = []
     one_of: dict[int, AgentInfo | None] = {}
     for agent, group in enumerate(groups.group.tolist()):
@@ -135,7 +135,7 @@ def constraint_graph_of(allocator: "Allocator") -> "nx.Graph[Any]":
     for group, count in enumerate(groups.count.tolist()):
         info_of_one = one_of[group]
         host = info_of_one.hostname if info_of_one else str(group)
-        types.append(f"{host} and {count - 1} like it" if count > 1 else host)
+        types.append(printable(f"{host} and {count - 1} like it" if count > 1 else host))
     weight = groups.weight * len(groups.weight)
     graph = constraint_graph(groups.eligible, groups.count, weight, users=users, types=types)
     for column, name in enumerate(types):
@@ -178,11 +178,13 @@ def _add_tasks(graph: "nx.Graph[Any]", allocator: "Allocator", fairness: Fairnes
         graph.edges[user, kind]["tasks"] = data["tasks"]
 
 
-def _write(graph: "nx.Graph[Any]", out: Path) -> None:
+def write(graph: "nx.Graph[Any]", out: Path) -> None:
+    """Write a graph in the form that the file's name ends in."""
     import networkx as nx
 
     if out.suffix == ".json":
-        out.write_text(json.dumps(nx.node_link_data(graph, edges="edges"), indent=1) + "\n")
+        text = json_text(nx.node_link_data(graph, edges="edges"), indent=1)
+        out.write_text(text + "\n")
     elif out.suffix == ".graphml":
         nx.write_graphml(graph, out)
     else:
@@ -201,7 +203,9 @@ def _draw(graph: "nx.Graph[Any]", out: Path) -> None:
     labels = {}
     for name, data in graph.nodes(data=True):
         found = [f"{data[key]:.3g} {key}" for key in ("machines", "tasks") if key in data]
-        labels[name] = f"{name}: {', '.join(found)}" if found else str(name)
+        # Between two dollars stands a formula, and one that is none cannot be drawn.
+        shown = str(name).replace("$", r"\$")
+        labels[name] = f"{shown}: {', '.join(found)}" if found else shown
     color = [data.get("cut", data["side"]) for _, data in graph.nodes(data=True)]
     nx.draw_networkx(
         graph, place, ax=axes, labels=labels, node_color=color, cmap="Pastel1", font_size=7,

@@ -1,6 +1,5 @@
 """`mesos-allocator replay`: what a sidecar answered, computed again from its journal."""
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from allocator.cli import completing
 from allocator.cli.completing import Mode
 from allocator.cli.exits import Exit, fail
 from allocator.cli.tree import Playing, shown_example
+from allocator.plain import json_text, printable
 
 if TYPE_CHECKING:
     from allocator.wire.framing import Torn
@@ -128,13 +128,13 @@ def replay(
     for path in files:
         read.append(play_file(path, player))
         if not as_json:
-            typer.echo(_in_words(read[-1]))
+            typer.echo(printable(_in_words(read[-1])))
     player.finish()
     if as_json:
         plain = {"files": list(map(asdict, read)), **asdict(player.found)}
         if question:
             plain["what_if"] = list(map(asdict, question.play()))
-        typer.echo(json.dumps(plain, indent=2))
+        typer.echo(json_text(plain, indent=2))
     else:
         for line in _summary(player.found, check):
             typer.echo(line)

@@ -1,6 +1,5 @@
 """`mesos-allocator reproduce`: the papers' tables and figures, beside what was printed."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib import import_module
@@ -11,6 +10,7 @@ import typer
 
 from allocator.cli.exits import Exit, fail
 from allocator.cli.tree import PLAIN, PlayingGroup
+from allocator.plain import json_text
 
 if TYPE_CHECKING:
     from allocator.sim.papers.report import Report
@@ -179,7 +179,7 @@ def list_experiments(as_json: AsJson = False) -> None:
     """Say what can be reproduced."""
     about = {name: experiment.about for name, experiment in EXPERIMENTS.items()}
     if as_json:
-        typer.echo(json.dumps(about, indent=2))
+        typer.echo(json_text(about, indent=2))
         return
     for name, text in about.items():
         typer.echo(f"{name:22} {text}")
@@ -260,7 +260,7 @@ def _show(reports: list["Report"], as_json: bool, plot: Path | None = None) -> N
             draw(plot / f"{report.name}.svg", report)
     if as_json:
         plain = [as_dict(report) for report in reports]
-        typer.echo(json.dumps(plain if len(plain) > 1 else plain[0], indent=2))
+        typer.echo(json_text(plain if len(plain) > 1 else plain[0], indent=2))
     else:
         from allocator.cli.paper_tables import print_report
 

@@ -1,6 +1,5 @@
 """`serve` and `check-config`."""
 
-import json
 import os
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ import typer
 
 from allocator.cli.exits import Exit, fail
 from allocator.cli.tree import shown_example
+from allocator.plain import json_text
 from allocator.server import loop_cache
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def check_config(
         return
     loaded = _load(file, _flags(assignments, {}))
     if as_json:
-        typer.echo(json.dumps(loaded.config.model_dump(mode="json"), indent=2))
+        typer.echo(json_text(loaded.config.model_dump(mode="json"), indent=2))
     else:
         typer.echo(f"{file or 'configuration'}: ok")
 

@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from allocator.plain import printable
+
 WIDTH_PIPED = 240
 """Columns where no terminal says how many there are: nothing is cut off."""
 
@@ -19,8 +21,7 @@ def console() -> Console:
 
 def as_text(value: object) -> Text:
     """A value as text: no markup, and no control character of a framework's name gets through."""
-    shown = (each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(value))
-    return Text("".join(shown))
+    return Text(printable(str(value)))
 
 
 def table_of(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
@@ -29,7 +30,8 @@ def table_of(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
     for column in columns:
         justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
-        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold")
+        head = as_text(column.removeprefix(">"))
+        table.add_column(head, justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*map(as_text, row))
     return table

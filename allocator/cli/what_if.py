@@ -1,6 +1,5 @@
 """`mesos-allocator replay --policy`: a recorded day under other policies."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,7 @@ from rich.table import Table
 
 from allocator.cli.exits import Exit, fail
 from allocator.cli.terminal import console, table_of
+from allocator.plain import json_text
 from allocator.sim.reports.resource_names import NAMES
 
 if TYPE_CHECKING:
@@ -126,6 +126,6 @@ def _keep(directory: Path, outcomes: Sequence["Outcome"]) -> None:
     from allocator.sim.reports.what_if_plot import draw
 
     directory.mkdir(parents=True, exist_ok=True)
-    text = json.dumps([asdict(each) for each in outcomes], indent=2)
+    text = json_text([asdict(each) for each in outcomes], indent=2)
     (directory / "what-if.json").write_text(text + "\n", encoding="utf-8")
     draw(directory / "what-if.png", outcomes)

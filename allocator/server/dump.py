@@ -3,7 +3,6 @@
 The thread of the core only copies; the text is made by whoever asked. Amounts are in thousandths.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from allocator.core import AgentInfo, Bools, Ints, Kind, Settings
+from allocator.plain import json_text
 from allocator.server import remembered, report
 from allocator.server.core_loop import CoreLoop
 from allocator.server.session_info import SessionInfo
@@ -148,7 +148,8 @@ def _array(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=_sorted, separators=(",", ":"))
+    # Nothing but ASCII: it may be shown on a terminal, and names are strangers' words.
+    return json_text(value, default=_sorted, separators=(",", ":"))
 
 
 def _sorted(value: object) -> list[Any]:

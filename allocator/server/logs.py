@@ -5,6 +5,7 @@ the standard library takes the same form.
 """
 
 import errno
+import io
 import logging
 import os
 import sys
@@ -13,6 +14,8 @@ from typing import TextIO, cast
 
 import structlog
 from structlog.typing import Processor
+
+from allocator.plain import printable
 
 
 def configure(level: str = "info", style: str = "auto", stream: TextIO = sys.stderr) -> None:
@@ -78,8 +81,25 @@ def _json() -> list[Processor]:
 
 
 def _console(stream: TextIO) -> list[Processor]:
-    plain = structlog.dev.plain_traceback
-    return [structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=plain)]
+    colors = stream.isatty()
+    return [_printed, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=_traceback)]
+
+
+def _printed(
+    _logger: logging.Logger | None, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Show no control character of a stranger's; in lists their texts are quoted anyway."""
+    return {
+        key: printable(value, also="\n") if isinstance(value, str) else value
+        for key, value in event.items()
+    }
+
+
+def _traceback(stream: TextIO, error: structlog.typing.ExcInfo) -> None:
+    """Write a traceback; an error may quote a stranger."""
+    text = io.StringIO()
+    structlog.dev.plain_traceback(text, error)
+    stream.write(printable(text.getvalue(), also="\n"))
 
 
 def _add_logger_name(

@@ -71,7 +71,7 @@ def test_the_program_itself_answers_a_shell():
         ("drain set a1 a", ["a1", "a2"]),
         ("limit set o", ["ops"]),
         ("limit set ops c", ["cpus:"]),
-        ("limit set ops cpus:2\\;m", ["cpus:2;mem:"]),
+        ("limit set ops 'cpus:2;m", ["cpus:2;mem:"]),
         ("demand set cpus:1 --framework-name s", ["spark"]),
         ("constraint set ssd --role e", ["eng"]),
         ("shares --role o", ["ops"]),

@@ -8,6 +8,18 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
+from allocator.cli.graph import constraint_graph_of, write
+from allocator.core import (
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Allocator,
+    Define,
+    FrameworkInfo,
+    Kind,
+    Settings,
+)
+from allocator.policies import build
 from tests.server.test_loop_journal import journaled, play
 
 
@@ -66,3 +78,25 @@ def test_what_cannot_be_written_is_said(journal: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.write_bytes(b"")
     assert run(empty, tmp_path / "graph.json").exit_code == 1
+
+
+def test_what_strangers_are_named_breaks_no_picture_and_no_file(tmp_path: Path) -> None:
+    """To who draws, what stands between dollars is a formula; XML has no control characters."""
+    graph = nx.Graph()
+    graph.add_node(r"a$\frac{$ in eng", side=0)
+    graph.add_node("h1", side=1)
+    graph.add_edge(r"a$\frac{$ in eng", "h1")
+    write(graph, tmp_path / "graph.svg")
+    assert "<svg" in (tmp_path / "graph.svg").read_text()
+    allocator = Allocator(build, Settings())
+    for event in (
+        Define({0: Kind("cpus")}, {1: "eng"}),
+        AddFramework(1, FrameworkInfo("id\x1b]0;x\x07-1"), (1,)),
+        AddAgent(1, AgentInfo("a1", hostname="host\x1b[2J"), {0: 8000}),
+    ):
+        allocator.step(event)
+    write(constraint_graph_of(allocator), tmp_path / "graph.graphml")
+    assert set(nx.read_graphml(tmp_path / "graph.graphml")) == {
+        "id\N{REPLACEMENT CHARACTER}]0;x\N{REPLACEMENT CHARACTER}-1 in eng",
+        "host\N{REPLACEMENT CHARACTER}[2J",
+    }

@@ -1,12 +1,16 @@
 """What commands make of a response: plain data, and tables."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from allocator.cli import setting_tables, share_tables, tables
+from allocator.cli.exits import Exit, fail
 from allocator.cli.share_tables import View
+from allocator.cli.terminal import print_table
 from allocator.cli.views import plain
+from allocator.plain import json_text
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb
 from allocator.v1.types_pb2 import Quantities
@@ -25,6 +29,36 @@ def test_every_field_is_there_and_json_can_say_it():
     assert status["cycle_p50_ms"] is None
     assert status["policy"]["parameters"] == {}
     assert json.loads(json.dumps(status, allow_nan=False))["cycles"] == 2**60
+
+
+def unknown_word(word: str) -> None:
+    raise AssertionError(f"{word} is not JSON")
+
+
+def test_numbers_that_are_not_finite_are_json_all_the_same():
+    inf, nan = float("inf"), float("nan")
+    answer = plain(pb.GetSharesResponse(clients=[share(share=-inf)], jain_index=nan, envy_max=inf))
+    answer["clients"][0]["score"] = inf
+    read = json.loads(json_text(answer), parse_constant=unknown_word)
+    assert (read["jain_index"], read["envy_max"]) == (None, "Infinity")
+    assert (read["clients"][0]["share"], read["clients"][0]["score"]) == ("-Infinity", "Infinity")
+
+
+def test_commands_write_json_in_one_place():
+    root = Path(share_tables.__file__).parent
+    wrong = [path.name for path in sorted(root.rglob("*.py")) if "json.dump" in path.read_text()]
+    assert not wrong
+
+
+def test_what_strangers_are_named_tells_a_terminal_nothing(capsys):
+    print_table(["[bold]\x1b]0;x\x07"], [["[red]a\x1b[2J\u202eb"]], "")
+    with pytest.raises(SystemExit):
+        fail(Exit.REFUSED, "framework = 'x\x9b2J\x1b[2J'\n: is unknown")
+    done = capsys.readouterr()
+    assert "[bold]" in done.out
+    assert "[red]a" in done.out
+    assert (done.out + done.err).replace("\n", "").isprintable()
+    assert done.err.count("\n") == 1
 
 
 def share(**fields) -> pb.Share:

@@ -28,6 +28,19 @@ except ZeroDivisionError:
     log.exception("failed")
 """
 
+HOSTILE = """
+from allocator.server import logs
+import structlog
+
+logs.configure("info", "console")
+log = structlog.get_logger()
+log.info("refused", name="a\\x1b[2J\\u202e", names=["b\\x9b2J"])
+try:
+    raise ValueError("the framework \\x1b]0;x\\x07")
+except ValueError:
+    log.exception("failed")
+"""
+
 
 def run(level: str, style: str) -> list[str]:
     command = [sys.executable, "-c", PROGRAM, level, style]
@@ -129,3 +142,12 @@ def test_the_audit_log_is_written_whatever_the_level():
     assert (first["event"], first["who"]) == ("setting", "user a (1) at unix")
     assert (first["old"], first["new"], first["result"]) == ("", "cpus:1", "done")
     assert (second["result"], second["error"]) == ("refused", "no")
+
+
+def test_what_strangers_are_named_tells_no_terminal_anything():
+    """Neither in a field nor in the text of an error."""
+    command = [sys.executable, "-c", HOSTILE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    lines = done.stderr.splitlines()
+    assert any("the framework \N{REPLACEMENT CHARACTER}]0;x" in line for line in lines)
+    assert all(line.isprintable() for line in lines)

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from allocator import plain
 from allocator.core import format_quantities
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
@@ -31,9 +32,7 @@ def printable(value: object) -> object:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     text = value if len(value) <= TEXT_MAX else f"{value[:TEXT_MAX]}\N{HORIZONTAL ELLIPSIS}"
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+    return plain.printable(text)
 
 
 def url(text: str) -> Markup:

@@ -1,7 +1,6 @@
 """From a run to the numbers that describe it."""
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from allocator.core import Floats
+from allocator.plain import json_text
 from allocator.sim.experiments.play import Played
 from allocator.sim.reports.role_shares import Fairness, fairness
 
@@ -148,7 +148,7 @@ def _while_loaded(played: Played) -> tuple[Floats, Floats]:
 
 def write_json(path: Path, rows: Sequence[Figures], also: Mapping[str, object]) -> None:
     """Write all figures, and what else belongs to the run."""
-    text = json.dumps({**also, "runs": [asdict(row) for row in rows]}, indent=2)
+    text = json_text({**also, "runs": [asdict(row) for row in rows]}, indent=2)
     path.write_text(text + "\n", encoding="utf-8")
 
 

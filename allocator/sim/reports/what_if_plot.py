@@ -31,7 +31,9 @@ def draw(path: Path, outcomes: Sequence[Outcome]) -> None:
             for number, (each, value) in enumerate(zip(outcomes, values, strict=True)):
                 heights = [value.get(label, 0.0) for label in labels]
                 axes.bar(at + number * width, heights, width, label=each.name, **bar_of(each.name))
-            axes.set_xticks(at + 0.4 - width / 2, labels, rotation=20)
+            # Between two dollars stands a formula, and one that is none cannot be drawn.
+            shown = [label.replace("$", r"\$") for label in labels]
+            axes.set_xticks(at + 0.4 - width / 2, shown, rotation=20)
             axes.set_title(title)
             if place == 0:
                 axes.legend()

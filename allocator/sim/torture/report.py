@@ -1,11 +1,11 @@
 """What came of it, as text and as JSON."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from allocator import __version__
+from allocator.plain import json_text
 from allocator.sim.torture.findings import Findings, Sample, quantile
 
 ROWS = 12
@@ -50,7 +50,7 @@ def write(report: Report, out: Path) -> Path:
         "log_says": report.said,
     }
     path = out / NAME
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json_text(content, indent=1) + "\n", encoding="utf-8")
     return path
 
 
