@@ -248,6 +248,7 @@ void Brain::allocate(
 
   if (served(silentMs)) {
     noteDecider(false, asOfMs);
+    fallback.beLast();
     askCycle(all, agents, asOfMs);
 
     // One that falls silent must not cost a whole interval more than it

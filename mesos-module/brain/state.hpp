@@ -254,9 +254,11 @@ struct Options
   size_t rolesSentMax = 16384;
 
   // How much is done at a time, for the master waits meanwhile: decisions
-  // judged; agents laid out, or offered in fallback; refusals laid out.
+  // judged; agents laid out, or offered in fallback; pieces that were looked
+  // at then, for each framework that was asked; refusals laid out.
   size_t sliceDecisions = 2048;
   size_t sliceAgents = 1024;
+  size_t sliceParts = 65536;
   size_t sliceRefusals = 8192;
 };
 
