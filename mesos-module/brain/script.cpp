@@ -149,6 +149,7 @@ Options Script::options(const Line& line)
   result.fallbackAfterMs = line.number("fallback-after", 1000);
   result.inverseWithinMs = line.number("inverse-within", INT64_MAX);
   result.shadow = line.number("shadow", 0) != 0;
+  result.barrenIntervalsMax = line.number("barren-max", 300);
   result.badDecisionsMax = line.number("bad-max", 1000);
   result.breakerPauseMs = line.number("breaker-pause", 30000);
   result.seed = line.number("seed", 0);

@@ -242,6 +242,10 @@ struct Options
   // compared with what the other one offers. There is no fallback then.
   bool shadow = false;
 
+  // Intervals in a row in which a sidecar may leave lie what somebody would
+  // take, before the module takes a turn; 0: as many as it likes.
+  uint64_t barrenIntervalsMax = 300;
+
   uint64_t badDecisionsMax = 1000;
   int64_t breakerPauseMs = 30000;
 
