@@ -38,6 +38,7 @@ void Brain::forgetSession()
   answer = Answer();
   fruitless = 0;
   again = false;
+  barren.forgetSession();
   sendingSoon = false;
   cycleAsked = cycleWanted = cycleAll = false;
   cycleAgents.clear();
@@ -174,6 +175,7 @@ void Brain::flushCycle()
   }
 
   const bool anything = cycleAll || !message.agents.empty();
+  cycleAskedAll = cycleAll;
   cycleWanted = cycleAll = false;
   cycleAgents.clear();
 
@@ -335,6 +337,7 @@ void Brain::judgeSome(int64_t nowMs)
   const bool whole = judged == size && !decisions.more;
 
   if (whole) {
+    answer.holdsBack = decisions.holdsBack;
     reclaim(decisions, nowMs);
   }
 
@@ -394,6 +397,7 @@ void Brain::weighAnswer(int64_t nowMs)
   // One that is late finds what the fallback has left.
   const bool useless = answer.refused && !answer.gave && !decides();
   const int excused = answer.bad ? 0 : 1;
+  barren.answered(cycleAskedAll, answer.gave && !answer.bad, answer.holdsBack);
   fruitless = useless ? fruitless + 1 : 0;
   again = false;
   answer = Answer();
