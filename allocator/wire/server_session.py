@@ -17,7 +17,6 @@ from google.protobuf.message import DecodeError
 
 from allocator.core import (
     Allocator,
-    Aside,
     Decisions,
     Event,
     EventError,
@@ -36,6 +35,7 @@ from allocator.wire.figures import ModuleFigures, read_figures
 from allocator.wire.mending import Mark, bare, mend_event, mend_hello, mend_snapshot
 from allocator.wire.proto_types import part
 from allocator.wire.session_start import Greeting, parts_of, read_hello
+from allocator.wire.set_aside import Told, set_aside_of
 
 
 class State(Enum):
@@ -70,9 +70,6 @@ _CODES = {
 _ASIDES_MAX = 64
 _DEFECTS_MAX = 8
 """So many of the latest are kept until somebody tells of them."""
-
-Told: TypeAlias = tuple[str, str, Aside]
-"""Framework or agent, its id, and what of its words is set aside."""
 
 KeptSession: TypeAlias = tuple[str, int, int, tuple[Any, ...] | None]
 """State, sequence, clock and greeting, as plain values."""
@@ -359,20 +356,6 @@ class SidecarSession:
         for mark in marks:
             self._counts.mended[mark.field] += 1
             self.mended.setdefault(mark.field, mark.text)
-
-
-def set_aside_of(allocator: Allocator, name: str, message: Any) -> Told | None:  # noqa: ANN401
-    """Find what is set aside of the words of whoever an event is about; None where nothing is."""
-    state = allocator.state
-    if name in {"add_framework", "update_framework", "request"}:
-        rows = state.frameworks.aside.get(message.framework)
-        info = state.frameworks.info[message.framework] if rows else None
-        return ("framework", info.framework_id, rows) if info and rows else None
-    if name in {"add_agent", "update_agent"} and not isinstance(message, list):
-        aside = state.agents.aside.get(message.agent)
-        agent = state.agents.info[message.agent] if aside else None
-        return ("agent", agent.agent_id, aside) if agent and aside else None
-    return None
 
 
 def _parse(data: bytes) -> pb.SessionRequest:
