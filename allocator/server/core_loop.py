@@ -230,7 +230,7 @@ class CoreLoop:
         while (command := self._queue.get()) is not None:
             try:
                 command()
-            except Exception:  # noqa: BLE001 - the thread must live; what failed is logged.
+            except BaseException:  # noqa: BLE001 - the thread must live; what failed is logged.
                 _log.exception("a command of the core failed")
 
     def _new_allocator(self, settings: Settings) -> Allocator:

@@ -41,11 +41,14 @@ class Beginning(NamedTuple):
         None: nothing is kept.
     overlay : Overlay
     memory : DemandMemory
+    problem : str
+        Why nothing is kept, where that was wanted.
     """
 
     directory: StateDirectory | None
     overlay: Overlay
     memory: DemandMemory
+    problem: str = ""
 
 
 def begin(config: Config) -> Beginning:

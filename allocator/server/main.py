@@ -111,9 +111,11 @@ class Server:
         )
         self._check_journal(config)
         self._keeper = self._new_keeper(config, kept)
-        self.operators = Operators(self.loop, loaded, kept.overlay, self._keeper)
-        self.views = Views(self.loop, self.operators, lambda: compilation.progress)
         self.audit = Audit()
+        self.operators = Operators(
+            self.loop, loaded, kept.overlay, self._keeper, audit=self.audit, problem=kept.problem
+        )
+        self.views = Views(self.loop, self.operators, lambda: compilation.progress)
         self._health = Health((SERVICE, ADMIN_SERVICE))
         self.planner = Planner(
             self.loop,
@@ -173,7 +175,7 @@ class Server:
         sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
         server.add_generic_rpc_handlers((sessions.handler(),))
         paths = (target.removeprefix(UNIX) for target in config.listen.targets)
-        changes = Changes(self.loop, self.operators, self.audit, tuple(paths))
+        changes = Changes(self.loop, self.operators, tuple(paths))
         servicer = AdminServicer(self.loop, self.views, changes)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(servicer, server)
         self._health.add_to(server)
