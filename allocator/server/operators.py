@@ -21,8 +21,8 @@ from allocator.server.config import Loaded
 from allocator.server.core_loop import CoreLoop
 from allocator.server.keeper import Keeper
 from allocator.server.setting_rows import scope_of, value_of
-from allocator.wire.kept import Kept, Key, Overlay, configured, key_of, rules, write_overlay
 from allocator.v1 import settings_pb2 as pb
+from allocator.wire.kept import Kept, Key, Overlay, configured, key_of, rules, write_overlay
 from allocator.wire.operator_settings import OperatorChange
 
 ANSWER_S = 60.0
