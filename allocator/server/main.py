@@ -27,6 +27,7 @@ from allocator.server.fairness import FairnessWatch
 from allocator.server.fairness_families import FairnessCollector
 from allocator.server.guarded_policy import GuardedRegistry
 from allocator.server.health import Health
+from allocator.server.lasting import log_what_threads_raise
 from allocator.server.listeners import UNIX, ListenError, claim_addresses, listen
 from allocator.server.metrics import start_http
 from allocator.server.module_families import ModuleCollector
@@ -63,6 +64,12 @@ _OPTIONS = (
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.max_send_message_length", -1),
 )
+
+CORE_S = 5.0
+"""At the end the core is waited for so long: an interpreted cycle may take minutes."""
+
+LAST_S = 2.0
+"""The same of each other thread. The unit of systemd gives 20 s for all of them."""
 
 LOOK_S = 1.0
 """How long the main thread sleeps at most."""
@@ -201,18 +208,21 @@ class Server:
 
         return keeper.Keeper(kept.directory, learnt, config.state.save_s)
 
-    def stop(self) -> None:
-        """Tell everybody, give them time, then end."""
+    def stop(self) -> bool:
+        """Tell everybody, give them time, then end; says whether all have ended by then."""
         self._health.draining()
         self._http.draining()
-        self.loop.drain().result()
-        self._grpc.stop(GRACE_S).wait()
+        try:
+            self.loop.drain().result(CORE_S)
+        except TimeoutError:
+            _log.warning("the core is in the midst of something long, and is not waited for")
+        self._grpc.stop(GRACE_S).wait(GRACE_S + LAST_S)
         self._http.close()
         if self._keeper:
-            self._keeper.close()
+            self._keeper.close(LAST_S)
         self.planner.stop()
         self.fairness.stop()
-        self.loop.stop()
+        return self.loop.stop(LAST_S)
 
 
 def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
@@ -230,6 +240,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     begun_s = time.monotonic()
     config = loaded.config
     logs.configure(config.log.level, config.log.format)
+    log_what_threads_raise()
     if note:
         _log.warning(note)
     with _signals() as told, closing_children(Compilation()) as compilation:
@@ -259,9 +270,10 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         compilation.stop()
         _log.info("shutting down")
         notify(STOPPING)
-        server.stop()
+        ended = server.stop()
     _log.info("done")
-    if compilation.loads:  # the compiler's library must not be torn down under its thread
+    # The compiler's library must not be torn down under its thread, nor the core under its own.
+    if compilation.loads or not ended:
         loop_cache.remove_private()
         os._exit(EXIT_OK)
     return EXIT_OK
