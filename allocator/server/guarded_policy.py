@@ -187,7 +187,8 @@ class GuardedRegistry:
 def _is_of_a_user(spec: PolicySpec) -> bool:
     """Whether one of the policies, of subtrees as well, comes from a user."""
     names = {spec.name, *(Subtree.read(text).name for text in spec.subtrees.values())}
-    return any(policies.POLICIES[name].origin for name in names)
+    entries = map(policies.POLICIES.get, names)  # one may have gone since it was built
+    return any(entry is None or entry.origin for entry in entries)
 
 
 def guarded(
@@ -204,7 +205,8 @@ def guarded(
     try:
         result.try_out(trial_s)
     except Exception as error:
-        origin = policies.POLICIES[spec.name].origin
+        entry = policies.POLICIES.get(spec.name)
+        origin = entry.origin if entry else "a user"
         message = f"name: the policy {spec.name!r} of {origin} fails on a small cluster: {error}"
         raise ValueError(message) from error
     return result

@@ -35,7 +35,7 @@ from allocator.server.operation_families import OperationCollector
 from allocator.server.operators import Operators, settings_in_force
 from allocator.server.page import page_routes
 from allocator.server.planning import Planner
-from allocator.server.reloading import read_again
+from allocator.server.reloading import Reloader
 from allocator.server.service import SERVICE, SessionServicer
 from allocator.server.state_files import StateError
 from allocator.server.systemd import READY, STOPPING, notify, watched
@@ -246,7 +246,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     with _signals() as told, closing_children(Compilation()) as compilation:
         try:
             server = Server(loaded, compilation)
-        except (ListenError, OSError, StateError) as error:
+        except (ListenError, OSError, StateError, ValueError) as error:
             _log.error("cannot start", error=str(error))
             return EXIT_FAILURE
         server.start()
@@ -282,10 +282,16 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
 def _serve_until_told(
     told: "Told", compilation: Compilation, server: Server, load: Callable[[], Loaded]
 ) -> None:
+    reloader, failure = Reloader(load, server.operators), ""
     while not told.to_end:
-        compilation.look(server.loop.call)
+        try:
+            compilation.look(server.loop.call)
+        except Exception as error:  # noqa: BLE001 - loops go on as they are, and the process, too.
+            if failure != repr(error):  # each once, not every second
+                failure = repr(error)
+                _log.exception("the loops' compilation could not be looked at")
         if told.wait(0.1 if compilation.state == "compiling" else LOOK_S):
-            read_again(load, server.operators)
+            reloader.ask()
 
 
 @contextmanager
