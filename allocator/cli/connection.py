@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 TARGET_DEFAULT = "127.0.0.1:5056"
 RESPONSE_BYTES_MAX = 256 * 2**20
 
+_CHANGING = ("set", "remove", "stop", "reset")
+"""Names of commands that change something."""
+
+_OURS = "Deadline Exceeded"
+"""What gRPC says where no answer came: the sidecar's own say more."""
+
 _NOT_BELIEVED = re.compile(r"CERTIFICATE_VERIFY_FAILED: ([^:)]+)")
 
 
@@ -125,8 +131,8 @@ class Connection:
         why = details.rpartition(": ")[2].rstrip(")")
         return f"no sidecar answers at {self.target}; {mend} ({why})"
 
-    def explain(self, error: "grpc.RpcError") -> NoReturn:
-        """Say what went wrong, and end."""
+    def explain(self, error: "grpc.RpcError", *, changes: bool = False) -> NoReturn:
+        """Say what went wrong, and end; a command that changes something says what is not known."""
         import grpc
 
         assert isinstance(error, grpc.Call)
@@ -134,10 +140,11 @@ class Connection:
         if code == grpc.StatusCode.UNAVAILABLE:
             fail(Exit.UNREACHABLE, self._unavailable(details))
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            fail(
-                Exit.UNREACHABLE,
-                f"the sidecar at {self.target} did not answer within {self.timeout:g} s",
-            )
+            late = f"the sidecar at {self.target} did not answer within {self.timeout:g} s"
+            if details != _OURS:  # it says so itself, and what became of it
+                fail(Exit.UNREACHABLE, f"{late}: {details}")
+            mend = "; `mesos-allocator settings show` says whether the change counts"
+            fail(Exit.UNREACHABLE, late + (mend if changes else ""))
         refused = (
             grpc.StatusCode.INVALID_ARGUMENT,
             grpc.StatusCode.FAILED_PRECONDITION,
@@ -209,7 +216,7 @@ class RemoteCommand(TyperCommand):
             try:
                 return super().invoke(ctx)
             except grpc.RpcError as error:
-                ctx.connection.explain(error)
+                ctx.connection.explain(error, changes=self.name in _CHANGING)
 
 
 Arguments: TypeAlias = dict[str, Any]

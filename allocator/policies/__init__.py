@@ -6,7 +6,7 @@ This is the only list of them: a new one is a file, a line here, and a row of th
 Users' own are added to it by the hosts, see `Entry` and ``examples/``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, ItemsView, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 
@@ -122,28 +122,57 @@ def planned_by(
     return Entry(build_planned, SELECTIONS, parameters or {})
 
 
-POLICIES: dict[str, Entry] = {
-    "drf": _fixed(drf),
-    "tsf": _fixed(tsf),
-    "ps-dsf": _fixed(ps_dsf),
-    "rps-dsf": _fixed(rps_dsf),
-    "bf-drf": _fixed(drf, "best_fit"),
-    "choosy": filled_by(choosy, parameters={"unit": UNITS}),
-    "pf": _fixed(proportional_fairness),
-    "ceei": _fixed(proportional_fairness),
-    "asset": _fixed(asset_fairness),
-    "cmmf": planned_by(cmmf, machines, machines, {"steer": STEER}),
-    "pf-exact": planned_by(lambda: plan_proportional_fairness, drf, spending),
-    "quincy": planned_by(
-        quincy,
-        drf,
-        drf,
-        {"most": MOST, "least": LEAST, "transfer": TRANSFER, "wait": WAIT, "preempt": PREEMPT},
-        same_places,
-        about_holders=True,
-    ),
-    "ps-dsf-exact": planned_by(lambda: plan_per_server_fairness, drf, ps_dsf),
-}
+class Registry(Mapping[str, Entry]):
+    """Entries by name, which are replaced all at once: readers see those before or those after."""
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self._entries = dict(entries)
+
+    def __getitem__(self, name: str) -> Entry:
+        """The entry of a name."""
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names as they are now, also where others come meanwhile."""
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._entries)
+
+    def items(self) -> ItemsView[str, Entry]:
+        """All of one moment."""
+        return self._entries.items()
+
+    def replace(self, entries: Mapping[str, Entry]) -> None:
+        """Put others in their place."""
+        self._entries = dict(entries)
+
+
+POLICIES = Registry(
+    {
+        "drf": _fixed(drf),
+        "tsf": _fixed(tsf),
+        "ps-dsf": _fixed(ps_dsf),
+        "rps-dsf": _fixed(rps_dsf),
+        "bf-drf": _fixed(drf, "best_fit"),
+        "choosy": filled_by(choosy, parameters={"unit": UNITS}),
+        "pf": _fixed(proportional_fairness),
+        "ceei": _fixed(proportional_fairness),
+        "asset": _fixed(asset_fairness),
+        "cmmf": planned_by(cmmf, machines, machines, {"steer": STEER}),
+        "pf-exact": planned_by(lambda: plan_proportional_fairness, drf, spending),
+        "quincy": planned_by(
+            quincy,
+            drf,
+            drf,
+            {"most": MOST, "least": LEAST, "transfer": TRANSFER, "wait": WAIT, "preempt": PREEMPT},
+            same_places,
+            about_holders=True,
+        ),
+        "ps-dsf-exact": planned_by(lambda: plan_per_server_fairness, drf, ps_dsf),
+    }
+)
 
 
 def fallback() -> Policy:

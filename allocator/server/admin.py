@@ -11,12 +11,11 @@ from allocator.core import Detached, SetPolicy
 from allocator.server import dump, forecast, names
 from allocator.server.admin_rules import RuleRpcs
 from allocator.server.answering import refuse as _refuse
-from allocator.server.audit import Audit
 from allocator.server.changes import Changes
 from allocator.server.config import Config, Loaded
 from allocator.server.core_loop import CoreLoop
 from allocator.server.operators import Operators
-from allocator.server.views import Ask, RefusedError, Views
+from allocator.server.views import Ask, RefusedError, Views, shown_settings
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, explain_pb2, settings_pb2
 from allocator.wire.operator_settings import read_policy, write_policy
@@ -39,7 +38,7 @@ class AdminServicer(RuleRpcs, admin_pb2_grpc.AdminServiceServicer):
             Makes the changes that are asked for; by default nothing of them is kept.
         """
         self._views = views or Views(loop, Operators(loop, Loaded(Config(), {})))
-        super().__init__(loop, changes or Changes(loop, self._views.operators, Audit()))
+        super().__init__(loop, changes or Changes(loop, self._views.operators))
 
     def GetStatus(
         self, request: pb.GetStatusRequest, context: grpc.ServicerContext
@@ -79,8 +78,8 @@ class AdminServicer(RuleRpcs, admin_pb2_grpc.AdminServiceServicer):
     ) -> pb.SetPolicyResponse:
         """Decide by another policy from the next cycle on."""
         change = SetPolicy(read_policy(request.policy))
-        told = self._changes.change(context, change, dry_run=request.dry_run)
-        response = pb.SetPolicyResponse(policy=self._ask(context, self._policy), change=told)
+        policy, told = self._changes.change(context, change, self._policy, dry_run=request.dry_run)
+        response = pb.SetPolicyResponse(policy=policy, change=told)
         if request.dry_run:
             copied = self._ask(context, self._copied)
             found, unaffected = forecast.compare(
@@ -101,9 +100,8 @@ class AdminServicer(RuleRpcs, admin_pb2_grpc.AdminServiceServicer):
         self, request: pb.ResetSettingsRequest, context: grpc.ServicerContext
     ) -> pb.ResetSettingsResponse:
         """Let the configuration count again."""
-        told = self._changes.reset(context, request.what)
-        listed = self._views.settings(self._asking(context), every=False)
-        return pb.ResetSettingsResponse(settings=listed, change=told)
+        read, told = self._changes.reset(context, request.what, self._views.read_settings)
+        return pb.ResetSettingsResponse(settings=shown_settings(read, every=False), change=told)
 
     def Dump(
         self, request: pb.DumpRequest, context: grpc.ServicerContext

@@ -57,8 +57,8 @@ class RuleRpcs:
         except WireError as error:
             refuse(context, str(error))
         check_patterns(context, event, everybody=request.all)
-        told = self._changes.change(context, event, dry_run=request.dry_run)
-        return pb.SetDemandResponse(demands=self._ask(context, self._demands), change=told)
+        listed, told = self._changes.change(context, event, self._demands, dry_run=request.dry_run)
+        return pb.SetDemandResponse(demands=listed, change=told)
 
     def ListConstraints(
         self, request: pb.ListConstraintsRequest, context: grpc.ServicerContext
@@ -75,8 +75,9 @@ class RuleRpcs:
             text = "is empty; write clauses, as in 'zone=a|b; ssd', or remove the rule"
             refuse(context, f"constraint.expression = {event.expression!r}: {text}")
         check_patterns(context, event, everybody=request.all)
-        told = self._changes.change(context, event, dry_run=request.dry_run)
-        listed = self._ask(context, self._constraints)
+        listed, told = self._changes.change(
+            context, event, self._constraints, dry_run=request.dry_run
+        )
         return pb.SetConstraintResponse(constraints=listed, change=told)
 
     def ListLimits(
@@ -93,8 +94,8 @@ class RuleRpcs:
             event = read_limit(request)
         except WireError as error:
             refuse(context, str(error))
-        told = self._changes.change(context, event, dry_run=request.dry_run)
-        return pb.SetLimitResponse(limits=self._ask(context, self._limits), change=told)
+        listed, told = self._changes.change(context, event, self._limits, dry_run=request.dry_run)
+        return pb.SetLimitResponse(limits=listed, change=told)
 
     def ListDrains(
         self, request: pb.ListDrainsRequest, context: grpc.ServicerContext
@@ -106,8 +107,10 @@ class RuleRpcs:
         self, request: settings_pb2.SetDrainRequest, context: grpc.ServicerContext
     ) -> pb.SetDrainResponse:
         """Offer nothing of an agent any more, or offer it again."""
-        told = self._changes.change(context, read_drain(request), dry_run=request.dry_run)
-        return pb.SetDrainResponse(drains=self._ask(context, self._drains), change=told)
+        listed, told = self._changes.change(
+            context, read_drain(request), self._drains, dry_run=request.dry_run
+        )
+        return pb.SetDrainResponse(drains=listed, change=told)
 
     def ListWeights(
         self, request: pb.ListWeightsRequest, context: grpc.ServicerContext
@@ -121,8 +124,8 @@ class RuleRpcs:
         """Set, replace or take back a rule about frameworks' weights."""
         event = read_weight(request)
         check_patterns(context, event, everybody=request.all)
-        told = self._changes.change(context, event, dry_run=request.dry_run)
-        return pb.SetWeightResponse(weights=self._ask(context, self._weights), change=told)
+        listed, told = self._changes.change(context, event, self._weights, dry_run=request.dry_run)
+        return pb.SetWeightResponse(weights=listed, change=told)
 
     def GetShadow(
         self, request: pb.GetShadowRequest, context: grpc.ServicerContext
@@ -136,8 +139,10 @@ class RuleRpcs:
         self, request: settings_pb2.SetShadowRequest, context: grpc.ServicerContext
     ) -> pb.SetShadowResponse:
         """Have a policy look on, or none."""
-        told = self._changes.change(context, read_shadow(request), dry_run=request.dry_run)
-        return pb.SetShadowResponse(shadow=self._ask(context, self._shadow), change=told)
+        listed, told = self._changes.change(
+            context, read_shadow(request), self._shadow, dry_run=request.dry_run
+        )
+        return pb.SetShadowResponse(shadow=listed, change=told)
 
     # On the core's thread.
 

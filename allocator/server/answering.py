@@ -9,13 +9,18 @@ import grpc
 ANSWER_S = 30.0
 """How long the core may take for whoever set no deadline."""
 
+ON_THE_WAY_S = 0.25
+"""An answer is given so long before the caller's deadline: later it would find nobody who hears."""
+
 _T = TypeVar("_T")
 
 
 def left_s(context: grpc.ServicerContext) -> float:
-    """How long an answer may take."""
+    """How long an answer may take, so that it still arrives."""
     left = cast("float | None", context.time_remaining())  # None without a deadline
-    return ANSWER_S if left is None else min(left, ANSWER_S)
+    if left is None:
+        return ANSWER_S
+    return max(min(left - min(ON_THE_WAY_S, left / 4), ANSWER_S), 0.0)
 
 
 def wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
@@ -25,6 +30,24 @@ def wait(context: grpc.ServicerContext, future: "Future[_T]") -> _T:
     except TimeoutError:
         future.cancel()
         context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the core is busy; ask again")
+
+
+def settled(future: "Future[_T]", within_s: float) -> _T:
+    """Wait for a change: its true outcome, or it has not begun in time and never will.
+
+    One that has begun is waited for, however long it takes.
+
+    Raises
+    ------
+    TimeoutError
+        Then nothing has changed, and nothing will.
+    """
+    try:
+        return future.result(within_s)
+    except TimeoutError:
+        if future.cancel():
+            raise
+        return future.result()
 
 
 def refuse(context: grpc.ServicerContext, message: str) -> NoReturn:
@@ -37,6 +60,8 @@ def fulfil(future: "Future[_T]", work: Callable[[], _T]) -> None:
     if not future.set_running_or_notify_cancel():
         return
     try:
-        future.set_result(work())
-    except Exception as error:  # noqa: BLE001 - whoever asked is told.
+        found = work()
+    except BaseException as error:  # noqa: BLE001 - whoever asked is told; the thread lives on.
         future.set_exception(error)
+    else:
+        future.set_result(found)

@@ -6,8 +6,14 @@ Its lines have ``"logger": "mesos_allocator.audit"``, and are written whatever `
 import logging
 import threading
 from collections import Counter
+from contextlib import suppress
+from typing import NamedTuple
 
 import structlog
+
+from allocator.server.setting_rows import scope_of, value_of
+from allocator.wire.kept import key_of
+from allocator.wire.operator_settings import OperatorChange
 
 LOGGER = "mesos_allocator.audit"
 
@@ -16,6 +22,22 @@ RESULTS = ("done", "refused", "dry_run")
 _log = structlog.wrap_logger(
     None, wrapper_class=structlog.make_filtering_bound_logger(logging.INFO)
 )
+
+
+class Changed(NamedTuple):
+    """A change that somebody asked for.
+
+    Attributes
+    ----------
+    who : str
+    change : OperatorChange
+    before : OperatorChange or None
+        What stood in its place.
+    """
+
+    who: str
+    change: OperatorChange
+    before: OperatorChange | None = None
 
 
 class Audit:
@@ -31,10 +53,16 @@ class Audit:
         with self._lock:
             return dict(self._counts)
 
+    def of_change(self, changed: Changed, *, result: str = "done", **more: object) -> None:
+        """Write the line of a change; `more` as for `note`."""
+        key = key_of(changed.change)
+        more = {"old": value_of(changed.before), "new": value_of(changed.change), **more}
+        self.note(changed.who, key[0], scope_of(key), result=result, **more)
+
     def note(
         self, who: str, setting: str, scope: str, *, result: str = "done", **more: object
     ) -> None:
-        """Write one line.
+        """Write one line. Where that fails the change counts all the same, so nothing is raised.
 
         Parameters
         ----------
@@ -51,4 +79,5 @@ class Audit:
         with self._lock:
             self._counts[setting, result] += 1
         said = {"who": who, "setting": setting, "scope": scope, "result": result, **more}
-        _log.info("setting", logger=LOGGER, **said)
+        with suppress(OSError, ValueError):  # the log's disk is full, or nobody reads it any more
+            _log.info("setting", logger=LOGGER, **said)

@@ -14,11 +14,11 @@ from allocator.core import (
     SetShadow,
     SetWeight,
 )
-from allocator.server.answering import left_s, refuse, wait
-from allocator.server.audit import Audit
+from allocator.server.answering import left_s, refuse, settled, wait
+from allocator.server.audit import Changed
 from allocator.server.callers import caller_of
 from allocator.server.core_loop import CoreLoop
-from allocator.server.operators import Operators, standing
+from allocator.server.operators import Asked, GivenUpError, Operators, standing
 from allocator.server.rule_match import (
     Cluster,
     copy_cluster,
@@ -26,78 +26,91 @@ from allocator.server.rule_match import (
     settings_after,
     warnings_of,
 )
-from allocator.server.setting_rows import scope_of, value_of
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.kept import KINDS, key_of, takes_back
 from allocator.wire.operator_settings import OperatorChange
 
 _T = TypeVar("_T")
 
+BUSY = "the core is busy, and nothing has changed; ask again"
+
 
 class Changes:
     """Makes the changes that operators ask for; each call is of one request."""
 
-    def __init__(
-        self, loop: CoreLoop, operators: Operators, audit: Audit, sockets: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, loop: CoreLoop, operators: Operators, sockets: tuple[str, ...] = ()) -> None:
         """Make changes to this loop's settings.
 
         Parameters
         ----------
         loop : CoreLoop
         operators : Operators
-        audit : Audit
         sockets : tuple of str
             Paths of our Unix sockets.
         """
         self.operators = operators
         self._loop = loop
-        self._audit = audit
         self._sockets = sockets
 
     def change(
-        self, context: grpc.ServicerContext, change: OperatorChange, *, dry_run: bool = False
-    ) -> pb.Change:
-        """Make a change, or say what would be; ends the call where it is not possible."""
+        self,
+        context: grpc.ServicerContext,
+        change: OperatorChange,
+        listed: Callable[[], _T],
+        *,
+        dry_run: bool = False,
+    ) -> tuple[_T, pb.Change]:
+        """Make a change, or say what would be; ends the call where it is not possible.
+
+        What was done is told: nothing that could come too late is asked for after it.
+
+        Parameters
+        ----------
+        context : ServicerContext
+        change : OperatorChange
+        listed : callable
+            Reads on the core's thread what is answered beside it, of the moment after it.
+        dry_run : bool
+        """
         cluster = self._ask(context, lambda: copy_cluster(self._loop.allocator))
-        who = str(caller_of(context, self._sockets))
+        audit = self.operators.audit
+        changed = Changed(str(caller_of(context, self._sockets)), change)
         try:
             self._check(context, cluster, change)
             told = self._told(cluster, change, dry_run=dry_run)
             if dry_run:
                 before = standing(cluster.settings, change)
-                self._note(who, change, before, result="dry_run")
-                return told
-            effect = wait(context, self.operators.set(change, who))
+                audit.of_change(changed._replace(before=before), result="dry_run")
+                return self._ask(context, listed), told
+            asked = Asked(changed.who, context.is_active, listed)
+            effect = settled(self.operators.set(change, asked), left_s(context))
         except EventError as error:
-            self._note(who, change, None, result="refused", error=str(error))
+            audit.of_change(changed, result="refused", error=str(error))
             refuse(context, f"{_place(change)}{error.message}")
-        self._note(who, change, effect.before)
+        except (TimeoutError, GivenUpError):
+            audit.of_change(changed, result="refused", error=BUSY)
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
         self._keep(context, told, effect.number)
-        return told
+        return effect.listed, told
 
-    def reset(self, context: grpc.ServicerContext, what: Iterable[str]) -> pb.Change:
-        """Take back what operators set."""
+    def reset(
+        self, context: grpc.ServicerContext, what: Iterable[str], listed: Callable[[], _T]
+    ) -> tuple[_T, pb.Change]:
+        """Take back what operators set; `listed` as for `change`."""
         kinds = list(what) or list(KINDS)
         for kind in kinds:
             if kind not in KINDS:
                 refuse(context, f"what = {kind!r}: must be one of {', '.join(KINDS)}")
-        who = str(caller_of(context, self._sockets))
-        changes = self._ask(context, lambda: dict(self.operators.overlay.changes))
+        asked = Asked(str(caller_of(context, self._sockets)), context.is_active, listed)
         try:
-            effect = self.operators.reset(kinds, left_s(context))
+            effect = self.operators.reset(kinds, asked, left_s(context))
         except ValueError as error:
             refuse(context, str(error))
-        except TimeoutError:
-            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the core is busy; ask again")
-        for key, kept in changes.items():
-            if key[0] in kinds:
-                self._audit.note(
-                    who, key[0], scope_of(key), old=value_of(kept.change), new="as configured"
-                )
+        except (TimeoutError, GivenUpError):
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
         told = pb.Change()
         self._keep(context, told, effect.number)
-        return told
+        return effect.listed, told
 
     def _check(
         self, context: grpc.ServicerContext, cluster: Cluster, change: OperatorChange
@@ -112,10 +125,6 @@ class Changes:
                 self._loop.try_policy(spec, left_s(context))
             except ValueError as error:
                 raise EventError("value", key_of(change)[0], str(error)) from None
-            # Whoever has given up meanwhile was told that nothing changed.
-            if not context.is_active():
-                text = "the policy was tried out too slowly"
-                context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)
 
     def _told(self, cluster: Cluster, change: OperatorChange, *, dry_run: bool) -> pb.Change:
         told = pb.Change(dry_run=dry_run)
@@ -132,19 +141,6 @@ class Changes:
     def _keep(self, context: grpc.ServicerContext, told: pb.Change, number: int) -> None:
         told.lasts_not = self.operators.await_kept(number, left_s(context))
         told.lasts = not told.lasts_not
-
-    def _note(
-        self,
-        who: str,
-        change: OperatorChange,
-        before: OperatorChange | None,
-        *,
-        result: str = "done",
-        **more: object,
-    ) -> None:
-        key = key_of(change)
-        more = {"old": value_of(before), "new": value_of(change), **more}
-        self._audit.note(who, key[0], scope_of(key), result=result, **more)
 
     def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
         return wait(context, self._loop.call(work))

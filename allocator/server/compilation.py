@@ -22,6 +22,7 @@ import structlog
 from allocator import core, explain, policies
 from allocator.core.compiled import compiled_here, interpret, supersede, tolerate_cache_errors
 from allocator.server import loop_cache
+from allocator.server.disk import reason
 
 PARTS = ("agent-first", "client-first", "core", "plans")
 """What is compiled in a process of its own, what takes longest first."""
@@ -164,11 +165,20 @@ class Compilation:
         if self.state == "compiling" and not self._children:
             # All is in the cache: load it beside the core's thread, which goes on interpreted.
             self.state = "loading"
-            loop_cache.mark_complete()
-            self._loader = threading.Thread(
-                target=self._take_over, args=(operate,), name="loops", daemon=True
-            )
-            self._loader.start()
+            try:
+                loop_cache.mark_complete()
+            except OSError as error:
+                # What cannot be loaded is compiled here. The next process compiles again.
+                _log.warning("the compiled loops cannot be kept", error=reason(error))
+            try:
+                loader = threading.Thread(
+                    target=self._take_over, args=(operate,), name="loops", daemon=True
+                )
+                loader.start()
+            except RuntimeError as error:  # no thread can be had now
+                self._fail(str(error))
+                return
+            self._loader = loader
 
     def stop(self) -> None:
         """End the children."""
@@ -182,12 +192,12 @@ class Compilation:
         """Load the loops, then let them take over; runs on a thread of its own."""
         try:
             _load_here()
-        except Exception as error:  # noqa: BLE001 - interpreted loops go on.
-            self._fail(str(error))
+            # A cycle that is under way is given up; then, between two commands, the switch is made.
+            supersede()
+            operate(lambda: interpret(False)).result()
+        except BaseException as error:  # noqa: BLE001 - interpreted loops go on.
+            self._fail(f"{type(error).__name__}: {error}")
             return
-        # A cycle that is under way is given up; then, between two commands, the switch is made.
-        supersede()
-        operate(lambda: interpret(False)).result()
         # What was loaded stays for good: hundreds of thousands of objects. Every collection of
         # garbage that looked at them would stop the core for a tenth of a second.
         gc.freeze()

@@ -189,13 +189,16 @@ class CoreLoop:
         """Begin to work."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Do what is queued, then end."""
+    def stop(self, within_s: float | None = None) -> bool:
+        """Do what is queued, then end; says whether all did that in time."""
         self._queue.put(None)
-        self._thread.join()
-        self.shadow.close()
+        self._thread.join(within_s)
+        if self._thread.is_alive():
+            return False  # it may still write to the journal
+        self.shadow.close(within_s)
         if self.journal:
             self.journal.close()
+        return True
 
     def call(self, work: Callable[[], _T]) -> Future[_T]:
         """Do some work between two messages; its result or exception comes with the future."""
@@ -230,7 +233,7 @@ class CoreLoop:
         while (command := self._queue.get()) is not None:
             try:
                 command()
-            except Exception:  # noqa: BLE001 - the thread must live; what failed is logged.
+            except BaseException:  # noqa: BLE001 - the thread must live; what failed is logged.
                 _log.exception("a command of the core failed")
 
     def _new_allocator(self, settings: Settings) -> Allocator:

@@ -1,6 +1,11 @@
-"""Why something could not be written, in words."""
+"""Files that anybody may have put in their place, and why one could not be used, in words."""
 
 import errno
+import fcntl
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
 
 _REASONS = {
     errno.ENOSPC: "the disk is full",
@@ -9,6 +14,64 @@ _REASONS = {
 }
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def read_regular(path: str | Path, bytes_max: int, *, links: bool = True) -> bytes:
+    """Read a file whole, if it is one: what has no end, or would be waited for, is refused.
+
+    Parameters
+    ----------
+    path : path
+    bytes_max : int
+    links : bool
+        Whether it may be a symbolic link.
+
+    Raises
+    ------
+    OSError
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", str(path))
+        data = file.read(bytes_max + 1)
+    if len(data) > bytes_max:
+        raise OSError(errno.EFBIG, f"has more than {bytes_max} bytes", str(path))
+    return data
+
+
+def create(path: str | Path) -> int:
+    """Make a new file of our own for reading and writing, in the place of any other.
+
+    Raises
+    ------
+    OSError
+    """
+    with suppress(FileNotFoundError):
+        Path(path).unlink()
+    # Where somebody is faster and puts a link here, it is not followed.
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(path, flags, 0o600)
+
+
+def lock(path: str | Path) -> int | None:
+    """Take a lock that ends with the process, or with its descriptor; None: another has it.
+
+    Raises
+    ------
+    OSError
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    file = os.open(path, flags, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return None
+    except OSError:
+        os.close(file)
+        raise
+    return file
 
 
 def reason(error: Exception) -> str:

@@ -16,6 +16,7 @@ import structlog
 from allocator.core import Bools, Detached, Floats
 from allocator.server import fair_shares, report
 from allocator.server.core_loop import CoreLoop
+from allocator.server.lasting import LastingThread
 
 PROCESSOR_PART = 0.01
 """Part of a processor that the thread takes at most, what it had to load once left out."""
@@ -172,7 +173,7 @@ class FairnessWatch:
     def __post_init__(self) -> None:
         """Prepare; nothing runs yet."""
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="fairness", daemon=True)
+        self._thread = LastingThread("fairness", self._run)
         self._processor_s = 0.0
         self._failed_in_a_row = 0
         self._failure = ""
@@ -185,6 +186,7 @@ class FairnessWatch:
     def stop(self) -> None:
         """End; a look that is under way is left alone."""
         self._closing.set()
+        self._thread.end()
 
     @property
     def pause_s(self) -> float:

@@ -220,7 +220,8 @@ class GuardedRegistry:
         try:
             policy.try_out(min(within_s, TRIAL_S))
         except Exception as error:
-            origin = policies.POLICIES[spec.name].origin
+            entry = policies.POLICIES.get(spec.name)
+            origin = entry.origin if entry else "a user"
             message = (
                 f"name: the policy {spec.name!r} of {origin} fails on a small cluster: {error}"
             )
@@ -245,7 +246,8 @@ class GuardedRegistry:
 def _is_of_a_user(spec: PolicySpec) -> bool:
     """Whether one of the policies, of subtrees as well, comes from a user."""
     names = {spec.name, *(Subtree.read(text).name for text in spec.subtrees.values())}
-    return any(policies.POLICIES[name].origin for name in names)
+    entries = map(policies.POLICIES.get, names)  # one may have gone since it was built
+    return any(entry is None or entry.origin for entry in entries)
 
 
 def _wait_for_trial(name: str, thread: threading.Thread, within_s: float) -> None:

@@ -16,13 +16,17 @@ from allocator.core import DemandMemory
 from allocator.server.config import Config
 from allocator.server.config.keeping import NOWHERE
 from allocator.server.disk import reason
-from allocator.server.state_files import StateDirectory, StateError
+from allocator.server.lasting import LastingThread
+from allocator.server.state_files import StateDirectory, StateError, UnreadableError
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import WireError
 from allocator.wire.kept import Learnt, Overlay, read_learnt, read_overlay, write_learnt
 
 SETTINGS = "settings.json"
 LEARNT = "learnt.json"
+
+ANSWER_S = 10.0
+"""How long the core may take to copy what was learnt; else the next time does."""
 
 RETRY_S = 10.0
 """What could not be written is tried again after this time."""
@@ -41,11 +45,14 @@ class Beginning(NamedTuple):
         None: nothing is kept.
     overlay : Overlay
     memory : DemandMemory
+    problem : str
+        Why nothing is kept, where that was wanted.
     """
 
     directory: StateDirectory | None
     overlay: Overlay
     memory: DemandMemory
+    problem: str = ""
 
 
 def begin(config: Config) -> Beginning:
@@ -56,15 +63,24 @@ def begin(config: Config) -> Beginning:
     StateError
         Where the directory that is configured cannot be used.
     """
-    directory = _take(config)
-    if directory is None:
+    path, _ = directory_of(config)
+    if not path:
         return Beginning(None, Overlay(), DemandMemory())
-    overlay = _read(directory, SETTINGS, pb.KeptSettings(), read_overlay, Overlay)
+    try:
+        directory = StateDirectory(Path(path))
+    except StateError as error:
+        return _do_without(config, error)
 
     def read_memory(message: pb.KeptDemands) -> DemandMemory:
         return read_learnt(message, _now_ms(), config.learn.priors_max)
 
-    memory = _read(directory, LEARNT, pb.KeptDemands(), read_memory, DemandMemory)
+    try:
+        overlay = _read(directory, SETTINGS, pb.KeptSettings(), read_overlay, Overlay)
+        memory = _read(directory, LEARNT, pb.KeptDemands(), read_memory, DemandMemory)
+    except UnreadableError as error:
+        # To go on with it would write over what may be whole.
+        directory.close()
+        return _do_without(config, error)
     return Beginning(directory, overlay, memory)
 
 
@@ -80,19 +96,14 @@ def directory_of(config: Config) -> tuple[str, str]:
     return (str(Path(journal).absolute().parent), "journal.path") if journal else ("", "")
 
 
-def _take(config: Config) -> StateDirectory | None:
+def _do_without(config: Config, error: StateError) -> Beginning:
+    """Go on without a directory, and say what is lost; end where somebody named it."""
     path, named_by = directory_of(config)
-    if not path:
-        return None
-    try:
-        return StateDirectory(Path(path))
-    except StateError as error:
-        # Whoever named it wants it; else the sidecar serves, and says what is lost.
-        if named_by == "state.directory":
-            raise StateError(f"{error}; set {named_by} to another, or to '{NOWHERE}'") from None
-        text = "what operators set and what is learnt ends with the process"
-        _log.warning(text, directory=path, named_by=named_by, error=str(error))
-        return None
+    if named_by == "state.directory":
+        raise StateError(f"{error}; mend it, set {named_by} to another, or to '{NOWHERE}'")
+    text = "what operators set and what is learnt ends with the process"
+    _log.warning(text, directory=path, named_by=named_by, error=str(error))
+    return Beginning(None, Overlay(), DemandMemory(), str(error))
 
 
 def _read(
@@ -102,13 +113,21 @@ def _read(
     read: Callable[[_M], _T],
     nothing: Callable[[], _T],
 ) -> _T:
-    """Read a file; one that is broken is set aside, and says so in one line."""
+    """Read a file; one that is broken is set aside, and says so in one line.
+
+    Raises
+    ------
+    UnreadableError
+        Where it cannot be read now.
+    """
     try:
         content = directory.read(name)
         if content is None:
             return nothing()
         return read(json_format.ParseDict(content, message))
-    except (StateError, WireError, json_format.ParseError) as error:
+    except UnreadableError:
+        raise
+    except (StateError, WireError, ValueError, json_format.ParseError, RecursionError) as error:
         aside = directory.set_aside(name)
         _log.error(
             "a state file cannot be used: what it kept does not count, and it was set aside",
@@ -160,19 +179,22 @@ class Keeper:
         self._kept = 0
         self._saved: Learnt | None = None
         self._closing = False
-        self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
+        self._answer_s = ANSWER_S
+        self._thread = LastingThread("keeper", self._run)
 
     def start(self) -> None:
         """Begin to keep."""
         self._thread.start()
 
-    def close(self) -> None:
-        """Keep what is left to be kept, and end; the core must still answer."""
+    def close(self, within_s: float = ANSWER_S) -> None:
+        """Keep what is left to be kept, and end; for what was learnt the core must still answer."""
         with self._changed:
-            self._closing = True
+            self._closing, self._answer_s = True, within_s / 2
             self._changed.notify_all()
-        self._thread.join()
-        self.directory.close()
+        self._thread.end()
+        self._thread.join(within_s)
+        if not self._thread.is_alive():
+            self.directory.close()
 
     def settings_changed(self, content: pb.KeptSettings) -> int:
         """Keep this; of two in short order the later is enough. Gives its number."""
@@ -217,9 +239,11 @@ class Keeper:
             self._changed.notify_all()
 
     def _save_learnt(self) -> None:
+        asked = self._learnt()
         try:
-            learnt = self._learnt().result(10.0)
+            learnt = asked.result(self._answer_s)
         except TimeoutError:
+            asked.cancel()
             return  # The core is busy; the next time does.
         if self._saved is None or learnt.entries != self._saved.entries:
             if not learnt.entries and self._saved is None:
@@ -228,10 +252,10 @@ class Keeper:
                 self._saved = learnt
 
     def _write(self, name: str, content: Message) -> bool:
-        plain = json_format.MessageToDict(content, preserving_proto_field_name=True)
         try:
+            plain = json_format.MessageToDict(content, preserving_proto_field_name=True)
             self.directory.write(name, plain)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told and tried again.
             self.errors += 1
             self._tell(f"{self.directory.path / name} cannot be written: {reason(error)}")
             return False

@@ -86,8 +86,15 @@ def is_complete() -> bool:
 
 
 def mark_complete() -> None:
-    """Note that all loops are in the directory."""
-    (Path(os.environ[_BASE]) / COMPLETE).touch()
+    """Note that all loops are in the directory.
+
+    Raises
+    ------
+    OSError
+        Where that is gone, or cannot be written.
+    """
+    if not is_complete():  # it may be another user's, and complete
+        (Path(os.environ[_BASE]) / COMPLETE).touch()
 
 
 def _usual_base() -> Path:

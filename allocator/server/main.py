@@ -27,6 +27,7 @@ from allocator.server.fairness import FairnessWatch
 from allocator.server.fairness_families import FairnessCollector
 from allocator.server.guarded_policy import GuardedRegistry
 from allocator.server.health import Health
+from allocator.server.lasting import log_what_threads_raise
 from allocator.server.listeners import UNIX, ListenError, claim_addresses, listen
 from allocator.server.metrics import start_http
 from allocator.server.module_families import ModuleCollector
@@ -34,7 +35,7 @@ from allocator.server.operation_families import OperationCollector
 from allocator.server.operators import Operators, settings_in_force
 from allocator.server.page import page_routes
 from allocator.server.planning import Planner
-from allocator.server.reloading import read_again
+from allocator.server.reloading import Reloader
 from allocator.server.service import SERVICE, SessionServicer
 from allocator.server.state_files import StateError
 from allocator.server.systemd import READY, STOPPING, notify, watched
@@ -63,6 +64,12 @@ _OPTIONS = (
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.max_send_message_length", -1),
 )
+
+CORE_S = 5.0
+"""At the end the core is waited for so long: an interpreted cycle may take minutes."""
+
+LAST_S = 2.0
+"""The same of each other thread. The unit of systemd gives 20 s for all of them."""
 
 LOOK_S = 1.0
 """How long the main thread sleeps at most."""
@@ -113,9 +120,11 @@ class Server:
         )
         self._check_journal(config)
         self._keeper = self._new_keeper(config, kept)
-        self.operators = Operators(self.loop, loaded, kept.overlay, self._keeper)
-        self.views = Views(self.loop, self.operators, lambda: compilation.progress)
         self.audit = Audit()
+        self.operators = Operators(
+            self.loop, loaded, kept.overlay, self._keeper, audit=self.audit, problem=kept.problem
+        )
+        self.views = Views(self.loop, self.operators, lambda: compilation.progress)
         self._health = Health((SERVICE, ADMIN_SERVICE))
         self.planner = Planner(
             self.loop,
@@ -175,7 +184,7 @@ class Server:
         sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
         server.add_generic_rpc_handlers((sessions.handler(),))
         paths = (target.removeprefix(UNIX) for target in config.listen.targets)
-        changes = Changes(self.loop, self.operators, self.audit, tuple(paths))
+        changes = Changes(self.loop, self.operators, tuple(paths))
         servicer = AdminServicer(self.loop, self.views, changes)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(servicer, server)
         self._health.add_to(server)
@@ -201,18 +210,21 @@ class Server:
 
         return keeper.Keeper(kept.directory, learnt, config.state.save_s)
 
-    def stop(self) -> None:
-        """Tell everybody, give them time, then end."""
+    def stop(self) -> bool:
+        """Tell everybody, give them time, then end; says whether all have ended by then."""
         self._health.draining()
         self._http.draining()
-        self.loop.drain().result()
-        self._grpc.stop(GRACE_S).wait()
+        try:
+            self.loop.drain().result(CORE_S)
+        except TimeoutError:
+            _log.warning("the core is in the midst of something long, and is not waited for")
+        self._grpc.stop(GRACE_S).wait(GRACE_S + LAST_S)
         self._http.close()
         if self._keeper:
-            self._keeper.close()
+            self._keeper.close(LAST_S)
         self.planner.stop()
         self.fairness.stop()
-        self.loop.stop()
+        return self.loop.stop(LAST_S)
 
 
 def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
@@ -230,12 +242,13 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     begun_s = time.monotonic()
     config = loaded.config
     logs.configure(config.log.level, config.log.format)
+    log_what_threads_raise()
     if note:
         _log.warning(note)
     with _signals() as told, closing_children(Compilation()) as compilation:
         try:
             server = Server(loaded, compilation)
-        except (ListenError, OSError, StateError) as error:
+        except (ListenError, OSError, StateError, ValueError) as error:
             _log.error("cannot start", error=str(error))
             return EXIT_FAILURE
         server.start()
@@ -259,9 +272,10 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
         compilation.stop()
         _log.info("shutting down")
         notify(STOPPING)
-        server.stop()
+        ended = server.stop()
     _log.info("done")
-    if compilation.loads:  # the compiler's library must not be torn down under its thread
+    # The compiler's library must not be torn down under its thread, nor the core under its own.
+    if compilation.loads or not ended:
         loop_cache.remove_private()
         os._exit(EXIT_OK)
     return EXIT_OK
@@ -270,10 +284,16 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
 def _serve_until_told(
     told: "Told", compilation: Compilation, server: Server, load: Callable[[], Loaded]
 ) -> None:
+    reloader, failure = Reloader(load, server.operators), ""
     while not told.to_end:
-        compilation.look(server.loop.call)
+        try:
+            compilation.look(server.loop.call)
+        except Exception as error:  # noqa: BLE001 - loops go on as they are, and the process, too.
+            if failure != repr(error):  # each once, not every second
+                failure = repr(error)
+                _log.exception("the loops' compilation could not be looked at")
         if told.wait(0.1 if compilation.state == "compiling" else LOOK_S):
-            read_again(load, server.operators)
+            reloader.ask()
 
 
 @contextmanager

@@ -9,37 +9,64 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import structlog
 
 from allocator import policies
 from allocator.core import Allocator, Limits, SetPolicy, SetShadow, Settings
+from allocator.server.answering import settled
+from allocator.server.audit import Audit, Changed
 from allocator.server.config import Loaded
 from allocator.server.core_loop import CoreLoop
 from allocator.server.keeper import Keeper
+from allocator.server.setting_rows import scope_of, value_of
+from allocator.v1 import settings_pb2 as pb
 from allocator.wire.kept import Kept, Key, Overlay, configured, key_of, rules, write_overlay
 from allocator.wire.operator_settings import OperatorChange
 
 ANSWER_S = 60.0
 """How long another configuration may take to be taken over."""
 
+_T = TypeVar("_T")
 _log = structlog.get_logger()
 
 
-class Effect(NamedTuple):
+class GivenUpError(RuntimeError):
+    """Whoever asked for a change waits no more, and was told so: nothing has changed."""
+
+
+class Effect(NamedTuple, Generic[_T]):
     """What became of a change.
 
     Attributes
     ----------
     number : int
         Of the state that has to be kept for it to last.
-    before : object or None
-        What stood in its place.
+    listed : object
+        What was asked for of the moment after it.
     """
 
     number: int
-    before: OperatorChange | None
+    listed: _T
+
+
+class Asked(NamedTuple, Generic[_T]):
+    """Who wants a change, and what they want to hear of it.
+
+    Attributes
+    ----------
+    by : str
+        Who it is, for the audit log.
+    waits : callable
+        Whether they still wait: a change that has not begun when they are gone never does.
+    listed : callable
+        Reads what they are told of the moment after the change; on the core's thread.
+    """
+
+    by: str
+    waits: Callable[[], bool]
+    listed: Callable[[], _T]
 
 
 class Operators:
@@ -55,6 +82,8 @@ class Operators:
         What operators set over it. All of them are for the core's thread alone.
     reloads : Counter
         How often the configuration was read again: ``done``, ``refused``.
+    audit : Audit
+        Where changes are written down, by the thread that makes them.
     """
 
     def __init__(
@@ -63,6 +92,9 @@ class Operators:
         loaded: Loaded,
         overlay: Overlay | None = None,
         keeper: Keeper | None = None,
+        *,
+        audit: Audit | None = None,
+        problem: str = "",
     ) -> None:
         """Begin.
 
@@ -74,11 +106,17 @@ class Operators:
         overlay : Overlay
         keeper : Keeper
             None: nothing outlives the process.
+        audit : Audit
+            By default one of its own.
+        problem : str
+            Why there is no keeper, where one was wanted.
         """
         self.loaded = loaded
         self.base = loaded.config.settings()
         self.overlay = overlay or Overlay()
         self.reloads: Counter[str] = Counter()
+        self.audit = audit or Audit()
+        self._problem = problem
         self._loop = loop
         self._keeper = keeper
 
@@ -90,7 +128,7 @@ class Operators:
     @property
     def problem(self) -> str:
         """Why it cannot be kept; empty where it can."""
-        return self._keeper.problem if self._keeper else ""
+        return self._keeper.problem if self._keeper else self._problem
 
     @property
     def state_errors(self) -> int:
@@ -99,23 +137,27 @@ class Operators:
 
     # Any thread.
 
-    def set(self, change: OperatorChange, by: str) -> Future[Effect]:
-        """Put a change in force; the future raises an `EventError` where that is not possible."""
-        return self._loop.call(partial(self._set, change, by))
+    def set(self, change: OperatorChange, asked: Asked[_T]) -> Future[Effect[_T]]:
+        """Put a change in force, and write down that it is.
 
-    def reset(self, kinds: Iterable[str], within_s: float) -> Effect:
+        The future raises an `EventError` where that is not possible, and a `GivenUpError` where
+        nobody waits any more.
+        """
+        return self._loop.call(partial(self._set, change, asked))
+
+    def reset(self, kinds: Iterable[str], asked: Asked[_T], within_s: float) -> Effect[_T]:
         """Take back what operators set, of these kinds: the configuration counts again.
 
         Raises
         ------
         EventError, ValueError
-            Where the configuration is not possible; then nothing has changed.
-        TimeoutError
-            Where the core is busy.
+            Where the configuration is not possible.
+        TimeoutError, GivenUpError
+            Where the core is busy, or nobody waits any more. In any case nothing has changed.
         """
-        return self._replace(lambda: self.loaded, frozenset(kinds), within_s)
+        return self._replace(lambda: self.loaded, frozenset(kinds), asked, within_s)
 
-    def replace_config(self, loaded: Loaded, within_s: float = ANSWER_S) -> Effect:
+    def replace_config(self, loaded: Loaded, within_s: float = ANSWER_S) -> Effect[None]:
         """Put another configuration in force; what operators set stays over it.
 
         Raises
@@ -123,7 +165,8 @@ class Operators:
         EventError, ValueError, TimeoutError
             As for `reset`.
         """
-        return self._replace(lambda: loaded, frozenset(), within_s)
+        asked = Asked("", lambda: True, lambda: None)
+        return self._replace(lambda: loaded, frozenset(), asked, within_s)
 
     def kept_over(self, keys: Iterable[str]) -> list[str]:
         """Which keys of the configuration do not count because an operator set them."""
@@ -132,25 +175,39 @@ class Operators:
         return [key for key in keys if key.partition(".")[0] in kinds]
 
     def _replace(
-        self, loaded: Callable[[], Loaded], kinds: frozenset[str], within_s: float
-    ) -> Effect:
+        self,
+        loaded: Callable[[], Loaded],
+        kinds: frozenset[str],
+        asked: Asked[_T],
+        within_s: float,
+    ) -> Effect[_T]:
         def after() -> tuple[Loaded, Overlay, Settings]:
             new, overlay = loaded(), self.overlay.without(kinds)
             settings = settings_in_force(new.config.settings(), overlay, self._loop.limits)
             return new, overlay, settings
 
-        def replace() -> Effect:
+        def replace() -> Effect[_T]:
+            _check_waits(asked)
             # Worked out anew: an operator may have changed something in between.
             new, overlay, settings = after()
+            base, content = new.config.settings(), write_overlay(overlay)
+            gone = [key for key in self.overlay.changes if key[0] in kinds]
             self._loop.operate_now(settings)
-            self.loaded, self.base, self.overlay = new, new.config.settings(), overlay
-            return Effect(self._keep(), None)
+            # It counts from here on: nothing that follows may fail.
+            before, self.overlay = self.overlay, overlay
+            self.loaded, self.base = new, base
+            for key in gone:
+                old = value_of(before.changes[key].change)
+                self.audit.note(asked.by, key[0], scope_of(key), old=old, new="as configured")
+            return Effect(self._keep(content), asked.listed())
 
+        begun_s = time.monotonic()
+        wanted = settled(self._loop.call(after), within_s)[2]
         # Users' policies are tried out here, so that the core does not wait for them.
-        wanted = self._loop.call(after).result(within_s)[2]
         for spec in filter(None, (wanted.policy, wanted.shadow)):
             self._loop.try_policy(spec, within_s)
-        return self._loop.call(replace).result(within_s)
+        left_s = max(within_s - (time.monotonic() - begun_s), 0.0)
+        return settled(self._loop.call(replace), left_s)
 
     def try_out(self, settings: Settings, change: OperatorChange) -> None:
         """Find out whether a change of settings is possible; nothing is changed.
@@ -170,14 +227,25 @@ class Operators:
 
     # The core's thread.
 
-    def _set(self, change: OperatorChange, by: str) -> Effect:
+    def _set(self, change: OperatorChange, asked: Asked[_T]) -> Effect[_T]:
+        _check_waits(asked)
         before = standing(self._loop.allocator.settings, change)
+        overlay = self.overlay.without(())
+        overlay.note(Kept(change, asked.by, int(time.time() * 1000)), configured(self.base))
+        content = write_overlay(overlay)
         self._loop.operate_now(change)
-        self.overlay.note(Kept(change, by, int(time.time() * 1000)), configured(self.base))
-        return Effect(self._keep(), before)
+        # It counts from here on: nothing that follows may fail.
+        self.overlay = overlay
+        self.audit.of_change(Changed(asked.by, change, before))
+        return Effect(self._keep(content), asked.listed())
 
-    def _keep(self) -> int:
-        return self._keeper.settings_changed(write_overlay(self.overlay)) if self._keeper else 0
+    def _keep(self, content: pb.KeptSettings) -> int:
+        return self._keeper.settings_changed(content) if self._keeper else 0
+
+
+def _check_waits(asked: Asked[_T]) -> None:
+    if not asked.waits():
+        raise GivenUpError
 
 
 def standing(settings: Settings, change: OperatorChange) -> OperatorChange | None:

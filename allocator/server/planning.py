@@ -7,7 +7,6 @@ than its budget is *late*: nobody waits for it, but it is counted, and said in t
 """
 
 import queue
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import structlog
 
 from allocator.core import AdoptPlan, Allocator, PlanningPolicy, Problem
 from allocator.server.core_loop import CoreLoop
+from allocator.server.lasting import LastingThread
 
 _log = structlog.get_logger()
 
@@ -87,7 +87,7 @@ class Planner:
         self._budget_s, self._interval_s = budget_s, interval_s
         self._may_begin = may_begin
         self._queue: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="planner", daemon=True)
+        self._thread = LastingThread("planner", self._work)
         # The core's thread only.
         self._run: _Run | None = None
         self._last: _Run | None = None
@@ -104,6 +104,7 @@ class Planner:
     def stop(self) -> None:
         """End; a plan that is being worked out is left alone."""
         self._queue.put(None)
+        self._thread.end()
 
     @property
     def age_s(self) -> float | None:
@@ -156,7 +157,13 @@ class Planner:
         elif self._loop.allocator is not run.allocator or run.allocator.planner is not run.planner:
             counts.dropped += 1
         else:
-            self._loop.operate_now(run.allocator.fresh(run.problem, planned))
+            try:
+                self._loop.operate_now(run.allocator.fresh(run.problem, planned))
+            except Exception as error:  # noqa: BLE001 - nobody else would hear of it.
+                counts.failed += 1
+                self._last, run.failed = run, True
+                self._tell_failure(f"{type(error).__name__}: {error}")
+                return
             counts.adopted += 1
             self._last, self._good_s = run, run.begun_s
 
@@ -177,7 +184,7 @@ class Planner:
             planned = None
             try:
                 planned = AdoptPlan(run.planner.plan(run.problem))
-            except Exception as error:  # noqa: BLE001 - whatever it is, cycles go on without.
+            except BaseException as error:  # noqa: BLE001 - whatever it is, cycles go on without.
                 self._tell_failure(f"{type(error).__name__}: {error}")
             took_s = time.monotonic() - run.begun_s
             self._loop.call(partial(self._take, run, planned, took_s))

@@ -4,20 +4,24 @@ A file defines ``POLICIES``, a dict of name to `allocator.policies.Entry`. An en
 group ``mesos_allocator.policies`` is an `Entry`, under the name of the policy.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_loader
-from pathlib import Path
 from types import ModuleType
 
 from allocator.policies import POLICIES, Entry
+from allocator.server.disk import read_regular
 
 GROUP = "mesos_allocator.policies"
 
 DEFINES = "POLICIES"
+
+BYTES_MAX = 16 * 2**20
+"""A larger file is no Python that somebody wrote."""
 
 
 class PluginError(ValueError):
@@ -32,18 +36,19 @@ def load_file(path: str) -> list[str]:
     PluginError
         Then nothing of the file is added.
     """
-    origin = str(Path(path).resolve())
+    origin = os.path.realpath(path)
+    try:
+        read_regular(origin, BYTES_MAX)
+    except OSError as error:
+        message = f"cannot be read ({error.strerror}); name a readable Python file"
+        raise PluginError(message) from None
     try:
         defined = _run(origin)
-    except OSError as error:
-        # The file itself cannot be read; otherwise its own code raised the error.
-        if error.filename and Path(error.filename).resolve() == Path(origin):
-            message = f"cannot be read ({error.strerror}); name a readable Python file"
-            raise PluginError(message) from None
-        raise PluginError(_failed(origin, error)) from error
     except SyntaxError as error:
         raise PluginError(f"is no Python: line {error.lineno}: {error.msg}; mend it") from None
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise PluginError(_failed(origin, error)) from error
     entries = getattr(defined, DEFINES, None)
     if not isinstance(entries, dict) or not entries:
@@ -52,9 +57,8 @@ def load_file(path: str) -> list[str]:
     # All entries are checked before the registry changes. What the file defined before goes, so
     # that it can be loaded again.
     checked = {name: _checked(name, entry, origin) for name, entry in entries.items()}
-    for name in [name for name, entry in POLICIES.items() if entry.origin == origin]:
-        del POLICIES[name]
-    POLICIES.update(checked)
+    others = {name: entry for name, entry in POLICIES.items() if entry.origin != origin}
+    POLICIES.replace({**others, **checked})
     return list(checked)
 
 
@@ -63,7 +67,8 @@ def load_entry_points() -> Iterator[str]:
     for point in sorted(entry_points(group=GROUP)):
         origin = f"the entry point {point.name} = {point.value} of the package {_package(point)}"
         try:
-            POLICIES[point.name] = _checked(point.name, _loaded(point), origin)
+            entry = _checked(point.name, _loaded(point), origin)
+            POLICIES.replace({**POLICIES, point.name: entry})
         except PluginError as error:
             yield f"{origin}: {error}"
 

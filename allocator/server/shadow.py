@@ -24,6 +24,7 @@ from allocator.core import (
     PolicySpec,
     compare_beside,
 )
+from allocator.server.lasting import LastingThread
 
 BYTES_MAX = 128 * 2**20
 """What a cycle may have seen at most to be compared."""
@@ -119,7 +120,7 @@ class Shadow:
         self._pending: CycleRecord | None = None
         self._busy = False
         self._closing = False
-        self._thread: threading.Thread | None = None
+        self._thread: LastingThread | None = None
         self._policy: tuple[PolicySpec, Policy] | None = None
 
     # The core's thread.
@@ -151,8 +152,9 @@ class Shadow:
         else:
             self._pending = record
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="shadow", daemon=True)
-                self._thread.start()
+                thread = LastingThread("shadow", self._run)
+                thread.start()
+                self._thread = thread
             self._changed.notify_all()
             return False
         return free
@@ -178,19 +180,21 @@ class Shadow:
                 lambda: self._pending is None and not self._busy, within_s
             )
 
-    def close(self) -> None:
-        """End, after the comparison that is under way."""
+    def close(self, within_s: float | None = None) -> None:
+        """End, after the comparison that is under way, or when the time is up."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.end()
+            self._thread.join(within_s)
 
     # Its own thread.
 
     def _run(self) -> None:
         while True:
             with self._changed:
+                self._busy = False  # it may have failed before
                 self._changed.wait_for(lambda: self._closing or self._pending is not None)
                 if self._closing:
                     return
@@ -214,7 +218,7 @@ class Shadow:
             if self._policy is None or self._policy[0] != spec:
                 self._policy = spec, self._build(spec)
             return compare_beside(record, spec, self._policy[1]), ""
-        except Exception as error:  # noqa: BLE001 - whatever a policy does, it only looks on.
+        except BaseException as error:  # noqa: BLE001 - whatever a policy does, it only looks on.
             text = f"{type(error).__name__}: {error}"
             return None, text
 

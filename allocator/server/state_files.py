@@ -5,7 +5,6 @@ the disk, and takes the place of that in one step. So after a crash, or a loss o
 the old file or the new one.
 """
 
-import fcntl
 import json
 import os
 import time
@@ -13,13 +12,20 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from allocator.server.disk import reason
+from allocator.server.disk import create, lock, read_regular, reason
 
 VERSION = 1
+
+BYTES_MAX = 2**30
+"""A larger file is none of ours."""
 
 
 class StateError(RuntimeError):
     """A directory or a file that cannot be used: which, why, and the mend."""
+
+
+class UnreadableError(StateError):
+    """A file that cannot be read now: it may be whole, and is left alone."""
 
 
 class StateDirectory:
@@ -41,14 +47,12 @@ class StateDirectory:
         self.path = path
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            taken = lock(path / "lock")
         except OSError as error:
             raise StateError(f"{path} cannot be used ({reason(error)})") from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise StateError(f"{path} is used by another process") from None
+        if taken is None:
+            raise StateError(f"{path} is used by another process")
+        self._lock = taken
 
     def close(self) -> None:
         """Let another process take it."""
@@ -61,15 +65,17 @@ class StateDirectory:
         ------
         StateError
             Where it is broken, or of another version.
+        UnreadableError
+            Where it cannot be read now.
         """
         path = self.path / name
         try:
-            kept = json.loads(path.read_bytes())
+            kept = json.loads(read_regular(path, BYTES_MAX, links=False))
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StateError(f"{path} cannot be read ({reason(error)})") from None
-        except ValueError:
+            raise UnreadableError(f"{path} cannot be read ({reason(error)})") from None
+        except (ValueError, RecursionError):
             raise StateError(f"{path} is broken: it is no JSON") from None
         if not isinstance(kept, dict) or not isinstance(kept.get("content"), dict):
             raise StateError(f"{path} is broken: it has no content")
@@ -89,7 +95,7 @@ class StateDirectory:
         """
         kept = {"version": VERSION, "checksum": _checksum(content), "content": content}
         new = self.path / f"{name}.new"
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        with os.fdopen(create(new), "w") as file:
             json.dump(kept, file, indent=1)
             file.write("\n")
             file.flush()
@@ -103,10 +109,19 @@ class StateDirectory:
             os.close(directory)
 
     def set_aside(self, name: str) -> Path:
-        """Keep a file that cannot be used under another name; gives that."""
+        """Keep a file that cannot be used under another name; gives that.
+
+        Raises
+        ------
+        UnreadableError
+            Where it stays where it is.
+        """
         path = self.path / name
         aside = self.path / f"{name}.broken-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-        path.replace(aside)
+        try:
+            path.replace(aside)
+        except OSError as error:
+            raise UnreadableError(f"{path} cannot be set aside ({reason(error)})") from None
         return aside
 
 

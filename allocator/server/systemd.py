@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from allocator.server.lasting import LastingThread
+
 READY = b"READY=1"
 STOPPING = b"STOPPING=1"
 ALIVE = b"WATCHDOG=1"
@@ -51,10 +53,11 @@ def watched(healthy: Callable[[], bool]) -> Iterator[None]:
             if healthy():
                 notify(ALIVE)
 
-    thread = threading.Thread(target=watch, name="watchdog", daemon=True)
+    thread = LastingThread("watchdog", watch)
     thread.start()
     try:
         yield
     finally:
         ended.set()
+        thread.end()
         thread.join()

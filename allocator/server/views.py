@@ -5,7 +5,7 @@ One place for whoever asks: the operators' service and the status page say the s
 
 import time
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -79,22 +79,14 @@ class Views:
 
     def settings(self, ask: Ask, *, every: bool) -> list[settings_pb2.Setting]:
         """Say what is in force, and where it comes from; or only rules, and what operators set."""
+        return shown_settings(ask(self.read_settings), every=every)
 
-        def read() -> tuple[Cluster, list[tuple[settings_pb2.Setting, OperatorChange | None]]]:
-            mine, settings = self.operators, self.loop.allocator.settings
-            found = rows(mine.loaded, mine.overlay, settings)
-            more = ((row, None) for row in taken_back(mine.overlay))
-            return copy_cluster(self.loop.allocator), [*found, *more]
-
-        cluster, found = ask(read)
-        shown = []
-        for row, rule in found:
-            if rule is not None:
-                row.match.CopyFrom(match_of(cluster, rule, cluster.settings))
-            elif not every and row.source != "operator":
-                continue
-            shown.append(row)
-        return shown
+    def read_settings(self) -> "ReadSettings":
+        """Read what is in force, and whom it could be about; on the core's thread."""
+        mine, settings = self.operators, self.loop.allocator.settings
+        found = rows(mine.loaded, mine.overlay, settings)
+        more = ((row, None) for row in taken_back(mine.overlay))
+        return copy_cluster(self.loop.allocator), [*found, *more]
 
     def shares(
         self, ask: Ask, request: pb.GetSharesRequest, *, scored: bool = True
@@ -175,6 +167,23 @@ class Views:
             return fair_shares.newcomers_share(self.loop, state.policy, copied, newcomer)
         except (WireError, EventError) as error:
             raise RefusedError(f"newcomer_demand: {error}") from None
+
+
+ReadSettings: TypeAlias = tuple[Cluster, list[tuple[settings_pb2.Setting, OperatorChange | None]]]
+"""The cluster, and a row for each setting; with the rule where it is one."""
+
+
+def shown_settings(read: ReadSettings, *, every: bool) -> list[settings_pb2.Setting]:
+    """Say whom each rule is about; leave out what is neither a rule nor an operator's."""
+    cluster, found = read
+    shown = []
+    for row, rule in found:
+        if rule is not None:
+            row.match.CopyFrom(match_of(cluster, rule, cluster.settings))
+        elif not every and row.source != "operator":
+            continue
+        shown.append(row)
+    return shown
 
 
 def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:

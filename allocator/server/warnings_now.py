@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from allocator.server.compilation import PARTS, Progress
 from allocator.server.core_loop import CoreLoop
 from allocator.server.disk import reason
+from allocator.server.lasting import failures
 from allocator.server.report import Report
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
@@ -46,6 +47,12 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
             what="fallback",
             text=f"DRF decided the last cycle, for the policy {name} failed: {last.policy_error}",
             mend="mend the policy, or set another: mesos-allocator policy set",
+        )
+    for name, failure in failures():
+        yield pb.StatusWarning(
+            what="thread failed",
+            text=f"what the thread {name!r} does stands still now and then: {failure}",
+            mend="it begins again by itself; the log has the whole error, please report it",
         )
     yield from _loops(progress)
     if loop.journal is not None and not loop.journal.on:

@@ -191,7 +191,8 @@ def test_a_flag_must_name_an_option(key, found):
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (problem,) = problems(tmp_path / "none.toml")
-    assert problem == f"{tmp_path}/none.toml: cannot be read: No such file or directory"
+    why = "No such file or directory; name a TOML file"
+    assert problem == f"{tmp_path}/none.toml: cannot be read: {why}"
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9")
     (problem,) = problems(tmp_path / "latin.toml")
     assert problem == f"{tmp_path}/latin.toml: is not UTF-8 at byte 5"

@@ -12,6 +12,10 @@ from typing import NoReturn
 from pydantic_core import PydanticCustomError
 
 from allocator.core import PolicySpec, parse_constraint, parse_quantities
+from allocator.server.disk import read_regular
+
+FILE_BYTES_MAX = 2**20
+"""A larger file is no certificate and no token."""
 
 _HOST_PORT = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\[\]:/\s]+):([0-9]{1,5})")
 
@@ -122,8 +126,7 @@ def readable_file(text: str) -> str:
     """Check a file that is read at start; empty says that there is none."""
     if text:
         try:
-            with Path(text).open("rb"):
-                pass
+            read_regular(text, FILE_BYTES_MAX)
         except OSError as error:
             message = f"cannot be read ({error.strerror}); name a readable file"
             raise ValueError(message) from None

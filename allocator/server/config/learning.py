@@ -10,6 +10,8 @@ from allocator.server.config.base import Count, Section
 class LearnSection(Section):
     """Demand vectors that nobody states."""
 
+    live = True
+
     enabled: bool = Field(
         True,
         description="Learn a framework's demand vector from what it accepts out of its offers.",

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from allocator.server.config.checks import nearest, one_of, suggestion
 from allocator.server.config.schema import is_free, is_rules, keys, model_of, option_at, toml_value
+from allocator.server.config.unlikely import PROBLEMS_MAX
 
 SHOWN_MAX = 80
 """Characters of a wrong value that are shown."""
@@ -90,7 +91,10 @@ def from_validation(
     root: type[BaseModel], error: ValidationError, origins: Origins
 ) -> Iterator[Problem]:
     """Put pydantic's findings into our words, with the places they come from."""
-    for detail in error.errors(include_url=False):
+    details = error.errors(include_url=False)
+    if len(details) > PROBLEMS_MAX:
+        yield Problem("", "", f"{len(details) - PROBLEMS_MAX} more problems are not listed")
+    for detail in details[:PROBLEMS_MAX]:
         key: Key = tuple(detail["loc"])
         if detail["type"] == "section":
             part = detail["ctx"]["key"]
@@ -103,7 +107,14 @@ def from_validation(
             yield Problem(origin, _with_value(key, detail), _message(root, key, detail))
 
 
-def _dotted(key: Key) -> str:
+def dotted(key: Key) -> str:
+    """Write a key as in messages.
+
+    Examples
+    --------
+    >>> dotted(("limit", 0, "role"))
+    'limit[0].role'
+    """
     text = ""
     for part in key:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"
@@ -112,10 +123,10 @@ def _dotted(key: Key) -> str:
 
 def _with_value(key: Key, detail: ErrorDetails) -> str:
     if detail["type"] in ("section", "missing") or isinstance(detail["input"], dict):
-        return _dotted(key)
+        return dotted(key)
     value = toml_value(detail["input"])
     shown = value if len(value) <= SHOWN_MAX else f"{value[:SHOWN_MAX]}..."
-    return f"{_dotted(key)} = {shown}"
+    return f"{dotted(key)} = {shown}"
 
 
 def _message(root: type[BaseModel], key: Key, detail: ErrorDetails) -> str:

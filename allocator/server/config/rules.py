@@ -25,6 +25,8 @@ from allocator.server.config.checks import (
 class LimitRule(Section):
     """What is granted in a role and below it at most, beside the limits of the master's quotas."""
 
+    live = True
+
     role: Annotated[str, AfterValidator(role_path)] = Field(
         description="Path of the role.", examples=["eng/ads"]
     )
@@ -36,6 +38,8 @@ class LimitRule(Section):
 class DrainRule(Section):
     """An agent of which nobody is offered anything; what runs there runs on."""
 
+    live = True
+
     agent: Annotated[str, AfterValidator(non_blank)] = Field(
         description="Its id or its host name.", examples=["node-17"]
     )
@@ -43,6 +47,8 @@ class DrainRule(Section):
 
 class FrameworksRule(Section):
     """Which frameworks a rule is for."""
+
+    live = True
 
     role: str = Field(
         "",

@@ -44,6 +44,18 @@ def keys(root: type[BaseModel]) -> list[tuple[str, str]]:
     return [(name, key) for name, model in models.items() if model for key in model.model_fields]
 
 
+def is_live(root: type[BaseModel], key: Sequence[str | int]) -> bool:
+    """Whether an option counts at once where the configuration is read again."""
+    section = root.model_fields.get(str(key[0]))
+    model: Any = model_of(section) if section else None
+    return bool(model and model.live and (len(key) == 1 or key[1] not in model.at_start))
+
+
+def live_sections(root: type[BaseModel]) -> list[str]:
+    """Names of the sections that count at once."""
+    return [name for name in root.model_fields if is_live(root, [name])]
+
+
 def toml_value(value: object, option: FieldInfo | None = None) -> str:
     """Write a value as TOML.
 
@@ -61,4 +73,7 @@ def toml_value(value: object, option: FieldInfo | None = None) -> str:
     extra = option.json_schema_extra if option else None
     if isinstance(extra, dict) and extra.get("octal") and isinstance(value, int):
         return f"0o{value:o}"
-    return json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except ValueError:
+        return "a number of very many digits"

@@ -130,6 +130,9 @@ class HttpSection(Section):
 class PolicySection(Section):
     """Who is offered what. A running sidecar is switched with `mesos-allocator policy set`."""
 
+    live = True
+    at_start = ("plugin_deadline_ms", "plan_budget_ms", "plan_interval_ms")
+
     plugins: Annotated[
         tuple[Annotated[str, AfterValidator(plugin_file)], ...], Field(strict=False)
     ] = Field(
@@ -274,6 +277,8 @@ class JournalSection(Section):
 
 class StarvationSection(Section):
     """Bounds on how long a framework waits, and on what it may leave lying."""
+
+    live = True
 
     patience_cycles: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         60,

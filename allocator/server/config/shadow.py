@@ -20,6 +20,8 @@ class ShadowSection(Section):
     A running sidecar is told with `mesos-allocator shadow set`.
     """
 
+    live = True
+
     policy: Annotated[str, AfterValidator(optional_policy)] = Field(
         "", description="Policy; empty: none looks on."
     )

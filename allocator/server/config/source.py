@@ -19,11 +19,20 @@ from allocator.server.config.problems import (
     Key,
     Origins,
     Problem,
+    dotted,
     from_validation,
     unknown_key,
 )
 from allocator.server.config.schema import option_at
 from allocator.server.config.sections import Config
+from allocator.server.config.unlikely import (
+    BYTES_MAX,
+    PROBLEMS_MAX,
+    TOO_DEEP,
+    VALUE_LINES_MAX,
+    unlikely,
+)
+from allocator.server.disk import read_regular
 
 ENVIRONMENT_PREFIX = "MESOS_ALLOCATOR_"
 SYNTAX_ERRORS_MAX = 20
@@ -92,6 +101,8 @@ def load_all(
         config = Config.model_validate(tree)
     except ValidationError as error:
         problems += from_validation(Config, error, origins)
+    except Exception as error:  # noqa: BLE001 - whatever a check did not think of is a problem, too.
+        problems.append(Problem("", "", f"cannot be checked: {type(error).__name__}: {error}"))
     else:
         if not problems:
             return Loaded(config, origins)
@@ -136,11 +147,12 @@ def gather(
 def read_file(path: Path) -> tuple[dict[str, Any], Origins, list[Problem]]:
     """Read a TOML file past its syntax errors, so that the rest of it is checked, too."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        return {}, {}, [Problem(str(path), "", f"cannot be read: {error.strerror}")]
-    except UnicodeDecodeError as error:
-        return {}, {}, [Problem(str(path), "", f"is not UTF-8 at byte {error.start}")]
+        text = read_regular(path, BYTES_MAX).decode()
+    except (OSError, ValueError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            return {}, {}, [Problem(str(path), "", f"is not UTF-8 at byte {error.start}")]
+        why = error.strerror if isinstance(error, OSError) else error
+        return {}, {}, [Problem(str(path), "", f"cannot be read: {why}; name a TOML file")]
     # Parse; where the parser stops, put something valid in the place of that line, and parse
     # again.
     lines = text.split("\n")
@@ -155,11 +167,21 @@ def read_file(path: Path) -> tuple[dict[str, Any], Origins, list[Problem]]:
             if not _mend(lines, line, known=line in broken) or len(broken) == SYNTAX_ERRORS_MAX:
                 return {}, {}, [*broken.values(), broken.get(line, problem)]
             broken.setdefault(line, problem)
+        except RecursionError:
+            return {}, {}, [Problem(str(path), "", TOO_DEEP)]
+        except ValueError as error:  # of int(), without a place
+            return {}, {}, [Problem(str(path), "", f"cannot be read: {error}")]
+    odd = [Problem(str(path), dotted(key), why) for key, why in unlikely(tree)]
+    if odd:
+        return {}, {}, odd[:PROBLEMS_MAX]
     # Where each value comes from. Those that were put in are marked: nothing more is said of them.
     origins = {
         key: BROKEN if line in broken else f"{path}:{line}"
         for key, line in line_numbers("\n".join(lines)).items()
     }
+    # What stands behind a very long value has no line.
+    for key in _leaves(tree):
+        origins.setdefault(key, str(path))
     return tree, origins, list(broken.values())
 
 
@@ -220,6 +242,8 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
         # A value may go on over several lines: add lines until the text parses.
         start = start if pending else number
         pending += line + "\n"
+        if number - start > VALUE_LINES_MAX:
+            return
         try:
             tomllib.loads(pending)
         except tomllib.TOMLDecodeError:
@@ -279,6 +303,6 @@ def _value(option: FieldInfo, text: str) -> object:
     if kind in (int, float, bool) or get_origin(kind) is tuple:
         try:
             return tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):  # of TOML, and of int() where digits are very many
             return text
     return text

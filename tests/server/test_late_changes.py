@@ -1,0 +1,174 @@
+"""A change that comes late: it is done and told, or told as failed and never done."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import pytest
+
+from allocator import policies
+from allocator.server import audit as audit_log
+from allocator.server.admin import AdminServicer
+from allocator.server.changes import BUSY
+from allocator.server.config import Config, Loaded
+from allocator.server.config.rules import DrainRule
+from allocator.server.core_loop import CoreLoop
+from allocator.server.operators import Operators
+from allocator.v1 import admin_pb2_grpc
+from allocator.v1 import settings_pb2 as spb
+
+
+class Lines:
+    """The audit log, in place of its lines' writer."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[str, str]] = []
+        self.threads: set[str] = set()
+        self.came = threading.Event()
+        self.broken = False
+
+    def info(self, _event: str, **said: Any) -> None:
+        self.kept.append((said["scope"], said["result"]))
+        self.threads.add(threading.current_thread().name)
+        self.came.set()
+        if self.broken:
+            raise OSError("nobody reads the log any more")
+
+
+@pytest.fixture
+def lines(monkeypatch) -> Lines:
+    found = Lines()
+    monkeypatch.setattr(audit_log, "_log", found)
+    return found
+
+
+@pytest.fixture
+def loop() -> Iterator[CoreLoop]:
+    core = CoreLoop(Config(), build_policy=policies.build)
+    core.start()
+    yield core
+    core.stop()
+
+
+@pytest.fixture
+def stub(loop) -> Iterator[admin_pb2_grpc.AdminServiceStub]:
+    server = grpc.server(ThreadPoolExecutor(4))
+    admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(loop), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with grpc.insecure_channel(f"127.0.0.1:{port}", [("grpc.enable_http_proxy", 0)]) as channel:
+        yield admin_pb2_grpc.AdminServiceStub(channel)
+    server.stop(None).wait()
+
+
+DRAIN = spb.SetDrainRequest(drain=spb.Drain(agent="a1"))
+DRAINED = Loaded(Config(drain=(DrainRule(agent="a1"),)), {})
+
+
+def drains(loop: CoreLoop) -> set[str]:
+    return set(loop.call(lambda: loop.allocator.settings.drains).result(10))
+
+
+class Held:
+    """The core's thread, held up at a change: right before it is made, or right after."""
+
+    def __init__(self, loop: CoreLoop, monkeypatch) -> None:
+        self.begun, self.go = threading.Event(), threading.Event()
+        operate = loop.operate_now
+
+        def slowly(event: Any) -> None:
+            self.begun.set()
+            assert self.go.wait(30)
+            operate(event)
+
+        monkeypatch.setattr(loop, "operate_now", slowly)
+
+
+def held_before_the_change(loop: CoreLoop, monkeypatch) -> threading.Event:
+    """Hold the core's thread up behind the last question that is asked before a change."""
+    go, set_drain = threading.Event(), Operators.set
+
+    def late(operators: Operators, *what: Any) -> Any:
+        loop.call(lambda: go.wait(30))
+        return set_drain(operators, *what)
+
+    monkeypatch.setattr(Operators, "set", late)
+    return go
+
+
+def test_what_is_told_as_failed_is_never_done(loop, stub, lines, monkeypatch):
+    """The core has not begun in time: the caller hears so, before its deadline."""
+    go = held_before_the_change(loop, monkeypatch)
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.SetDrain(DRAIN, timeout=2)
+    error: Any = caught.value
+    assert (error.code(), error.details()) == (grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
+    go.set()
+    assert drains(loop) == set()
+    assert lines.kept == [("agent a1", "refused")]
+
+
+def test_whoever_has_gone_changes_nothing(loop, stub, lines, monkeypatch):
+    """Such as by Ctrl-C while the change waits for the core."""
+    go = held_before_the_change(loop, monkeypatch)
+    asked = stub.SetDrain.future(DRAIN, timeout=20)
+    while not loop.queue_depth:
+        threading.Event().wait(0.01)
+    asked.cancel()
+    threading.Event().wait(0.5)  # until the server has heard
+    go.set()
+    assert drains(loop) == set()
+    assert ("agent a1", "done") not in lines.kept
+
+
+def test_what_has_begun_is_written_down_whoever_still_hears_of_it(loop, stub, lines, monkeypatch):
+    held = Held(loop, monkeypatch)
+    asked = stub.SetDrain.future(DRAIN, timeout=1)
+    assert held.begun.wait(10)
+    with pytest.raises(grpc.RpcError):
+        asked.result(10)
+    held.go.set()
+    assert drains(loop) == {"a1"}
+    assert (lines.kept, lines.threads) == ([("agent a1", "done")], {"core"})
+
+
+def test_what_was_done_is_told_though_the_core_is_busy_from_then_on(loop, stub, lines, monkeypatch):
+    go, operate = threading.Event(), loop.operate_now
+
+    def and_more(event: Any) -> None:
+        operate(event)
+        loop.call(lambda: go.wait(30))
+
+    monkeypatch.setattr(loop, "operate_now", and_more)
+    try:
+        answer = stub.SetDrain(DRAIN, timeout=3)
+        assert [each.agent for each in answer.drains] == ["a1"]
+    finally:
+        go.set()
+    assert lines.kept == [("agent a1", "done")]
+
+
+def test_a_log_that_cannot_be_written_fails_no_change(loop, stub, lines):
+    lines.broken = True
+    assert [each.agent for each in stub.SetDrain(DRAIN, timeout=10).drains] == ["a1"]
+
+
+def test_a_configuration_that_is_told_as_late_is_never_taken_over(loop):
+    operators = Operators(loop, Loaded(Config(), {}))
+    go = threading.Event()
+    loop.call(lambda: go.wait(30))
+    with pytest.raises(TimeoutError):
+        operators.replace_config(DRAINED, 0.1)
+    go.set()
+    assert drains(loop) == set()
+    assert operators.loaded.config == Config()
+
+
+def test_a_configuration_that_is_being_taken_over_is_waited_for(loop, monkeypatch):
+    operators, held = Operators(loop, Loaded(Config(), {})), Held(loop, monkeypatch)
+    threading.Timer(1.0, held.go.set).start()
+    operators.replace_config(DRAINED, 0.2)
+    assert drains(loop) == {"a1"}
+    assert operators.loaded == DRAINED
