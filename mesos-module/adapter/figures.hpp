@@ -27,6 +27,7 @@ inline void writeFigures(
   figures->set_barren_intervals(counts.barrenIntervals);
   figures->set_barren_turns(counts.barrenTurns);
   figures->set_misfits(counts.misfits + misfits);
+  figures->set_set_aside(counts.setAside);
   figures->set_shadow(counts.shadow);
   figures->set_shadow_offers(counts.compared.offers);
   figures->set_shadow_same(counts.compared.same);
