@@ -1,0 +1,87 @@
+"""What each manner of the crew does, as a table: one process for each, with bounded means.
+
+    python -m tests.hostile.table --agents 8
+    python -m tests.hostile.table roles-many filter-deep
+
+A manner that needs more than its means is told as such: it is a finding.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from allocator.server import loop_cache
+from allocator.sim.hostile import CREW, Manner
+from tests.hostile.stage import AGENTS, INTERVALS, Stage
+from tests.simulation.brain import LIBRARY, library_path
+
+NOBODY = Manner("nobody", "the same cluster without tenants")
+CPU_S, MEMORY_MIB = 120, 6 * 1024
+
+COLUMNS = (
+    "manner", "core s", "most s", "module s", "most s", "memory MiB", "sessions ended",
+    "longest wait", "page s", "page lines", "metrics lines", "set aside",
+)  # fmt: skip
+
+
+def main() -> None:
+    """Play those that are named, or all, and print a row for each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--agents", type=int, default=AGENTS, help="honest ones")
+    parser.add_argument("--intervals", type=int, default=INTERVALS)
+    parser.add_argument("--one", action="store_true", help="in this process, as JSON")
+    given = parser.parse_args()
+    library = library_path()
+    if library is None:
+        parser.error(f"set {LIBRARY} to the brain's library; `make module` builds it")
+    crew = [each for each in (NOBODY, *CREW) if not given.names or each.name in given.names]
+    if given.one:
+        _one(crew[0], library, given)
+        return
+    loop_cache.prepare()
+    _say(COLUMNS)
+    _say("---" for _ in COLUMNS)
+    for manner in crew:
+        _say(_row(manner, given))
+
+
+def _one(manner: Manner, library: Path, given: argparse.Namespace) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MIB * 2**20, MEMORY_MIB * 2**20))
+    figures = Stage(manner, library, given.agents).play(given.intervals)
+    print(json.dumps(asdict(figures)))
+
+
+def _row(manner: Manner, given: argparse.Namespace) -> Iterator[str]:
+    """A row of the table; where it did not come to its end, why."""
+    words = [sys.executable, "-m", __spec__.name, "--one", "--agents", str(given.agents)]
+    words += ["--intervals", str(given.intervals), manner.name]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    yield manner.name
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or [""]
+        end = {-24: f"more than {CPU_S} s of a processor", -9: f"more than {CPU_S} s of a processor"}
+        yield end.get(done.returncode, last[0][:200])
+        return
+    figures = json.loads(done.stdout.splitlines()[-1])
+    for name in ("core_s", "core_most_s", "brain_s", "brain_most_s"):
+        yield f"{figures[name]:.2f}"
+    for name in ("memory_mib", "ended", "wait"):
+        yield f"{figures[name]:.0f}"
+    yield f"{figures['page_s']:.2f}"
+    yield from (str(figures["lines"][page]) for page in ("page", "metrics"))
+    yield ", ".join(f"{name} {n}" for name, n in sorted(figures["set_aside"].items()))
+
+
+def _say(cells: Iterator[str] | tuple[str, ...]) -> None:
+    print("|", " | ".join(cells), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()
