@@ -1,7 +1,7 @@
 """What each manner of the crew does, as a table: one process for each, with bounded means.
 
-    python -m tests.hostile.table --agents 8
-    python -m tests.hostile.table roles-many filter-deep
+    python -m tests.hostile.table
+    python -m tests.hostile.table --stage wired --agents 100 roles-many filter-deep
 
 A manner that needs more than its means is told as such: it is a finding.
 """
@@ -11,13 +11,14 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 from allocator.server import loop_cache
 from allocator.sim.hostile import CREW, Manner
-from tests.hostile.stage import AGENTS, INTERVALS, Stage
+from tests.hostile import simulated, wired
+from tests.hostile.measuring import AGENTS, INTERVALS, Figures
 from tests.simulation.brain import LIBRARY, library_path
 
 NOBODY = Manner("nobody", "the same cluster without tenants")
@@ -25,20 +26,23 @@ CPU_S, MEMORY_MIB = 120, 6 * 1024
 
 COLUMNS = (
     "manner", "core s", "most s", "module s", "most s", "memory MiB", "sessions ended",
-    "longest wait", "page s", "page lines", "metrics lines", "set aside",
+    "longest wait", "page s", "page lines", "metrics lines", "below 0", "set aside",
 )  # fmt: skip
+
+_SIGNALS = {-24: f"more than {CPU_S} s of a processor", -9: f"more than {CPU_S} s of a processor"}
 
 
 def main() -> None:
     """Play those that are named, or all, and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--stage", choices=("simulated", "wired"), default="simulated")
     parser.add_argument("--agents", type=int, default=AGENTS, help="honest ones")
     parser.add_argument("--intervals", type=int, default=INTERVALS)
     parser.add_argument("--one", action="store_true", help="in this process, as JSON")
     given = parser.parse_args()
     library = library_path()
-    if library is None:
+    if library is None and given.stage == "simulated":
         parser.error(f"set {LIBRARY} to the brain's library; `make module` builds it")
     crew = [each for each in (NOBODY, *CREW) if not given.names or each.name in given.names]
     if given.one:
@@ -51,23 +55,30 @@ def main() -> None:
         _say(_row(manner, given))
 
 
-def _one(manner: Manner, library: Path, given: argparse.Namespace) -> None:
+def play(manner: Manner, library: Path | None, given: argparse.Namespace) -> Figures:
+    """Play a manner on the stage that was asked for."""
+    if given.stage == "wired":
+        return wired.play(manner, given.agents, given.intervals)
+    assert library is not None
+    stage = simulated.Stage(manner, library, given.agents)
+    return stage.play(given.intervals)
+
+
+def _one(manner: Manner, library: Path | None, given: argparse.Namespace) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MIB * 2**20, MEMORY_MIB * 2**20))
-    figures = Stage(manner, library, given.agents).play(given.intervals)
-    print(json.dumps(asdict(figures)))
+    print(json.dumps(asdict(play(manner, library, given))))
 
 
 def _row(manner: Manner, given: argparse.Namespace) -> Iterator[str]:
     """A row of the table; where it did not come to its end, why."""
-    words = [sys.executable, "-m", __spec__.name, "--one", "--agents", str(given.agents)]
-    words += ["--intervals", str(given.intervals), manner.name]
+    words = [sys.executable, "-m", "tests.hostile.table", "--one", "--stage", given.stage]
+    words += ["--agents", str(given.agents), "--intervals", str(given.intervals), manner.name]
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     yield manner.name
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or [""]
-        end = {-24: f"more than {CPU_S} s of a processor", -9: f"more than {CPU_S} s of a processor"}
-        yield end.get(done.returncode, last[0][:200])
+        yield _SIGNALS.get(done.returncode, last[0][:200])
         return
     figures = json.loads(done.stdout.splitlines()[-1])
     for name in ("core_s", "core_most_s", "brain_s", "brain_most_s"):
@@ -76,10 +87,11 @@ def _row(manner: Manner, given: argparse.Namespace) -> Iterator[str]:
         yield f"{figures[name]:.0f}"
     yield f"{figures['page_s']:.2f}"
     yield from (str(figures["lines"][page]) for page in ("page", "metrics"))
+    yield str(len(figures["negative"]))
     yield ", ".join(f"{name} {n}" for name, n in sorted(figures["set_aside"].items()))
 
 
-def _say(cells: Iterator[str] | tuple[str, ...]) -> None:
+def _say(cells: Iterable[str]) -> None:
     print("|", " | ".join(cells), "|", flush=True)
 
 

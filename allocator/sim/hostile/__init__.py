@@ -7,7 +7,7 @@ stands an honest framework, which must be served as if nobody else were there.
     words     what frameworks and agents may say
     labels, names, filters, calls, agents
               the manners, by what they are about
-    tenant    how they are played by the emulated master
+    tenants   how they are played by the emulated master
 """
 
 from allocator.sim.hostile.agents import AGENTS

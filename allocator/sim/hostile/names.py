@@ -17,7 +17,7 @@ ODD = (
 ODD_ROLES = (
     "$(id)", "`id`", "<b>", '">', "{{7*7}}", "\x1b[31m", "nul\x00", "\udcff", "role:1", "role%201",
     "\N{RIGHT-TO-LEFT OVERRIDE}x", "\N{LINE SEPARATOR}x", "*x", "x*", "[a", "=", ",", ";", ":", "@",
-    "a=b", "a,b", "a;b:1", "a|b", "%2F", "%", "#", "...", "~", "\\", "honest/below", "Honest",
+    "a=b", "a,b", "a;b:1", "a|b", "%2F", "%", "#", "...", "~", "\\", "Honest", "HONEST",
 )  # fmt: skip
 """Mesos takes all of these: only blanks, ``.``, ``..``, a leading ``-`` and empty parts it refuses."""
 
@@ -97,6 +97,11 @@ ROLES = (
         "roles-odd",
         f"{len(ODD_ROLES)} roles with odd letters",
         lambda: [Info(roles=ODD_ROLES)],
+    ),
+    Manner(
+        "roles-of-others",
+        "frameworks in the honest framework's role, and below it",
+        lambda: [Info(roles=("honest",)), Info(roles=("honest/below",)), Info(roles=("honest/a/b",))],
     ),
     Manner(
         "roles-suppressed",
