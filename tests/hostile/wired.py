@@ -112,9 +112,7 @@ def play(manner: Manner, agents: int = AGENTS, intervals: int = INTERVALS) -> Fi
     return figures
 
 
-def _with_tenants(
-    master: EmulatedMaster, honest: Honest, tenants: Tenants, intervals: int
-) -> int:
+def _with_tenants(master: EmulatedMaster, honest: Honest, tenants: Tenants, intervals: int) -> int:
     """Give the most intervals in a row in which the honest framework was offered nothing."""
     waits = longest = 0
     tenants.arrive()

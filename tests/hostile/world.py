@@ -18,9 +18,7 @@ from allocator.sim.hostile.words import (
 )
 from tests.hostile import script
 
-HONEST = Info(
-    name="honest", roles=("honest",), labels=(("allocator.demand", "cpus:1;mem:512"),)
-)
+HONEST = Info(name="honest", roles=("honest",), labels=(("allocator.demand", "cpus:1;mem:512"),))
 _OFFER = re.compile(r"offer (\S+) in (\S+) on (\S+): (.*)", re.DOTALL)
 
 
@@ -67,7 +65,8 @@ class World:
     def begin(self) -> None:
         """Start a master with an honest cluster."""
         self._say(
-            "initialize minimum=cpus:0.01|mem:32 interval=1000 fallback-after=1000 slice-decisions=64"
+            "initialize minimum=cpus:0.01|mem:32 interval=1000 fallback-after=1000"
+            " slice-decisions=64"
         )
         self._say("recover agents=0 guarantee.honest=cpus:2;mem:1024")
         for number in range(self.agents):

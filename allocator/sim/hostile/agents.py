@@ -43,7 +43,7 @@ AGENTS = (
     Manner(
         "agent-odd-kinds",
         "an agent with resources of odd names",
-        agents=lambda: [AgentWords(resources={text: 1.0 for text in ODD} | {"cpus": 1.0})],
+        agents=lambda: [AgentWords(resources=dict.fromkeys(ODD, 1.0) | {"cpus": 1.0})],
     ),
     Manner(
         "agent-attributes",

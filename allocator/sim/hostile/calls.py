@@ -61,7 +61,9 @@ def _coming_and_going(interval: int) -> Said:
 
 
 CALLS = (
-    Manner("request-invented", "each time a REQUEST of 1,000 other resources", _one, turn=_requests),
+    Manner(
+        "request-invented", "each time a REQUEST of 1,000 other resources", _one, turn=_requests
+    ),
     Manner(
         "request-many",
         "five REQUESTs an interval, of 60 needs with 60 resources each",

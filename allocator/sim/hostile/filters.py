@@ -36,7 +36,9 @@ FILTERS = (
     Manner(
         "filter-odd-names",
         "minimums of resources whose names are no UTF-8, or odd",
-        lambda: [Info(minimum={"hostile": ({"\udcff": 1.0}, {"a\x00\n": 1.0}, {"x" * 9_999: 1.0})})],
+        lambda: [
+            Info(minimum={"hostile": ({"\udcff": 1.0}, {"a\x00\n": 1.0}, {"x" * 9_999: 1.0})})
+        ],
     ),
     Manner(
         "filter-alternatives",
@@ -62,7 +64,9 @@ FILTERS = (
         "filter-amounts",
         "minimums of amounts that are none, or too much",
         lambda: [
-            Info(minimum={"hostile": tuple({"cpus": each} for each in (NAN, INF, -1.0, 1e308, 0.0))})
+            Info(
+                minimum={"hostile": tuple({"cpus": each} for each in (NAN, INF, -1.0, 1e308, 0.0))}
+            )
         ],
     ),
     Manner(

@@ -71,7 +71,7 @@ LABELS = (
         "constraint-nonsense",
         "constraints that cannot be read",
         lambda: _labelled(
-            CONSTRAINT_LABEL, ";", "=", "!", "!=", "a=", "=a", "a=|", "a==b", "a=\n", "\x00", "((("
+            CONSTRAINT_LABEL, ";", "=", "!", "!=", "a=", "=a", "a=|", "a==b", "a=\n", "\x00", "(("
         ),
     ),
     Manner(
@@ -102,9 +102,9 @@ LABELS = (
         lambda: [
             Info(
                 labels=(
-                    ("", ""), ("", "again"), ("a", "1"), ("a", "2"), ("allocator.demand ", "cpus:1"),
-                    ("ALLOCATOR.DEMAND", "cpus:1"), ("allocator.", "x"), ("allocator.nothing", "x"),
-                    (DEMAND_LABEL, "cpus:1"), (DEMAND_LABEL, "mem:1"),
+                    ("", ""), ("", "again"), ("a", "1"), ("a", "2"), ("allocator.", "x"),
+                    ("allocator.demand ", "cpus:1"), ("ALLOCATOR.DEMAND", "cpus:1"),
+                    ("allocator.nothing", "x"), (DEMAND_LABEL, "cpus:1"), (DEMAND_LABEL, "mem:1"),
                 )
             )
         ],

@@ -10,7 +10,7 @@ ODD = (
     "{{7*7}}{% for x in y %}", "\N{RIGHT-TO-LEFT OVERRIDE}gpj.exe", "nul\x00byte", "\udcff\udcfe",
     "\udced\udca0\udc80", "\N{ZERO WIDTH SPACE}", "e" + "\N{COMBINING ACUTE ACCENT}" * 500,
     "%s%n%x", "../../etc/passwd", "a" * 300, "\N{LINE SEPARATOR}", "--help", "-", " ", "\t",
-    "label=\"x\",evil=\"y\"} 1", "*", "?[!a]", "framework 1", "agent 1", "role 1",
+    'label="x",evil="y"} 1', "*", "?[!a]", "framework 1", "agent 1", "role 1",
 )  # fmt: skip
 """Each of them may stand in any text of a framework's."""
 
@@ -19,7 +19,7 @@ ODD_ROLES = (
     "\N{RIGHT-TO-LEFT OVERRIDE}x", "\N{LINE SEPARATOR}x", "*x", "x*", "[a", "=", ",", ";", ":", "@",
     "a=b", "a,b", "a;b:1", "a|b", "%2F", "%", "#", "...", "~", "\\", "Honest", "HONEST",
 )  # fmt: skip
-"""Mesos takes all of these: only blanks, ``.``, ``..``, a leading ``-`` and empty parts it refuses."""
+"""Mesos refuses only blanks, ``.``, ``..``, ``*`` in a path, a leading ``-`` and empty parts."""
 
 
 def _in_all_texts(text: str) -> Info:
@@ -101,7 +101,7 @@ ROLES = (
     Manner(
         "roles-of-others",
         "frameworks in the honest framework's role, and below it",
-        lambda: [Info(roles=("honest",)), Info(roles=("honest/below",)), Info(roles=("honest/a/b",))],
+        lambda: [Info(roles=(role,)) for role in ("honest", "honest/below", "honest/a/b")],
     ),
     Manner(
         "roles-suppressed",

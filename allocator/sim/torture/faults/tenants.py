@@ -24,7 +24,6 @@ class HostileTenants(Anywhere):
         master = scene.master
         manner = scene.rig.chance.choice(CREW)
         tenants = Tenants(master, manner, BELOW)
-        scene.rig.findings.counts["hostile_tenants"] += 1
         scene.rig.findings.manners[manner.name] += 1
         tenants.arrive()
         every_ms = master.options.allocation_interval_ms
