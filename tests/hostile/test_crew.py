@@ -1,4 +1,4 @@
-"""Every manner of the crew harms nobody: sessions stay, the honest framework is served, all is small.
+"""Every manner of the crew harms nobody: sessions stay, the honest are served, all is small.
 
 In the simulation of module and core, and before the sidecar alone, which then defends itself.
 """
@@ -15,7 +15,7 @@ from tests.hostile.measuring import Figures
 from tests.hostile.simulated import Stage
 
 MORE_BYTES = 2 * 2**30
-"""So much more address space may be asked for: who grows without bound fails, and not the machine."""
+"""So much more address space may be asked for: who grows without bound fails, not the machine."""
 
 WAIT_MAX = 3
 MEMORY_MIB_MAX = 100
