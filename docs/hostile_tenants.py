@@ -20,20 +20,23 @@ INTRODUCTION = """\
 
 <!-- `make docs` writes this file. -->
 
-Whatever a framework or an agent may tell a Mesos master is a stranger's. This is the crew that tries it:
-each manner stands once in `allocator/sim/hostile/`, and is played with the module's brain and the sidecar in
-one process and before the sidecar alone (`tests/hostile/test_crew.py`), before a sidecar process
-(`mesos-allocator torture`), and before a real master where one is at hand (`tests/cluster/test_tenants.py`).
-Beside it stand eight honest agents and an honest framework with a guarantee, which declines whatever it
-is offered: it may wait three intervals at most, no session may end, memory grows by 100 MiB at most, and no page
-has 20,000 lines.
+Whatever a framework or an agent may tell a Mesos master is a stranger's. This is the crew that
+tries it: each manner stands once in `allocator/sim/hostile/`, and is played with the module's brain and
+the sidecar in one process and before the sidecar alone (`tests/hostile/test_crew.py`), before a
+sidecar process (`mesos-allocator torture`), and before a real master where one is at hand
+(`tests/cluster/test_tenants.py`).
+
+Beside it stand eight honest agents and an honest framework with a guarantee, which declines
+whatever it is offered: it may wait three intervals at most, no session may end, memory grows by 100 MiB at
+most, and no page has 20,000 lines.
 """
 
 MEASURED = """\
-Processor time of the core and of the module, and memory, in six intervals with the tenants; *wait* is the
-most intervals in a row in which the honest framework was offered nothing, and *lines* are those of the longer of the
-status page and `/metrics`. `python -m tests.hostile.table` measures it, one process for each, with 120 s
-of a processor and 6 GiB. In each cell stands what was before these bounds, and what is now.
+Processor time of the core and of the module, and memory, in six intervals with the tenants; *wait*
+is the most intervals in a row in which the honest framework was offered nothing, and *lines* are
+those of the longest page. `python -m tests.hostile.table` measures it, one process for each, with
+120 s of a processor and 6 GiB. In each cell stands what was before there were bounds, and what is
+now.
 """
 
 SAME = "Before the sidecar alone no module bounds first what it is told.\n"

@@ -2,6 +2,7 @@
 
 import re
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ BEFORE, INTERVALS = 3, 6
 
 _NEGATIVE = re.compile(r"[} ]-[\d.]+(?:e[+-]?\d+)?$")
 
+_PAGES = {"page": "", "metrics": "metrics", "explain": "explain?kind=framework&name={tenant}"}
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -46,9 +49,9 @@ class Figures:
     wait : int
         The most intervals in a row in which the honest framework was offered nothing.
     lines : dict of str to int
-        Of the status page and of /metrics.
+        Of the status page, of /metrics, and of the page that explains a tenant.
     page_s : float
-        Processor time of both together.
+        Processor time of all of them together.
     negative : list of str
         Metrics below zero: sums that went over.
     set_aside : dict of str to int
@@ -113,20 +116,26 @@ def new_loop(policy: str) -> CoreLoop:
     )
 
 
-def look(loop: CoreLoop, figures: Figures) -> None:
-    """Ask for the status page and the metrics, as an operator does."""
+def look(loop: CoreLoop, figures: Figures, tenant: str) -> None:
+    """Ask for the status page, the metrics and why a tenant gets nothing, as an operator does."""
     loop.start()
     views = Views(loop, Operators(loop, Loaded(Config(), {})))
     config = load(None, {}, [Flag("--set", "http.port", "0")])
     server = start_http(config, loop, pages=page_routes(views, "local"))
     try:
         begun_s = time.process_time()
-        for page in ("", "metrics"):
-            url = f"http://127.0.0.1:{server.port}/{page}"
-            with urllib.request.urlopen(url, timeout=60) as answer:
-                lines = answer.read().decode().split("\n")
-            figures.lines[page or "page"] = len(lines)
-            if page == "metrics":
+        for name, page in _PAGES.items():
+            url = f"http://127.0.0.1:{server.port}/{page.format(tenant=tenant)}"
+            try:
+                with urllib.request.urlopen(url, timeout=60) as answer:
+                    lines = answer.read().decode().split("\n")
+            except urllib.error.HTTPError as error:
+                # Whoever left, or never came, cannot be asked about.
+                if (name, error.code) == ("explain", 404):
+                    continue
+                raise
+            figures.lines[name] = len(lines)
+            if name == "metrics":
                 figures.negative = [each for each in lines if _NEGATIVE.search(each)]
         figures.page_s = time.process_time() - begun_s
     finally:

@@ -71,7 +71,7 @@ class Stage(Simulation):
         figures.core_s, figures.core_most_s = self.core.whole_s, self.core.most_s
         figures.brain_s, figures.brain_most_s = self.module.whole_s, self.module.most_s
         figures.set_aside.update(self.sidecar.counts.mended)
-        look(self._loops[-1], figures)
+        look(self._loops[-1], figures, "T0")
         figures.memory_mib = peak_mib() - before_mib
         return figures
 

@@ -107,7 +107,7 @@ def play(manner: Manner, agents: int = AGENTS, intervals: int = INTERVALS) -> Fi
     figures.core_s, figures.core_most_s = core.whole_s, core.most_s
     figures.set_aside.update(loop.counts.mended)
     figures.set_aside.update({f"ended: {why}": 1 for why in link.ended})
-    look(loop, figures)
+    look(loop, figures, "framework-000002")
     figures.memory_mib = peak_mib() - before_mib
     return figures
 
