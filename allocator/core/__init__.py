@@ -8,21 +8,30 @@ from allocator.core.allocator import Allocator
 from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
 from allocator.core.array_structures import DistinctRows, distinct_rows
 from allocator.core.beside import Comparison, compare_beside
+from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted
 from allocator.core.checkpoint import Detached
 from allocator.core.checkpoint.renaming import Renamer
-from allocator.core.constraints import Clause, attributes_of, parse_constraint
+from allocator.core.constraints import (
+    Clause,
+    Condition,
+    attributes_of,
+    conditions,
+    parse_constraint,
+)
 from allocator.core.cycle import CycleReport
 from allocator.core.dealing_anew import Newcomer
 from allocator.core.decisions import Decisions
-from allocator.core.demand import CONSTRAINT_LABEL, DEMAND_LABEL, Settings, matches, own_demand
+from allocator.core.demand import Settings, matches
 from allocator.core.demand_memory import DemandMemory, Remembered
 from allocator.core.events import (
+    REASONS,
     ActivateAgent,
     ActivateFramework,
     AddAgent,
     AddAgents,
     AddFramework,
     AgentInfo,
+    Aside,
     Define,
     Event,
     EventError,
@@ -40,6 +49,7 @@ from allocator.core.events import (
     RemoveFramework,
     Request,
     Revive,
+    SetAside,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -57,6 +67,13 @@ from allocator.core.events import (
     UpdateAgent,
     UpdateAllocation,
     UpdateFramework,
+    bounded,
+)
+from allocator.core.own_words import (
+    CONSTRAINT_LABEL,
+    DEMAND_LABEL,
+    clauses_of_label,
+    read_words,
 )
 from allocator.core.plan import Plan
 from allocator.core.planning import AdoptPlan, PlanningPolicy, Problem
@@ -95,8 +112,12 @@ __all__ = [
     "AMOUNT_MAX",
     "CONSTRAINT_LABEL",
     "DEMAND_LABEL",
+    "LABELS_MAX",
     "MILLI",
+    "REASONS",
     "RECLAIMS_MAX",
+    "ROWS_MAX",
+    "ROW_TEXT_MAX",
     "UNBOUNDED",
     "WEIGHT_MAX",
     "WEIGHT_MIN",
@@ -109,9 +130,11 @@ __all__ = [
     "AgentClasses",
     "AgentInfo",
     "Allocator",
+    "Aside",
     "Bools",
     "Clause",
     "Comparison",
+    "Condition",
     "CycleRecord",
     "CycleReport",
     "Decisions",
@@ -156,6 +179,7 @@ __all__ = [
     "Revive",
     "ScoringPolicy",
     "Seen",
+    "SetAside",
     "SetConstraint",
     "SetDemand",
     "SetDrain",
@@ -182,18 +206,23 @@ __all__ = [
     "Words",
     "attributes_of",
     "bits",
+    "bounded",
+    "clauses_of_label",
     "compare_beside",
+    "conditions",
     "distinct_rows",
     "format_amount",
     "format_quantities",
     "frozen",
+    "harmless",
     "matches",
     "out_of_reach",
-    "own_demand",
     "parse_amount",
     "parse_constraint",
     "parse_quantities",
+    "quoted",
     "reaches",
+    "read_words",
     "see",
     "warm",
 ]

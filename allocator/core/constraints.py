@@ -13,9 +13,10 @@ Beside its attributes every agent has ``hostname``, ``region`` and ``zone``.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
+from allocator.core.bounds import quoted
 from allocator.core.events import AgentInfo
 
 _NAME = re.compile(r"[\w./:@+-]+")
@@ -35,6 +36,51 @@ class Clause:
         value = attributes.get(self.attribute)
         found = value is not None and (not self.values or value in self.values)
         return found != self.negated
+
+
+@dataclass(slots=True)
+class Condition:
+    """All clauses about one attribute together: whatever they are, it is judged by a few look-ups.
+
+    Attributes
+    ----------
+    one_of : frozenset of str or None
+        Its value is one of these; None: it may have any.
+    none_of : set of str
+        It is none of these.
+    must_be, must_lack : bool
+        The agent has the attribute; it has not.
+    """
+
+    one_of: frozenset[str] | None = None
+    none_of: set[str] = field(default_factory=set)
+    must_be: bool = False
+    must_lack: bool = False
+
+    def add(self, clause: Clause) -> None:
+        """Ask for one thing more."""
+        if clause.negated:
+            self.must_lack |= not clause.values
+            self.none_of |= clause.values
+        else:
+            self.must_be = True
+            if clause.values:
+                self.one_of = clause.values if self.one_of is None else self.one_of & clause.values
+
+    def holds(self, value: str | None) -> bool:
+        """Whether an agent with this value satisfies all of them; None: it lacks the attribute."""
+        if value is None:
+            return not self.must_be
+        fits = self.one_of is None or value in self.one_of
+        return fits and not self.must_lack and value not in self.none_of
+
+
+def conditions(clauses: Iterable[Clause]) -> dict[str, Condition]:
+    """Put clauses together by attribute."""
+    found: dict[str, Condition] = {}
+    for clause in clauses:
+        found.setdefault(clause.attribute, Condition()).add(clause)
+    return found
 
 
 def attributes_of(info: AgentInfo) -> dict[str, str]:
@@ -72,6 +118,6 @@ def _parse_clause(text: str) -> Clause:
         clause = Clause(name, frozenset(v.strip() for v in values.split("|")), negated)
     wrong = not _NAME.fullmatch(clause.attribute) or "" in clause.values
     if wrong or any(map(_NO_VALUE.search, clause.values)):
-        message = f"{text!r} is no clause; write 'name=a|b', 'name!=a', 'name' or '!name'"
+        message = f"{quoted(text)} is no clause; write 'name=a|b', 'name!=a', 'name' or '!name'"
         raise ValueError(message)
     return clause

@@ -9,12 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from allocator.core.events import EventError, FrameworkInfo, SetConstraint, SetDemand, SetWeight
+from allocator.core.events import EventError, SetConstraint, SetDemand, SetWeight
 from allocator.core.policy import PolicySpec
-from allocator.core.resources import parse_quantities
-
-DEMAND_LABEL = "allocator.demand"
-CONSTRAINT_LABEL = "allocator.constraint"
 
 
 @dataclass(slots=True)
@@ -122,47 +118,36 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def declared_demand(
-    settings: Settings,
-    info: FrameworkInfo,
-    request: Mapping[str, int] | None,
-    role: str,
+    settings: Settings, own: tuple[str, Mapping[str, int]] | None, framework_name: str, role: str
 ) -> tuple[str, Mapping[str, int]] | None:
     """Find the demand that somebody stated.
+
+    Parameters
+    ----------
+    settings : Settings
+    own : tuple of (source, amounts), or None
+        What the framework states itself.
+    framework_name, role : str
 
     Returns
     -------
     (source, amounts) or None
         None where nobody did; empty amounts where the operator says that it is unknown.
     """
-    rule = settings.demand_rule(role, info.name)
+    rule = settings.demand_rule(role, framework_name)
     ruled = None if rule is None or rule.demand is None else ("operator", rule.demand)
     if rule is not None and rule.override:
         return ruled
-    return own_demand(info, request) or ruled
+    return own or ruled
 
 
 def own_demand(
-    info: FrameworkInfo, request: Mapping[str, int] | None
+    of_label: Mapping[str, int] | None, request: Mapping[str, int] | None
 ) -> tuple[str, Mapping[str, int]] | None:
     """Find the demand that a framework states itself, as (source, amounts); None: it does not."""
     if request:
         return "request", request
-    label = info.labels.get(DEMAND_LABEL)
-    stated = label_demand(label) if label else None
-    return ("label", stated) if stated else None
-
-
-def label_demand(label: str) -> dict[str, int] | None:
-    """Read a demand label; None where it says nothing that can be used.
-
-    A label is a framework's own text. One that does not parse must not end the session of the
-    master, which cannot mend it.
-    """
-    try:
-        stated = parse_quantities(label)
-    except ValueError:
-        return None
-    return {name: amount for name, amount in stated.items() if amount} or None
+    return ("label", of_label) if of_label else None
 
 
 def check_demand(demand: Mapping[str, int] | None, field_name: str) -> None:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from allocator.core.array_structures import grow
-from allocator.core.constraints import Clause
+from allocator.core.constraints import Clause, conditions
 from allocator.core.snapshot import Bools, Ints, Words
 
 _BITS = 64
+_HOSTNAME = "hostname"
 _BIT = tuple(np.uint64(1 << bit) for bit in range(_BITS))
 
 
@@ -44,12 +45,15 @@ class Rule:
 
     def allows(self, agent: "AgentTraits") -> bool:
         """Whether the agent satisfies the rule."""
+        return self.takes(agent) and all(clause.holds(agent.attributes) for clause in self.clauses)
+
+    def takes(self, agent: "AgentTraits") -> bool:
+        """Whether the agent satisfies all but the clauses."""
         return (
             (self.gpus or not agent.gpus)
             and (self.any_region or not agent.remote)
             and (not self.many_roles or agent.many_roles)
             and (not self.nested_role or agent.nested_roles)
-            and all(clause.holds(agent.attributes) for clause in self.clauses)
         )
 
 
@@ -74,22 +78,32 @@ class _RuleClass:
 
 
 def _barred_by(rule: Rule, traits: Sequence[AgentTraits | None]) -> Bools:
-    """Which agents (N,) a rule bars; None is an agent that is not there, and not barred."""
-    if rule.clauses:
-        return np.array([its is not None and not rule.allows(its) for its in traits], np.bool_)
-    # Without clauses attributes do not matter, and in the rest agents hardly differ: so agents
-    # that are alike are judged once.
-    barred: dict[tuple[bool, ...], bool] = {}
-    bars = []
-    for its in traits:
+    """Which agents (N,) a rule bars; None is an agent that is not there, and not barred.
+
+    Agents that are alike in what the rule asks for are judged once. Hosts are all different, so
+    what is asked of them is looked up for each.
+    """
+    asked = conditions(rule.clauses)
+    host = asked.pop(_HOSTNAME, None)
+    names, each = tuple(asked), tuple(asked.values())
+    barred: dict[tuple[object, ...], bool] = {}
+    bars = np.zeros(len(traits), np.bool_)
+    for row, its in enumerate(traits):
         if its is None:
-            bars.append(False)
             continue
-        alike = its.gpus, its.remote, its.many_roles, its.nested_roles
-        if alike not in barred:
-            barred[alike] = not rule.allows(its)
-        bars.append(barred[alike])
-    return np.array(bars, np.bool_)
+        get = its.attributes.get
+        if host is not None and not host.holds(get(_HOSTNAME)):
+            bars[row] = True
+            continue
+        alike = its.gpus, its.remote, its.many_roles, its.nested_roles, *map(get, names)
+        found = barred.get(alike)
+        if found is None:
+            found = not rule.takes(its) or not all(
+                condition.holds(get(name)) for name, condition in zip(names, each, strict=True)
+            )
+            barred[alike] = found
+        bars[row] = found
+    return bars
 
 
 def _column(words: Words, client: int) -> Bools:

@@ -18,11 +18,15 @@ def _add_by_column(amounts: Ints, column_of_kind: Ints, columns: Ints) -> None:
             columns[row, column_of_kind[kind]] += amounts[row, kind]
 
 
+NOWHERE = "(what no agent has)"
+"""The column of all that frameworks name and nobody has: a demand for it fits nowhere."""
+
+
 class ResourceSpace:
     """Kinds by handle, columns by name.
 
-    A name gets its column when it is first mentioned, by a kind, a demand, a minimum or a quota;
-    then it keeps it.
+    A name gets its column when it is first mentioned by a kind, or by operators in a quota, a limit
+    or the usual minimum; then it keeps it. What frameworks name makes none.
 
     Attributes
     ----------
@@ -45,6 +49,7 @@ class ResourceSpace:
         self.rest: list[int] = []
         self.names: list[str] = []
         self._column: dict[str, int] = {}
+        self._nowhere = -1
         self._not_scalar: set[str] = set()
         self.version = 0
         self.column_of_kind: Ints = np.empty(0, np.int64)
@@ -116,6 +121,25 @@ class ResourceSpace:
             if not 0 <= handle < len(known) or known[handle] is None:
                 message = f"kind {handle} is not bound; define it before it is used"
                 raise EventError("handle", field, message)
+
+    def unknown(self, quantities: Mapping[str, int]) -> frozenset[str]:
+        """Names of amounts that have no column."""
+        return frozenset(
+            name for name, amount in quantities.items() if amount and name not in self._column
+        )
+
+    def demanded(self, quantities: Mapping[str, int]) -> Ints:
+        """What a framework names as a row of columns; whatever has none is `NOWHERE`."""
+        unknown = self.unknown(quantities)
+        if unknown and self._nowhere < 0:
+            self._nowhere = len(self.names)
+            self.names.append(NOWHERE)
+        row = np.zeros(len(self.names), np.int64)
+        for name, amount in quantities.items():
+            column = self._column.get(name, self._nowhere)
+            if amount:
+                row[column] = max(row[column], amount)
+        return row
 
     def quantities(self, quantities: Mapping[str, int]) -> Ints:
         """Amounts by name as a row of columns; new names get a column."""

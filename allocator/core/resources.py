@@ -4,9 +4,12 @@ A *kind* is what decisions need to know of a resource: two amounts that are alik
 *column* is a resource by name. The books are kept by kind; shares and policies are about columns.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+
+from allocator.core.bounds import AMOUNT_LENGTH_MAX, QUOTED_MAX, harmless, quoted
 
 MILLI = 1000
 """Amounts are integers in thousandths, the precision of Mesos's scalars."""
@@ -14,6 +17,8 @@ MILLI = 1000
 AMOUNT_MAX = 2**53
 """No amount is larger: every sum of a cluster stays exact in a float64, too."""
 
+_AMOUNT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+"""A number as people write it. `Decimal` reads more, and fails at some of it in ways of its own."""
 
 FORMS = ("", "path", "mount", "block", "raw", "volume")
 """What form of disk a kind may be; the first is no disk, or plain space."""
@@ -82,13 +87,13 @@ def parse_amount(text: str) -> int:
     >>> parse_amount("1.5")
     1500
     """
-    try:
-        amount = Decimal(text.strip())
-    except InvalidOperation:
-        message = f"{text!r} is not a number; write it as in 'cpus:1.5'"
-        raise ValueError(message) from None
-    if not amount.is_finite() or amount < 0 or amount * MILLI > AMOUNT_MAX:
-        message = f"{text!r} is out of range; it must be from 0 to {AMOUNT_MAX // MILLI}"
+    number = text.strip()
+    if len(number) > AMOUNT_LENGTH_MAX or not _AMOUNT.fullmatch(number):
+        message = f"{quoted(text)} is not a number; write it as in 'cpus:1.5'"
+        raise ValueError(message)
+    amount = Decimal(number)
+    if not 0 <= amount <= AMOUNT_MAX // MILLI:
+        message = f"{quoted(text)} is out of range; it must be from 0 to {AMOUNT_MAX // MILLI}"
         raise ValueError(message)
     return int((amount * MILLI).to_integral_value())
 
@@ -124,15 +129,15 @@ def parse_quantities(text: str) -> dict[str, int]:
         name, colon, amount = part.partition(":")
         name = name.strip()
         if not colon or not name:
-            message = f"{part!r} is not of the form name:amount, as in 'cpus:2;mem:1024'"
+            message = f"{quoted(part)} is not of the form name:amount, as in 'cpus:2;mem:1024'"
             raise ValueError(message)
         if name in quantities:
-            message = f"{name!r} is given twice; give each resource once"
+            message = f"{quoted(name)} is given twice; give each resource once"
             raise ValueError(message)
         try:
             quantities[name] = parse_amount(amount)
         except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
+            raise ValueError(f"{harmless(name, QUOTED_MAX)}: {error}") from None
     return quantities
 
 

@@ -45,16 +45,12 @@ class RoleTable:
     def __len__(self) -> int:
         return len(self._row) - 1
 
-    def check_define(
-        self, roles: Mapping[int, str], limit: int, depth_max: int, field: str
-    ) -> None:
+    def check_define(self, roles: Mapping[int, str], depth_max: int, field: str) -> None:
         """Raise an `EventError` where one of the roles cannot be bound.
 
         Parameters
         ----------
         roles : dict of handle to path
-        limit : int
-            The largest handle.
         depth_max : int
             How many names a path has at most: all that is worked out per level stays cheap.
         field : str
@@ -63,8 +59,8 @@ class RoleTable:
         coming: set[str] = set()
         for handle, path in roles.items():
             check_depth(path, depth_max, field)
-            if not 1 <= handle <= limit:
-                message = f"role {handle} is out of range; handles of roles are 1 to {limit}"
+            if handle < 1:
+                message = f"role {handle} is out of range; handles of roles are 1 and more"
                 raise EventError("limit", field, message)
             bound = handle < len(self.path) and self.bound[handle]
             if bound and self.path[handle] != path:

@@ -290,8 +290,7 @@ def minimum_of(state: State) -> tuple[Ints, Ints]:
         rows.extend(own)
     minimum = np.zeros((len(rows), len(state.space.names)), np.int64)
     for index, row in enumerate(rows):
-        for name, amount in row.items():
-            minimum[index, state.space.column(name)] = amount
+        minimum[index] = state.space.demanded(row)
     return fixed(minimum), fixed(of_client)
 
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from allocator.core.array_structures import FreeRows, grow
-from allocator.core.events import AgentInfo, FrameworkInfo
+from allocator.core.events import AgentInfo, Aside, FrameworkInfo, bounded
+from allocator.core.own_words import OwnWords
 from allocator.core.snapshot import Bools, Floats, Ints
 
 REVOCABLE, SHARED, REFINED = 1, 2, 4
@@ -27,6 +28,8 @@ class AgentTable:
         Maintenance; a start of -1 where there is none.
     changed_ms : (A,) int64
         When it came, or was activated or deactivated last.
+    aside : dict of int to tuple of SetAside
+        What of their words is set aside, of those of which something is.
     version : int
         Grows whenever a capacity changes.
     """
@@ -42,6 +45,7 @@ class AgentTable:
         self.unavailable_from_ms: Ints = np.zeros(1, np.int64)
         self.unavailable_for_ms: Ints = np.zeros(1, np.int64)
         self.changed_ms: Ints = np.zeros(1, np.int64)
+        self.aside: dict[int, Aside] = {}
         self.version = 0
         self.reserve(1)
 
@@ -69,11 +73,18 @@ class AgentTable:
     def bind(self, agent: Ints, info: Sequence[AgentInfo], *, active: Bools) -> None:
         """Put agents (N,) into their rows, with no capacity yet."""
         for row, its_info in zip(agent.tolist(), info, strict=True):
-            self.info[row] = its_info
+            self.set_info(row, its_info)
         self.bound[agent] = True
         self.active[agent] = active
         self.unavailable_from_ms[agent] = -1
         self.unavailable_for_ms[agent] = 0
+
+    def set_info(self, agent: int, info: AgentInfo) -> None:
+        """Replace what is known of an agent."""
+        self.info[agent] = info
+        self.aside.pop(agent, None)
+        if info.set_aside:
+            self.aside[agent] = bounded(info.set_aside)
 
     def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:
         """Replace an agent's capacity (K,), or that of several, (N, K)."""
@@ -84,6 +95,7 @@ class AgentTable:
     def unbind(self, agent: int) -> None:
         """Clear the row."""
         self.info[agent] = None
+        self.aside.pop(agent, None)
         self.bound[agent] = False
         self.active[agent] = False
         self.whitelisted[agent] = False
@@ -109,6 +121,12 @@ class FrameworkTable:
         Client rows of each framework.
     request : dict of int to amounts by name
         What frameworks asked for by REQUEST.
+    words : dict of int to OwnWords
+        What their information says of what they need.
+    unserved : dict of int to set of int
+        Roles of frameworks in which they are not served: there are too many.
+    aside, request_aside : dict of int to tuple of SetAside
+        What of their words is set aside, of those of which something is; of the REQUEST alone.
     """
 
     def __init__(self) -> None:
@@ -119,6 +137,10 @@ class FrameworkTable:
         self.changed_ms: Ints = np.zeros(1, np.int64)
         self.clients: list[set[int]] = [set()]
         self.request: dict[int, Mapping[str, int]] = {}
+        self.words: dict[int, OwnWords] = {}
+        self.unserved: dict[int, frozenset[int]] = {}
+        self.aside: dict[int, Aside] = {}
+        self.request_aside: dict[int, Aside] = {}
         self.reserve(1)
 
     def reserve(self, frameworks: int) -> None:
@@ -131,6 +153,20 @@ class FrameworkTable:
         more = len(self.bound) - len(self.info)
         self.info.extend([None] * more)
         self.clients.extend(set() for _ in range(more))
+
+    def forget(self, framework: int) -> None:
+        """Clear the row; what clients it has stays."""
+        self.info[framework] = None
+        self.bound[framework] = False
+        self.active[framework] = False
+        for of_framework in (
+            self.request,
+            self.words,
+            self.unserved,
+            self.aside,
+            self.request_aside,
+        ):
+            of_framework.pop(framework, None)
 
     def is_bound(self, framework: int) -> bool:
         """Whether the handle names a framework that was added."""
@@ -180,6 +216,8 @@ class ClientTable:
         Beside that of its role; 0 where the row is free.
     minimum : dict of int to amounts by name
         Clients that have a minimum of their own: any one of these; none: whatever is not empty.
+    unfit : dict of int to set of str
+        Resources that clients ask for and nobody has, of those who do.
     demand_source : list of str
         ``request``, ``label``, ``operator``, ``learned``, ``prior``, or empty where the demand is
         unknown.
@@ -211,6 +249,7 @@ class ClientTable:
         self.weight: Floats = np.zeros(1)
         self.demand_source: list[str] = [""]
         self.minimum: dict[int, tuple[Mapping[str, int], ...]] = {}
+        self.unfit: dict[int, frozenset[str]] = {}
         self.version = 0
         self._row: dict[tuple[int, int], int] = {}
         self._free = FreeRows(first=1)
@@ -291,6 +330,7 @@ class ClientTable:
             column[row] = 0
         self.demand_source[row] = ""
         self.minimum.pop(row, None)
+        self.unfit.pop(row, None)
         self._free.give(row)
         self.version += 1
 

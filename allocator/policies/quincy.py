@@ -25,6 +25,7 @@ References
    Distributed Computing Clusters." SOSP 2009, sec. 4 and Appendix.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,13 +34,15 @@ import numpy as np
 from allocator.core import (
     AgentInfo,
     Bools,
+    Condition,
     Floats,
     FrameworkInfo,
     Ints,
     Plan,
     Problem,
     attributes_of,
-    parse_constraint,
+    clauses_of_label,
+    conditions,
 )
 from allocator.core.memo import fixed
 from allocator.policies.planning import (
@@ -225,16 +228,15 @@ def _preference(info: FrameworkInfo | None) -> str:
 def _preferred(label: str, agents: tuple[AgentInfo | None, ...]) -> Bools:
     """Which agents a label prefers; none where it cannot be read, for it is a framework's text."""
     try:
-        clauses = parse_constraint(label)
+        asked = conditions(clauses_of_label(label))
     except ValueError:
         return np.zeros(len(agents), np.bool_)
-    return np.array(
-        [
-            info is not None and all(clause.holds(attributes_of(info)) for clause in clauses)
-            for info in agents
-        ],
-        np.bool_,
-    )
+    return np.array([info is not None and _suits(info, asked) for info in agents], np.bool_)
+
+
+def _suits(info: AgentInfo, asked: Mapping[str, Condition]) -> bool:
+    attributes = attributes_of(info)
+    return all(each.holds(attributes.get(name)) for name, each in asked.items())
 
 
 def _there(problem: Problem, groups: Groups, keys: Ints) -> Bools:

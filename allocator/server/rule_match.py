@@ -11,7 +11,6 @@ from functools import cached_property
 import numpy as np
 
 from allocator.core import (
-    CONSTRAINT_LABEL,
     AgentInfo,
     Allocator,
     Clause,
@@ -30,8 +29,8 @@ from allocator.core import (
     attributes_of,
     format_quantities,
     matches,
-    own_demand,
     parse_constraint,
+    read_words,
 )
 from allocator.server.config.checks import suggestion
 from allocator.v1 import settings_pb2 as pb
@@ -178,7 +177,8 @@ def match_of(cluster: Cluster, rule: OperatorChange, after: Settings) -> pb.Rule
             for role, info, request in _matched(cluster, rule.role, rule.framework_name):
                 found.frameworks += 1
                 counts = after.demand_rule(role, info.name) == rule
-                own = own_demand(info, request) is not None and not rule.override
+                stated = request or read_words(info).demand
+                own = stated is not None and not rule.override
                 found.frameworks_served_by += counts and not own
         case SetLimit():
             for role, _, _ in cluster.clients:
@@ -202,10 +202,7 @@ def _matched(
 
 def _all_clauses(settings: Settings, role: str, info: FrameworkInfo) -> tuple[Clause, ...]:
     """All that is asked of agents for a framework."""
-    try:
-        clauses = parse_constraint(info.labels.get(CONSTRAINT_LABEL, ""))
-    except ValueError:
-        clauses = ()
+    clauses = read_words(info).clauses
     for expression in settings.constraint_rules(role, info.name):
         clauses += parse_constraint(expression)
     return clauses

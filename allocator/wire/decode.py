@@ -127,6 +127,7 @@ def _read_update_agent(message: pb.UpdateAgent) -> UpdateAgent:
             if message.HasField("capacity")
             else None
         ),
+        set_aside=proto_types.read_set_aside(message.set_aside),
     )
 
 
@@ -238,7 +239,7 @@ def _read_weights(message: pb.WeightsUpdate) -> SetWeights:
 def _read_request(message: pb.ResourceRequest) -> Request:
     framework = validation.handle(message.framework, "framework")
     requests = tuple(each(message.requests, proto_types.read_quantities, "requests"))
-    return Request(framework, requests)
+    return Request(framework, requests, proto_types.read_set_aside(message.set_aside))
 
 
 def _read_unavailability(message: pb.UnavailabilityUpdate) -> SetUnavailability:

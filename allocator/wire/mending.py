@@ -11,10 +11,15 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from allocator.core import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
-from allocator.wire.errors import TEXT_LENGTH_MAX
-from allocator.wire.proto_types import AGENT_CAPABILITIES, FRAMEWORK_CAPABILITIES
+from allocator.wire.errors import TEXT_LENGTH_MAX, WireError
+from allocator.wire.proto_types import (
+    AGENT_CAPABILITIES,
+    FRAMEWORK_CAPABILITIES,
+    read_quantities,
+)
 from allocator.wire.validation import TIME_MAX_MS
 
 
@@ -27,10 +32,13 @@ class Mark(NamedTuple):
         One of `FIELDS`.
     text : str
         What was wrong with the value, and what is taken instead.
+    reason : int
+        Why it is set aside, as the protocol has it.
     """
 
     field: str
     text: str
+    reason: "types.SetAsideReason.ValueType" = types.SET_ASIDE_REASON_UNREADABLE
 
 
 Marks: TypeAlias = list[Mark]
@@ -42,8 +50,11 @@ FIELDS = (
     "kind.reserved_role",
     "role.path",
     "agent.agent_id",
+    "agent.hostname",
+    "agent.domain",
     "agent.attributes.name",
     "agent.attributes.type",
+    "agent.attributes.value",
     "agent.capabilities",
     "agent.unavailability.start_ms",
     "agent.unavailability.duration_ms",
@@ -53,10 +64,18 @@ FIELDS = (
     "framework.principal",
     "framework.capabilities",
     "framework.labels",
+    "framework.minimum",
+    "request.requests",
     "inverse_offer.status",
     "inverse_offer.refuse_ms",
 )
 """Every field that may be mended."""
+
+_OURS = "allocator."
+"""How the labels begin that say something to us."""
+
+_TOLD_AS = {"minimum": "offer_filters", "requests": "request"}
+"""How Mesos calls what is another field here."""
 
 _SHOWN = 80
 """Of a long path so many characters are told."""
@@ -82,9 +101,9 @@ def mend_snapshot(message: pb.SnapshotChunk, role_depth: int) -> Marks:
     marks: Marks = []
     _mend_bindings(message, role_depth, marks)
     for framework in message.frameworks:
-        _mend_framework(framework, marks)
+        _mend_words(framework, _mend_framework, marks)
     for agent in message.agents:
-        _mend_agent(agent, marks)
+        _mend_words(agent, _mend_agent, marks)
     return marks
 
 
@@ -93,10 +112,49 @@ def mend_event(name: str, message: Any, role_depth: int) -> Marks:  # noqa: ANN4
     marks: Marks = []
     if name == "define":
         _mend_bindings(message, role_depth, marks)
-    mend = _MENDERS.get(name)
-    if mend is not None:
-        mend(message, marks)
+    if name in _OF_STRANGERS:
+        _mend_words(message, _OF_STRANGERS[name], marks)
+    elif name in _MENDERS:
+        _MENDERS[name](message, marks)
     return marks
+
+
+def bare(name: str, message: Any, error: Exception) -> bool:  # noqa: ANN401
+    """Leave of an event only its bare facts, in place; tells whether words were set aside.
+
+    Parameters
+    ----------
+    name : str
+        The event's field.
+    message : Message
+    error : Exception
+        Why its words could not be taken.
+    """
+    dropped = [field for field in _WORDS.get(name, ()) if _is_set(message, field)]
+    for field in dropped:
+        message.ClearField(field)
+    reason, why = types.SET_ASIDE_REASON_FAILED, f"failed ({type(error).__name__})"
+    if isinstance(error, WireError):
+        reason, why = types.SET_ASIDE_REASON_UNREADABLE, f"is refused: {error}"
+    for field in dropped:
+        text = harmless(f"to take this {why}; it is served without", ROW_TEXT_MAX)
+        told = _TOLD_AS.get(field, field)
+        message.set_aside.insert(0, types.SetAside(field=told, reason=reason, text=text))
+    return bool(dropped)
+
+
+def _is_set(message: Any, field: str) -> bool:  # noqa: ANN401
+    return any(each.name == field for each, _ in message.ListFields())
+
+
+def _mend_words(message: Any, mend: "_Mender", marks: Marks) -> None:  # noqa: ANN401
+    """Mend what a stranger says, and note in it what was done."""
+    mine: Marks = []
+    mend(message, mine)
+    for mark in mine[:ROWS_MAX]:
+        field, text = mark.field.partition(".")[2], harmless(mark.text, ROW_TEXT_MAX)
+        message.set_aside.add(field=_TOLD_AS.get(field, field), reason=mark.reason, text=text)
+    marks += mine
 
 
 def _mend_bindings(
@@ -126,7 +184,7 @@ def _mend_role(message: types.Role, depth_max: int, marks: Marks) -> None:
     shown = message.path if len(message.path) <= _SHOWN else f"...{message.path[-_SHOWN:]}"
     bounds = f"{depth_max} levels and {TEXT_LENGTH_MAX} characters"
     text = f"has {depth} levels and {len(path)} characters, over {bounds}; {shown!r} is taken"
-    marks.append(Mark("role.path", text))
+    marks.append(Mark("role.path", text, types.SET_ASIDE_REASON_TOO_DEEP))
 
 
 def _mend_agent(message: types.Agent, marks: Marks) -> None:
@@ -134,13 +192,24 @@ def _mend_agent(message: types.Agent, marks: Marks) -> None:
         message.agent_id = f"agent {message.agent}"
         marks.append(Mark("agent.agent_id", f"is empty; {message.agent_id!r} is taken"))
     _cut(message, "agent_id", "agent", marks)
+    _mend_place(message, marks)
     _mend_attributes(message.attributes, marks)
     _keep_known(message.capabilities, AGENT_CAPABILITIES, "agent.capabilities", marks)
     if message.HasField("unavailability"):
         _mend_window(message.unavailability, marks)
 
 
+def _mend_place(message: types.Agent | pb.UpdateAgent, marks: Marks) -> None:
+    _cut(message, "hostname", "agent", marks)
+    domain = message.domain
+    if max(len(domain.region), len(domain.zone)) > TEXT_LENGTH_MAX:
+        text = f"has a name of more than {TEXT_LENGTH_MAX} characters; it is left out"
+        marks.append(Mark("agent.domain", text, types.SET_ASIDE_REASON_TOO_LONG))
+        message.ClearField("domain")
+
+
 def _mend_update_agent(message: pb.UpdateAgent, marks: Marks) -> None:
+    _mend_place(message, marks)
     _mend_attributes(message.attributes, marks)
     _keep_known(message.capabilities, AGENT_CAPABILITIES, "agent.capabilities", marks)
 
@@ -155,6 +224,13 @@ def _mend_attributes(messages: Any, marks: Marks) -> None:  # noqa: ANN401
         message = messages[index]
         if not message.name:
             marks.append(Mark("agent.attributes.name", "is empty; the attribute is left out"))
+            del messages[index]
+            continue
+        longest = max(len(message.name), len(message.value))
+        if longest > TEXT_LENGTH_MAX:
+            text = f"has {longest} characters, over {TEXT_LENGTH_MAX}; the attribute is left out"
+            field = "agent.attributes.value"
+            marks.append(Mark(field, text, types.SET_ASIDE_REASON_TOO_LONG))
             del messages[index]
             continue
         if not types.VALUE_TYPE_SCALAR <= message.type <= types.VALUE_TYPE_TEXT:
@@ -180,13 +256,48 @@ def _mend_framework(message: types.Framework, marks: Marks) -> None:
     for name in ("framework_id", "name", "user", "principal"):
         _cut(message, name, "framework", marks)
     _keep_known(message.capabilities, FRAMEWORK_CAPABILITIES, "framework.capabilities", marks)
-    # A label cut in the middle could mean something else, so a long one is left out.
+    _mend_labels(message, marks)
+    for minimum in message.minimum:
+        _keep_readable(minimum.any_of, "framework.minimum", marks)
+
+
+def _mend_labels(message: types.Framework, marks: Marks) -> None:
+    """Leave out what is too long, for cut in the middle it could mean something else; or too many.
+
+    Ours stay, and of the others the first.
+    """
     for key, value in list(message.labels.items()):
         length = max(len(key), len(value))
         if length > TEXT_LENGTH_MAX:
             del message.labels[key]
-            text = f"{key[:80]!r} has {length} characters, over {TEXT_LENGTH_MAX}; it is left out"
-            marks.append(Mark("framework.labels", text))
+            text = f"{quoted(key)} has {length} characters, over {TEXT_LENGTH_MAX}; it is left out"
+            marks.append(Mark("framework.labels", text, types.SET_ASIDE_REASON_TOO_LONG))
+    if (count := len(message.labels)) > LABELS_MAX:
+        order = sorted(message.labels, key=lambda key: (not key.startswith(_OURS), key))
+        for key in order[LABELS_MAX:]:
+            del message.labels[key]
+        text = f"has {count} entries; {LABELS_MAX} of them are taken"
+        marks.append(Mark("framework.labels", text, types.SET_ASIDE_REASON_TOO_MANY))
+
+
+def _mend_request(message: pb.ResourceRequest, marks: Marks) -> None:
+    _keep_readable(message.requests, "request.requests", marks)
+
+
+def _keep_readable(messages: Any, field: str, marks: Marks) -> None:  # noqa: ANN401
+    """Leave out amounts by name that cannot be read."""
+    kept, wrong = [], ""
+    for message in messages:
+        try:
+            read_quantities(message)
+            kept.append(message)
+        except WireError as error:
+            wrong = wrong or str(error)
+    if wrong:
+        text = f"{len(messages) - len(kept)} entries are left out: {wrong}"
+        del messages[:]
+        messages.extend(kept)
+        marks.append(Mark(field, text))
 
 
 def _mend_inverse_offer(message: pb.InverseOfferUpdate, marks: Marks) -> None:
@@ -197,12 +308,31 @@ def _mend_inverse_offer(message: pb.InverseOfferUpdate, marks: Marks) -> None:
     _clamp(message, "refuse_ms", -1, "inverse_offer", marks)
 
 
-_MENDERS: Mapping[str, Callable[[Any, Marks], None]] = MappingProxyType(
+_Mender: TypeAlias = Callable[[Any, Marks], None]
+
+_OF_STRANGERS: Mapping[str, _Mender] = MappingProxyType(
     {
         "add_agent": _mend_agent,
         "update_agent": _mend_update_agent,
         "add_framework": _mend_framework,
         "update_framework": _mend_framework,
+        "request": _mend_request,
+    }
+)
+
+_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "add_agent": ("attributes", "domain"),
+        "update_agent": ("attributes", "domain"),
+        "add_framework": ("labels", "minimum"),
+        "update_framework": ("labels", "minimum"),
+        "request": ("requests",),
+    }
+)
+"""What of an event is its teller's own word, and no fact that the books depend on."""
+
+_MENDERS: Mapping[str, _Mender] = MappingProxyType(
+    {
         "unavailability": _mend_unavailability,
         "inverse_offer": _mend_inverse_offer,
     }
@@ -215,7 +345,7 @@ def _cut(message: Any, name: str, place: str, marks: Marks) -> None:  # noqa: AN
     if (length := len(value)) > TEXT_LENGTH_MAX:
         setattr(message, name, value[:TEXT_LENGTH_MAX])
         text = f"has {length} characters; the first {TEXT_LENGTH_MAX} are taken"
-        marks.append(Mark(f"{place}.{name}", text))
+        marks.append(Mark(f"{place}.{name}", text, types.SET_ASIDE_REASON_TOO_LONG))
 
 
 def _clamp(message: Any, name: str, least: int, place: str, marks: Marks) -> None:  # noqa: ANN401
@@ -239,4 +369,5 @@ def _keep_known(
         unknown = sorted(set(values) - set(known))
         del values[:]
         values.extend(known)
-        marks.append(Mark(field, f"has {unknown}, unknown to this sidecar; they are left out"))
+        text = f"has {unknown}, unknown to this sidecar; they are left out"
+        marks.append(Mark(field, text, types.SET_ASIDE_REASON_UNKNOWN))

@@ -5,11 +5,21 @@ A `read_` function raises a `WireError` whose field is relative to the message i
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from allocator.core import AgentInfo, FrameworkInfo, Holdings, SetQuota
+from allocator.core import (
+    LABELS_MAX,
+    REASONS,
+    AgentInfo,
+    Aside,
+    FrameworkInfo,
+    Holdings,
+    SetAside,
+    SetQuota,
+    bounded,
+)
 from allocator.v1 import types_pb2 as pb
 from allocator.wire import validation
 from allocator.wire.errors import WireError, refuse
@@ -106,6 +116,37 @@ def write_holdings(holdings: Holdings) -> pb.Holdings:
     )
 
 
+# What is set aside.
+
+_REASONS = {
+    int(number): name.removeprefix("SET_ASIDE_REASON_").lower()
+    for name, number in pb.SetAsideReason.items()
+}
+_NUMBERS = {name: number for number, name in _REASONS.items()}
+
+
+def read_set_aside(messages: Iterable[pb.SetAside]) -> Aside:
+    """Read what of somebody's words is not taken; it only informs, so none of it is an error."""
+    return bounded(SetAside(each.field, _reason(each.reason), each.text) for each in messages)
+
+
+def _reason(number: int) -> str:
+    name = _REASONS.get(number, "")
+    return name if name in REASONS else REASONS[0]
+
+
+def write_set_aside(rows: Aside) -> list[pb.SetAside]:
+    """Write what is not taken."""
+    return [
+        pb.SetAside(
+            field=row.field,
+            reason=cast("pb.SetAsideReason.ValueType", _NUMBERS[row.reason]),
+            text=row.text,
+        )
+        for row in rows
+    ]
+
+
 # Agents.
 
 
@@ -170,6 +211,7 @@ def read_agent_info(message: pb.Agent) -> AgentInfo:
         region=region,
         zone=zone,
         capabilities=read_agent_capabilities(message.capabilities),
+        set_aside=read_set_aside(message.set_aside) if message.set_aside else (),
     )
 
 
@@ -186,6 +228,8 @@ def _read_minimum(
 def read_framework_info(message: pb.Framework) -> FrameworkInfo:
     """Read what is known of a framework."""
     validation.distinct([minimum.role for minimum in message.minimum], "minimum.role")
+    if len(message.labels) > LABELS_MAX:
+        refuse("labels", f"has {len(message.labels)} entries; at most {LABELS_MAX} are taken")
     return FrameworkInfo(
         framework_id=validation.text(message.framework_id, "framework_id", empty=False),
         name=validation.text(message.name, "name"),
@@ -194,6 +238,7 @@ def read_framework_info(message: pb.Framework) -> FrameworkInfo:
         labels=validation.text_map(message.labels, "labels") if message.labels else {},
         capabilities=_read_framework_capabilities(tuple(message.capabilities[:])),
         minimum=dict(each(message.minimum, _read_minimum, "minimum")),
+        set_aside=read_set_aside(message.set_aside) if message.set_aside else (),
     )
 
 
@@ -218,6 +263,7 @@ def write_framework(
             pb.MinimumResources(role=role, any_of=map(write_quantities, any_of))
             for role, any_of in info.minimum.items()
         ],
+        set_aside=write_set_aside(info.set_aside),
     )
 
 

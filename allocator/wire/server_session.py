@@ -5,6 +5,7 @@ ends the session with an `Error` that says what was wrong, and so does a defect 
 module then begins again with a new stream and a new snapshot.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import Enum
@@ -14,7 +15,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from allocator.core import Allocator, Decisions, Event, EventError, Outcomes, Reason, SetPaused
+from allocator.core import (
+    Allocator,
+    Decisions,
+    Event,
+    EventError,
+    Outcomes,
+    Reason,
+    SetPaused,
+)
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import validation
 from allocator.wire.counters import Counts
@@ -23,8 +32,10 @@ from allocator.wire.encode import write_decisions
 from allocator.wire.errors import WireError, code_name
 from allocator.wire.event_merging import Run, runs
 from allocator.wire.figures import ModuleFigures, read_figures
-from allocator.wire.mending import Mark, mend_event, mend_hello, mend_snapshot
-from allocator.wire.session_start import Greeting, read_hello, read_snapshot
+from allocator.wire.mending import Mark, bare, mend_event, mend_hello, mend_snapshot
+from allocator.wire.proto_types import part
+from allocator.wire.session_start import Greeting, parts_of, read_hello
+from allocator.wire.set_aside import Told, set_aside_of
 
 
 class State(Enum):
@@ -55,6 +66,10 @@ _CODES = {
     "books": pb.ERROR_CODE_BOOKS,
     "limit": pb.ERROR_CODE_LIMIT,
 }
+
+_ASIDES_MAX = 64
+_DEFECTS_MAX = 8
+"""So many of the latest are kept until somebody tells of them."""
 
 KeptSession: TypeAlias = tuple[str, int, int, tuple[Any, ...] | None]
 """State, sequence, clock and greeting, as plain values."""
@@ -87,6 +102,12 @@ class SidecarSession:
         The defect of ours that ended the session.
     mended : dict of str to str
         Fields of which values were put right, and what was wrong the first time.
+    asides : deque of Told
+        The latest changes to what is set aside of somebody's words; whoever tells takes them away.
+    asides_told : int
+        How many there were.
+    defects : deque of Exception
+        Defects of ours at the words of a framework or an agent, as `asides`.
     figures : ModuleFigures or None
         What the module said of itself last; those of old say nothing.
     """
@@ -114,6 +135,9 @@ class SidecarSession:
         self.clock_ms = 0
         self.failure: Exception | None = None
         self.mended: dict[str, str] = {}
+        self.asides: deque[Told] = deque(maxlen=_ASIDES_MAX)
+        self.asides_told = 0
+        self.defects: deque[Exception] = deque(maxlen=_DEFECTS_MAX)
         self.figures: ModuleFigures | None = None
         self._admit = admit
         self._welcome = welcome
@@ -201,8 +225,12 @@ class SidecarSession:
     def _take_snapshot(self, chunk: pb.SnapshotChunk) -> list[pb.SessionResponse]:
         assert self._allocator is not None
         self._note(mend_snapshot(chunk, self._allocator.state.limits.role_depth))
-        for field, event in read_snapshot(chunk):
-            _step(self._allocator, event, field)
+        for field, message, read, name in parts_of(chunk):
+            if name:
+                self._take_at(self._allocator, field, name, message)
+            else:
+                event = part(message, read, field) if field else read(message)
+                _step(self._allocator, event, field)
         # The state is complete: batches count from this number, and time from this clock.
         if chunk.last:
             self.sequence = validation.integer(chunk.sequence, 0, NUMBER_MAX, "sequence")
@@ -260,7 +288,7 @@ class SidecarSession:
                 # Together first. An event changes nothing where it fails, so they can be tried
                 # one by one.
                 self._apply_one(allocator, run.name, run.message)
-            except (WireError, EventError):
+            except Exception:  # noqa: BLE001 - whatever it is, each by itself says whose it is.
                 for index in range(run.start, run.start + run.length):
                     message = getattr(batch.events[index], run.name)
                     self._apply_at(allocator, index, run.name, message)
@@ -272,25 +300,48 @@ class SidecarSession:
         if name not in READERS:
             text = "holds no event that this sidecar knows; install matching versions"
             raise WireError(pb.ERROR_CODE_PROTOCOL, f"events[{index}]", text)
+        self._take_at(allocator, f"events[{index}].{name}", name, message)
+
+    def _take_at(self, allocator: Allocator, field: str, name: str, message: object) -> None:
         try:
             self._apply_one(allocator, name, message)
         except WireError as error:
-            raise error.below(f"events[{index}].{name}") from None
+            raise error.below(field) from None
 
     def _apply_one(self, allocator: Allocator, name: str, message: object) -> None:
-        """Apply an event, or a list of one sort, as it is; where that is refused, mended."""
-        try:
-            event = _read_and_step(allocator, name, message)
-        except WireError:
-            # Mostly nothing is to be mended, so that is looked for only now. Nothing has changed.
-            if not self._mend(allocator, name, message):
-                raise
-            event = _read_and_step(allocator, name, message)
+        """Apply an event, or a list of one sort, and note what it says of itself."""
+        told = set_aside_of(allocator, name, message)
+        event = self._take_words(allocator, name, message)
+        if told != (now := set_aside_of(allocator, name, message)) and now:
+            self.asides.append(now)
+            self.asides_told += 1
         if isinstance(event, Outcomes):
             # Outcomes are counted by reason, for the metrics.
             for reason, count in enumerate(np.bincount(event.reason).tolist()):
                 if count:
                     self._counts.outcomes[Reason(reason).name.lower()] += count
+
+    def _take_words(self, allocator: Allocator, name: str, message: object) -> Event:
+        """Apply an event as it is; where that is refused, mended; and else its bare facts.
+
+        An event that fails has changed nothing, so it can be tried again.
+        """
+        try:
+            return _read_and_step(allocator, name, message)
+        except Exception as error:  # noqa: BLE001 - what strangers say must not end the session.
+            wrong = error
+        # Mostly nothing is to be mended, so that is looked for only now.
+        if self._mend(allocator, name, message):
+            try:
+                return _read_and_step(allocator, name, message)
+            except Exception as error:  # noqa: BLE001 - as before.
+                wrong = error
+        if isinstance(message, list) or not bare(name, message, wrong):
+            raise wrong
+        event = _read_and_step(allocator, name, message)
+        if not isinstance(wrong, WireError):
+            self.defects.append(wrong)
+        return event
 
     def _mend(self, allocator: Allocator, name: str, message: object) -> bool:
         """Put right what can be, in place; tells whether there was anything."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from allocator.core import (
     Event,
@@ -82,24 +82,51 @@ def _read_options(message: pb.AllocatorOptions) -> Options:
     )
 
 
+class SnapshotPart(NamedTuple):
+    """A part of a chunk that is one event.
+
+    Attributes
+    ----------
+    field : str
+        Where it stands.
+    message : object
+    read : callable
+        Makes the event.
+    name : str
+        The event's field in a batch, of what strangers say; else empty.
+    """
+
+    field: str
+    message: Any
+    read: Callable[[Any], Any]
+    name: str = ""
+
+
+def parts_of(message: pb.SnapshotChunk) -> Iterator[SnapshotPart]:
+    """Give the parts of a chunk, in the order to apply them."""
+    if message.kinds or message.roles:
+        yield SnapshotPart("", message, read_bindings)
+    if message.weights:
+        yield SnapshotPart("", message.weights, _read_weights)
+    for index, quota in enumerate(message.quotas):
+        yield SnapshotPart(f"quotas[{index}]", quota, proto_types.read_quota)
+    for name, those in (("framework", message.frameworks), ("agent", message.agents)):
+        event = f"add_{name}"
+        for index, each_of in enumerate(those):
+            yield SnapshotPart(f"{name}s[{index}]", each_of, READERS[event], event)
+    for column, read in _COLUMNS.items():
+        if message.HasField(column):
+            yield SnapshotPart(column, getattr(message, column), read)
+
+
 def read_snapshot(message: pb.SnapshotChunk) -> Iterator[tuple[str, Event]]:
     """Read a chunk as events, each with the field it came from, in the order to apply them."""
-    if message.kinds or message.roles:
-        yield "", read_bindings(message)
-    if message.weights:
-        yield "", SetWeights(proto_types.read_weights(message.weights))
-    for index, quota in enumerate(message.quotas):
-        field = f"quotas[{index}]"
-        yield field, part(quota, proto_types.read_quota, field)
-    for index, framework in enumerate(message.frameworks):
-        field = f"frameworks[{index}]"
-        yield field, part(framework, READERS["add_framework"], field)
-    for index, agent in enumerate(message.agents):
-        field = f"agents[{index}]"
-        yield field, part(agent, READERS["add_agent"], field)
-    for field, read in _COLUMNS.items():
-        if message.HasField(field):
-            yield field, part(getattr(message, field), read, field)
+    for place, said, read, _ in parts_of(message):
+        yield place, part(said, read, place) if place else read(said)
+
+
+def _read_weights(messages: Any) -> SetWeights:  # noqa: ANN401
+    return SetWeights(proto_types.read_weights(messages))
 
 
 _COLUMNS: dict[Any, Callable[[Any], Any]] = {

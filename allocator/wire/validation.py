@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from allocator.core import AMOUNT_MAX, Bools, Ints
+from allocator.core import AMOUNT_MAX, Bools, Ints, quoted
 from allocator.wire.errors import TEXT_LENGTH_MAX, refuse
 
 _FEW = 32
@@ -87,9 +87,15 @@ def flags(column: Sequence[bool]) -> Bools:
 def distinct(column: Sequence[int] | Sequence[str], field: str) -> None:
     """Check that no entry occurs twice."""
     if len(column) > 1 and len(set(column)) < len(column):
-        entries = list(column)
-        index = next(i for i, entry in enumerate(entries) if entry in entries[:i])
-        refuse(f"{field}[{index}]", f"is {entries[index]!r} once more; give each only once")
+        seen = set[int | str]()
+        for index, entry in enumerate(column):
+            if entry in seen:
+                refuse(f"{field}[{index}]", f"is {_shown(entry)} once more; give each only once")
+            seen.add(entry)
+
+
+def _shown(entry: int | str) -> str:
+    return quoted(entry) if isinstance(entry, str) else str(entry)
 
 
 def same_length(length: int, wanted: int, field: str, other: str) -> None:

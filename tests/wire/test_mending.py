@@ -43,6 +43,12 @@ EVENTS = [
         "update_agent { agent: 1 replaces_capabilities: true capabilities: 0 }",
         "agent.capabilities",
     ),
+    (AGENT.format(f'hostname: "{LONG}"'), "agent.hostname"),
+    (AGENT.format(f'domain {{ region: "{LONG}" zone: "z" }}'), "agent.domain"),
+    (
+        AGENT.format(f'attributes {{ name: "n" value: "{LONG}" type: 4 }}'),
+        "agent.attributes.value",
+    ),
     ("add_framework { framework: 3 roles: 1 }", "framework.framework_id"),
     (FRAMEWORK.format(f'name: "{LONG}"'), "framework.name"),
     (FRAMEWORK.format(f'user: "{LONG}"'), "framework.user"),
@@ -50,6 +56,14 @@ EVENTS = [
     (FRAMEWORK.format("capabilities: [1, 77]"), "framework.capabilities"),
     (FRAMEWORK.format(f'labels {{ key: "k" value: "{LONG}" }}'), "framework.labels"),
     (FRAMEWORK.format(f'labels {{ key: "{LONG}" value: "v" }}'), "framework.labels"),
+    (
+        FRAMEWORK.format('minimum { role: 1 any_of { name: "" amount: 1 } }'),
+        "framework.minimum",
+    ),
+    (
+        "request { framework: 1 requests { name: ['a', 'a'] amount: [1, 2] } }",
+        "request.requests",
+    ),
     (
         f'update_framework {{ framework: 1 framework_id: "f" roles: 1 user: "{LONG}" }}',
         "framework.user",
@@ -162,7 +176,6 @@ def test_whatever_window_is_said_can_be_read(start_ms, duration_ms):
 
 DECIDES = [
     (AGENT.format("capacity { kind: 0 amount: -1 }"), "amount"),
-    (AGENT.format(f'hostname: "{LONG}"'), "hostname"),
     (FRAMEWORK.format("roles: 77"), "roles"),
     ("unavailability { agent: 77 }", "agent"),
     ("inverse_offer { framework: 77 agent: 1 status: 1 }", "framework"),

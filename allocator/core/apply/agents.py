@@ -85,7 +85,7 @@ def update_agent(state: State, event: UpdateAgent) -> None:
     # With other attributes the agent may suit a framework that refused it before.
     if new.attributes != info.attributes:
         state.filters.drop_agent(agent)
-    state.agents.info[agent] = new
+    state.agents.set_info(agent, new)
     refresh_agents(state, np.array([agent]))
 
 
@@ -97,6 +97,7 @@ def _updated(info: AgentInfo, event: UpdateAgent) -> AgentInfo:
             attributes=event.attributes,
             region=event.region,
             zone=event.zone,
+            set_aside=event.set_aside,
         )
     if event.capabilities is not None:
         info = replace(info, capabilities=event.capabilities)

@@ -3,13 +3,12 @@
 Each function validates the whole event before it changes anything.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from allocator.core.apply.agents import close_client_if_idle, holds_nothing
-from allocator.core.apply.priors import begin_with_prior, teach_others, unstated_source
-from allocator.core.constraints import Clause, parse_constraint
-from allocator.core.demand import CONSTRAINT_LABEL, declared_demand
-from allocator.core.eligibility import Rule
+from allocator.core.apply.clients import derive, note_aside, refit, take
+from allocator.core.apply.priors import begin_with_prior, teach_others
+from allocator.core.bounds import ROLES_MAX
 from allocator.core.events import (
     ActivateFramework,
     AddFramework,
@@ -22,10 +21,11 @@ from allocator.core.events import (
     SetWeights,
     Suppress,
     UpdateFramework,
+    bounded,
 )
+from allocator.core.own_words import read_request, read_words
 from allocator.core.roles import check_depth
 from allocator.core.state import State
-from allocator.core.tables import REFINED, REVOCABLE, SHARED
 
 
 def define(state: State, event: Define) -> None:
@@ -33,14 +33,19 @@ def define(state: State, event: Define) -> None:
     # Check everything.
     for handle, kind in event.kinds.items():
         state.space.check_kind(handle, kind, "kinds")
-    state.roles.check_define(event.roles, state.limits.roles, state.limits.role_depth, "roles")
+    # Roles beyond the limit are passed over: any framework may make some. Nobody is served in them.
+    most = state.limits.roles
+    roles = {handle: path for handle, path in event.roles.items() if handle <= most}
+    state.roles.check_define(roles, state.limits.role_depth, "roles")
     # Then change everything.
+    known = {kind.name for kind in state.space.kinds if kind}
     for handle, kind in event.kinds.items():
         state.space.bind(handle, kind)
-    for handle, path in event.roles.items():
+    for handle, path in roles.items():
         state.roles.define(handle, path)
     state.clients.version += 1
     state.reserve()
+    refit(state, {kind.name for kind in event.kinds.values()} - known)
 
 
 def check_framework(state: State, framework: int, field: str = "framework") -> None:
@@ -51,9 +56,9 @@ def check_framework(state: State, framework: int, field: str = "framework") -> N
 
 
 def check_roles(state: State, roles: Iterable[int], field: str = "roles") -> None:
-    """Raise an `EventError` where one of the handles names no role."""
+    """Raise an `EventError` where one of the handles names no role, and is not beyond the limit."""
     for role in roles:
-        if not state.roles.is_bound(role):
+        if not state.roles.is_bound(role) and role <= state.limits.roles:
             message = f"role {role} is not bound; define it before it is used"
             raise EventError("handle", field, message)
 
@@ -78,26 +83,28 @@ def open_client(state: State, framework: int, role: int) -> int:
     return client
 
 
-def check_client_limit(
-    state: State, pairs: set[tuple[int, int]], field: str = "roles", *, leaving: int = 0
-) -> None:
-    """Raise an `EventError` where there is no room for the clients that have no row yet.
+def room_for(
+    state: State, pairs: Iterable[tuple[int, int]], *, leaving: int = 0
+) -> set[tuple[int, int]]:
+    """Clients for which there is a row, or room for one; the first come first.
 
     Parameters
     ----------
     state : State
-    pairs : set of (framework, role)
-        Clients that the event names; those that have a row already take no more room.
-    field : str
+    pairs : iterable of (framework, role)
     leaving : int
-        Rows that the event sets free before.
+        Rows that are set free before.
     """
-    new = sum(not state.clients.row(*pair) for pair in pairs)
-    count = len(state.clients) - leaving + new
-    if new and count > state.limits.clients:
-        most = state.limits.clients
-        message = f"there would be {count} clients; at most {most} are kept, raise limits.clients"
-        raise EventError("limit", field, message)
+    room = state.limits.clients - len(state.clients) + leaving
+    found = set[tuple[int, int]]()
+    for pair in pairs:
+        if pair in found:
+            continue
+        known = bool(state.clients.row(*pair))
+        if known or room > 0:
+            found.add(pair)
+            room -= not known
+    return found
 
 
 def add_framework(state: State, event: AddFramework) -> None:
@@ -107,56 +114,65 @@ def add_framework(state: State, event: AddFramework) -> None:
     if state.frameworks.is_bound(framework):
         message = f"framework {framework} is bound already; remove it, or take a free handle"
         raise EventError("handle", "framework", message)
-    _check_subscription(state, event)
-    state.frameworks.reserve(framework + 1)
-    state.frameworks.bound[framework] = True
-    state.frameworks.active[framework] = event.active
-    state.frameworks.changed_ms[framework] = state.now_ms
-    _subscribe(state, event)
+    _subscribe(state, event, active=event.active)
 
 
 def update_framework(state: State, event: UpdateFramework) -> None:
     """A framework changes its roles or information."""
     check_framework(state, event.framework)
-    _check_subscription(state, event)
-    _subscribe(state, event)
+    _subscribe(state, event, active=None)
 
 
-def _check_subscription(state: State, event: AddFramework | UpdateFramework) -> None:
+def _served(state: State, event: AddFramework | UpdateFramework) -> tuple[int, ...]:
+    """Check the roles of a framework, and choose those in which it is served: not too many."""
+    roles, framework = set(event.roles), event.framework
     check_roles(state, event.roles)
-    clients, framework = state.clients, event.framework
-    known = state.frameworks.clients[framework] if framework < len(state.frameworks.bound) else ()
-    # Clients that leave and hold nothing make room for those that come.
-    left = [client for client in known if int(clients.role[client]) not in event.roles]
-    leaving = sum(holds_nothing(state, client) for client in left)
-    check_client_limit(state, {(framework, role) for role in event.roles}, leaving=leaving)
     check_roles(state, event.info.minimum, "minimum")
     for role in event.suppressed_roles:
-        if role not in event.roles:
-            message = f"role {role} is not one of the framework's roles {event.roles}"
+        if role not in roles:
+            message = f"role {role} is not one of the framework's roles {event.roles[:9]}"
             raise EventError("value", "suppressed_roles", message)
+    bound = [role for role in event.roles if role <= state.limits.roles]
+    # Clients that leave and hold nothing make room for those that come.
+    clients = state.clients
+    left = [row for row in _clients_of(state, framework) if int(clients.role[row]) not in roles]
+    leaving = sum(holds_nothing(state, client) for client in left)
+    pairs = [(framework, role) for role in bound[:ROLES_MAX]]
+    found = room_for(state, pairs, leaving=leaving)
+    return tuple(role for _, role in pairs if (framework, role) in found)
 
 
-def _subscribe(state: State, event: AddFramework | UpdateFramework) -> None:
-    framework, clients = event.framework, state.clients
-    state.frameworks.info[framework] = event.info
-    # Roles that the framework left: no offers and filters any more. What it holds there stays,
-    # and so does the row as long as it holds something.
-    for client in sorted(state.frameworks.clients[framework]):
-        if clients.subscribed[client] and int(clients.role[client]) not in event.roles:
-            clients.subscribed[client] = False
-            clients.suppressed[client] = False
-            state.filters.drop_client(client)
-            state.eligibility.forget(client)
-            close_client_if_idle(state, client)
+def _clients_of(state: State, framework: int) -> list[int]:
+    table = state.frameworks
+    return sorted(table.clients[framework]) if framework < len(table.clients) else []
+
+
+def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: bool | None) -> None:
+    """Take over roles and information; `active` is given where the framework is new."""
+    framework, clients, table = event.framework, state.clients, state.frameworks
+    # All that may fail comes first, and changes nothing.
+    served = _served(state, event)
+    words = read_words(event.info)
+    others = {int(clients.role[client]) for client in _clients_of(state, framework)}
+    request = table.request.get(framework)
+    derived = derive(state, event.info, words, request, others.union(served))
+    table.reserve(framework + 1)
+    if active is not None:
+        table.bound[framework] = True
+        table.active[framework] = active
+        table.changed_ms[framework] = state.now_ms
+    table.info[framework], table.words[framework] = event.info, words
+    table.unserved[framework] = frozenset(event.roles).difference(served)
+    _leave_roles(state, framework, set(served))
     # Roles that it has: offers begin again where they were suppressed, without the old filters.
-    for role in event.roles:
+    suppressed_roles = set(event.suppressed_roles)
+    for role in served:
         client = open_client(state, framework, role)
         if not clients.subscribed[client]:
             begin_with_prior(state, client, event.info)
             clients.changed_ms[client] = state.now_ms
         clients.subscribed[client] = True
-        suppressed = role in event.suppressed_roles
+        suppressed = role in suppressed_roles
         if clients.suppressed[client] != suppressed:
             clients.changed_ms[client] = state.now_ms
         if clients.suppressed[client] and not suppressed:
@@ -164,8 +180,24 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework) -> None:
         clients.suppressed[client] = suppressed
     clients.version += 1
     # Demand, capabilities and rules follow from the framework's information.
+    for client in sorted(table.clients[framework]):
+        take(state, client, derived[int(clients.role[client])])
+    note_aside(state, framework)
+
+
+def _leave_roles(state: State, framework: int, served: Collection[int]) -> None:
+    """Leave roles: no offers and filters any more.
+
+    What is held there stays, and so does the row as long as something is.
+    """
+    clients = state.clients
     for client in sorted(state.frameworks.clients[framework]):
-        refresh_client(state, client)
+        if clients.subscribed[client] and int(clients.role[client]) not in served:
+            clients.subscribed[client] = False
+            clients.suppressed[client] = False
+            state.filters.drop_client(client)
+            state.eligibility.forget(client)
+            close_client_if_idle(state, client)
 
 
 def remove_framework(state: State, event: RemoveFramework) -> None:
@@ -179,10 +211,7 @@ def remove_framework(state: State, event: RemoveFramework) -> None:
         state.tentative.void_client(client)
         state.clients.subscribed[client] = False
         close_client_if_idle(state, client)
-    state.frameworks.info[framework] = None
-    state.frameworks.bound[framework] = False
-    state.frameworks.active[framework] = False
-    state.frameworks.request.pop(framework, None)
+    state.frameworks.forget(framework)
 
 
 def activate_framework(state: State, event: ActivateFramework) -> None:
@@ -223,6 +252,8 @@ def _clients_in(state: State, framework: int, roles: tuple[int, ...]) -> list[in
     if not roles:
         return [client for client in own if state.clients.subscribed[client]]
     # All roles are checked before the caller changes anything.
+    unserved = state.frameworks.unserved.get(framework, frozenset())
+    roles = tuple(role for role in roles if role not in unserved)
     rows = [state.clients.row(framework, role) for role in roles]
     for role, client in zip(roles, rows, strict=True):
         if not client or not state.clients.subscribed[client]:
@@ -233,15 +264,23 @@ def _clients_in(state: State, framework: int, roles: tuple[int, ...]) -> list[in
 
 def request(state: State, event: Request) -> None:
     """Note what a framework needs."""
-    check_framework(state, event.framework)
+    framework, table = event.framework, state.frameworks
+    check_framework(state, framework)
     # The first request that asks for something counts.
-    stated = next((each for each in event.requests if any(each.values())), None)
+    stated, aside = read_request(event)
+    info, words = table.info[framework], table.words[framework]
+    assert info is not None
+    rows = sorted(table.clients[framework])
+    roles = [int(state.clients.role[client]) for client in rows]
+    derived = derive(state, info, words, stated, roles)
     if stated is None:
-        state.frameworks.request.pop(event.framework, None)
+        table.request.pop(framework, None)
     else:
-        state.frameworks.request[event.framework] = stated
-    for client in sorted(state.frameworks.clients[event.framework]):
-        refresh_client(state, client)
+        table.request[framework] = stated
+    table.request_aside[framework] = bounded([*aside, *event.set_aside])
+    for client, role in zip(rows, roles, strict=True):
+        take(state, client, derived[role])
+    note_aside(state, framework)
 
 
 def set_weights(state: State, event: SetWeights) -> None:
@@ -271,74 +310,3 @@ def check_quota(event: SetQuota, depth_max: int) -> None:
         if amount > event.limits.get(name, amount):
             message = f"{amount} of {name!r} is more than the limit; guarantee at most the limit"
             raise EventError("value", "guarantees", message)
-
-
-def refresh_client(state: State, client: int) -> None:
-    """Derive what depends on a framework's information: its demand, and where it may go."""
-    clients = state.clients
-    framework, role = int(clients.framework[client]), int(clients.role[client])
-    info = state.frameworks.info[framework]
-    if info is None:
-        return
-    # What is stated comes first. Otherwise the learned demand counts, after enough acceptances, or
-    # the first that agrees with the prior. Before that, the prior counts.
-    path = state.roles.path[role]
-    stated = declared_demand(state.settings, info, state.frameworks.request.get(framework), path)
-    if stated is not None:
-        row = state.space.quantities(stated[1])
-        state.reserve()
-        clients.demand[client] = row
-        clients.demand_source[client] = stated[0] if row.any() else ""
-    else:
-        source = unstated_source(state, client)
-        known = {"learned": clients.learned, "prior": clients.prior}.get(source)
-        clients.demand[client] = 0 if known is None else known[client]
-        clients.demand_source[client] = source
-    clients.by_prior[client] = clients.demand_source[client] == "prior"
-    clients.guessed[client] = clients.demand_source[client] in {"prior", "learned"}
-    if not clients.guessed[client]:
-        clients.hungry[client] = 0
-    # Capabilities say which resources the client may have, and where it may go.
-    clients.takes[client] = (
-        REVOCABLE * ("REVOCABLE_RESOURCES" in info.capabilities)
-        + SHARED * ("SHARED_RESOURCES" in info.capabilities)
-        + REFINED * ("RESERVATION_REFINEMENT" in info.capabilities)
-    )
-    clients.weight[client] = state.settings.framework_weight(path, info.name)
-    _take_minimum(state, client, info.minimum.get(role))
-    several_roles = "MULTI_ROLE" in info.capabilities
-    state.eligibility.set_rule(
-        client,
-        Rule(
-            clauses=_clauses(state, info.labels.get(CONSTRAINT_LABEL, ""), path, info.name),
-            gpus="GPU_RESOURCES" in info.capabilities or not state.options.filter_gpus,
-            any_region="REGION_AWARE" in info.capabilities,
-            many_roles=several_roles,
-            nested_role="/" in path,
-        ),
-    )
-
-
-def _take_minimum(state: State, client: int, minimum: tuple[Mapping[str, int], ...] | None) -> None:
-    """Note what a client must be offered at least; None: what everybody must."""
-    if minimum == state.clients.minimum.get(client):
-        return
-    state.clients.version += 1
-    if minimum is None:
-        del state.clients.minimum[client]
-        return
-    for row in minimum:
-        state.space.quantities(row)
-    state.reserve()
-    state.clients.minimum[client] = minimum
-
-
-def _clauses(state: State, label: str, role: str, name: str) -> tuple[Clause, ...]:
-    """All clauses for a client; a label that does not parse is passed over, as for demands."""
-    try:
-        clauses = parse_constraint(label) if label else ()
-    except ValueError:
-        clauses = ()
-    for expression in state.settings.constraint_rules(role, name):
-        clauses += parse_constraint(expression)
-    return clauses

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from allocator.core.apply.frameworks import refresh_client
+from allocator.core.apply.clients import refresh_client
 from allocator.core.demand_memory import common_unit, name_topic
 from allocator.core.events import Holdings
 from allocator.core.snapshot import Bools, Ints

@@ -5,17 +5,22 @@ from allocator.core.events import FrameworkInfo
 from allocator.core.state import State
 
 
-def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> None:
-    """Look for what frameworks like this one were seen to need."""
+def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> bool:
+    """Look for what frameworks like this one were seen to need; tells whether there is something.
+
+    What no agent has makes no column: when it comes, whoever has no prior yet is looked at again.
+    """
     if not state.settings.learn_demand or not state.memory.entries:
-        return
+        return False
     role = state.roles.path[int(state.clients.role[client])]
     topics = [name_topic(role, info), *wide_topics(role, info)]
     remembered = state.memory.recall(state.settings, topics)
-    if remembered is not None:
-        prior = state.space.quantities(remembered)
-        state.reserve()
-        state.clients.prior[client] = prior
+    if remembered is None or state.space.unknown(remembered):
+        return False
+    prior = state.space.quantities(remembered)
+    state.reserve()
+    state.clients.prior[client] = prior
+    return True
 
 
 def teach_others(state: State, client: int) -> None:

@@ -7,11 +7,11 @@ import numpy as np
 
 from allocator.core.apply.agents import GPUS, check_agent, close_client_if_idle, refresh_agents
 from allocator.core.apply.frameworks import (
-    check_client_limit,
     check_framework,
     check_framework_handle,
     check_roles,
     open_client,
+    room_for,
 )
 from allocator.core.apply.learning import learn_from_acceptances, learn_from_ends
 from allocator.core.apply.rest import refuse_rest
@@ -29,7 +29,7 @@ from allocator.core.events import (
     UpdateAllocation,
 )
 from allocator.core.resources import Kind
-from allocator.core.snapshot import Ints
+from allocator.core.snapshot import Bools, Ints
 from allocator.core.state import State
 
 
@@ -42,9 +42,13 @@ def hold(state: State, event: Hold) -> None:
     check_roles(state, set(holdings.role.tolist()), "holdings.role")
     for agent in set(holdings.agent.tolist()):
         check_agent(state, agent, "holdings.agent")
-    # Open the clients only after everything is checked.
+    # What is beyond a limit is passed over, as if nobody held it: the module sees that it is not
+    # given twice. Open the clients only after everything is checked.
     pairs = list(zip(holdings.framework.tolist(), holdings.role.tolist(), strict=True))
-    check_client_limit(state, set(pairs), "holdings.framework")
+    known = room_for(state, [pair for pair in pairs if pair[1] <= state.limits.roles])
+    if len(known) < len(set(pairs)):
+        kept = np.array([pair in known for pair in pairs], np.bool_)
+        holdings, pairs = holdings.cut(kept), [pair for pair in pairs if pair in known]
     client = np.array([open_client(state, framework, role) for framework, role in pairs], np.int64)
     state.ledger.charge(
         client, holdings.agent, holdings.kind, holdings.amount, as_offer=False, now_ms=state.now_ms
@@ -115,13 +119,15 @@ def refuse(state: State, event: Refuse) -> None:
     """Take over filters of a snapshot."""
     state.space.check_bound(event.refused.kind.tolist(), "refused.kind")
     client, agent = _known_rows(state, event.refused)
-    if not client.all():
-        row = int(np.argmin(client > 0))
+    unserved = _unserved(state, event.refused.framework, event.refused.role, client == 0)
+    if not (client.astype(np.bool_) | unserved).all():
+        row = int(np.argmin((client > 0) | unserved))
         message = f"row {row} names no framework in a role, or no agent; add them before"
         raise EventError("handle", "refused", message)
-    amount = np.zeros((len(client), state.filters.rows.amount.shape[1]), np.int64)
-    amount[:, event.refused.kind] = event.refused.amount
-    state.filters.add(client, agent, amount, event.expires_ms)
+    kept = np.flatnonzero(client)
+    amount = np.zeros((len(kept), state.filters.rows.amount.shape[1]), np.int64)
+    amount[:, event.refused.kind] = event.refused.amount[kept]
+    state.filters.add(client[kept], agent[kept], amount, event.expires_ms[kept])
 
 
 def transition(state: State, event: Transition) -> None:
@@ -196,13 +202,23 @@ def exclude(state: State, event: Exclude) -> None:
     # Check every row before the first is noted.
     client = state.clients.rows(event.framework, event.role)
     subscribed = state.clients.subscribed[client]
-    if not subscribed.all():
-        row = int(np.argmin(subscribed))
+    unserved = _unserved(state, event.framework, event.role, ~subscribed)
+    if not (subscribed | unserved).all():
+        row = int(np.argmin(subscribed | unserved))
         message = f"framework {event.framework[row]} is not in role {event.role[row]}"
         raise EventError("handle", f"framework[{row}]", message)
     for agent in set(event.agent.tolist()):
         check_agent(state, agent)
-    state.eligibility.tell(client, event.agent, event.excluded)
+    rows = np.flatnonzero(~unserved)
+    state.eligibility.tell(client[rows], event.agent[rows], event.excluded[rows])
+
+
+def _unserved(state: State, framework: Ints, role: Ints, doubtful: Bools) -> Bools:
+    """Which pairs (N,) are of a role that a framework has, and in which it is not served."""
+    found, unserved = np.zeros(len(framework), np.bool_), state.frameworks.unserved
+    for row in np.flatnonzero(doubtful).tolist():
+        found[row] = int(role[row]) in unserved.get(int(framework[row]), ())
+    return found
 
 
 def inverse_offer(state: State, event: InverseOffer) -> None:

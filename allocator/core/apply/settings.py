@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from allocator.core.apply.agents import refresh_drained
-from allocator.core.apply.frameworks import refresh_client
+from allocator.core.apply.clients import refresh_client
 from allocator.core.constraints import parse_constraint
 from allocator.core.demand import Settings, check_demand
 from allocator.core.events import (

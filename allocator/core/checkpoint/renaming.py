@@ -13,9 +13,10 @@ import numpy as np
 
 from allocator.core.checkpoint.classes import assemble, names_of
 from allocator.core.constraints import parse_constraint
-from allocator.core.demand import CONSTRAINT_LABEL, DEMAND_LABEL, label_demand
-from allocator.core.events import AgentInfo, FrameworkInfo, SetConstraint
+from allocator.core.events import AgentInfo, FrameworkInfo, SetAside, SetConstraint
+from allocator.core.own_words import CONSTRAINT_LABEL, DEMAND_LABEL, read_words
 from allocator.core.policy import PolicySpec
+from allocator.core.resources import format_quantities
 from allocator.core.state import State
 from allocator.core.tables import ClientTable
 
@@ -25,6 +26,7 @@ _WORDS = frozenset({"", "*", "hostname", "region", "zone", "name", "principal", 
 _OURS: Mapping[type, frozenset[str]] = {
     AgentInfo: frozenset({"capabilities"}),
     FrameworkInfo: frozenset({"capabilities"}),
+    SetAside: frozenset({"reason"}),
     ClientTable: frozenset({"demand_source"}),
 }
 """Attributes that hold words of Mesos or of ours."""
@@ -106,11 +108,11 @@ class Renamer:
     def _framework(self, info: FrameworkInfo) -> FrameworkInfo:
         """Of the labels only those stay that say something to us."""
         labels = {}
-        demand, constraint = info.labels.get(DEMAND_LABEL), info.labels.get(CONSTRAINT_LABEL)
-        if demand is not None and label_demand(demand) is not None:
-            labels[DEMAND_LABEL] = demand
+        words, constraint = read_words(info), info.labels.get(CONSTRAINT_LABEL)
+        if words.demand is not None:
+            labels[DEMAND_LABEL] = format_quantities(self.value(words.demand))
         if constraint is not None:
-            labels[CONSTRAINT_LABEL] = self._expression(constraint)
+            labels[CONSTRAINT_LABEL] = self._expression(constraint) if words.clauses else ""
         renamed: FrameworkInfo = self._object(info)
         object.__setattr__(renamed, "labels", labels)
         return renamed

@@ -18,7 +18,20 @@ from allocator.core.events.agents import (
     SetWhitelist,
     UpdateAgent,
 )
-from allocator.core.events.base import Amounts, EventError
+from allocator.core.events.base import (
+    FAILED,
+    REASONS,
+    TOO_DEEP,
+    TOO_LONG,
+    TOO_MANY,
+    UNKNOWN,
+    UNREADABLE,
+    Amounts,
+    Aside,
+    EventError,
+    SetAside,
+    bounded,
+)
 from allocator.core.events.cluster import Define, Options, SetPaused
 from allocator.core.events.frameworks import (
     ActivateFramework,
@@ -92,6 +105,13 @@ Event = (
 )
 
 __all__ = [
+    "FAILED",
+    "REASONS",
+    "TOO_DEEP",
+    "TOO_LONG",
+    "TOO_MANY",
+    "UNKNOWN",
+    "UNREADABLE",
     "ActivateAgent",
     "ActivateFramework",
     "AddAgent",
@@ -99,6 +119,7 @@ __all__ = [
     "AddFramework",
     "AgentInfo",
     "Amounts",
+    "Aside",
     "Define",
     "Event",
     "EventError",
@@ -116,6 +137,7 @@ __all__ = [
     "RemoveFramework",
     "Request",
     "Revive",
+    "SetAside",
     "SetConstraint",
     "SetDemand",
     "SetDrain",
@@ -133,4 +155,5 @@ __all__ = [
     "UpdateAgent",
     "UpdateAllocation",
     "UpdateFramework",
+    "bounded",
 ]

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from allocator.core.events.base import Amounts
+from allocator.core.events.base import Amounts, Aside
 from allocator.core.snapshot import Bools, Ints
 
 
 @dataclass(frozen=True, slots=True)
 class AgentInfo:
-    """What is known of an agent beside its resources."""
+    """What is known of an agent beside its resources; `set_aside` as for frameworks."""
 
     agent_id: str
     hostname: str = ""
@@ -19,6 +19,7 @@ class AgentInfo:
     region: str = ""
     zone: str = ""
     capabilities: frozenset[str] = frozenset()
+    set_aside: Aside = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class UpdateAgent:
     zone: str = ""
     capabilities: frozenset[str] | None = None
     capacity: Amounts | None = None
+    set_aside: Aside = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,9 @@
-"""What all events share: amounts by kind, and the error of one that is not possible."""
+"""What all events share: amounts by kind, words set aside, and the error of what cannot be."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from allocator.core.bounds import ROW_FIELD_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless
 
 Amounts = Mapping[int, int]
 """Kind to amount."""
@@ -24,3 +27,48 @@ class EventError(ValueError):
         self.kind = kind
         self.field = field
         self.message = message
+
+
+UNREADABLE, TOO_LONG, TOO_MANY, TOO_DEEP, UNKNOWN, FAILED = REASONS = (
+    "unreadable",
+    "too_long",
+    "too_many",
+    "too_deep",
+    "unknown",
+    "failed",
+)
+"""Why words are set aside: they cannot be read; they are too much; they name what is not there; to
+take them failed, which is a defect of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """Words of a framework or an agent that are not taken; it is served as if not said.
+
+    Attributes
+    ----------
+    field : str
+        Where they stood, such as ``labels``.
+    reason : str
+        One of `REASONS`.
+    text : str
+        What is wrong with them, and what is taken instead.
+    """
+
+    field: str
+    reason: str
+    text: str
+
+
+Aside = tuple[SetAside, ...]
+
+
+def bounded(rows: Iterable[SetAside]) -> Aside:
+    """Keep the first rows, short, once each, and harmless to whoever prints them."""
+    kept: dict[SetAside, None] = {}
+    for row in rows:
+        if len(kept) == ROWS_MAX:
+            break
+        field, text = harmless(row.field, ROW_FIELD_MAX), harmless(row.text, ROW_TEXT_MAX)
+        kept[SetAside(field, row.reason, text)] = None
+    return tuple(kept)

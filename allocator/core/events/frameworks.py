@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from allocator.core.events.base import Aside
+
 
 @dataclass(frozen=True, slots=True)
 class FrameworkInfo:
-    """What is known of a framework."""
+    """What is known of a framework; `set_aside` is what of its words is not in it."""
 
     framework_id: str
     name: str = ""
@@ -15,6 +17,7 @@ class FrameworkInfo:
     labels: Mapping[str, str] = field(default_factory=dict)
     capabilities: frozenset[str] = frozenset()
     minimum: Mapping[int, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
+    set_aside: Aside = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class Request:
 
     framework: int
     requests: tuple[Mapping[str, int], ...]
+    set_aside: Aside = ()
 
 
 @dataclass(frozen=True, slots=True)

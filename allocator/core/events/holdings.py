@@ -42,7 +42,7 @@ class Holdings:
         assert _equally_long(self.framework, self.role, self.agent)
         assert self.amount.shape == (len(self.framework), len(self.kind))
 
-    def cut(self, rows: slice) -> "Holdings":
+    def cut(self, rows: slice | Bools) -> "Holdings":
         """Some of the rows."""
         return Holdings(
             self.framework[rows], self.role[rows], self.agent[rows], self.kind, self.amount[rows]

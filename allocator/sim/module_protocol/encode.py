@@ -96,6 +96,7 @@ def write_agent(event: AddAgent) -> types.Agent:
         capabilities=proto_types.write_agent_capabilities(info.capabilities),
         capacity=proto_types.write_amounts(event.capacity),
         deactivated=not event.active,
+        set_aside=proto_types.write_set_aside(info.set_aside),
     )
     if event.unavailable_from_ms >= 0:
         message.unavailability.start_ms = event.unavailable_from_ms
@@ -104,7 +105,8 @@ def write_agent(event: AddAgent) -> types.Agent:
 
 
 def _write_update_agent(event: UpdateAgent) -> pb.Event:
-    message = pb.UpdateAgent(agent=event.agent)
+    aside = proto_types.write_set_aside(event.set_aside)
+    message = pb.UpdateAgent(agent=event.agent, set_aside=aside)
     if event.hostname is not None or event.attributes is not None:
         message.replaces_info = True
         message.hostname = event.hostname or ""
@@ -185,8 +187,12 @@ def write_whitelist(event: SetWhitelist) -> pb.Whitelist:
 
 
 def _write_request(event: Request) -> pb.Event:
-    requests = map(proto_types.write_quantities, event.requests)
-    return pb.Event(request=pb.ResourceRequest(framework=event.framework, requests=requests))
+    message = pb.ResourceRequest(
+        framework=event.framework,
+        requests=map(proto_types.write_quantities, event.requests),
+        set_aside=proto_types.write_set_aside(event.set_aside),
+    )
+    return pb.Event(request=message)
 
 
 def _write_unavailability(event: SetUnavailability) -> pb.Event:

@@ -1,0 +1,66 @@
+"""How much of strangers' words the sidecar takes: one table, each bound with its reason.
+
+Whoever may register a framework or an agent may say whatever Mesos lets them say. What that costs
+here is bounded, and nonsense harms its teller alone: the framework is served as if it had not said
+it, see `SetAside`. No honest framework comes near any of these. How many agents, frameworks, roles,
+clients and kinds a session has is bounded by `limits` in the configuration; how long a text may
+be at all, by `wire.errors.TEXT_LENGTH_MAX`.
+"""
+
+LABELS_MAX = 256
+"""Labels of a framework that are kept: each is copied with every checkpoint. Ours are first."""
+
+DEMAND_LENGTH_MAX = 4096
+"""Characters of a demand: a hundred resources by name take no more. It is read at each update."""
+
+DEMAND_NAMES_MAX = 64
+"""Resources that a demand, or one alternative of a minimum, names: each is looked up."""
+
+AMOUNT_LENGTH_MAX = 64
+"""Characters of a number: what has more digits is no amount, and costs time to be found none."""
+
+REQUESTS_MAX = 64
+"""Requests of one REQUEST that are looked at; the first that asks for something counts."""
+
+ALTERNATIVES_MAX = 64
+"""Alternatives of a minimum: each is compared with each offer."""
+
+CLAUSES_MAX = 128
+"""Clauses of a constraint: each may ask for another attribute of each agent."""
+
+CLAUSE_VALUES_MAX = 4096
+"""Values of a constraint in all its clauses, such as host names: each is read at each update."""
+
+ROLES_MAX = 4096
+"""Roles in which one framework is served: each is a client, of which there are `limits.clients`."""
+
+ROWS_MAX = 16
+"""Rows about what is set aside, of a framework or an agent: they are kept, copied and shown."""
+
+ROW_TEXT_MAX = 200
+"""Characters of such a row: it stands in logs, tables and pages."""
+
+ROW_FIELD_MAX = 64
+"""Characters of where the words stood."""
+
+QUOTED_MAX = 40
+"""Characters of strangers' own text in it."""
+
+
+def harmless(text: str, length_max: int) -> str:
+    r"""Shorten strangers' text, and take out what a terminal or a log would not print.
+
+    >>> harmless("a\x1b[31mred\u202e" + 9 * "x", 12)
+    'a?[31mred...'
+    """
+    shown = text if len(text) <= length_max else f"{text[: length_max - 3]}..."
+    return "".join(sign if sign.isprintable() else "?" for sign in shown)
+
+
+def quoted(text: str) -> str:
+    r"""Strangers' text as it stands in a message: short, harmless, in quotes.
+
+    >>> quoted("cpus:\n1")
+    "'cpus:?1'"
+    """
+    return f"'{harmless(text, QUOTED_MAX)}'"

@@ -1,0 +1,174 @@
+"""What frameworks' own words come to: read once for a framework, within bounds.
+
+A framework's text is a stranger's. What cannot be read, or is too much, is set aside: the framework
+is served as if it had not said it, and a row says so to whoever asks.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from allocator.core.bounds import (
+    ALTERNATIVES_MAX,
+    CLAUSE_VALUES_MAX,
+    CLAUSES_MAX,
+    DEMAND_LENGTH_MAX,
+    DEMAND_NAMES_MAX,
+    REQUESTS_MAX,
+    quoted,
+)
+from allocator.core.constraints import Clause, parse_constraint
+from allocator.core.events import (
+    TOO_LONG,
+    TOO_MANY,
+    UNKNOWN,
+    UNREADABLE,
+    FrameworkInfo,
+    Request,
+    SetAside,
+)
+from allocator.core.resources import parse_quantities
+
+DEMAND_LABEL = "allocator.demand"
+CONSTRAINT_LABEL = "allocator.constraint"
+
+_NAMED = 3
+"""So many names are told."""
+
+Minimum = tuple[Mapping[str, int], ...]
+
+
+class WordsError(ValueError):
+    """OwnWords that are not taken.
+
+    Attributes
+    ----------
+    reason : str
+        One of `REASONS`.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWords:
+    """What a framework's information says of what it needs.
+
+    Attributes
+    ----------
+    demand : dict of str to int, or None
+        Of its label; None where that states nothing.
+    clauses : tuple of Clause
+    minimum : dict of int to amounts by name
+        By handle of the role.
+    aside : tuple of SetAside
+        What of it is not taken.
+    """
+
+    demand: Mapping[str, int] | None
+    clauses: tuple[Clause, ...]
+    minimum: Mapping[int, Minimum]
+    aside: tuple[SetAside, ...]
+
+
+def read_words(info: FrameworkInfo) -> OwnWords:
+    """Read a framework's labels and minimums; whatever they are, that is possible."""
+    demand: Mapping[str, int] | None = None
+    clauses: tuple[Clause, ...] = ()
+    aside: list[SetAside] = []
+    try:
+        demand = demand_of_label(info.labels.get(DEMAND_LABEL, ""))
+    except WordsError as error:
+        text = f"{DEMAND_LABEL}: {error}; the demand counts as unknown"
+        aside.append(SetAside("labels", error.reason, text))
+    try:
+        clauses = clauses_of_label(info.labels.get(CONSTRAINT_LABEL, ""))
+    except WordsError as error:
+        text = f"{CONSTRAINT_LABEL}: {error}; any agent is taken"
+        aside.append(SetAside("labels", error.reason, text))
+    minimum: dict[int, Minimum] = {}
+    for role, any_of in info.minimum.items():
+        taken, wrong = _read_minimum(any_of)
+        aside += wrong
+        # With nothing left it is as if nothing had been said. An empty one means something.
+        if taken or not any_of:
+            minimum[role] = taken
+    return OwnWords(demand, clauses, minimum, tuple(aside))
+
+
+def read_request(event: Request) -> tuple[Mapping[str, int] | None, tuple[SetAside, ...]]:
+    """Find what a REQUEST states: the first that asks for something; and what is set aside."""
+    aside: list[SetAside] = []
+    if (count := len(event.requests)) > REQUESTS_MAX:
+        text = f"has {count} requests; the first {REQUESTS_MAX} are looked at"
+        aside.append(SetAside("request", TOO_MANY, text))
+    for stated in event.requests[:REQUESTS_MAX]:
+        if len(stated) > DEMAND_NAMES_MAX:
+            text = f"names {len(stated)} resources, over {DEMAND_NAMES_MAX}; it is passed over"
+            aside.append(SetAside("request", TOO_MANY, text))
+        elif any(stated.values()):
+            return stated, tuple(aside)
+    return None, tuple(aside)
+
+
+def demand_of_label(label: str) -> dict[str, int] | None:
+    """Read a demand label; None where it asks for nothing.
+
+    Raises
+    ------
+    WordsError
+    """
+    if len(label) > DEMAND_LENGTH_MAX:
+        message = f"has {len(label)} characters, over {DEMAND_LENGTH_MAX}"
+        raise WordsError(TOO_LONG, message)
+    try:
+        stated = parse_quantities(label)
+    except ValueError as error:
+        raise WordsError(UNREADABLE, str(error)) from None
+    _check_names(stated)
+    return {name: amount for name, amount in stated.items() if amount} or None
+
+
+def clauses_of_label(label: str) -> tuple[Clause, ...]:
+    """Read a label that says something of agents.
+
+    Raises
+    ------
+    WordsError
+    """
+    # Counted by signs first, so that what is too much costs nothing.
+    if (clauses := label.count(";") + 1) > CLAUSES_MAX:
+        raise WordsError(TOO_MANY, f"has {clauses} clauses, over {CLAUSES_MAX}")
+    if (values := label.count("|") + clauses) > CLAUSE_VALUES_MAX:
+        raise WordsError(TOO_MANY, f"has {values} values, over {CLAUSE_VALUES_MAX}")
+    try:
+        return parse_constraint(label)
+    except ValueError as error:
+        raise WordsError(UNREADABLE, str(error)) from None
+
+
+def _check_names(stated: Mapping[str, int]) -> None:
+    if len(stated) > DEMAND_NAMES_MAX:
+        raise WordsError(TOO_MANY, f"names {len(stated)} resources, over {DEMAND_NAMES_MAX}")
+
+
+def _read_minimum(any_of: Minimum) -> tuple[Minimum, list[SetAside]]:
+    """Leave out of a minimum what is too much."""
+    aside: list[SetAside] = []
+    if len(any_of) > ALTERNATIVES_MAX:
+        text = f"has {len(any_of)} alternatives; the first {ALTERNATIVES_MAX} are taken"
+        aside.append(SetAside("offer_filters", TOO_MANY, text))
+    few = any_of[:ALTERNATIVES_MAX]
+    short = tuple(row for row in few if len(row) <= DEMAND_NAMES_MAX)
+    if len(short) < len(few):
+        text = f"an alternative names more than {DEMAND_NAMES_MAX} resources; it is left out"
+        aside.append(SetAside("offer_filters", TOO_MANY, text))
+    return short, aside
+
+
+def fits_nowhere(field: str, unknown: frozenset[str]) -> SetAside:
+    """Say that resources are asked for that no agent has."""
+    first = ", ".join(map(quoted, sorted(unknown)[:_NAMED]))
+    more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+    return SetAside(field, UNKNOWN, f"no agent has {first}{more}: that fits nowhere")

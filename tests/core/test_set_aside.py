@@ -1,0 +1,255 @@
+"""What frameworks say is a stranger's text: nonsense harms its teller alone, and costs little."""
+
+import pytest
+
+from allocator.core import (
+    CONSTRAINT_LABEL,
+    DEMAND_LABEL,
+    AddFramework,
+    Define,
+    FrameworkInfo,
+    Kind,
+    Limits,
+    PolicySpec,
+    Request,
+    SetAside,
+    UpdateFramework,
+    parse_amount,
+    parse_quantities,
+)
+from allocator.core.bounds import (
+    ALTERNATIVES_MAX,
+    CLAUSE_VALUES_MAX,
+    CLAUSES_MAX,
+    DEMAND_NAMES_MAX,
+    ROLES_MAX,
+    ROW_TEXT_MAX,
+    ROWS_MAX,
+)
+from allocator.core.resource_space import NOWHERE
+from tests.core.session import Session
+
+TASKS = PolicySpec("drf", mode="characterised")
+CLAUSES = ";".join(f"zone!=z{n}" for n in range(CLAUSES_MAX + 1))
+VALUES = "zone=" + "|".join(f"z{n}" for n in range(CLAUSE_VALUES_MAX + 1))
+NAMES = ";".join(f"name-{n}:1" for n in range(DEMAND_NAMES_MAX + 1))
+
+
+def begun(**more) -> Session:
+    session = Session(TASKS, **more)
+    session.agent(1, 4, 8)
+    return session
+
+
+def rows(session: Session, framework: int = 1) -> list[tuple[str, str]]:
+    found = session.state.frameworks.aside.get(framework, ())
+    return [(row.field, row.reason) for row in found]
+
+
+AMOUNTS = [
+    "9e999999",
+    "1e-999999",
+    "1e9999",
+    "9" * 100_000,
+    "NaN",
+    "sNaN",
+    "Infinity",
+    "1_000",
+    "\N{ARABIC-INDIC DIGIT ONE}",
+    "\N{FULLWIDTH DIGIT ONE}",
+    "0x10",
+    "-1",
+    "1e",
+    ".",
+    "",
+    "\0",
+]
+
+
+@pytest.mark.parametrize("text", AMOUNTS, ids=range(len(AMOUNTS)))
+def test_what_is_no_amount_is_a_value_error_that_says_so_in_a_line(text):
+    with pytest.raises(ValueError, match=r"number|out of range") as caught:
+        parse_quantities(f"cpus:{text}")
+    assert type(caught.value) is ValueError
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("1", 1000),
+        (" 1.5 ", 1500),
+        (".5", 500),
+        ("5.", 5000),
+        ("1e3", 10**6),
+        ("1E-3", 1),
+        ("1e-9999", 0),
+        ("+2", 2000),
+        ("0", 0),
+        (f"{2**53 // 1000}", 2**53 // 1000 * 1000),
+    ],
+)
+def test_amounts_as_people_write_them(text, amount):
+    assert parse_amount(text) == amount
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        ({DEMAND_LABEL: "cpus:9e999999"}, "unreadable"),
+        ({DEMAND_LABEL: "two cpus"}, "unreadable"),
+        ({DEMAND_LABEL: "cpus:1" + " " * 5000}, "too_long"),
+        ({DEMAND_LABEL: NAMES}, "too_many"),
+        ({CONSTRAINT_LABEL: "=;"}, "unreadable"),
+        ({CONSTRAINT_LABEL: CLAUSES}, "too_many"),
+        ({CONSTRAINT_LABEL: VALUES}, "too_many"),
+    ],
+)
+def test_a_label_that_is_not_taken_is_as_if_it_had_not_been_said(labels, reason):
+    session = begun()
+    session.framework(1, labels=labels)
+    assert rows(session) == [("labels", reason)]
+    assert session.cycle(1000) == [(1, 1, 1, {"cpus": 4, "mem": 8})]
+    # And what is said better counts.
+    session.allocator.step(UpdateFramework(1, FrameworkInfo("x"), (1,)))
+    assert rows(session) == []
+
+
+def test_many_clauses_are_taken_up_to_the_bound():
+    session = begun()
+    session.agent(2, 4, 8, zone="z7")
+    session.framework(1, labels={CONSTRAINT_LABEL: CLAUSES.rpartition(";")[0]})
+    assert rows(session) == []
+    assert [offer[2] for offer in session.cycle(1000)] == [1]
+    session.allocator.check()
+
+
+def test_what_no_agent_has_makes_one_column_and_fits_nowhere():
+    session = begun()
+    columns = len(session.state.space.names)
+    for framework in range(1, 20):
+        names = ";".join(f"invented-{framework}-{n}:1" for n in range(50))
+        session.framework(framework, labels={DEMAND_LABEL: names})
+    known = FrameworkInfo("f20", minimum={1: ({"invented": 1},)})
+    session.allocator.step(AddFramework(20, known, (1,)))
+    session.framework(21)
+    session.allocator.step(Request(21, ({"wished-for": 5, "cpus": 1},)))
+    assert session.state.space.names[columns:] == [NOWHERE]
+    assert session.cycle(1000) == []
+    assert rows(session) == [("labels", "unknown")]
+    assert rows(session, 20) == [("offer_filters", "unknown")]
+    assert rows(session, 21) == [("request", "unknown")]
+
+
+def test_it_fits_where_it_comes():
+    session = begun()
+    session.framework(1, labels={DEMAND_LABEL: "gpus:1;cpus:1"}, capabilities=["GPU_RESOURCES"])
+    known = FrameworkInfo("f2", minimum={1: ({"gpus": 1000}, {"invented": 1})})
+    session.allocator.step(AddFramework(2, known, (1,)))
+    assert session.cycle(1000) == []
+    session.allocator.step(Define(kinds={2: Kind("gpus")}))
+    assert rows(session) == []
+    assert rows(session, 2) == [("offer_filters", "unknown")]
+    clients = session.state.clients
+    demand = session.state.space.named(clients.demand[clients.row(1, 1)])
+    assert demand == {"gpus": 1000, "cpus": 1000}
+    assert list(clients.unfit) == [clients.row(2, 1)]
+
+
+def test_a_minimum_has_so_many_alternatives():
+    session = begun()
+    many = (*({"cpus": 9000 + n} for n in range(ALTERNATIVES_MAX)), {"cpus": 1})
+    session.allocator.step(AddFramework(1, FrameworkInfo("f1", minimum={1: many}), (1,)))
+    assert rows(session) == [("offer_filters", "too_many")]
+    assert session.cycle(1000) == []
+    wide = {f"name-{n}": 1 for n in range(DEMAND_NAMES_MAX + 1)}
+    session.allocator.step(AddFramework(2, FrameworkInfo("f2", minimum={1: (wide,)}), (1,)))
+    assert session.cycle(2000) == [(2, 1, 1, {"cpus": 4, "mem": 8})]
+
+
+def test_a_request_of_too_much_is_passed_over():
+    session = begun()
+    session.framework(1)
+    wide = {f"name-{n}": 1 for n in range(DEMAND_NAMES_MAX + 1)}
+    session.allocator.step(Request(1, (wide, {"cpus": 2000})))
+    assert rows(session) == [("request", "too_many")]
+    assert session.cycle(1000) == [(1, 1, 1, {"cpus": 4})]
+    session.allocator.step(Request(1, ()))
+    assert rows(session) == []
+
+
+def test_rows_are_few_short_and_harmless():
+    session = begun()
+    told = tuple(
+        SetAside("labels\n", "unreadable", f"{n}\x1b[31m\u202e" + "x" * 999) for n in range(99)
+    )
+    session.allocator.step(AddFramework(1, FrameworkInfo("x", set_aside=told), (1,)))
+    found = session.state.frameworks.aside[1]
+    assert len(found) == ROWS_MAX
+    assert all(len(row.text) <= ROW_TEXT_MAX and row.text.isprintable() for row in found)
+    assert found[0].field == "labels?"
+
+
+def test_an_error_at_a_frameworks_words_leaves_the_books_as_they_were(monkeypatch):
+    session = begun()
+    session.framework(1, 1, 2)
+    (offer,) = session.cycle(1000)
+    session.give_back(offer)
+
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("allocator.core.apply.clients.declared_demand", fails)
+    events = (
+        UpdateFramework(1, FrameworkInfo("y"), (2,)),
+        AddFramework(2, FrameworkInfo("z"), (1,)),
+        Request(1, ({"cpus": 1},)),
+    )
+    for event in events:
+        with pytest.raises(ZeroDivisionError):
+            session.allocator.step(event)
+    monkeypatch.undo()
+    assert not session.state.frameworks.is_bound(2)
+    assert session.state.frameworks.info[1].framework_id != "y"
+    assert not session.state.frameworks.request
+    session.allocator.check()
+    assert len(session.cycle(2000)) == 1
+
+
+def test_roles_beyond_the_bounds_are_not_served_and_all_others_are():
+    session = Session(TASKS, limits=Limits(roles=3))
+    session.agent(1, 4, 8)
+    session.allocator.step(Define(roles={3: "c", 4: "d", 5: "d/e"}))
+    session.allocator.step(AddFramework(1, FrameworkInfo("x"), (4, 2, 5), (5,)))
+    assert [offer[:2] for offer in session.cycle(1000)] == [(1, 2)]
+    assert rows(session) == [("roles", "too_many")]
+    session.allocator.check()
+
+
+class CountedRole(int):
+    """A role's handle that counts how often it is compared."""
+
+    compared = 0
+
+    __hash__ = int.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        CountedRole.compared += 1
+        return int(self) == other
+
+
+def test_a_framework_has_so_many_roles_and_they_are_not_compared_each_with_each():
+    count = ROLES_MAX + 10
+    paths = {CountedRole(role): f"role-{role}" for role in range(1, count + 1)}
+    session = Session(TASKS, roles={})
+    session.allocator.step(Define(roles=paths))
+    # Other objects than the keys, for the same object is equal without a comparison.
+    roles = tuple(map(CountedRole, range(1, count + 1)))
+    again = tuple(map(CountedRole, range(1, count + 1)))
+    info = FrameworkInfo("x", labels={DEMAND_LABEL: "cpus:1"})
+    session.allocator.step(AddFramework(1, info, roles, again))
+    CountedRole.compared = 0
+    session.allocator.step(UpdateFramework(1, info, again, roles))
+    assert CountedRole.compared < 20 * count
+    assert len(session.state.clients) == ROLES_MAX
+    assert rows(session) == [("roles", "too_many")]

@@ -1,0 +1,134 @@
+"""Whatever strangers say, the session lives: what cannot be taken is set aside, and told of."""
+
+import pytest
+from google.protobuf import text_format
+
+from allocator.core import DEMAND_LABEL, AddFramework, Define, FrameworkInfo, Limits
+from allocator.core.bounds import LABELS_MAX
+from allocator.v1 import session_pb2 as pb
+from allocator.v1 import types_pb2 as types
+from allocator.wire import State
+from tests.wire.dialogue import STATE, Module, new_sidecar
+
+FRAMEWORK = 'add_framework {{ framework: 3 framework_id: "f" roles: 1 {} }}'
+
+
+def said(module: Module, *texts: str) -> None:
+    """Say events as the wire has them; the session must live."""
+    events = [text_format.Parse(text, pb.Event()) for text in texts]
+    module.clock_ms += 1000
+    answers = module.say(module.client.batch_of(module.clock_ms, events))
+    assert [answer.WhichOneof("message") for answer in answers] == ["decisions"]
+    assert module.sidecar.sessions[module.number].state is State.STREAMING
+    module.sidecar.allocator.check()
+
+
+def rows(module: Module, framework: int = 3) -> list[tuple[str, str]]:
+    found = module.sidecar.allocator.state.frameworks.aside.get(framework, ())
+    return [(row.field, row.reason) for row in found]
+
+
+@pytest.mark.parametrize(
+    ("words", "row"),
+    [
+        (f'labels {{ key: "{DEMAND_LABEL}" value: "cpus:9e999999" }}', ("labels", "unreadable")),
+        ('minimum { role: 1 any_of { name: "" amount: 1 } }', ("offer_filters", "unreadable")),
+        ('minimum { role: 1 any_of { name: "a" amount: -1 } }', ("offer_filters", "unreadable")),
+        ("minimum { role: 1 } minimum { role: 1 }", ("offer_filters", "unreadable")),
+        ("minimum { role: 77 }", ("offer_filters", "unreadable")),
+        (
+            'set_aside { field: "offer_filters" reason: 4 text: "deep" }',
+            ("offer_filters", "too_deep"),
+        ),
+        ('set_aside { field: "new" reason: 99 text: "?" }', ("new", "unreadable")),
+        ('user: "u" capabilities: 99', ("capabilities", "unknown")),
+    ],
+)
+def test_a_framework_is_served_as_if_it_had_not_said_it(words, row):
+    module = Module(new_sidecar()).begin()
+    said(module, FRAMEWORK.format(words))
+    assert rows(module) == [row]
+    assert module.sidecar.allocator.state.live_clients().sum() == 3
+    said(module, 'update_framework { framework: 3 framework_id: "f" roles: 1 }')
+    assert rows(module) == []
+
+
+def test_so_many_labels_are_kept_and_ours_first():
+    module = Module(new_sidecar()).begin()
+    labels = " ".join(f'labels {{ key: "k{n}" value: "v" }}' for n in range(2 * LABELS_MAX))
+    said(module, FRAMEWORK.format(f'{labels} labels {{ key: "{DEMAND_LABEL}" value: "cpus:1" }}'))
+    info = module.sidecar.allocator.state.frameworks.info[3]
+    assert len(info.labels) == LABELS_MAX
+    assert info.labels[DEMAND_LABEL] == "cpus:1"
+    assert rows(module) == [("labels", "too_many")]
+
+
+def test_a_request_that_cannot_be_read_is_as_none():
+    module = Module(new_sidecar()).begin()
+    said(module, "request { framework: 1 requests { name: 'cpus' amount: [1, 2] } }")
+    assert rows(module, 1) == [("request", "unreadable")]
+    said(module, "request { framework: 1 }")
+    assert rows(module, 1) == []
+
+
+@pytest.mark.parametrize("begins", [False, True], ids=["event", "snapshot"])
+def test_an_error_of_ours_sets_words_aside_and_ends_no_session(monkeypatch, begins):
+    def fails(label: str) -> None:
+        if label:
+            raise OverflowError("planted")
+
+    monkeypatch.setattr("allocator.core.own_words.demand_of_label", fails)
+    info = FrameworkInfo("f", "named", labels={DEMAND_LABEL: "cpus:1"})
+    event = AddFramework(3, info, (1,))
+    module = Module(new_sidecar())
+    if begins:
+        module.begin([*STATE, event])
+    else:
+        module.begin().batch(event)
+    assert rows(module) == [("labels", "failed")]
+    session = module.sidecar.sessions[module.number]
+    assert session.state is State.STREAMING
+    assert [type(each) for each in session.defects] == [OverflowError]
+    assert [told[:2] for told in session.asides] == [("framework", "f")]
+    assert module.sidecar.allocator.state.frameworks.info[3].name == "named"
+    module.sidecar.allocator.check()
+
+
+def test_an_error_that_no_words_are_to_blame_for_ends_the_session():
+    module = Module(new_sidecar()).begin()
+    error = module.refused(AddFramework(3, FrameworkInfo("f", labels={"a": "b"}), (77,)))
+    assert error.code == pb.ERROR_CODE_HANDLE
+    assert error.field == "events[0].add_framework.roles"
+
+
+def test_words_of_agents_are_kept_as_well():
+    module = Module(new_sidecar()).begin()
+    aside = 'set_aside { field: "attributes" reason: 3 text: "too many" }'
+    said(module, f'add_agent {{ agent: 3 agent_id: "a" {aside} }}')
+    agents = module.sidecar.allocator.state.agents
+    assert [row.reason for row in agents.aside[3]] == ["too_many"]
+    said(module, "update_agent { agent: 3 replaces_info: true }")
+    assert not agents.aside
+
+
+def test_more_roles_than_are_kept_end_no_session():
+    module = Module(new_sidecar(limits=Limits(roles=4))).begin()
+    roles = {role: f"many-{role}" for role in range(3, 40)}
+    module.batch(Define(roles=roles), AddFramework(3, FrameworkInfo("f"), tuple(roles)))
+    assert rows(module) == [("roles", "too_many")]
+    held = types.Holdings(framework=[3], role=[39], agent=[1], kind=[0], amount=[1000])
+    event = pb.Event(hold=held)
+    said(module, text_format.MessageToString(event))
+    released = pb.Release(released=held, refuse_ms=[-1], allocated=[True])
+    said(module, text_format.MessageToString(pb.Event(release=released)))
+
+
+def test_an_honest_framework_notices_nothing_of_a_repetition(monkeypatch):
+    """A name that is told twice is found in one pass."""
+    names = [f"name-{n}" for n in range(3000)]
+    module = Module(new_sidecar())
+    request = module.client.hello()
+    every = request.hello.options.minimum_any_of.add(name=[*names, names[-1]])
+    every.amount.extend([1] * (len(names) + 1))
+    (answer,) = module.say(request)
+    assert "once more" in answer.error.message
