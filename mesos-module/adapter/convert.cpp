@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include <mesos/values.hpp>
 
@@ -12,7 +11,6 @@
 
 #include "brain/text.hpp"
 
-using std::map;
 using std::string;
 using std::vector;
 
@@ -23,34 +21,27 @@ using brain::toText;
 
 namespace {
 
-// What is believed of a framework's labels and requests: a message must
-// not become too large for the sidecar.
-constexpr size_t LABEL_BYTES_MAX = 256 << 10;
-constexpr int REQUESTS_MAX = 64;
-constexpr int REQUEST_RESOURCES_MAX = 64;
-
-
 wire::Attribute toAttribute(const mesos::Attribute& attribute)
 {
   wire::Attribute result;
-  result.set_name(toText(attribute.name()));
+  result.set_name(attribute.name());
 
   switch (attribute.type()) {
     case mesos::Value::SCALAR:
       result.set_type(wire::VALUE_TYPE_SCALAR);
-      result.set_value(toText(stringify(attribute.scalar())));
+      result.set_value(stringify(attribute.scalar()));
       break;
     case mesos::Value::RANGES:
       result.set_type(wire::VALUE_TYPE_RANGES);
-      result.set_value(toText(stringify(attribute.ranges())));
+      result.set_value(stringify(attribute.ranges()));
       break;
     case mesos::Value::SET:
       result.set_type(wire::VALUE_TYPE_SET);
-      result.set_value(toText(stringify(attribute.set())));
+      result.set_value(stringify(attribute.set()));
       break;
     case mesos::Value::TEXT:
       result.set_type(wire::VALUE_TYPE_TEXT);
-      result.set_value(toText(attribute.text().value()));
+      result.set_value(attribute.text().value());
       break;
   }
 
@@ -61,8 +52,8 @@ wire::Attribute toAttribute(const mesos::Attribute& attribute)
 wire::Domain toDomain(const mesos::DomainInfo& domain)
 {
   wire::Domain result;
-  result.set_region(toText(domain.fault_domain().region().name()));
-  result.set_zone(toText(domain.fault_domain().zone().name()));
+  result.set_region(domain.fault_domain().region().name());
+  result.set_zone(domain.fault_domain().zone().name());
   return result;
 }
 
@@ -105,21 +96,6 @@ wire::FrameworkCapability toCapability(
   }
 }
 
-
-void addLabels(const FrameworkInfo& info, wire::Framework* framework)
-{
-  size_t bytes = 0;
-
-  for (const mesos::Label& label : info.labels().labels()) {
-    const string key = toText(label.key());
-    const string value = toText(label.value());
-    bytes += key.size() + value.size();
-    if (bytes <= LABEL_BYTES_MAX) {
-      (*framework->mutable_labels())[key] = value;
-    }
-  }
-}
-
 } // namespace {
 
 
@@ -128,7 +104,7 @@ wire::Agent toAgent(
     const vector<AgentInfo::Capability>& capabilities)
 {
   wire::Agent result;
-  result.set_hostname(toText(info.hostname()));
+  result.set_hostname(info.hostname());
 
   for (const mesos::Attribute& attribute : info.attributes()) {
     *result.add_attributes() = toAttribute(attribute);
@@ -139,10 +115,7 @@ wire::Agent toAgent(
   }
 
   for (const AgentInfo::Capability& capability : capabilities) {
-    const wire::AgentCapability known = toCapability(capability);
-    if (known != wire::AGENT_CAPABILITY_UNSPECIFIED) {
-      result.add_capabilities(known);
-    }
+    result.add_capabilities(toCapability(capability));
   }
 
   return result;
@@ -154,19 +127,20 @@ void describe(
     const std::set<string>& suppressed,
     brain::AddFramework* event)
 {
-  event->info.set_name(toText(info.name()));
-  event->info.set_user(toText(info.user()));
-  event->info.set_principal(toText(info.principal()));
-  addLabels(info, &event->info);
+  event->info.set_name(info.name());
+  event->info.set_user(info.user());
+  event->info.set_principal(info.principal());
   event->suppressed = suppressed;
+
+  for (const mesos::Label& label : info.labels().labels()) {
+    (*event->info.mutable_labels())[label.key()] = label.value();
+  }
 
   bool multiRole = false;
   for (const FrameworkInfo::Capability& capability : info.capabilities()) {
     const wire::FrameworkCapability known = toCapability(capability);
     multiRole = multiRole || known == wire::FRAMEWORK_CAPABILITY_MULTI_ROLE;
-    if (known != wire::FRAMEWORK_CAPABILITY_UNSPECIFIED) {
-      event->info.add_capabilities(known);
-    }
+    event->info.add_capabilities(known);
   }
 
   if (multiRole) {
@@ -238,7 +212,9 @@ wire::AllocatorOptions toWire(const mesos::allocator::Options& options)
   result.set_filter_gpu_resources(options.filterGpuResources);
 
   if (options.domain.isSome()) {
-    *result.mutable_domain() = toDomain(options.domain.get());
+    const wire::Domain domain = toDomain(options.domain.get());
+    result.mutable_domain()->set_region(toText(domain.region()));
+    result.mutable_domain()->set_zone(toText(domain.zone()));
   }
 
   if (options.fairnessExcludeResourceNames.isSome()) {
@@ -307,29 +283,18 @@ brain::Unavailability toUnavailability(
 wire::ResourceRequest toRequest(const vector<mesos::Request>& requests)
 {
   wire::ResourceRequest result;
+
   for (const mesos::Request& request : requests) {
-    if (result.requests_size() >= REQUESTS_MAX ||
-        request.resources_size() > REQUEST_RESOURCES_MAX) {
-      continue;
-    }
-
-    map<string, int64_t> amounts;
-    for (const Resource& resource : request.resources()) {
-      const int64_t amount = amountOf(resource);
-      if (amount > 0) {
-        amounts[resource.name()] += amount;
-      }
-    }
-
     wire::Quantities* quantities = result.add_requests();
-    for (const auto& entry : amounts) {
-      quantities->add_name(toText(entry.first));
-      quantities->add_amount(std::min(entry.second, session::AMOUNT_MAX));
+    for (const Resource& resource : request.resources()) {
+      quantities->add_name(resource.name());
+      quantities->add_amount(amountOf(resource));
     }
   }
 
   return result;
 }
+
 
 int64_t refusalMs(const Option<mesos::Filters>& filters)
 {

@@ -14,6 +14,9 @@ namespace adapter {
 // From Mesos's messages to the protocol's and the brain's: beside
 // `Objects` the only place where they meet.
 
+// What agents and frameworks say is handed on as they say it; the brain decides
+// what is taken of it (`brain/words.hpp`).
+
 // Host's name, attributes, domain and capabilities.
 wire::Agent toAgent(
     const AgentInfo& info,

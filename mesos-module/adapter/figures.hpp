@@ -25,6 +25,7 @@ inline void writeFigures(
   figures->set_breaker_open(counts.breakerOpen);
   figures->set_breaker_trips(counts.breakerTrips);
   figures->set_misfits(counts.misfits + misfits);
+  figures->set_set_aside(counts.setAside);
   figures->set_shadow(counts.shadow);
   figures->set_shadow_offers(counts.compared.offers);
   figures->set_shadow_same(counts.compared.same);

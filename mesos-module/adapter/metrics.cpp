@@ -87,6 +87,7 @@ Metrics::Metrics(AllocatorProcess& process)
   const std::vector<std::pair<string, std::function<double(const B&)>>> ours = {
       {"fallback_cycles", [](const B& b) { return double(b.fallbackCycles); }},
       {"kinds", [](const B& b) { return double(b.kinds); }},
+      {"set_aside", [](const B& b) { return double(b.setAside); }},
       {"breaker_trips", [](const B& b) { return double(b.breakerTrips); }},
       {"breaker_open", [](const B& b) { return b.breakerOpen ? 1.0 : 0.0; }},
       {"shadow/offers", [](const B& b) { return double(b.compared.offers); }},

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
+
+#include <stout/uuid.hpp>
 
 using std::string;
 using std::vector;
@@ -65,22 +68,93 @@ string roleOf(const Resource& resource)
 }
 
 
-// What is alike in objects that Mesos takes for the same.
-string keyOf(const Resource& resource)
+// A number made of many texts (after Fowler, Noll and Vo). Its seed is known to
+// nobody, so nobody can choose texts that have the same one.
+class Hash
 {
-  string key = resource.name();
-  key += '\0';
-  key += resource.provider_id().value();
-  key += '\0';
-  key += resource.disk().persistence().id();
-  key += static_cast<char>('0' + resource.type());
+public:
+  explicit Hash(uint64_t seed) : state(seed ^ 0xcbf29ce484222325u) {}
 
-  for (const Resource::ReservationInfo& each : resource.reservations()) {
-    key += '\0';
-    key += each.role();
+  void add(uint64_t number)
+  {
+    for (int i = 0; i < 8; ++i) {
+      mix(static_cast<unsigned char>(number >> (8 * i)));
+    }
   }
 
-  return key;
+  // Its length comes first, so no text runs into the next.
+  void add(const string& text)
+  {
+    add(text.size());
+    for (char each : text) {
+      mix(static_cast<unsigned char>(each));
+    }
+  }
+
+  uint64_t value() const { return state ^ (state >> 29); }
+
+private:
+  void mix(unsigned char byte) { state = (state ^ byte) * 0x100000001b3u; }
+
+  uint64_t state;
+};
+
+
+// The order of labels makes no difference.
+uint64_t hashOf(const mesos::Labels& labels, uint64_t seed)
+{
+  uint64_t sum = labels.labels_size();
+  for (const mesos::Label& label : labels.labels()) {
+    Hash hash(seed);
+    hash.add(label.key());
+    hash.add(label.value());
+    sum += hash.value();
+  }
+  return sum;
+}
+
+
+void add(const Resource::DiskInfo& disk, uint64_t seed, Hash* hash)
+{
+  const Resource::DiskInfo::Source& source = disk.source();
+  hash->add(disk.has_persistence());
+  hash->add(disk.persistence().id());
+  hash->add(disk.has_source());
+  hash->add(source.type());
+  hash->add(source.path().root());
+  hash->add(source.mount().root());
+  hash->add(source.vendor());
+  hash->add(source.id());
+  hash->add(source.profile());
+  hash->add(hashOf(source.metadata(), seed));
+}
+
+
+// Of all that is alike in objects that Mesos takes for the same, and of nothing
+// that it does not look at. So nearly all that are alike in it are the same.
+uint64_t keyOf(const Resource& resource, uint64_t seed)
+{
+  Hash hash(seed);
+  hash.add(resource.name());
+  hash.add(resource.type());
+  hash.add(resource.has_revocable());
+  hash.add(resource.has_shared());
+  hash.add(resource.provider_id().value());
+
+  if (resource.has_disk()) {
+    add(resource.disk(), seed, &hash);
+  }
+
+  for (const Resource::ReservationInfo& each : resource.reservations()) {
+    hash.add(each.type());
+    hash.add(each.role());
+    hash.add(each.principal());
+    hash.add(hashOf(each.labels(), seed));
+  }
+
+  // What cannot be divided is another object where its size is another.
+  hash.add(traitsOf(resource).unit);
+  return hash.value();
 }
 
 } // namespace {
@@ -143,6 +217,12 @@ brain::Traits traitsOf(const Resource& resource)
 }
 
 
+Objects::Objects(const Define& _define)
+  : define(_define), seed(std::hash<string>()(id::UUID::random().toString()))
+{
+}
+
+
 bool Objects::isSame(const Row& row, const Resource& resource) const
 {
   if (row.traits.unit > 0) {
@@ -165,7 +245,7 @@ bool Objects::isSame(const Row& row, const Resource& resource) const
 }
 
 
-uint32_t Objects::append(const Resource& resource, const string& key)
+uint32_t Objects::append(const Resource& resource, uint64_t key)
 {
   uint32_t piece = static_cast<uint32_t>(rows.size());
   if (free.empty()) {
@@ -197,12 +277,12 @@ uint32_t Objects::bind(const Resource& resource)
 
     Resource object = resource;
     object.clear_allocation_info();
-    const uint32_t piece = append(object, resource.name());
+    const uint32_t piece = append(object, 0);
     names[resource.name()] = piece;
     return piece;
   }
 
-  const string key = keyOf(resource);
+  const uint64_t key = keyOf(resource, seed);
   Resource object = resource;
   object.clear_allocation_info();
 
@@ -258,7 +338,9 @@ void Objects::add(const Resource& resource, int64_t copies, brain::Parts* parts)
     part.amount = brain::amountOf(part.spans);
   }
 
-  brain::add(part, parts);
+  if (part.amount > 0) {
+    parts->push_back(std::move(part));
+  }
 }
 
 
@@ -274,6 +356,7 @@ brain::Parts Objects::toParts(const Resources& resources)
     add(resource, copies, &parts);
   }
 
+  brain::normalize(&parts);
   return parts;
 }
 
@@ -281,22 +364,23 @@ brain::Parts Objects::toParts(const Resources& resources)
 vector<brain::RoleParts> Objects::toRoleParts(const Resources& resources)
 {
   vector<brain::RoleParts> result;
+  hashmap<string, size_t> places;
 
   for (const Resource& resource : resources) {
     const string role = roleOf(resource);
-    auto place = std::find_if(
-        result.begin(), result.end(), [&](const brain::RoleParts& each) {
-          return each.role == role;
-        });
-    if (place == result.end()) {
-      place = result.insert(place, brain::RoleParts{role, brain::Parts()});
-      place->parts.reserve(resources.size());
+    const size_t place = places.emplace(role, result.size()).first->second;
+    if (place == result.size()) {
+      result.push_back(brain::RoleParts{role, brain::Parts()});
     }
 
     const int64_t copies = resource.has_shared()
         ? static_cast<int64_t>(resources.count(resource))
         : 1;
-    add(resource, copies, &place->parts);
+    add(resource, copies, &result[place].parts);
+  }
+
+  for (brain::RoleParts& each : result) {
+    brain::normalize(&each.parts);
   }
 
   return result;
@@ -357,7 +441,7 @@ void Objects::forget(const vector<uint32_t>& pieces)
     Row& row = rows[piece];
 
     if (isBare(row.object)) {
-      bare[row.object.type()].erase(row.key);
+      bare[row.object.type()].erase(row.object.name());
     } else {
       vector<uint32_t>& alike = special[row.key];
       alike.erase(std::remove(alike.begin(), alike.end(), piece), alike.end());

@@ -34,7 +34,7 @@ public:
       std::function<void(uint32_t piece, const brain::Traits& traits)>;
 
   // `define` is called for what is new.
-  explicit Objects(const Define& _define) : define(_define) {}
+  explicit Objects(const Define& define);
 
   brain::Parts toParts(const Resources& resources);
 
@@ -57,27 +57,28 @@ private:
     bool used = false;
     Resource object; // Its value is of no meaning where it can be divided.
     brain::Traits traits;
-    std::string key;
+    uint64_t key = 0;
     std::vector<std::string> items; // Of a set, by number.
     hashmap<std::string, uint64_t> numbers;
   };
 
   uint32_t bind(const Resource& resource);
-  uint32_t append(const Resource& resource, const std::string& key);
+  uint32_t append(const Resource& resource, uint64_t key);
   bool isSame(const Row& row, const Resource& resource) const;
   void add(const Resource& resource, int64_t copies, brain::Parts* parts);
   brain::Spans spansOf(Row* row, const Resource& resource) const;
   void addTo(const brain::Part& part, Resources* resources) const;
 
-  Define define;
+  const Define define;
+  const uint64_t seed;
   std::vector<Row> rows;
   std::vector<uint32_t> free;
   uint64_t generation_ = 0;
 
   // By name for each type of value, for most objects are bare; the others
-  // by what is cheap to see of them, and may be alike in several.
+  // by all that tells them apart, as a number that is hardly ever that of two.
   hashmap<std::string, uint32_t> bare[3];
-  hashmap<std::string, std::vector<uint32_t>> special;
+  hashmap<uint64_t, std::vector<uint32_t>> special;
 };
 
 } // namespace adapter {

@@ -233,20 +233,20 @@ private:
   void subscribe(
       const FrameworkID& frameworkId,
       const FrameworkInfo& info,
-      const std::set<std::string>& roles,
       mesos::allocator::FrameworkOptions&& settings);
+  std::set<std::string> rolesOf(const FrameworkID& frameworkId) const;
   void showSuppressed(const FrameworkID& frameworkId);
 
   // Evaluates offer constraints anew, for a framework on all agents or for
   // all frameworks on an agent.
   void updateExclusions(const FrameworkID& frameworkId);
   void updateExclusions(const SlaveID& agentId);
-  static void evaluate(
+  void evaluate(
       const FrameworkID& frameworkId,
       Framework* framework,
       const SlaveID& agentId,
       const Agent& agent,
-      std::vector<brain::Exclude::Row>* changes);
+      brain::Exclude* event);
 
   // The books, for whoever may look at the master.
   process::http::Response showBooks(

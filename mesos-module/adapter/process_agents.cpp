@@ -19,6 +19,23 @@ using process::Future;
 namespace allocator {
 namespace adapter {
 
+namespace {
+
+// Mesos's own comparison takes each attribute with each.
+bool areOther(const AgentInfo& before, const AgentInfo& now)
+{
+  const auto isLarge = [](const AgentInfo& info) {
+    return size_t(info.attributes_size()) > brain::ATTRIBUTES_MAX;
+  };
+
+  return isLarge(before) || isLarge(now) ||
+      mesos::Attributes(before.attributes()) !=
+      mesos::Attributes(now.attributes());
+}
+
+} // namespace {
+
+
 vector<brain::Use> AllocatorProcess::toUses(
     const hashmap<FrameworkID, Resources>& used)
 {
@@ -90,8 +107,7 @@ void AllocatorProcess::updateSlave(
     brain::UpdateAgent event;
     event.agent = agentId.value();
     event.newInfo = newInfo || capabilities.isSome();
-    event.newAttributes = mesos::Attributes(agent.info.attributes()) !=
-        mesos::Attributes(info.attributes());
+    event.newAttributes = newInfo && areOther(agent.info, info);
     event.hasTotal = total.isSome();
     event.total =
         total.isSome() ? objects.toParts(total.get()) : brain::Parts();

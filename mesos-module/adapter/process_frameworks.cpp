@@ -1,5 +1,6 @@
 #include "adapter/process.hpp"
 
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -29,7 +30,7 @@ void AllocatorProcess::addFramework(
 
     const string wrong = step(event);
     if (wrong.empty()) {
-      subscribe(frameworkId, info, event.roles, std::move(settings));
+      subscribe(frameworkId, info, std::move(settings));
     }
     return wrong;
   });
@@ -48,7 +49,7 @@ void AllocatorProcess::updateFramework(
 
     const string wrong = step(event);
     if (wrong.empty()) {
-      subscribe(frameworkId, info, event.roles, std::move(settings));
+      subscribe(frameworkId, info, std::move(settings));
     }
     return wrong;
   });
@@ -59,10 +60,10 @@ void AllocatorProcess::updateFramework(
 void AllocatorProcess::subscribe(
     const FrameworkID& frameworkId,
     const FrameworkInfo& info,
-    const set<string>& roles,
     mesos::allocator::FrameworkOptions&& settings)
 {
   Framework& framework = frameworks[frameworkId];
+  const set<string> roles = rolesOf(frameworkId);
 
   if (builtin != nullptr) {
     builtin->subscribe(framework.roles, roles);
@@ -78,6 +79,23 @@ void AllocatorProcess::subscribe(
   framework.constraints = std::move(settings.offerConstraintsFilter);
   showSuppressed(frameworkId);
   updateExclusions(frameworkId);
+}
+
+
+// Those that the brain took.
+set<string> AllocatorProcess::rolesOf(const FrameworkID& frameworkId) const
+{
+  const brain::Cluster& cluster = brain.cluster();
+  const brain::Framework* record = cluster.frameworks.find(
+      cluster.frameworkHandles.find(frameworkId.value()));
+
+  set<string> roles;
+  if (record != nullptr) {
+    for (uint32_t role : record->roles) {
+      roles.insert(cluster.roles.path(role));
+    }
+  }
+  return roles;
 }
 
 
@@ -195,22 +213,35 @@ void AllocatorProcess::updateWeights(const vector<mesos::WeightInfo>& weights)
 }
 
 
+// Of so many roles that the cost is bounded; the brain hears of the others.
 void AllocatorProcess::evaluate(
     const FrameworkID& frameworkId,
     Framework* framework,
     const SlaveID& agentId,
     const Agent& agent,
-    vector<brain::Exclude::Row>* changes)
+    brain::Exclude* event)
 {
+  size_t left = brain::constrainedRoles(agents.size());
+
   for (const string& role : framework->roles) {
+    if (left-- == 0) {
+      break;
+    }
+
     const bool now = framework->constraints.isAgentExcluded(role, agent.info);
     framework->excludes = framework->excludes || now;
 
     // Mostly nobody is excluded, and the brain need not hear of it.
     if (framework->excludes) {
-      changes->push_back(
+      event->rows.push_back(
           brain::Exclude::Row{frameworkId.value(), role, agentId.value(), now});
     }
+  }
+
+  // So many names take little memory at a time.
+  if (event->rows.size() >= brain::Pending::ROWS_MAX) {
+    step(*event);
+    event->rows.clear();
   }
 }
 
@@ -218,19 +249,23 @@ void AllocatorProcess::evaluate(
 void AllocatorProcess::updateExclusions(const FrameworkID& frameworkId)
 {
   brain::Exclude event;
-  auto framework = frameworks.find(frameworkId);
+  Framework& framework = frameworks.at(frameworkId);
 
   for (const auto& entry : agents) {
-    evaluate(
-        frameworkId,
-        &framework->second,
-        entry.first,
-        entry.second,
-        &event.rows);
+    evaluate(frameworkId, &framework, entry.first, entry.second, &event);
   }
 
   if (!event.rows.empty()) {
     step(event);
+  }
+
+  const size_t seen = brain::constrainedRoles(agents.size());
+  if (framework.excludes && framework.roles.size() > seen) {
+    brain::IgnoreConstraints ignore;
+    ignore.framework = frameworkId.value();
+    ignore.roles.assign(
+        std::next(framework.roles.begin(), seen), framework.roles.end());
+    step(ignore);
   }
 }
 
@@ -241,7 +276,7 @@ void AllocatorProcess::updateExclusions(const SlaveID& agentId)
   const auto agent = agents.find(agentId);
 
   for (auto& entry : frameworks) {
-    evaluate(entry.first, &entry.second, agentId, agent->second, &event.rows);
+    evaluate(entry.first, &entry.second, agentId, agent->second, &event);
   }
 
   if (!event.rows.empty()) {

@@ -92,7 +92,8 @@ std::string Brain::step(const DefinePiece& event, int64_t)
 
   const uint32_t role = reserved ? state.roles.number(traits.reservedRole) : 0;
 
-  if (!state.pieces.define(event.piece, traits, role)) {
+  if (!state.pieces.define(
+          event.piece, traits, role, state.roles.told(role))) {
     return misfit(
         "Piece " + std::to_string(event.piece) + " is defined already, as '" +
         state.pieces.traits(event.piece).name + "'");
@@ -195,7 +196,8 @@ void Brain::batch(int64_t nowMs, int64_t silentMs)
   batchMs = nowMs + state.options.intervalMs;
   state.filters.expire(asOfMs);
   comparison.expire(nowMs);
-  boundRoles();
+  boundRoles(nowMs);
+  asideLines = 0;
   candidates.clear();
   candidatesAll = triggered = false;
   allocate(true, {}, asOfMs, silentMs);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "brain/layout.hpp"
 #include "brain/maintenance.hpp"
 #include "brain/ready.hpp"
+#include "brain/words.hpp"
 
 namespace allocator {
 namespace brain {
@@ -31,7 +33,8 @@ struct Counts
   int64_t fallbackSinceMs = 0;
   int64_t fallbackUntilMs = 0;
 
-  uint64_t misfits = 0; // Facts that did not fit the books.
+  uint64_t misfits = 0;  // Facts that did not fit the books.
+  uint64_t setAside = 0; // Words of frameworks and agents that were not taken.
   uint64_t breakerTrips = 0;
   bool breakerOpen = false;
   bool following = false; // A sidecar has a snapshot, or is getting one.
@@ -97,6 +100,7 @@ public:
   std::string step(const SetQuota& event, int64_t nowMs);
   std::string step(const SetWeights& event, int64_t nowMs);
   std::string step(const Exclude& event, int64_t nowMs);
+  std::string step(const IgnoreConstraints& event, int64_t nowMs);
 
   // brain_resources.cpp.
   std::string step(const ConvertHeld& event, int64_t nowMs);
@@ -159,7 +163,8 @@ private:
   // brain_roles.cpp: names of roles that nobody needs any more.
   std::vector<bool> rolesInUse() const;
   void giveUpRoles();
-  void boundRoles();
+  void boundRoles(int64_t nowMs);
+  void makeRoom(int64_t nowMs);
 
   // brain_session.cpp.
 
@@ -221,11 +226,24 @@ private:
   Place place(uint32_t framework, uint32_t role, uint32_t agent);
   Amounts toAmounts(const Parts& parts);
 
+  // brain_settings.cpp.
+  void exclude(
+      uint32_t framework,
+      uint32_t role,
+      uint32_t agent,
+      bool excluded,
+      wire::Event* message);
+
   // brain_agents.cpp, brain_frameworks.cpp.
   std::string checkUses(const std::vector<Use>& used) const;
   void holdUses(uint32_t agent, const std::vector<Use>& used);
   void describeAgent(const wire::Agent& info, Agent* agent);
   void describeFramework(const AddFramework& event, Framework* framework);
+  void setAside(
+      const std::string& whose,
+      size_t count,
+      const Aside::Rows& rows,
+      const Aside::Rows& before);
   const Framework* findFramework(const std::string& id, uint32_t* number);
   const Agent* findAgent(const std::string& id, uint32_t* number);
   wire::Agent toWire(const Agent& agent, uint32_t number);
@@ -285,6 +303,11 @@ private:
   bool triggered = false;
 
   size_t rolesKept = 0; // When they were given up last.
+  int64_t rolesKeptMs = 0; // When that was.
+  int64_t rolesLeftMs = INT64_MIN / 2; // When a session was left for it.
+
+  // What frameworks said, by id, some of whose roles wait for room.
+  std::map<std::string, UpdateFramework> crowded;
   size_t expectedAgents = 0;
 
   // When something is due; INT64_MAX for never.
@@ -297,6 +320,8 @@ private:
   uint64_t badDecisions = 0;
   int64_t badSinceMs = 0;
   bool breakerOpen = false;
+
+  size_t asideLines = 0; // Of the log, in this interval.
 
   Counts counted;
 };

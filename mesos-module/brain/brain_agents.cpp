@@ -11,6 +11,7 @@ void addUpdate(
     const wire::Agent& info,
     uint32_t number,
     const Amounts& capacity,
+    size_t bytesMax,
     wire::UpdateAgent* update)
 {
   update->set_agent(number);
@@ -19,10 +20,12 @@ void addUpdate(
   update->set_hostname(info.hostname());
   *update->mutable_attributes() = info.attributes();
   *update->mutable_capabilities() = info.capabilities();
+  *update->mutable_set_aside() = info.set_aside();
   if (info.has_domain()) {
     *update->mutable_domain() = info.domain();
   }
   addAmounts(capacity, update->mutable_capacity());
+  fit(bytesMax, update);
 }
 
 } // namespace {
@@ -35,8 +38,16 @@ const Agent* Brain::findAgent(const std::string& id, uint32_t* number)
 }
 
 
-void Brain::describeAgent(const wire::Agent& info, Agent* agent)
+void Brain::describeAgent(const wire::Agent& said, Agent* agent)
 {
+  Aside aside;
+  const wire::Agent info = takeAgent(said, &aside);
+  setAside(
+      "agent " + agent->id,
+      aside.count(),
+      info.set_aside(),
+      agent->info == nullptr ? Aside::Rows() : agent->info->set_aside());
+
   agent->info = std::make_shared<const wire::Agent>(info);
   agent->hostname = info.hostname();
   agent->region = info.has_domain() ? info.domain().region() : std::string();
@@ -186,6 +197,7 @@ std::string Brain::step(const UpdateAgent& event, int64_t)
         *agent.info,
         number,
         toAmounts(Books::total(agent)),
+        state.messageBytesMax,
         message.mutable_update_agent());
     send(std::move(message));
   }
@@ -219,7 +231,11 @@ std::string Brain::step(const AddProvider& event, int64_t)
     agent = state.agents.find(number);
     wire::Event message;
     addUpdate(
-        *agent->info, number, toAmounts(total), message.mutable_update_agent());
+        *agent->info,
+        number,
+        toAmounts(total),
+        state.messageBytesMax,
+        message.mutable_update_agent());
     send(std::move(message));
   }
 

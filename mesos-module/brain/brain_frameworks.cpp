@@ -3,6 +3,9 @@
 #include <memory>
 #include <utility>
 
+#include "brain/text.hpp"
+#include "brain/words.hpp"
+
 namespace allocator {
 namespace brain {
 
@@ -15,11 +18,25 @@ const Framework* Brain::findFramework(const std::string& id, uint32_t* number)
 
 void Brain::describeFramework(const AddFramework& event, Framework* framework)
 {
+  Aside aside;
+  const FrameworkWords words = takeFramework(event, state.roles, &aside);
+  setAside(
+      "framework " + event.framework,
+      aside.count(),
+      words.info.set_aside(),
+      framework->info == nullptr ? Aside::Rows() : framework->info->set_aside());
+
+  if (words.crowded) {
+    static_cast<AddFramework&>(crowded[event.framework]) = event;
+  } else {
+    crowded.erase(event.framework);
+  }
+
   framework->id = event.framework;
-  framework->info = std::make_shared<const wire::Framework>(event.info);
+  framework->info = std::make_shared<const wire::Framework>(words.info);
 
   auto can = [&](wire::FrameworkCapability wanted) {
-    for (int capability : event.info.capabilities()) {
+    for (int capability : words.info.capabilities()) {
       if (capability == wanted) {
         return true;
       }
@@ -36,18 +53,46 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
   framework->regionAware = can(wire::FRAMEWORK_CAPABILITY_REGION_AWARE);
 
   framework->roles.clear();
-  for (const std::string& role : event.roles) {
-    framework->roles.insert(state.roles.number(role));
+  for (const auto& role : words.roles) {
+    framework->roles.insert(state.roles.number(role.first, role.second));
   }
 
   framework->suppressed.clear();
-  for (const std::string& role : event.suppressed) {
-    framework->suppressed.insert(state.roles.number(role));
+  for (const std::string& role : words.suppressed) {
+    framework->suppressed.insert(state.roles.find(role));
   }
 
   framework->minimum.clear();
-  for (const auto& entry : event.minimum) {
-    framework->minimum[state.roles.number(entry.first)] = entry.second;
+  for (const auto& entry : words.minimum) {
+    framework->minimum[state.roles.find(entry.first)] = entry.second;
+  }
+}
+
+
+// Counts words that are not taken, and tells of those that are new; not of each
+// of many, for whoever says them may do so all the time.
+void Brain::setAside(
+    const std::string& whose,
+    size_t count,
+    const Aside::Rows& rows,
+    const Aside::Rows& before)
+{
+  const std::string text = describe(rows);
+
+  if (count == 0 || text == describe(before)) {
+    return;
+  }
+
+  counted.setAside += count;
+
+  if (++asideLines <= ASIDE_LINES_MAX) {
+    log(Level::WARNING,
+        "Of what " + toShown(whose, TEXT_BYTES_MAX) + " says " +
+            std::to_string(count) + " word(s) are set aside: " + text);
+  } else if (asideLines == ASIDE_LINES_MAX + 1) {
+    log(Level::WARNING,
+        "More words are set aside; no more is told of them until the next"
+        " interval");
   }
 }
 
@@ -98,6 +143,7 @@ std::string Brain::step(const RemoveFramework& event, int64_t)
   inverse.removeFramework(number);
   fallback.forget(number);
   comparison.forgetFramework(number);
+  crowded.erase(event.framework);
 
   state.filters.dropFramework(number);
 
@@ -186,8 +232,15 @@ std::string Brain::step(const Request& event, int64_t)
   }
 
   wire::Event message;
-  *message.mutable_request() = event.request;
+  Aside aside;
+  *message.mutable_request() = takeRequest(event.request, &aside);
   message.mutable_request()->set_framework(number);
+  fit(state.messageBytesMax, message.mutable_request());
+  setAside(
+      "framework " + event.framework + " requests",
+      aside.count(),
+      aside.rows(),
+      Aside::Rows());
   send(std::move(message));
   return std::string();
 }

@@ -85,20 +85,44 @@ void Brain::giveUpRoles()
 }
 
 
+// Frameworks are asked again that found no room for a role.
+void Brain::makeRoom(int64_t nowMs)
+{
+  std::map<std::string, UpdateFramework> waiting;
+  waiting.swap(crowded);
+
+  for (const auto& entry : waiting) {
+    step(entry.second, nowMs);
+  }
+}
+
+
 // Every interval: whoever subscribes to new roles all the time must not make
 // the master grow.
-void Brain::boundRoles()
+void Brain::boundRoles(int64_t nowMs)
 {
-  const size_t most = 2 * rolesKept + state.options.rolesSpare;
+  // A session is not left more often, for whoever does so may do so always.
+  constexpr int64_t LEAST_MS = 60000;
 
-  if (state.roles.count() <= most || layout.underWay()) {
+  const size_t most = 2 * rolesKept + state.options.rolesSpare;
+  const bool tight = state.roles.count() > ROLES_MAX / 2 &&
+      nowMs - rolesKeptMs >= LEAST_MS;
+
+  if ((state.roles.count() <= most && !tight) || layout.underWay()) {
     return;
   }
 
   giveUpRoles();
+  rolesKeptMs = nowMs;
+
+  if (!crowded.empty() && state.roles.count() < ROLES_MAX / 2) {
+    makeRoom(nowMs);
+  }
 
   // A session hears of a role once and for all; so the next one begins.
-  if (following && state.roles.countHandles() > state.options.rolesSentMax) {
+  if (following && state.roles.countHandles() > state.options.rolesSentMax &&
+      nowMs - rolesLeftMs >= LEAST_MS) {
+    rolesLeftMs = nowMs;
     log(Level::INFO,
         "The sidecar has heard of " +
             std::to_string(state.roles.countHandles()) +

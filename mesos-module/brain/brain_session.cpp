@@ -55,10 +55,13 @@ std::string Brain::step(const Welcomed& event, int64_t nowMs)
   following = true;
   state.roles.forgetHandles();
   giveUpRoles();
+  makeRoom(nowMs);
 
   // Kinds that nobody names any more are left behind here, too.
   state.kinds =
       Kinds(event.kindsMax > 0 ? event.kindsMax : size_t(Kinds::MOST_DEFAULT));
+  state.messageBytesMax =
+      event.chunkBytesMax > 0 ? event.chunkBytesMax : SIZE_MAX;
   layout.begin(&state, event.chunkBytesMax, ++marks);
   sendLayout(nowMs);
   return std::string();

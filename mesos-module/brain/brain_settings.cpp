@@ -1,6 +1,7 @@
 #include "brain/brain.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "brain/text.hpp"
@@ -89,32 +90,100 @@ std::string Brain::step(const Exclude& event, int64_t)
       continue;
     }
 
-    Framework* record = state.frameworks.edit(framework);
-    std::vector<bool>& excluded = record->excluded[role];
-    if (agent >= excluded.size()) {
-      excluded.resize(agent + 1, false);
-    }
+    exclude(framework, role, agent, row.excluded, &message);
+  }
 
-    if (excluded[agent] == row.excluded) {
-      continue;
-    }
+  if (message.exclusions().framework_size() > 0) {
+    send(std::move(message));
+  }
 
-    excluded[agent] = row.excluded;
-    wire::Exclusions* change = message.mutable_exclusions();
-    change->add_framework(framework);
-    change->add_role(state.roles.handle(role));
-    change->add_agent(agent);
-    change->add_excluded(row.excluded);
+  return std::string();
+}
 
-    // A message must not become too large for the sidecar.
-    if (change->framework_size() >= Pending::ROWS_MAX) {
-      send(std::move(message));
-      message = wire::Event();
+
+// Books and tells it, where it is new.
+void Brain::exclude(
+    uint32_t framework,
+    uint32_t role,
+    uint32_t agent,
+    bool excluded,
+    wire::Event* message)
+{
+  Framework* record = state.frameworks.edit(framework);
+  if (record->roles.count(role) == 0) {
+    return;
+  }
+
+  std::vector<bool>& agents = record->excluded[role];
+  if (agent >= agents.size()) {
+    agents.resize(agent + 1, false);
+  }
+
+  if (agents[agent] == excluded) {
+    return;
+  }
+
+  agents[agent] = excluded;
+  wire::Exclusions* change = message->mutable_exclusions();
+  change->add_framework(framework);
+  change->add_role(state.roles.handle(role));
+  change->add_agent(agent);
+  change->add_excluded(excluded);
+
+  // A message must not become too large for the sidecar.
+  if (change->framework_size() >= Pending::ROWS_MAX) {
+    send(std::move(*message));
+    *message = wire::Event();
+  }
+}
+
+
+// What was evaluated of these roles before is void.
+std::string Brain::step(const IgnoreConstraints& event, int64_t)
+{
+  uint32_t framework;
+  const Framework* record = findFramework(event.framework, &framework);
+  if (record == nullptr || event.roles.empty()) {
+    return "Framework " + event.framework + " is not known";
+  }
+
+  wire::Event message;
+  const auto before = record->excluded;
+  for (const std::string& each : event.roles) {
+    const uint32_t role = state.roles.find(each);
+    auto excluded = before.find(role);
+    for (uint32_t agent = 0;
+         excluded != before.end() && agent < excluded->second.size();
+         ++agent) {
+      exclude(framework, role, agent, false, &message);
     }
   }
 
   if (message.exclusions().framework_size() > 0) {
     send(std::move(message));
+  }
+
+  Aside aside;
+  aside.add(
+      "offer_constraints",
+      wire::SET_ASIDE_REASON_TOO_MANY,
+      "not evaluated for " + std::to_string(event.roles.size()) +
+          " of its roles");
+
+  // As any other words; the rows are those that the sidecar heard of before.
+  Framework* edited = state.frameworks.edit(framework);
+  wire::Framework info = *edited->info;
+  const Aside::Rows rows = info.set_aside();
+  if (size_t(info.set_aside_size()) < ASIDE_ROWS_MAX) {
+    info.mutable_set_aside()->MergeFrom(aside.rows());
+  }
+  setAside("framework " + event.framework, 1, info.set_aside(), rows);
+  edited->info = std::make_shared<const wire::Framework>(info);
+
+  if (following) {
+    wire::Event update;
+    *update.mutable_update_framework() = toWire(*edited, framework);
+    send(std::move(update));
   }
 
   return std::string();

@@ -54,6 +54,9 @@ struct Cluster
   Books books;
   Filters filters;
 
+  // No message should be larger: what the sidecar of the session reads.
+  size_t messageBytesMax = SIZE_MAX;
+
   bool paused = false;     // Within a bracket of the master's calls.
   bool recovering = false; // After a failover, until the agents are back.
 

@@ -201,8 +201,9 @@ struct SetWeights
 };
 
 
-// What offer constraints say, as the adapter evaluated them. It is told
-// in the same breath as what made it say so.
+// What offer constraints say, as the adapter evaluated them, for so many roles
+// as `constrainedRoles` allows. It is told in the same breath as what made it
+// say so.
 struct Exclude
 {
   struct Row
@@ -214,6 +215,14 @@ struct Exclude
   };
 
   std::vector<Row> rows;
+};
+
+
+// Roles of a framework for which they are not evaluated: they exclude nobody.
+struct IgnoreConstraints
+{
+  std::string framework;
+  std::vector<std::string> roles;
 };
 
 

@@ -23,13 +23,20 @@ wire::ValueType typeOf(Type type)
 }
 
 
+// A sidecar need not know how high a stack of reservations is.
+uint32_t depthOf(const Traits& traits)
+{
+  return std::min<uint32_t>(traits.depth, RESERVATION_DEPTH_MAX);
+}
+
+
 std::string keyOf(const Traits& traits)
 {
   std::string key = traits.name;
   key += '\0';
   key += traits.reservedRole;
   key += '\0';
-  key += std::to_string(traits.depth);
+  key += std::to_string(depthOf(traits));
 
   for (int each :
        {int(traits.type),
@@ -44,19 +51,20 @@ std::string keyOf(const Traits& traits)
 }
 
 
-wire::Kind describe(const Traits& traits)
+wire::Kind describe(const PieceTable::Row& piece)
 {
+  const Traits& traits = piece.traits;
   wire::Kind kind;
   kind.set_name(toText(traits.name));
   kind.set_type(typeOf(traits.type));
   kind.set_revocable(traits.revocable);
   kind.set_shared(traits.shared);
-  kind.set_reservation_depth(traits.depth);
+  kind.set_reservation_depth(depthOf(traits));
   kind.set_form(traits.form);
   kind.set_indivisible(traits.unit > 0);
 
   if (traits.depth > 0) {
-    kind.set_reserved_role(toText(traits.reservedRole));
+    kind.set_reserved_role(piece.reservedTold);
   }
 
   return kind;
@@ -86,7 +94,7 @@ uint32_t Kinds::bind(uint32_t piece, const PieceTable& pieces)
     ofPiece.resize(piece + 1, NONE);
   }
 
-  ofPiece[piece] = number(pieces.traits(piece));
+  ofPiece[piece] = number(pieces.row(piece));
   return ofPiece[piece];
 }
 
@@ -99,8 +107,9 @@ void Kinds::forget(uint32_t piece)
 }
 
 
-uint32_t Kinds::number(const Traits& traits)
+uint32_t Kinds::number(const PieceTable::Row& piece)
 {
+  const Traits& traits = piece.traits;
   const std::string key = keyOf(traits);
   auto found = byTraits.find(key);
   if (found != byTraits.end()) {
@@ -116,7 +125,7 @@ uint32_t Kinds::number(const Traits& traits)
   // The first kind of a name may take room that is kept for new names.
   const size_t reserved = restsMissing + (newName ? 0 : NEW_NAMES);
   const uint32_t kind = kinds.size() + reserved < most
-      ? append(describe(traits))
+      ? append(describe(piece))
       : rest(traits.name);
 
   if (kind != NONE) {

@@ -59,7 +59,7 @@ public:
   std::vector<wire::Kind> takeNew();
 
 private:
-  uint32_t number(const Traits& traits);
+  uint32_t number(const PieceTable::Row& piece);
   uint32_t rest(const std::string& name);
   uint32_t append(wire::Kind&& kind);
 

@@ -5,6 +5,7 @@
 
 #include "brain/columns.hpp"
 #include "brain/text.hpp"
+#include "brain/words.hpp"
 
 namespace allocator {
 namespace brain {
@@ -37,6 +38,7 @@ wire::Agent toWire(const Agent& agent, uint32_t number, Cluster* cluster)
     *result.mutable_unavailability() = toWire(agent.unavailability);
   }
 
+  fit(cluster->messageBytesMax, &result);
   return result;
 }
 
@@ -67,6 +69,7 @@ toWire(const Framework& framework, uint32_t number, Cluster* cluster)
     }
   }
 
+  fit(cluster->messageBytesMax, &result);
   return result;
 }
 

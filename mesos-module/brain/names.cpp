@@ -7,6 +7,13 @@
 
 namespace allocator {
 namespace brain {
+namespace {
+
+// Of a name that cannot be told as it is so much is shown.
+constexpr size_t SHOWN_BYTES_MAX = 80;
+
+} // namespace {
+
 
 constexpr uint32_t Handles::NONE;
 
@@ -28,7 +35,6 @@ uint32_t Handles::bind(const std::string& id)
 
   rows[handle - 1].id = id;
   rows[handle - 1].bound = true;
-  rows[handle - 1].mark = 0;
   handles[id] = handle;
   return handle;
 }
@@ -82,19 +88,41 @@ bool Handles::excused(uint32_t handle, uint64_t known) const
 }
 
 
-uint32_t Roles::number(const std::string& path)
+bool Roles::isPath(const std::string& path)
+{
+  return !path.empty() && path.front() != '/' && path.back() != '/' &&
+      path.find("//") == std::string::npos;
+}
+
+
+uint32_t Roles::number(const std::string& path, size_t levels)
 {
   const uint32_t known = find(path);
   if (known != 0) {
     return known;
   }
 
-  Row row;
-  row.path = path;
+  uint32_t parent = 0;
+  size_t slash = path.find('/');
 
-  const size_t slash = path.rfind('/');
-  if (slash != std::string::npos) {
-    row.parent = number(path.substr(0, slash));
+  for (size_t level = 1; slash != std::string::npos; ++level) {
+    if (level > 1 && (level >= levels || slash > ROLE_BYTES_MAX)) {
+      break;
+    }
+    parent = append(path.substr(0, slash), parent);
+    slash = path.find('/', slash + 1);
+  }
+
+  return append(path, parent);
+}
+
+
+// The number of a role that is known, or is from now on.
+uint32_t Roles::append(const std::string& path, uint32_t parent)
+{
+  const uint32_t known = find(path);
+  if (known != 0) {
+    return known;
   }
 
   uint32_t role = static_cast<uint32_t>(rows.size());
@@ -105,11 +133,40 @@ uint32_t Roles::number(const std::string& path)
     free.pop_back();
   }
 
-  row.top = row.parent == 0 ? role : rows[row.parent].top;
+  Row& row = rows[role];
+  row.path = path;
+  row.parent = parent;
+  row.top = parent == 0 ? role : rows[parent].top;
+  row.told = tellAs(role, parent);
   row.bound = true;
-  rows[role] = std::move(row);
   numbers[path] = role;
   return role;
+}
+
+
+// Mostly nothing, for the path says it.
+std::string Roles::tellAs(uint32_t role, uint32_t parent) const
+{
+  const std::string& path = rows[role].path;
+  const std::string& above = rows[parent].path;
+  const size_t begin = parent == 0 ? 0 : above.size() + 1;
+  const std::string name = path.substr(std::min(begin, path.size()));
+  const bool plain = !name.empty() && name.find('/') == std::string::npos &&
+      name.size() <= TEXT_BYTES_MAX && isText(name);
+
+  if (plain && rows[parent].told.empty()) {
+    return std::string();
+  }
+
+  std::string own = name;
+  if (!plain) {
+    // No role of Mesos has a blank in it, so no other is told so.
+    own = toShown(name, SHOWN_BYTES_MAX);
+    std::replace(own.begin(), own.end(), '/', '.');
+    own += " #" + std::to_string(role);
+  }
+
+  return parent == 0 ? own : told(parent) + "/" + own;
 }
 
 
@@ -149,10 +206,12 @@ uint32_t Roles::find(const std::string& path) const
 
 bool Roles::isWithin(uint32_t role, uint32_t ancestor) const
 {
-  while (role != ancestor && role != 0) {
-    role = rows[role].parent;
-  }
-  return role == ancestor;
+  const std::string& above = rows[ancestor].path;
+  const std::string& below = rows[role].path;
+
+  return role == ancestor || ancestor == 0 ||
+      (below.size() > above.size() && below[above.size()] == '/' &&
+       below.compare(0, above.size(), above) == 0);
 }
 
 
@@ -166,20 +225,25 @@ void Roles::forgetHandles()
 }
 
 
+// Parents first.
 uint32_t Roles::handle(uint32_t role)
 {
-  if (role == 0 || rows[role].handle != 0) {
-    return rows[role].handle;
+  std::vector<uint32_t> unheard;
+  for (uint32_t each = role; each != 0 && rows[each].handle == 0;
+       each = rows[each].parent) {
+    unheard.push_back(each);
   }
 
-  handle(rows[role].parent);
-  handles.push_back(role);
-  rows[role].handle = static_cast<uint32_t>(handles.size());
+  for (auto each = unheard.rbegin(); each != unheard.rend(); ++each) {
+    handles.push_back(*each);
+    rows[*each].handle = static_cast<uint32_t>(handles.size());
 
-  wire::Role message;
-  message.set_role(rows[role].handle);
-  message.set_path(toText(rows[role].path));
-  fresh.push_back(message);
+    wire::Role message;
+    message.set_role(rows[*each].handle);
+    message.set_path(told(*each));
+    fresh.push_back(message);
+  }
+
   return rows[role].handle;
 }
 

@@ -11,6 +11,8 @@
 
 #include "allocator/v1/session.pb.h"
 
+#include "brain/bounds.hpp"
+
 namespace allocator {
 namespace brain {
 
@@ -27,6 +29,8 @@ class Handles
 public:
   static constexpr uint32_t NONE = 0;
 
+  // The number keeps its mark until another is sent: who knows its last bearer
+  // does not know this one yet.
   uint32_t bind(const std::string& id);
 
   // `mark` is the one of the message that says so.
@@ -69,18 +73,34 @@ private:
 // The tree of roles; number 0 is the root. Numbers are kept until somebody
 // finds out that nobody names them any more, the handles of the protocol for
 // a session: it hears of a role when it first needs to.
+//
+// Mesos takes a role of any depth. The tree has so many levels at most; what is
+// deeper stands right below the last ancestor that has a place. A role keeps
+// its path all the same.
 class Roles
 {
 public:
   Roles() : rows(1) { rows[0].bound = true; }
 
-  // Binds its ancestors, too.
-  uint32_t number(const std::string& path);
+  // Whether it is a path of names, none of them empty.
+  static bool isPath(const std::string& path);
+
+  // Binds its ancestors, too, as far as a role that is new may have so many
+  // levels; two are always there for one that is no top-level role.
+  uint32_t number(const std::string& path, size_t levels = ROLE_DEPTH_MAX);
 
   // 0 where it was never bound.
   uint32_t find(const std::string& path) const;
 
   const std::string& path(uint32_t role) const { return rows[role].path; }
+
+  // The path that a sidecar is told, where it has its place in the tree: of
+  // bounded length, UTF-8, and no other role's.
+  const std::string& told(uint32_t role) const
+  {
+    return rows[role].told.empty() ? rows[role].path : rows[role].told;
+  }
+
   uint32_t parent(uint32_t role) const { return rows[role].parent; }
 
   // The ancestor below the root, which may be the role itself.
@@ -88,7 +108,7 @@ public:
 
   bool nested(uint32_t role) const { return rows[role].parent != 0; }
 
-  // Whether `role` is `ancestor` or below it.
+  // Whether `role` is `ancestor` or below it, by their paths.
   bool isWithin(uint32_t role, uint32_t ancestor) const;
 
   // How many there are, the root apart.
@@ -115,9 +135,13 @@ public:
   std::vector<wire::Role> takeNew();
 
 private:
+  uint32_t append(const std::string& path, uint32_t parent);
+  std::string tellAs(uint32_t role, uint32_t parent) const;
+
   struct Row
   {
     std::string path;
+    std::string told; // Empty where it is the path.
     uint32_t parent = 0;
     uint32_t top = 0;
     uint32_t handle = 0;

@@ -32,7 +32,13 @@ bool Traits::plain() const
 
 void normalize(Parts* parts)
 {
+  std::stable_sort(
+      parts->begin(), parts->end(), [](const Part& one, const Part& other) {
+        return one.piece < other.piece;
+      });
+
   Parts result;
+  result.reserve(parts->size());
   for (const Part& part : *parts) {
     add(part, &result);
   }
@@ -192,7 +198,11 @@ uint32_t Names::number(const std::string& name)
 }
 
 
-bool PieceTable::define(uint32_t piece, const Traits& traits, uint32_t reserved)
+bool PieceTable::define(
+    uint32_t piece,
+    const Traits& traits,
+    uint32_t reserved,
+    const std::string& reservedTold)
 {
   if (defined(piece)) {
     return false;
@@ -206,6 +216,7 @@ bool PieceTable::define(uint32_t piece, const Traits& traits, uint32_t reserved)
   row.traits = traits;
   row.name = names.number(traits.name);
   row.reserved = reserved;
+  row.reservedTold = reservedTold;
   row.uses = 0;
   row.defined = true;
   idle.push_back(piece);

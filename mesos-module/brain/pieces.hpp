@@ -128,12 +128,17 @@ public:
     Traits traits;
     uint32_t name = 0;     // Of the resource, in `names`.
     uint32_t reserved = 0; // The role, as `Roles` numbers it; 0 for none.
+    std::string reservedTold; // And as a sidecar is told it.
     uint32_t uses = 0;
     bool defined = false;
   };
 
   // Gives false, and changes nothing, where the number is defined.
-  bool define(uint32_t piece, const Traits& traits, uint32_t reserved);
+  bool define(
+      uint32_t piece,
+      const Traits& traits,
+      uint32_t reserved,
+      const std::string& reservedTold);
 
   bool defined(uint32_t piece) const
   {

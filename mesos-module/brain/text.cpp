@@ -11,6 +11,7 @@ namespace brain {
 namespace {
 
 constexpr char REPLACEMENT[] = "\xEF\xBF\xBD";
+constexpr char ELLIPSIS[] = "...";
 
 // A tilde and 16 digits.
 constexpr size_t MARK_BYTES = 17;
@@ -69,8 +70,10 @@ size_t characterAt(const string& text, size_t at)
   return 0;
 }
 
+} // namespace {
 
-bool isClean(const string& text)
+
+bool isText(const string& text)
 {
   for (size_t at = 0; at < text.size();) {
     const size_t length = characterAt(text, at);
@@ -83,12 +86,33 @@ bool isClean(const string& text)
   return true;
 }
 
-} // namespace {
+
+string toShown(const string& text, size_t bytesMax)
+{
+  const size_t room = bytesMax - (sizeof(ELLIPSIS) - 1);
+  string result;
+
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = characterAt(text, at);
+    const unsigned char first = static_cast<unsigned char>(text[at]);
+    const bool shown = length > 0 && first >= 0x20 && first != 0x7F;
+    const string character = shown ? text.substr(at, length) : REPLACEMENT;
+    at += length == 0 ? 1 : length;
+
+    const size_t most = at < text.size() ? room : bytesMax;
+    if (result.size() + character.size() > most) {
+      return result + ELLIPSIS;
+    }
+    result += character;
+  }
+
+  return result;
+}
 
 
 string toText(const string& text, size_t bytesMax)
 {
-  if (text.size() <= bytesMax && isClean(text)) {
+  if (text.size() <= bytesMax && isText(text)) {
     return text;
   }
 

@@ -4,12 +4,10 @@
 #include <cstddef>
 #include <string>
 
+#include "brain/bounds.hpp"
+
 namespace allocator {
 namespace brain {
-
-// No text is longer, in bytes; sidecars read a good deal more.
-constexpr size_t TEXT_BYTES_MAX = 4096;
-
 
 // A text as the protocol takes it: UTF-8, and not too long. Frameworks
 // and agents name themselves as they like, and Mesos lets them, but a
@@ -18,6 +16,13 @@ constexpr size_t TEXT_BYTES_MAX = 4096;
 // What is no UTF-8 becomes U+FFFD. A text that was changed ends in a
 // number made of the original, so that different ones stay different.
 std::string toText(const std::string& text, size_t bytesMax = TEXT_BYTES_MAX);
+
+// Whether it is UTF-8.
+bool isText(const std::string& text);
+
+// The beginning of a text as a line can show it: UTF-8, without control
+// characters, and with an ellipsis where it goes on. Costs what is shown.
+std::string toShown(const std::string& text, size_t bytesMax);
 
 } // namespace brain {
 } // namespace allocator {

@@ -173,7 +173,7 @@ TEST(KindsTest, WhatIsBeyondTheSidecarsKindsIsTheRestOfItsName)
       traits.name = i % 2 == 0 ? "cpus" : "mem";
       traits.depth = 1;
       traits.reservedRole = "role-" + std::to_string(i);
-      pieces.define(i, traits, 1);
+      pieces.define(i, traits, 1, "eng");
     }
 
     for (int round = 0; round < 2; ++round) {
@@ -212,7 +212,11 @@ TEST(HandlesTest, TheLowestFreeNumberComesFirst)
   EXPECT_FALSE(handles.excused(9, 0));
   EXPECT_EQ(1u, handles.bind("d"));
   EXPECT_EQ(2u, handles.bind("e"));
-  EXPECT_EQ(0u, handles.mark(2));
+
+  // Who knew the last bearer does not know this one.
+  EXPECT_EQ(7u, handles.mark(2));
+  handles.sent(2, 9);
+  EXPECT_EQ(9u, handles.mark(2));
 }
 
 

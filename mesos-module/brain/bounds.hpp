@@ -1,0 +1,75 @@
+#ifndef __ALLOCATOR_BRAIN_BOUNDS_HPP__
+#define __ALLOCATOR_BRAIN_BOUNDS_HPP__
+
+#include <cstddef>
+
+namespace allocator {
+namespace brain {
+
+// What is taken of the words of frameworks, agents and their users. No honest
+// one meets a bound; who does is served as if it had not said the rest (see
+// `words.hpp`). All of them stand here, and their reasons.
+
+// A text: a path of a file system is no longer. Sidecars read a good deal more.
+constexpr size_t TEXT_BYTES_MAX = 4096;
+
+// A name of a resource: people write them.
+constexpr size_t NAME_BYTES_MAX = 256;
+
+// Labels: so an event stays far below what a sidecar reads (4 MiB).
+constexpr size_t LABELS_MAX = 4096;
+constexpr size_t LABEL_BYTES_MAX = 256 << 10;
+
+// The path of a role that somebody is offered something in: agents name
+// directories by it, and each offered resource bears it.
+constexpr size_t ROLE_BYTES_MAX = TEXT_BYTES_MAX;
+
+// Levels of the tree that a role competes in: each is walked with every offer.
+// Sidecars keep as many. A deeper role stands right below the 63rd.
+constexpr size_t ROLE_DEPTH_MAX = 64;
+
+// Roles of a framework, and levels of all of them together: each is a record
+// of its own. Those beyond stand right below their top-level role.
+constexpr size_t ROLES_OF_FRAMEWORK_MAX = 1024;
+constexpr size_t LEVELS_OF_FRAMEWORK_MAX = 4096;
+
+// Roles of the cluster, ancestors too: a sidecar binds 65,536 in a session, and
+// some are left for those that resources in use name.
+constexpr size_t ROLES_MAX = 49152;
+
+// Minimal offers: alternatives of a role, names of one, and names of all that a
+// framework asks for. Each offer is held against those of its role.
+constexpr size_t ALTERNATIVES_MAX = 16;
+constexpr size_t ALTERNATIVE_NAMES_MAX = 16;
+constexpr size_t MINIMUM_NAMES_MAX = 4096;
+
+// A REQUEST: entries, and resources of one; an event must stay small.
+constexpr size_t REQUESTS_MAX = 64;
+constexpr size_t REQUEST_RESOURCES_MAX = 64;
+constexpr size_t REQUEST_BYTES_MAX = 32 << 10;
+
+// Attributes of an agent: a cluster has tens of thousands of agents, and all
+// of their attributes travel in a snapshot.
+constexpr size_t ATTRIBUTES_MAX = 1024;
+constexpr size_t ATTRIBUTE_BYTES_MAX = 64 << 10;
+
+// Reservations on top of each other, as a sidecar hears of them: more than one
+// is all that a decision asks about.
+constexpr size_t RESERVATION_DEPTH_MAX = ROLE_DEPTH_MAX;
+
+// Pairs of a role and an agent for which a framework's offer constraints are
+// evaluated: a quarter of a second of the actor. Always one role at least.
+constexpr size_t CONSTRAINT_PAIRS_MAX = size_t(1) << 18;
+
+// What is told of words that are set aside: rows of a message (the protocol's
+// bound), bytes of a row's text (it allows 200 characters), bytes of what is
+// quoted in it, and lines of the log in an interval.
+constexpr size_t ASIDE_ROWS_MAX = 16;
+constexpr size_t ASIDE_TEXT_BYTES_MAX = 200;
+constexpr size_t ASIDE_QUOTE_BYTES_MAX = 60;
+constexpr size_t ASIDE_LINES_MAX = 16;
+
+} // namespace brain {
+} // namespace allocator {
+
+#endif // __ALLOCATOR_BRAIN_BOUNDS_HPP__

@@ -1,0 +1,595 @@
+#include "brain/words.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "brain/brain.hpp"
+#include "brain/text.hpp"
+
+// What strangers say, at its largest, emptiest, deepest and oddest.
+
+using std::string;
+
+namespace allocator {
+namespace brain {
+namespace {
+
+string path(size_t parts, const string& name = "a")
+{
+  string result = name;
+  for (size_t i = 1; i < parts; ++i) {
+    result += "/" + name;
+  }
+  return result;
+}
+
+
+// What a sidecar would refuse a snapshot for.
+string refused(const wire::Quantities& quantities)
+{
+  std::set<string> names;
+  for (const string& name : quantities.name()) {
+    if (name.empty() || !isText(name) || !names.insert(name).second) {
+      return "a name is empty, no text or there twice";
+    }
+  }
+  return quantities.name_size() != quantities.amount_size() ? "columns" : "";
+}
+
+
+class WordsTest : public ::testing::Test
+{
+protected:
+  WordsTest()
+  {
+    step(Initialize());
+    step(Recover());
+    step(Welcomed());
+    settle();
+  }
+
+  template <typename Event>
+  void step(const Event& event)
+  {
+    brain.step(event, nowMs);
+    const Ready ready = brain.ready();
+    soon = ready.soon;
+    for (const Log& log : ready.logs) {
+      lines += log.level == Log::Level::WARNING ? 1 : 0;
+    }
+    for (const Message& message : ready.messages) {
+      isLeft = isLeft || message.kind == Message::Kind::STOP;
+      if (message.kind == Message::Kind::EVENT) {
+        note(message.event);
+      }
+      for (const wire::SnapshotChunk& chunk : message.chunks) {
+        largest = std::max(largest, chunk.ByteSizeLong());
+        for (const wire::Framework& framework : chunk.frameworks()) {
+          told = framework;
+        }
+        for (const wire::Role& role : chunk.roles()) {
+          note(role);
+        }
+      }
+    }
+  }
+
+  void note(const wire::Event& event)
+  {
+    largest = std::max(largest, event.ByteSizeLong());
+    rows += event.exclusions().framework_size();
+    string bytes;
+    EXPECT_TRUE(event.SerializeToString(&bytes));
+    if (event.has_add_framework()) {
+      told = event.add_framework();
+    }
+    if (event.has_update_framework()) {
+      told = event.update_framework();
+    }
+    if (event.has_add_agent()) {
+      agent = event.add_agent();
+    }
+    if (event.has_request()) {
+      request = event.request();
+    }
+    for (const wire::Role& role : event.define().roles()) {
+      note(role);
+    }
+  }
+
+  // As the sidecar takes it: each path once, behind its parent.
+  void note(const wire::Role& role)
+  {
+    const size_t slash = role.path().rfind('/');
+    EXPECT_TRUE(Roles::isPath(role.path()) && isText(role.path()));
+    EXPECT_TRUE(
+        slash == string::npos || paths.count(role.path().substr(0, slash)) > 0)
+        << role.path();
+    EXPECT_TRUE(paths.insert(role.path()).second) << role.path();
+    deepest = std::max<size_t>(
+        deepest, 1 + std::count(role.path().begin(), role.path().end(), '/'));
+  }
+
+  void settle()
+  {
+    while (soon) {
+      step(Wake());
+    }
+  }
+
+  AddFramework framework(const string& id = "one")
+  {
+    AddFramework event;
+    event.framework = id;
+    event.roles = {"eng"};
+    event.info.set_name(id);
+    event.info.add_capabilities(wire::FRAMEWORK_CAPABILITY_MULTI_ROLE);
+    return event;
+  }
+
+  const Framework& known(const string& id = "one")
+  {
+    const Cluster& cluster = brain.cluster();
+    return *cluster.frameworks.find(cluster.frameworkHandles.find(id));
+  }
+
+  Brain brain;
+  int64_t nowMs = 0;
+  bool soon = false;
+  bool isLeft = false; // A session.
+  int lines = 0;
+  int rows = 0; // Of exclusions.
+  size_t largest = 0;
+  size_t deepest = 0;
+  std::set<string> paths;
+  wire::Framework told;
+  wire::Agent agent;
+  wire::ResourceRequest request;
+};
+
+
+TEST_F(WordsTest, AFilterOfNoRoleOfTheFrameworkBindsNone)
+{
+  AddFramework event = framework();
+  event.minimum = {
+      {path(100000), {{{"cpus", 1}}}},
+      {"", {{{"cpus", 1}}}},
+      {"eng//ads", {{{"cpus", 1}}}},
+      {"eng", {{{"cpus", 1000}}}}};
+  step(event);
+
+  EXPECT_EQ(1u, brain.cluster().roles.count());
+  ASSERT_EQ(1, told.minimum_size());
+  EXPECT_EQ(1000, told.minimum(0).any_of(0).amount(0));
+  ASSERT_EQ(1, told.set_aside_size());
+  EXPECT_EQ("offer_filters", told.set_aside(0).field());
+  EXPECT_EQ(wire::SET_ASIDE_REASON_UNKNOWN, told.set_aside(0).reason());
+  EXPECT_EQ(3u, brain.counts().setAside);
+  EXPECT_EQ(1, lines);
+}
+
+
+TEST_F(WordsTest, AnAlternativeWithoutANameIsAsIfItHadNotBeenGiven)
+{
+  AddFramework event = framework();
+  event.roles = {"eng", "ops", "free"};
+  event.minimum = {
+      {"eng", {{{"", 1}}, {{"cpus", 1}}}},
+      {"ops", {{{"a\xFF", 1}, {"cpus", 2}}}},
+      {"free", {}}};
+  step(event);
+
+  ASSERT_EQ(2, told.minimum_size());
+  for (const wire::MinimumResources& minimum : told.minimum()) {
+    for (const wire::Quantities& each : minimum.any_of()) {
+      EXPECT_EQ("", refused(each));
+    }
+  }
+
+  const Roles& roles = brain.cluster().roles;
+  EXPECT_EQ(1u, known().minimum.at(roles.find("eng")).size());
+  EXPECT_TRUE(known().minimum.at(roles.find("free")).empty());
+  EXPECT_EQ(0u, known().minimum.count(roles.find("ops")));
+}
+
+
+TEST_F(WordsTest, MinimumsAreBounded)
+{
+  AddFramework event = framework();
+  event.roles.clear();
+  for (int role = 0; role < 300; ++role) {
+    const string name = "role" + std::to_string(role);
+    event.roles.insert(name);
+    std::vector<Quantities> anyOf;
+    for (int i = 0; i < 100; ++i) {
+      anyOf.push_back(Quantities(16, {string(200, 'n'), 1}));
+      for (int k = 0; k < 16; ++k) {
+        anyOf.back()[k].first += std::to_string(k);
+      }
+    }
+    event.minimum.emplace_back(name, anyOf);
+  }
+  step(event);
+
+  size_t names = 0;
+  for (const wire::MinimumResources& minimum : told.minimum()) {
+    EXPECT_GE(ALTERNATIVES_MAX, size_t(minimum.any_of_size()));
+    for (const wire::Quantities& each : minimum.any_of()) {
+      names += each.name_size();
+    }
+  }
+  EXPECT_GE(MINIMUM_NAMES_MAX, names);
+  EXPECT_LT(0u, names);
+}
+
+
+TEST_F(WordsTest, ADeepRoleIsOfferedInAndCompetesAtTheBound)
+{
+  const string deep = path(1000);
+  AddFramework event = framework();
+  event.roles = {deep, path(63)};
+  step(event);
+
+  const Roles& roles = brain.cluster().roles;
+  EXPECT_EQ(64u, roles.count());
+  EXPECT_EQ(64u, deepest);
+  EXPECT_EQ(deep, roles.path(roles.find(deep)));
+  EXPECT_EQ(roles.find(path(63)), roles.parent(roles.find(deep)));
+  EXPECT_EQ(2, told.roles_size());
+  EXPECT_EQ(wire::SET_ASIDE_REASON_TOO_DEEP, told.set_aside(0).reason());
+
+  // It is within those above it, whatever place they have.
+  const uint32_t role = roles.find(deep);
+  for (size_t parts : {1, 63, 64, 999}) {
+    step(DefinePiece{uint32_t(parts), [&]() {
+                       Traits traits;
+                       traits.name = "cpus";
+                       traits.depth = 1;
+                       traits.reservedRole = path(parts);
+                       return traits;
+                     }()});
+  }
+  EXPECT_TRUE(roles.isWithin(role, roles.find("a")));
+  EXPECT_TRUE(roles.isWithin(role, roles.find(path(63))));
+}
+
+
+// As many bytes as a message takes, in roles of resources in use.
+TEST_F(WordsTest, ARoleOfAnyDepthCostsWhatItsPathDoes)
+{
+  const string deep = path(200000);
+  Roles roles;
+  const uint32_t role = roles.number(deep);
+  EXPECT_EQ(64u, roles.count());
+  EXPECT_EQ(deep, roles.path(role));
+  EXPECT_GT(300u, roles.told(role).size());
+
+  // An ancestor that has no place of its own in the tree above it.
+  const uint32_t above = roles.number(path(150000));
+  EXPECT_EQ(roles.parent(role), roles.parent(above));
+  EXPECT_TRUE(roles.isWithin(role, above));
+  EXPECT_FALSE(roles.isWithin(above, role));
+  EXPECT_NE(roles.told(role), roles.told(above));
+
+  AddFramework event = framework();
+  event.roles = {deep, "eng"};
+  step(event);
+  EXPECT_EQ(1u, known().roles.size());
+  EXPECT_EQ(wire::SET_ASIDE_REASON_TOO_LONG, told.set_aside(0).reason());
+}
+
+
+// Roles whose names a sidecar cannot be told have their own ones there, and
+// so have those below them.
+TEST_F(WordsTest, OddRolesAreToldByNamesOfTheirOwn)
+{
+  AddFramework event = framework();
+  event.roles = {
+      "a\xFF",
+      "a\xFF/below",
+      "a\xFE/below",
+      toText("a\xFF"),
+      path(70),
+      path(71),
+      path(70) + "/b"};
+  step(event);
+  EXPECT_EQ(7, told.roles_size());
+  EXPECT_EQ(64u, deepest);
+}
+
+
+TEST_F(WordsTest, RolesOfAFrameworkAreBounded)
+{
+  AddFramework event = framework();
+  event.roles.clear();
+  for (int i = 0; i < 5000; ++i) {
+    event.roles.insert(path(40, "r" + std::to_string(i)));
+  }
+  event.suppressed = event.roles;
+  step(event);
+
+  EXPECT_EQ(ROLES_OF_FRAMEWORK_MAX, known().roles.size());
+  EXPECT_EQ(known().roles, known().suppressed);
+  EXPECT_GE(
+      LEVELS_OF_FRAMEWORK_MAX + 2 * ROLES_OF_FRAMEWORK_MAX,
+      brain.cluster().roles.count());
+
+  // A role that is no top-level one still is not.
+  for (uint32_t role : known().roles) {
+    EXPECT_TRUE(brain.cluster().roles.nested(role));
+  }
+}
+
+
+// Whoever takes names by the thousand takes them from nobody for long.
+TEST_F(WordsTest, WhoFindsNoRoomForARoleGetsItLater)
+{
+  for (int i = 0; i < 60; ++i) {
+    AddFramework event = framework("greedy" + std::to_string(i));
+    event.roles.clear();
+    for (int role = 0; role < 1000; ++role) {
+      event.roles.insert(std::to_string(i) + "-" + std::to_string(role));
+    }
+    step(event);
+  }
+  step(framework());
+  EXPECT_GE(ROLES_MAX, brain.cluster().roles.count());
+  EXPECT_TRUE(known().roles.empty());
+
+  for (int i = 0; i < 60; ++i) {
+    step(RemoveFramework{"greedy" + std::to_string(i)});
+  }
+  nowMs += 1000;
+  step(Wake());
+  paths.clear();
+  step(Welcomed());
+  EXPECT_EQ(1u, known().roles.size());
+  EXPECT_GE(2u, brain.cluster().roles.count());
+}
+
+
+TEST_F(WordsTest, NoSessionIsLeftOverAndOverForRoles)
+{
+  int left = 0;
+  for (int i = 0; i < 100; ++i) {
+    AddFramework event = framework("churn");
+    event.roles.clear();
+    for (int role = 0; role < 1000; ++role) {
+      event.roles.insert(std::to_string(i) + "-" + std::to_string(role));
+    }
+    step(event);
+    step(RemoveFramework{"churn"});
+    nowMs += 1000;
+    step(Wake());
+    if (isLeft) {
+      ++left;
+      isLeft = false;
+      paths.clear();
+      step(Welcomed());
+      settle();
+    }
+  }
+  EXPECT_EQ(2, left);
+  EXPECT_GE(ROLES_MAX, brain.cluster().roles.count());
+}
+
+
+TEST_F(WordsTest, LabelsAreTakenWholeOrNotAtAll)
+{
+  AddFramework event = framework();
+  auto& labels = *event.info.mutable_labels();
+  labels["good"] = "cpus:1";
+  labels["long"] = string(70000, 'x');
+  labels["odd"] = "a\xFF";
+  labels["a\xFF"] = "odd";
+  for (int i = 0; i < 10000; ++i) {
+    labels["label" + std::to_string(i)] = string(100, 'x');
+  }
+  step(event);
+
+  EXPECT_EQ(0u, told.labels().count("long"));
+  EXPECT_EQ(0u, told.labels().count("odd"));
+  EXPECT_LT(100, told.labels().size());
+  EXPECT_GT(LABEL_BYTES_MAX + 100000, told.ByteSizeLong());
+  EXPECT_EQ(3, told.set_aside_size());
+}
+
+
+TEST_F(WordsTest, ARequestIsBounded)
+{
+  step(framework());
+  Request event;
+  event.framework = "one";
+  for (int i = 0; i < 1000; ++i) {
+    wire::Quantities* each = event.request.add_requests();
+    for (const char* name : {"", "cpus", "cpus", "a\xFF"}) {
+      each->add_name(name);
+      each->add_amount(INT64_MAX);
+    }
+  }
+  for (int i = 0; i < 1000; ++i) {
+    event.request.mutable_requests(1)->add_name("n" + std::to_string(i));
+    event.request.mutable_requests(1)->add_amount(1);
+  }
+  step(event);
+
+  EXPECT_EQ(REQUESTS_MAX, size_t(request.requests_size()));
+  for (const wire::Quantities& each : request.requests()) {
+    EXPECT_EQ("", refused(each));
+    ASSERT_EQ(1, each.name_size());
+    EXPECT_EQ(session::AMOUNT_MAX + 0, each.amount(0));
+  }
+  EXPECT_EQ(2, request.set_aside_size());
+}
+
+
+TEST_F(WordsTest, AttributesAreBounded)
+{
+  AddAgent event;
+  event.agent = "agent";
+  event.info.set_hostname("a\xFF");
+  event.info.add_attributes()->set_value("no name");
+  for (int i = 0; i < 100000; ++i) {
+    wire::Attribute* each = event.info.add_attributes();
+    each->set_name("n" + std::to_string(i));
+    each->set_value(string(i % 100, 'v'));
+    each->set_type(wire::VALUE_TYPE_TEXT);
+    event.info.add_capabilities(wire::AGENT_CAPABILITY_MULTI_ROLE);
+  }
+  step(event);
+
+  EXPECT_GE(ATTRIBUTES_MAX, size_t(agent.attributes_size()));
+  EXPECT_LT(100, agent.attributes_size());
+  EXPECT_EQ(1, agent.capabilities_size());
+  EXPECT_EQ(3, agent.set_aside_size());
+}
+
+
+TEST_F(WordsTest, WhatIsToldFitsTheRows)
+{
+  AddFramework event = framework();
+  event.info.set_user(string(100000, '\xFF'));
+  event.roles = {string(10000, '\n') + "//", "eng"};
+  event.minimum = {{string(10000, '\n'), {}}};
+  step(event);
+
+  EXPECT_LT(0, told.set_aside_size());
+  for (const wire::SetAside& row : told.set_aside()) {
+    EXPECT_GE(ASIDE_TEXT_BYTES_MAX, row.text().size());
+    EXPECT_TRUE(isText(row.text()));
+    EXPECT_EQ(string::npos, row.text().find('\n'));
+  }
+}
+
+
+// One line for each change; few lines in an interval, however many change.
+TEST_F(WordsTest, TheLogTellsLittleOfThem)
+{
+  AddFramework event = framework();
+  event.suppressed = {"other"};
+  step(event);
+  EXPECT_EQ(1, lines);
+
+  UpdateFramework update;
+  static_cast<AddFramework&>(update) = event;
+  step(update);
+  EXPECT_EQ(1, lines);
+  EXPECT_EQ(1u, brain.counts().setAside);
+
+  for (int i = 0; i < 1000; ++i) {
+    update.suppressed = {"other" + std::to_string(i)};
+    step(update);
+  }
+  EXPECT_EQ(17, lines);
+  EXPECT_EQ(1001u, brain.counts().setAside);
+
+  nowMs += 1000;
+  step(Wake());
+  step(event);
+  update.suppressed = {"another"};
+  step(update);
+  EXPECT_LT(17, lines);
+}
+
+
+// A sidecar may read as little as 64 KiB.
+TEST_F(WordsTest, WhateverIsSaidASnapshotCanBeTaken)
+{
+  AddFramework event = framework();
+  for (int i = 0; i < 3000; ++i) {
+    (*event.info.mutable_labels())["label" + std::to_string(i)] =
+        string(60, 'x');
+    const string role = "role" + std::to_string(i);
+    event.roles.insert(role);
+    event.minimum.emplace_back(
+        role, std::vector<Quantities>{{{string(250, 'n'), 1}}});
+  }
+  event.suppressed = event.roles;
+  event.info.set_principal(string(4000, 'p'));
+  step(event);
+
+  AddAgent more;
+  more.agent = "agent";
+  for (int i = 0; i < 1000; ++i) {
+    more.info.add_attributes()->set_name(string(60, 'n'));
+  }
+  step(more);
+
+  largest = 0;
+  paths.clear();
+  Welcomed welcomed;
+  welcomed.chunkBytesMax = 32 << 10;
+  step(welcomed);
+  settle();
+  UpdateFramework update;
+  static_cast<AddFramework&>(update) = event;
+  step(update);
+  UpdateAgent again;
+  again.agent = "agent";
+  again.info = more.info;
+  again.newInfo = true;
+  step(again);
+  EXPECT_GT(size_t(64 << 10) - 2048, largest);
+  EXPECT_EQ(1024, told.roles_size());
+}
+
+
+TEST_F(WordsTest, ConstraintsOfTooManyRolesExcludeNobody)
+{
+  EXPECT_EQ(26u, constrainedRoles(10000));
+  EXPECT_EQ(1u, constrainedRoles(10000000));
+  EXPECT_LT(ROLES_OF_FRAMEWORK_MAX, constrainedRoles(100));
+
+  AddFramework event = framework();
+  event.roles = {"eng", "ops"};
+  step(event);
+  AddAgent agent;
+  agent.agent = "agent";
+  step(agent);
+
+  Exclude exclude;
+  exclude.rows = {{"one", "eng", "agent", true}, {"one", "ops", "agent", true}};
+  step(exclude);
+  EXPECT_EQ(2, rows);
+
+  step(IgnoreConstraints{"one", {"ops"}});
+  EXPECT_EQ(3, rows);
+  const Roles& roles = brain.cluster().roles;
+  EXPECT_TRUE(known().excluded.at(roles.find("eng"))[1]);
+  EXPECT_FALSE(known().excluded.at(roles.find("ops"))[1]);
+  ASSERT_EQ(1, told.set_aside_size());
+  EXPECT_EQ("offer_constraints", told.set_aside(0).field());
+}
+
+
+// Honest decisions on the way are no bad ones where an agent names the next
+// framework that has the number.
+TEST_F(WordsTest, ADecisionForTheLastBearerOfANumberIsNotBad)
+{
+  step(Connected{"sidecar", "1"});
+  step(framework());
+  AddAgent first;
+  first.agent = "first";
+  step(first);
+  const uint64_t known = 1000;
+  step(RemoveFramework{"one"});
+
+  Traits cpus;
+  cpus.name = "cpus";
+  brain.step(DefinePiece{0, cpus}, nowMs);
+  AddAgent second;
+  second.agent = "second";
+  second.total = {Part{0, 4000, {}}};
+  second.used = {Use{"two", "eng", {Part{0, 1000, {}}}}};
+  step(second);
+
+  EXPECT_EQ(1u, brain.cluster().frameworkHandles.find("two"));
+  EXPECT_LT(1u, brain.cluster().frameworkHandles.mark(1));
+  EXPECT_TRUE(brain.cluster().frameworkHandles.excused(1, 1));
+  EXPECT_FALSE(brain.cluster().frameworkHandles.excused(1, known));
+}
+
+} // namespace {
+} // namespace brain {
+} // namespace allocator {
