@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+import hostile_tenants
 import numpy as np
 import scaling
 import which_policy
@@ -65,6 +66,7 @@ def write(directory: Path) -> None:
         "metrics.md": metrics(),
         "which-policy.md": which_policy.page(),
         "scaling.md": scaling.page(),
+        "hostile-tenants.md": hostile_tenants.page(),
     }
     for name, text in pages.items():
         (directory / name).write_text(text, encoding="utf-8")

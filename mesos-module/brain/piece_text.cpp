@@ -87,6 +87,24 @@ std::vector<std::string> split(const std::string& text, char separator)
 }
 
 
+std::string fromPercent(const std::string& text)
+{
+  std::string result;
+
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '%' && at + 2 < text.size()) {
+      const std::string digits = text.substr(at + 1, 2);
+      result += static_cast<char>(std::strtoul(digits.c_str(), nullptr, 16));
+      at += 2;
+    } else {
+      result += text[at];
+    }
+  }
+
+  return result;
+}
+
+
 std::string toDecimal(int64_t thousandths)
 {
   std::string text = std::to_string(thousandths / 1000);
@@ -134,7 +152,7 @@ bool parseQuantities(const std::string& text, Quantities* quantities)
         !fromDecimal(item.substr(colon + 1), &amount)) {
       return false;
     }
-    quantities->emplace_back(item.substr(0, colon), amount);
+    quantities->emplace_back(fromPercent(item.substr(0, colon)), amount);
   }
 
   return true;
@@ -165,7 +183,7 @@ PieceText::parseItem(const std::string& item, const Define& define, Parts* to)
     return "it should be like cpus:2";
   }
 
-  traits.name = item.substr(0, at);
+  traits.name = fromPercent(item.substr(0, at));
   std::string stack;
   std::string disk;
   std::string flags;
@@ -183,7 +201,7 @@ PieceText::parseItem(const std::string& item, const Define& define, Parts* to)
   bool whole = false;
 
   if (!roles.empty()) {
-    traits.reservedRole = roles.back();
+    traits.reservedRole = fromPercent(roles.back());
     traits.depth = static_cast<uint32_t>(roles.size());
   }
 

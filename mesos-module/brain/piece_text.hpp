@@ -16,6 +16,10 @@ namespace brain {
 
 std::vector<std::string> split(const std::string& text, char separator);
 
+// "a b" for "a%20b": names may have any byte in them, those that a script
+// gives a meaning, too.
+std::string fromPercent(const std::string& text);
+
 // "1.5" for 1500.
 std::string toDecimal(int64_t thousandths);
 bool fromDecimal(const std::string& text, int64_t* thousandths);

@@ -4,6 +4,8 @@
 #include <sstream>
 #include <utility>
 
+#include "brain/text.hpp"
+
 namespace allocator {
 namespace brain {
 
@@ -21,6 +23,12 @@ std::string Script::Line::text(const std::string& key) const
 }
 
 
+std::string Script::Line::plain(const std::string& key) const
+{
+  return fromPercent(text(key));
+}
+
+
 int64_t Script::Line::number(const std::string& key, int64_t otherwise) const
 {
   return has(key) ? std::strtoll(text(key).c_str(), nullptr, 10) : otherwise;
@@ -29,8 +37,11 @@ int64_t Script::Line::number(const std::string& key, int64_t otherwise) const
 
 std::set<std::string> Script::Line::names(const std::string& key) const
 {
-  const std::vector<std::string> all = split(text(key), ',');
-  return std::set<std::string>(all.begin(), all.end());
+  std::set<std::string> result;
+  for (const std::string& name : split(text(key), ',')) {
+    result.insert(fromPercent(name));
+  }
+  return result;
 }
 
 
@@ -165,17 +176,20 @@ Options Script::options(const Line& line)
 wire::Agent Script::agentInfo(const Line& line)
 {
   wire::Agent info;
-  info.set_hostname(line.has("host") ? line.text("host") : line.word(1));
+  info.set_hostname(
+      toText(line.has("host") ? line.plain("host") : line.word(1)));
 
   for (const std::string& each : split(line.text("attributes"), ',')) {
     wire::Attribute* attribute = info.add_attributes();
-    attribute->set_name(each.substr(0, each.find(':')));
-    attribute->set_value(each.substr(each.find(':') + 1));
+    attribute->set_name(toText(fromPercent(each.substr(0, each.find(':')))));
+    attribute->set_value(
+        toText(fromPercent(each.substr(each.find(':') + 1))));
     attribute->set_type(wire::VALUE_TYPE_TEXT);
   }
 
   if (line.has("region")) {
-    info.mutable_domain()->set_region(line.text("region"));
+    info.mutable_domain()->set_region(toText(line.plain("region")));
+    info.mutable_domain()->set_zone(toText(line.plain("zone")));
   }
 
   if (line.has("capabilities")) {
@@ -207,7 +221,7 @@ std::vector<Use> Script::uses(const Line& line)
     if (key.compare(0, 5, "used.") == 0 && at != std::string::npos) {
       Use use;
       use.framework = key.substr(5, at - 5);
-      use.role = key.substr(at + 1);
+      use.role = fromPercent(key.substr(at + 1));
       use.parts = parts(line.text(key));
       result.push_back(use);
     }
@@ -224,7 +238,8 @@ std::vector<RoleParts> Script::roleParts(const Line& line)
 
   for (const std::string& key : line.keys) {
     if (key[0] == '@') {
-      result.push_back(RoleParts{key.substr(1), parts(line.text(key))});
+      result.push_back(
+          RoleParts{fromPercent(key.substr(1)), parts(line.text(key))});
     }
   }
 
@@ -264,7 +279,10 @@ Event Script::framework(const Line& line)
 
   Event event;
   event.framework = line.word(1);
-  event.info.set_name(line.word(1));
+  event.info.set_name(
+      toText(line.has("name") ? line.plain("name") : line.word(1)));
+  event.info.set_user(toText(line.plain("user")));
+  event.info.set_principal(toText(line.plain("principal")));
   event.active = line.number("active", 1) != 0;
   event.roles = line.names("roles");
   event.suppressed = line.names("suppressed");
@@ -284,7 +302,11 @@ Event Script::framework(const Line& line)
 
   for (const std::string& key : line.keys) {
     if (key.compare(0, 8, "minimum.") == 0) {
-      event.minimum.emplace_back(key.substr(8), anyOf(line.text(key)));
+      event.minimum.emplace_back(
+          fromPercent(key.substr(8)), anyOf(line.text(key)));
+    } else if (key.compare(0, 6, "label.") == 0) {
+      (*event.info.mutable_labels())[toText(fromPercent(key.substr(6)))] =
+          toText(line.plain(key));
     }
   }
 
@@ -396,10 +418,12 @@ void Script::addMasterCommands()
   commands["request"] = [this](const Line& line) {
     Request event;
     event.framework = line.word(1);
-    wire::Quantities* request = event.request.add_requests();
-    for (const auto& entry : quantities(line.word(2))) {
-      request->add_name(entry.first);
-      request->add_amount(entry.second);
+    for (size_t place = 2; place < line.words.size(); ++place) {
+      wire::Quantities* request = event.request.add_requests();
+      for (const auto& entry : quantities(line.word(place))) {
+        request->add_name(toText(entry.first));
+        request->add_amount(entry.second);
+      }
     }
     return step(event);
   };

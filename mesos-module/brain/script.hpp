@@ -17,7 +17,8 @@ namespace brain {
 // A brain that is driven by lines of text and answers with lines of text:
 // for transcripts, and for other languages. A line is a command, its
 // arguments, and options as key=value; `tests/brain/*.txt` has all of
-// them. The script plays the adapter, and numbers what a sidecar says.
+// them. In names and texts %20 stands for a blank, and so on for any byte.
+// The script plays the adapter, and numbers what a sidecar says.
 class Script
 {
 public:
@@ -36,6 +37,7 @@ private:
 
     const std::string& word(size_t place) const;
     std::string text(const std::string& key) const;
+    std::string plain(const std::string& key) const; // Without %20 and the like.
     bool has(const std::string& key) const { return options.count(key) > 0; }
     int64_t number(const std::string& key, int64_t otherwise) const;
     std::set<std::string> names(const std::string& key) const;
@@ -98,6 +100,7 @@ private:
   bool soon = false;
   int64_t wakeMs = INT64_MAX;
   bool inBytes = false; // Messages are given as bytes, in hexadecimal.
+  bool checking = true; // Audits the books after each step.
 
   // Of the session.
   uint64_t sessionNumber = 0;

@@ -255,7 +255,7 @@ std::string Script::takeReady()
   soon = ready.soon;
   wakeMs = ready.wakeMs;
 
-  const std::string bad = brain.check();
+  const std::string bad = checking ? brain.check() : std::string();
   return bad.empty() ? result : result + "error: the books: " + bad + "\n";
 }
 

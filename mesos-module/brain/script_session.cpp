@@ -79,6 +79,11 @@ void Script::addSessionCommands()
     return std::string();
   };
 
+  commands["unchecked"] = [this](const Line&) {
+    checking = false;
+    return std::string();
+  };
+
   commands["at"] = [this](const Line& line) {
     nowMs = std::strtoll(line.word(1).c_str(), nullptr, 10);
     return std::string();

@@ -41,6 +41,8 @@ class Framework:
         Called in the thread that reads; by default offers are kept.
     framework_id : str
         Of a framework that fails over to this one.
+    info : dict
+        More of its `FrameworkInfo`.
 
     Attributes
     ----------
@@ -71,6 +73,7 @@ class Framework:
         constraints: object = None,
         failover_timeout_s: float = FAILOVER_TIMEOUT_S,
         labels: dict[str, str] | None = None,
+        info: dict[str, Any] | None = None,
     ) -> None:
         self.address, self.name, self.roles = address, name, tuple(roles)
         self.manner: Manner = manner or keep
@@ -96,6 +99,7 @@ class Framework:
         if labels:
             pairs = [{"key": key, "value": value} for key, value in labels.items()]
             self._info["labels"] = {"labels": pairs}
+        self._info |= info or {}
         self._suppressed, self._constraints = list(suppressed), constraints
         self._stream_id = ""
         self._subscribed = threading.Event()

@@ -24,6 +24,7 @@ from allocator.sim.torture.faults import FAULTS
 from allocator.sim.torture.faults.operators import Questions, SetPolicy
 from allocator.sim.torture.faults.process import Kill
 from allocator.sim.torture.faults.streams import Reconnect
+from allocator.sim.torture.faults.tenants import HostileTenants
 from allocator.sim.torture.findings import Findings
 from allocator.sim.torture.log_meter import LogMeter
 from allocator.sim.torture.proxy import Proxy, dial_tcp
@@ -107,6 +108,13 @@ def test_kills_and_reconnects_are_survived(tmp_path):
     report = torture(Plan(20.0, 5, tmp_path, cycles_min=100, faults=(Kill(), Reconnect())))
     assert not report.violations, text(report)
     assert report.findings.faults
+
+
+@pytest.mark.slow
+def test_hostile_tenants_are_survived(tmp_path):
+    report = torture(Plan(25.0, 3, tmp_path, cycles_min=100, faults=(HostileTenants(),)))
+    assert not report.violations, text(report)
+    assert len(report.findings.manners) > 3
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ class Simulation:
         self._stream: _Stream | None = None
         self._lives = count(1)
         self.sidecar = self._new_sidecar()
-        self.brain = Brain(library)
+        self.brain = self._new_brain()
         self.link = Link(self.tell, self._send)
         self._greeting = _GREETING
         self.master = self._new_master()
@@ -287,7 +287,7 @@ class Simulation:
     def _kill_master(self) -> None:
         self._drop("the master died")
         self.brain.close()
-        self.brain = Brain(self._library)
+        self.brain = self._new_brain()
         self._begin_master()
 
     def _begin_master(self) -> None:
@@ -361,6 +361,9 @@ class Simulation:
     def _new_master(self) -> Master:
         return Master(self._chance, self.tell)
 
+    def _new_brain(self) -> Brain:
+        return Brain(self._library)
+
     def _new_sidecar(self) -> Sidecar:
         build = partial(Allocator, policies.build, fallback=policies.fallback())
         welcome = pb.Welcome(protocol_version=2, sidecar_id="sidecar", kinds_max=64)
@@ -368,7 +371,7 @@ class Simulation:
 
     def _note(self, *lines: str) -> None:
         for line in lines:
-            self._trace.update(line.encode())
+            self._trace.update(line.encode("utf-8", "surrogateescape"))
 
 
 def _counted(amounts: Amounts) -> dict[str, int]:

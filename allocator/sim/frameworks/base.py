@@ -40,6 +40,9 @@ class Identity:
         By role: what an offer must reach at least, any one of them; nothing: any offer will do.
     several_roles : bool
         Whether it has the capability MULTI_ROLE; without it `roles` is one.
+    user, principal : str
+    more_labels : mapping of str to str
+        Beside those of its demand and of what it allows.
     """
 
     name: str
@@ -49,6 +52,9 @@ class Identity:
     capabilities: frozenset[str] = frozenset()
     minimum: Mapping[str, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
     several_roles: bool = True
+    user: str = "sim"
+    principal: str = ""
+    more_labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def announced(self) -> frozenset[str]:
@@ -57,7 +63,7 @@ class Identity:
 
     def labels(self) -> dict[str, str]:
         """The labels of the FrameworkInfo."""
-        labels = {}
+        labels = dict(self.more_labels)
         if self.demand:
             labels["allocator.demand"] = format_quantities(self.demand)
         if self.allowed:

@@ -45,7 +45,7 @@ class Failover(AgentCalls, FrameworkCalls):
             else:
                 self._never_returns(agent)
         for framework, delay_ms in frameworks_ms:
-            self.event_heap.after(delay_ms, partial(self._return_framework, framework))
+            self.event_heap.after(delay_ms, partial(self.return_framework, framework))
 
     def _begin_recovery(self, agents: int) -> None:
         """Hold back, where there are guarantees to keep, until enough agents are known."""
@@ -92,7 +92,7 @@ class Failover(AgentCalls, FrameworkCalls):
                 self._introduce(member, active=False)
         self._note_use()
 
-    def _return_framework(self, framework: Framework) -> None:
+    def return_framework(self, framework: Framework) -> None:
         """A framework subscribes again; an agent may have made it known before."""
         if framework not in self._handle:
             return

@@ -53,7 +53,9 @@ class FrameworkCalls(OfferCalls):
         """Note what decides where a framework may go, and what it must be offered."""
         row.capabilities = identity.announced
         row.allowed = identity.allowed
-        row.minimum = {self.roles.handle[path]: each for path, each in identity.minimum.items()}
+        # One for what is no role of anybody's has nothing to be about.
+        handle = self.roles.handle
+        row.minimum = {handle[path]: n for path, n in identity.minimum.items() if path in handle}
 
     def disconnect(self, framework: Framework) -> None:
         """The connection breaks: no offers, those that are out come back, tasks go on."""
@@ -126,9 +128,9 @@ class FrameworkCalls(OfferCalls):
         self._cycles.inverse.discard((self._handle[framework], agent))
         self.outbox.add(InverseOffer(self._handle[framework], agent, status, refuse_ms))
 
-    def request(self, framework: Framework, needs: Quantities) -> None:
-        """A framework says what a task needs (Mesos's REQUEST)."""
-        self.outbox.add(Request(self._handle[framework], (needs,)))
+    def request(self, framework: Framework, *needs: Quantities) -> None:
+        """A framework says what tasks need (Mesos's REQUEST)."""
+        self.outbox.add(Request(self._handle[framework], needs))
 
     def _named(self, framework: Framework, roles: Sequence[str]) -> tuple[int, ...]:
         """Handles of the roles; none named means all of the framework's."""

@@ -43,7 +43,8 @@ def framework_info(identity: Identity, row: FrameworkRow) -> FrameworkInfo:
     return FrameworkInfo(
         framework_id=row.framework_id,
         name=identity.name,
-        user="sim",
+        user=identity.user,
+        principal=identity.principal,
         labels=identity.labels(),
         capabilities=row.capabilities,
         minimum=dict(row.minimum),

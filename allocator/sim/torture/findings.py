@@ -65,6 +65,8 @@ class Findings:
         Of the world that is played.
     faults : Counter of str
         How often each fault struck.
+    manners : Counter of str
+        How often hostile tenants of each manner came.
     counts : Counter of str
         Events, cycles, reconnects and the like.
     checks : Counter of str
@@ -73,6 +75,7 @@ class Findings:
 
     seed: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    manners: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     checks: Counter[str] = field(default_factory=Counter)
     broken: Counter[str] = field(default_factory=Counter)
@@ -138,6 +141,7 @@ class Findings:
             "elapsed_s": round(self.elapsed_s, 1),
             "counts": dict(sorted(self.counts.items())),
             "faults": dict(sorted(self.faults.items())),
+            "manners": dict(sorted(self.manners.items())),
             "checks": dict(sorted(self.checks.items())),
             "violations": sum(self.broken.values()),
             "violations_by_invariant": dict(sorted(self.broken.items())),

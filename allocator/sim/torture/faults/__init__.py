@@ -23,6 +23,7 @@ from allocator.sim.torture.faults.streams import (
     Stall,
     Tear,
 )
+from allocator.sim.torture.faults.tenants import HostileTenants
 
 FAULTS: tuple[Fault, ...] = (
     Kill(),
@@ -50,5 +51,6 @@ FAULTS: tuple[Fault, ...] = (
     Questions(),
     BadConfig(),
     GoodConfig(),
+    HostileTenants(),
 )
 """All of them; which strikes is drawn by weight."""

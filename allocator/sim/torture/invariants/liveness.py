@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
+from allocator.sim.hostile.tenants import Tenant
 from allocator.sim.master.emulated import EmulatedMaster
 from allocator.sim.master.gates import Decision, judge
 from allocator.sim.master.ledger_rows import Amount
@@ -100,8 +101,9 @@ def _plain(master: EmulatedMaster, demand: Mapping[str, int]) -> Amount:
 def _clients(master: EmulatedMaster) -> list[Client]:
     """Everybody who has nothing on offer, may be offered something, and has no rule of its own.
 
-    A learnt demand is the sidecar's alone, so who states none counts where nothing is learnt yet:
-    that is for the master to leave out, and the bound is wide enough for it.
+    Nothing is owed to hostile tenants. A learnt demand is the sidecar's alone, so who states none
+    counts where nothing is learnt yet: that is for the master to leave out, and the bound is wide
+    enough for it.
     """
     ledger = master.ledger
     if ledger.holds_back:
@@ -109,7 +111,9 @@ def _clients(master: EmulatedMaster) -> list[Client]:
     return [
         (handle, role)
         for handle, row in ledger.frameworks.items()
-        if row.active and handle in master.members
+        if row.active
+        and handle in master.members
+        and not isinstance(master.members[handle].framework, Tenant)
         for role in sorted(row.roles - row.suppressed)
         if not any(offer.role == role for offer in master.members[handle].offers)
     ]

@@ -11,6 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from allocator.sim.torture.rig import ANSWER_S, Rig
 from allocator.v1 import admin_pb2 as pb
 
+LINES_MAX = 20_000
+"""Of a page, whatever anybody is called and however many there are."""
+
 QUEUE_MAX = 200
 """Commands that may wait for the core's thread: a few from each stream and operator."""
 
@@ -57,14 +60,20 @@ class Metrics:
         rig.findings.check("bounded queues", wrong)
 
     def _scrape(self) -> Samples:
-        url = f"http://127.0.0.1:{self._rig.ports.http}/metrics"
-        with urllib.request.urlopen(url, timeout=ANSWER_S) as answer:
-            text = answer.read().decode()
+        text = self._page("metrics")
+        lines = {"/metrics": text.count("\n"), "/": self._page("").count("\n")}
+        wrong = [f"{page} has {n} lines" for page, n in lines.items() if n > LINES_MAX]
+        self._rig.findings.check("pages stay short", wrong)
         return {
             (sample.name.removeprefix(_PREFIX), tuple(sorted(sample.labels.items()))): sample.value
             for family in text_string_to_metric_families(text)
             for sample in family.samples
         }
+
+    def _page(self, name: str) -> str:
+        url = f"http://127.0.0.1:{self._rig.ports.http}/{name}"
+        with urllib.request.urlopen(url, timeout=ANSWER_S) as answer:
+            return answer.read().decode()
 
     def _falling(self, samples: Samples) -> list[str]:
         """Counters only grow while a process lives."""

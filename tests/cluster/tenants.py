@@ -1,0 +1,275 @@
+"""The crew of hostile tenants before a real master, by its HTTP interface, and an honest framework.
+
+What the master refuses is said all the same: that, too, is to harm nobody.
+"""
+
+import contextlib
+import http.client
+import itertools
+import json
+import math
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from allocator.sim.hostile.words import (
+    AgentWords,
+    Amounts,
+    Info,
+    Join,
+    Leave,
+    Manner,
+    Request,
+    Revive,
+    Said,
+    Suppress,
+    Update,
+)
+from allocator.sim.links.machine import figures_of
+from tests.cluster.framework import Framework, Offer
+from tests.cluster.framework_behaviours import refuse, role_of
+from tests.cluster.mesos import Mesos
+from tests.cluster.processes import until
+from tests.cluster.world import World
+
+FRAMEWORKS_MAX, AGENTS_MAX, CALLS_MAX = 30, 3, 200
+"""At a time, and in an interval: each framework takes two connections, each agent a process."""
+
+RESERVED_AT_ONCE = 50
+INTERVALS = 8
+SERVED_S = 120.0
+RUNS = ("allocator/mesos/allocation_runs", "allocator/sidecar/cycles")
+"""Intervals, as the built-in allocator counts them and as the module does."""
+
+
+@dataclass
+class TenantFigures:
+    """What a manner did to a master.
+
+    Attributes
+    ----------
+    wait : int
+        The most intervals in which the honest framework was offered nothing.
+    master_mib, sidecar_mib : float
+        How much more memory was taken at most.
+    ends : dict of str to int
+        Sessions that ended since the tenants came, by how.
+    refused : Counter of str
+        What the master refused to hear.
+    """
+
+    manner: str
+    built_in: bool
+    wait: int = 0
+    master_mib: float = 0.0
+    sidecar_mib: float = 0.0
+    master_s: float = 0.0
+    ends: dict[str, int] = field(default_factory=dict)
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+class Tenants:
+    """Tenants of a manner, in a cluster."""
+
+    def __init__(self, world: World, manner: Manner) -> None:
+        self.refused: Counter[str] = Counter()
+        self._world, self._manner = world, manner
+        self._members: list[Framework | None] = []
+        self._left = manner.reserves
+        self._answers = itertools.count()
+
+    def arrive(self) -> None:
+        """Let them come."""
+        for number, words in enumerate(itertools.islice(self._manner.agents(), AGENTS_MAX)):
+            self._world.add_agent(f"hostile-{number}", **_flags(words))
+        for info in itertools.islice(self._manner.frameworks(), FRAMEWORKS_MAX):
+            self._join(info)
+
+    def turn(self, interval: int) -> None:
+        """Let them say what they say in this interval."""
+        said: Said = self._manner.turn(interval)
+        for number, call in itertools.islice(said, CALLS_MAX):
+            if isinstance(call, Join):
+                if sum(each is not None for each in self._members) < FRAMEWORKS_MAX:
+                    self._join(call.info)
+                continue
+            member = self._members[number] if number < len(self._members) else None
+            if member is None:
+                continue
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                self._say(member, number, call)
+
+    def _say(self, member: Framework, number: int, call: object) -> None:
+        match call:
+            case Leave():
+                member.call("TEARDOWN")
+                member.disconnect()
+                self._members[number] = None
+            case Update():
+                info = {**member._info, **_info(call.info), "id": {"value": member.framework_id}}
+                member.call("UPDATE_FRAMEWORK", framework_info=info, suppressed_roles=[])
+            case Request():
+                needs = [{"resources": _resources(each)} for each in call.needs]
+                member.call("REQUEST", requests=needs)
+            case Suppress():
+                member.call("SUPPRESS", roles=list(call.roles))
+            case Revive():
+                member.call("REVIVE", roles=list(call.roles))
+
+    def _join(self, info: Info) -> None:
+        member = Framework(
+            self._world.address,
+            info.name,
+            info.roles or ("*",),
+            self._answer,
+            capabilities=(*(() if info.old else ("MULTI_ROLE",)), *info.capabilities),
+            suppressed=info.suppressed,
+            constraints=_constraints(info) if info.excludes else None,
+            info=_info(info),
+        )
+        try:
+            member.start()
+        except AssertionError:
+            self.refused["SUBSCRIBE"] += 1
+            self._members.append(None)
+        else:
+            self._world.frameworks.append(member)
+            self._members.append(member)
+
+    def _answer(self, framework: Framework, offer: Offer) -> None:
+        waits = self._manner.refuse_s
+        wait_s = waits[next(self._answers) % len(waits)]
+        cpus = [each for each in offer["resources"] if each["name"] == "cpus"]
+        several = min(self._left, RESERVED_AT_ONCE) if cpus else 0
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            if several:
+                self._left -= several
+                operations = [
+                    _reserve(self._left + each, role_of(offer)) for each in range(several)
+                ]
+                framework.accept(offer, operations, 0.0)
+            else:
+                framework.decline(offer, wait_s)
+
+
+def play(
+    mesos: Mesos, manner: Manner, *, built_in: bool, intervals: int = INTERVALS
+) -> TenantFigures:
+    """Play a manner beside an honest framework; gives what it did."""
+    figures = TenantFigures(manner.name, built_in)
+    with World(mesos, agents=2, built_in=built_in) as world:
+        honest = world.framework("honest", "honest", manner=refuse(0.0))
+        until(lambda: honest.counts["offers"], SERVED_S, "the honest framework is served")
+        processes = [world.master, *([] if built_in else [world.sidecar.child])]
+        before = [figures_of(each.pid).memory_mib for each in processes if each]
+        ends = _ends(world)
+        tenants = Tenants(world, manner)
+        tenants.arrive()
+        served, last_run = honest.counts["offers"], _runs(world)
+        for interval in range(intervals):
+            tenants.turn(interval)
+            time.sleep(1.0)
+            now, run = honest.counts["offers"], _runs(world)
+            if now == served:
+                figures.wait = max(figures.wait, run - last_run)
+            else:
+                served, last_run = now, run
+        until(lambda: honest.counts["offers"] > served, SERVED_S, "it is served in the end")
+        world.check_master()
+        after = [figures_of(each.pid).peak_mib for each in processes if each]
+        more = [most - least for most, least in zip(after, before, strict=True)]
+        figures.master_mib, figures.sidecar_mib = (*more, 0.0)[:2]
+        now_ends = _ends(world)
+        figures.ends = {
+            how: n - ends.get(how, 0) for how, n in now_ends.items() if n > ends.get(how, 0)
+        }
+        figures.refused = tenants.refused
+    return figures
+
+
+def _runs(world: World) -> int:
+    metrics = world.operator.metrics()
+    return next(int(metrics[name]) for name in RUNS if name in metrics)
+
+
+def _ends(world: World) -> dict[str, int]:
+    metrics, prefix = world.operator.metrics(), "allocator/sidecar/ends/"
+    return {
+        name.removeprefix(prefix): int(n) for name, n in metrics.items() if name.startswith(prefix)
+    }
+
+
+def _info(info: Info) -> dict[str, Any]:
+    """The fields of a `FrameworkInfo` that are said."""
+    found: dict[str, Any] = {
+        "user": info.user,
+        "name": info.name,
+        "labels": {"labels": [{"key": key, "value": value} for key, value in info.labels]},
+        "offer_filters": {
+            role: {"min_allocatable_resources": {"quantities": list(map(_quantities, any_of))}}
+            for role, any_of in info.minimum.items()
+        },
+        **({} if info.old else {"roles": list(info.roles)}),
+    }
+    if info.principal:
+        found["principal"] = info.principal
+    return found
+
+
+def _quantities(amounts: Amounts) -> dict[str, Any]:
+    # JSON has no numbers for what is none.
+    sound = {name: each for name, each in amounts.items() if math.isfinite(each)}
+    return {"quantities": {name: {"value": each} for name, each in sound.items()}}
+
+
+def _resources(amounts: Amounts) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "type": "SCALAR", "scalar": {"value": each}}
+        for name, each in amounts.items()
+        if math.isfinite(each)
+    ]
+
+
+def _constraints(info: Info) -> dict[str, Any]:
+    """Offer constraints that no agent meets."""
+    nobody = {"selector": {"attribute_name": "nobody-has-it"}, "predicate": {"exists": {}}}
+    groups = {"groups": [{"attribute_constraints": [nobody]}]}
+    return {"role_constraints": dict.fromkeys(info.roles, groups)}
+
+
+def _reserve(number: int, role: str) -> dict[str, Any]:
+    """A reservation with a label of its own."""
+    label = {"labels": [{"key": "number", "value": str(number)}]}
+    reservation = {"type": "DYNAMIC", "role": role, "labels": label}
+    cpus = {
+        "name": "cpus",
+        "type": "SCALAR",
+        "scalar": {"value": 0.001},
+        "allocation_info": {"role": role},
+        "reservations": [reservation],
+    }
+    return {"type": "RESERVE", "reserve": {"resources": [cpus]}}
+
+
+def _flags(words: AgentWords) -> dict[str, str]:
+    """Flags of an agent; what no argument can have in it is left out."""
+    resources = _resources(words.resources)
+    resources += [
+        {**_resources({"cpus": each})[0], "reservations": [{"type": "STATIC", "role": role}]}
+        for role, each in words.reserved.items()
+    ]
+    flags = {"resources": json.dumps(resources)}
+    if words.hostname:
+        flags["hostname"] = words.hostname
+    pairs = [(name, value) for name, value in words.attributes if name and value]
+    if pairs:
+        flags["attributes"] = ";".join(f"{name}:{value}" for name, value in pairs[:1000])
+    if words.region:
+        domain = {"region": {"name": words.region}, "zone": {"name": words.zone}}
+        flags["domain"] = json.dumps({"fault_domain": domain})
+    return {name: _argument(value) for name, value in flags.items()}
+
+
+def _argument(text: str) -> str:
+    return text.replace("\0", "")[:100_000]

@@ -1,0 +1,160 @@
+"""What a manner costs: processor time, memory, lines; and a sidecar that can be asked for pages."""
+
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from allocator import policies
+from allocator.core import Allocator, PolicySpec, Settings
+from allocator.server.config import Config, Flag, Loaded, load
+from allocator.server.core_loop import CoreLoop
+from allocator.server.metrics import start_http
+from allocator.server.operators import Operators
+from allocator.server.page import page_routes
+from allocator.server.views import Views
+
+AGENTS = 8
+"""Honest ones."""
+
+BEFORE, INTERVALS = 3, 6
+"""Intervals before the tenants come, and with them."""
+
+_NEGATIVE = re.compile(r"[} ]-[\d.]+(?:e[+-]?\d+)?$")
+
+_PAGES = {"page": "", "metrics": "metrics", "explain": "explain?kind=framework&name={tenant}"}
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+@dataclass
+class Figures:
+    """What a manner did.
+
+    Attributes
+    ----------
+    core_s, brain_s : float
+        Processor time, from when the tenants came.
+    core_most_s, brain_most_s : float
+        The same for the dearest message or line.
+    memory_mib : float
+        How much more memory was taken at most than before they came.
+    ended : int
+        Sessions that ended.
+    wait : int
+        The most intervals in a row in which the honest framework was offered nothing.
+    lines : dict of str to int
+        Of the status page, of /metrics, and of the page that explains a tenant.
+    page_s : float
+        Processor time of all of them together.
+    negative : list of str
+        Metrics below zero: sums that went over.
+    set_aside : dict of str to int
+        What was not taken, by field and reason.
+    """
+
+    core_s: float = 0.0
+    brain_s: float = 0.0
+    core_most_s: float = 0.0
+    brain_most_s: float = 0.0
+    memory_mib: float = 0.0
+    ended: int = 0
+    wait: int = 0
+    lines: dict[str, int] = field(default_factory=dict)
+    page_s: float = 0.0
+    negative: list[str] = field(default_factory=list)
+    set_aside: dict[str, int] = field(default_factory=dict)
+
+
+class Meter:
+    """Processor time of what is called, all together and at most."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self.whole_s = self.most_s = 0.0
+
+    def metered(self, act: Callable[_P, _T]) -> Callable[_P, _T]:
+        """The same, metered."""
+
+        def metered(*words: _P.args, **options: _P.kwargs) -> _T:
+            begun_s = time.process_time()
+            try:
+                return act(*words, **options)
+            finally:
+                took_s = time.process_time() - begun_s
+                self.whole_s += took_s
+                self.most_s = max(self.most_s, took_s)
+
+        return metered
+
+
+class PlanningLoop(CoreLoop):
+    """The core as the server has it, except that it plans by itself."""
+
+    def _new_allocator(self, settings: Settings) -> Allocator:
+        allocator = super()._new_allocator(settings)
+        allocator._plans = True
+        return allocator
+
+
+def new_loop(policy: str) -> CoreLoop:
+    """Make a sidecar that has not begun; it is driven by whoever asks for it."""
+    return PlanningLoop(
+        Config(),
+        build_policy=policies.build,
+        fallback=policies.fallback(),
+        sidecar_id="sidecar",
+        settings=Settings(policy=PolicySpec(policy)),
+    )
+
+
+def look(loop: CoreLoop, figures: Figures, tenant: str) -> None:
+    """Ask for the status page, the metrics and why a tenant gets nothing, as an operator does."""
+    loop.start()
+    views = Views(loop, Operators(loop, Loaded(Config(), {})))
+    config = load(None, {}, [Flag("--set", "http.port", "0")])
+    server = start_http(config, loop, pages=page_routes(views, "local"))
+    try:
+        begun_s = time.process_time()
+        for name, page in _PAGES.items():
+            url = f"http://127.0.0.1:{server.port}/{page.format(tenant=tenant)}"
+            try:
+                with urllib.request.urlopen(url, timeout=60) as answer:
+                    lines = answer.read().decode().split("\n")
+            except urllib.error.HTTPError as error:
+                # Whoever left, or never came, cannot be asked about.
+                if (name, error.code) == ("explain", 404):
+                    continue
+                raise
+            figures.lines[name] = len(lines)
+            if name == "metrics":
+                figures.negative = [each for each in lines if _NEGATIVE.search(each)]
+        figures.page_s = time.process_time() - begun_s
+    finally:
+        server.close()
+        loop.stop()
+
+
+def begin_peak() -> float:
+    """Have the peak of memory counted from now on; gives what is taken now, in MiB."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return _status_mib("VmRSS")
+
+
+def peak_mib() -> float:
+    """The most that was taken since."""
+    return _status_mib("VmHWM")
+
+
+def _status_mib(name: str) -> float:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    (line,) = (each for each in lines if each.startswith(name + ":"))
+    return int(line.split()[1]) / 1024

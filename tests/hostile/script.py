@@ -1,0 +1,93 @@
+"""What tenants say, as lines of the brain's script: any byte may stand in a text."""
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import quote_from_bytes
+
+from allocator.core import format_amount
+from allocator.sim.hostile.words import (
+    AgentWords,
+    Amounts,
+    Info,
+    Request,
+    Revive,
+    Suppress,
+    thousandths,
+)
+
+_CAPABILITIES = {
+    "REVOCABLE_RESOURCES": "revocable",
+    "GPU_RESOURCES": "gpus",
+    "SHARED_RESOURCES": "shared",
+    "RESERVATION_REFINEMENT": "refinement",
+    "REGION_AWARE": "region",
+}
+_SAFE = "/-_."
+
+
+def quoted(text: str) -> str:
+    """A text as it may stand anywhere in a line."""
+    return quote_from_bytes(text.encode("utf-8", "surrogateescape"), _SAFE)
+
+
+def amounts(words: Amounts) -> str:
+    """Amounts by name."""
+    return ";".join(
+        f"{quoted(name)}:{format_amount(thousandths(each))}" for name, each in words.items()
+    )
+
+
+def framework(framework_id: str, info: Info) -> str:
+    """What a framework says of itself, behind the command."""
+    capabilities = [_CAPABILITIES[each] for each in info.capabilities]
+    roles = info.roles[:1] or ("*",) if info.old else info.roles
+    words = [
+        framework_id,
+        f"name={quoted(info.name)}",
+        f"user={quoted(info.user)}",
+        f"principal={quoted(info.principal)}",
+        f"roles={_listed(roles)}",
+        f"suppressed={_listed(info.suppressed)}",
+        f"capabilities={','.join(capabilities)}",
+        f"old={int(info.old)}",
+        *(f"label.{quoted(key)}={quoted(value)}" for key, value in info.labels),
+        *(
+            f"minimum.{quoted(role)}={'|'.join(map(amounts, any_of))}"
+            for role, any_of in info.minimum.items()
+        ),
+    ]
+    return " ".join(words)
+
+
+def agent(agent_id: str, words: AgentWords) -> str:
+    """What an agent registers with, behind the command."""
+    reserved = {f"cpus({quoted(role)})": each for role, each in words.reserved.items()}
+    total = [*filter(None, [amounts(words.resources)]), *_raw(reserved)]
+    attributes = ",".join(f"{quoted(name)}:{quoted(value)}" for name, value in words.attributes)
+    parts = [
+        agent_id,
+        f"host={quoted(words.hostname)}",
+        f"region={quoted(words.region)}",
+        f"zone={quoted(words.zone)}",
+        f"attributes={attributes}",
+        f"total={';'.join(total)}",
+    ]
+    return " ".join(parts)
+
+
+def call(framework_id: str, said: Request | Suppress | Revive) -> str:
+    """A call, as a line."""
+    match said:
+        case Request():
+            return " ".join(["request", framework_id, *map(amounts, said.needs)])
+        case Suppress():
+            return f"suppress {framework_id} roles={_listed(said.roles)}"
+        case Revive():
+            return f"revive {framework_id} roles={_listed(said.roles)}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ",".join(map(quoted, names))
+
+
+def _raw(by_piece: Mapping[str, float]) -> list[str]:
+    return [f"{piece}:{format_amount(thousandths(each))}" for piece, each in by_piece.items()]

@@ -1,0 +1,108 @@
+"""A manner played in the simulation of module and core.
+
+The brain is the module's own, the session and the core are the sidecar's, in one process without
+clock, thread or socket.
+"""
+
+from pathlib import Path
+
+from allocator.server.core_loop import CoreLoop
+from allocator.sim.hostile.words import Manner
+from allocator.wire.sidecar import Sidecar
+from tests.hostile.measuring import (
+    AGENTS,
+    BEFORE,
+    INTERVALS,
+    Figures,
+    Meter,
+    begin_peak,
+    look,
+    new_loop,
+    peak_mib,
+)
+from tests.hostile.world import World
+from tests.simulation.brain import Brain
+from tests.simulation.simulation import Faults, Simulation
+
+INTERVAL_MS = 1000
+STEP_MS = 20
+
+
+class Stage(Simulation):
+    """The cluster of an honest framework, until the tenants come.
+
+    Parameters
+    ----------
+    manner : Manner
+    library : Path
+        Of the brain.
+    agents : int
+        Honest ones.
+    """
+
+    def __init__(self, manner: Manner, library: Path, agents: int = AGENTS) -> None:
+        self.manner, self.core, self.module = manner, Meter(), Meter()
+        self.world = World(manner, self._tell, agents)
+        self.ended = 0
+        self._loops: list[CoreLoop] = []
+        super().__init__(0, library, Faults.none())
+
+    def play(self, intervals: int = INTERVALS) -> Figures:
+        """Play so many intervals with the tenants; gives what they did."""
+        for _ in range(BEFORE):
+            self._interval()
+        assert self.link.connected
+        assert self.world.served
+        figures = Figures()
+        waits = 0
+        self.core.begin()
+        self.module.begin()
+        before_mib, self.ended = begin_peak(), 0
+        self.world.arrive()
+        for interval in range(intervals):
+            served = self.world.served
+            self.world.turn(interval)
+            self._interval()
+            waits = 0 if self.world.served > served else waits + 1
+            figures.wait = max(figures.wait, waits)
+        assert not self.brain.run("check")
+        self.sidecar.allocator.check()
+        figures.ended = self.ended
+        figures.core_s, figures.core_most_s = self.core.whole_s, self.core.most_s
+        figures.brain_s, figures.brain_most_s = self.module.whole_s, self.module.most_s
+        figures.set_aside.update(self.sidecar.counts.mended)
+        look(self._loops[-1], figures, "T0")
+        figures.memory_mib = peak_mib() - before_mib
+        return figures
+
+    def close(self) -> None:
+        """End the brain's life."""
+        self.brain.close()
+
+    def _interval(self) -> None:
+        for _ in range(INTERVAL_MS // STEP_MS):
+            self._pass(STEP_MS)
+        self.world.answer()
+
+    def _tell(self, line: str) -> list[str]:
+        return self.tell(line)
+
+    def _drop(self, why: str) -> None:
+        self.ended += self._stream is not None
+        super()._drop(why)
+
+    def _new_master(self) -> World:
+        return self.world
+
+    def _new_brain(self) -> Brain:
+        brain = super()._new_brain()
+        brain.run("unchecked")
+        brain.run = self.module.metered(brain.run)
+        return brain
+
+    def _new_sidecar(self) -> Sidecar:
+        loop = new_loop(self.manner.policy)
+        self._loops.append(loop)
+        sidecar = loop._sidecar
+        sidecar.receive = self.core.metered(sidecar.receive)
+        return sidecar

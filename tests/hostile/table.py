@@ -1,0 +1,126 @@
+"""What each manner of the crew does, as a table: one process for each, with bounded means.
+
+    python -m tests.hostile.table
+    python -m tests.hostile.table --stage wired --agents 100 roles-many filter-deep
+    python -m tests.hostile.table --keep now
+
+The last one keeps what it measured for `docs/hostile-tenants.md`, which `make docs` writes. A
+manner that needs more than its means is told as such: it is a finding.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from allocator.server import loop_cache
+from allocator.sim.hostile import CREW, Manner
+from tests.hostile import simulated, wired
+from tests.hostile.measuring import AGENTS, INTERVALS, Figures
+from tests.simulation.brain import LIBRARY, library_path
+
+NOBODY = Manner("nobody", "the same cluster without tenants")
+KEPT = Path(__file__).resolve().parents[2] / "docs" / "hostile-tenants.json"
+CPU_S, MEMORY_MIB = 120, 6 * 1024
+
+COLUMNS = (
+    "manner", "core s", "most s", "module s", "most s", "memory MiB", "sessions ended",
+    "longest wait", "page s", "page lines", "metrics lines", "below 0", "set aside",
+)  # fmt: skip
+
+_SIGNALS = {-24: f"more than {CPU_S} s of a processor", -9: f"more than {CPU_S} s of a processor"}
+
+
+def main() -> None:
+    """Play those that are named, or all, and print a row for each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--stage", choices=("simulated", "wired"), default="simulated")
+    parser.add_argument("--agents", type=int, default=AGENTS, help="honest ones")
+    parser.add_argument("--intervals", type=int, default=INTERVALS)
+    parser.add_argument("--keep", choices=("before", "now"), help="for the page in docs")
+    parser.add_argument("--one", action="store_true", help="in this process, as JSON")
+    given = parser.parse_args()
+    library = library_path()
+    if library is None and given.stage == "simulated":
+        parser.error(f"set {LIBRARY} to the brain's library; `make module` builds it")
+    crew = [each for each in (NOBODY, *CREW) if not given.names or each.name in given.names]
+    if given.one:
+        _one(crew[0], library, given)
+        return
+    loop_cache.prepare()
+    _say(COLUMNS)
+    _say("---" for _ in COLUMNS)
+    for manner in crew:
+        found = _measure(manner, given)
+        _say(_row(manner.name, found))
+        if given.keep:
+            _keep(manner.name, found, given)
+
+
+def play(manner: Manner, library: Path | None, given: argparse.Namespace) -> Figures:
+    """Play a manner on the stage that was asked for."""
+    if given.stage == "wired":
+        return wired.play(manner, given.agents, given.intervals)
+    assert library is not None
+    stage = simulated.Stage(manner, library, given.agents)
+    return stage.play(given.intervals)
+
+
+def _one(manner: Manner, library: Path | None, given: argparse.Namespace) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MIB * 2**20, MEMORY_MIB * 2**20))
+    print(json.dumps(asdict(play(manner, library, given))))
+
+
+def _measure(manner: Manner, given: argparse.Namespace) -> dict[str, Any]:
+    """Play a manner in a process of its own; gives its figures, or ``failed`` and why."""
+    words = [sys.executable, "-m", "tests.hostile.table", "--one", "--stage", given.stage]
+    words += ["--agents", str(given.agents), "--intervals", str(given.intervals), manner.name]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or [""]
+        return {"failed": _SIGNALS.get(done.returncode, last[0][:80])}
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def _row(name: str, figures: dict[str, Any]) -> Iterator[str]:
+    """A row of the table; where it did not come to its end, why."""
+    yield name
+    if "failed" in figures:
+        yield figures["failed"]
+        return
+    for each in ("core_s", "core_most_s", "brain_s", "brain_most_s"):
+        yield f"{figures[each]:.2f}"
+    for each in ("memory_mib", "ended", "wait"):
+        yield f"{figures[each]:.0f}"
+    yield f"{figures['page_s']:.2f}"
+    yield from (str(figures["lines"][page]) for page in ("page", "metrics"))
+    yield str(len(figures["negative"]))
+    yield ", ".join(f"{each} {n}" for each, n in sorted(figures["set_aside"].items()))
+
+
+def _keep(name: str, figures: dict[str, Any], given: argparse.Namespace) -> None:
+    """Put figures among those that are kept."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    row = figures
+    if "failed" not in figures:
+        row = {each: round(figures[each], 2) for each in ("core_s", "brain_s", "page_s")}
+        row |= {each: round(figures[each]) for each in ("memory_mib", "ended", "wait")}
+        row |= {"lines": figures["lines"], "below_0": len(figures["negative"])}
+    kept.setdefault(given.stage, {}).setdefault(given.keep, {})[name] = row
+    KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+def _say(cells: Iterable[str]) -> None:
+    print("|", " | ".join(cells), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Every manner of the crew harms nobody: sessions stay, the honest are served, all is small.
+
+In the simulation of module and core, and before the sidecar alone, which then defends itself.
+"""
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from allocator.sim.hostile import CREW, Manner
+from tests.hostile import wired
+from tests.hostile.measuring import Figures
+from tests.hostile.simulated import Stage
+
+MORE_BYTES = 2 * 2**30
+"""So much more address space may be asked for: who grows without bound fails, not the machine."""
+
+WAIT_MAX = 3
+MEMORY_MIB_MAX = 100
+LINES_MAX = 20_000
+CORE_S_MAX = 5.0
+"""Of a processor, for six intervals with the tenants; the dearest take a tenth of it."""
+
+EVERY = pytest.mark.parametrize("manner", CREW, ids=lambda manner: manner.name)
+
+
+@pytest.fixture(autouse=True)
+def little_memory() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    most = pages * resource.getpagesize() + MORE_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def test_there_are_enough_manners():
+    assert len({each.name for each in CREW}) == len(CREW) >= 30
+    assert all(each.does for each in CREW)
+
+
+@EVERY
+def test_module_and_core_bear_it(manner: Manner, brain_library: Path):
+    stage = Stage(manner, brain_library)
+    _hold(stage.play())
+    stage.close()
+
+
+@EVERY
+def test_the_sidecar_alone_bears_it(manner: Manner):
+    _hold(wired.play(manner))
+
+
+def _hold(figures: Figures) -> None:
+    assert not figures.ended, figures.set_aside
+    assert figures.wait <= WAIT_MAX, "the honest framework waits"
+    assert figures.memory_mib <= MEMORY_MIB_MAX
+    assert max(figures.lines.values()) < LINES_MAX, figures.lines
+    assert not figures.negative
+    assert figures.core_s <= CORE_S_MAX
+    assert figures.brain_s <= CORE_S_MAX
