@@ -128,7 +128,7 @@ class World:
 
 
 class HostileCounts(NamedTuple):
-    """What a hostile sidecar did: streams, rows of decisions, how many offers, answers by manner."""
+    """What a hostile sidecar did: streams, rows of decisions, offers of them, answers by manner."""
 
     streams: int
     rows: int

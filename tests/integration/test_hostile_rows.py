@@ -1,4 +1,4 @@
-"""The cluster tests' hostile sidecar is no waste of time: a good part of what it decides is offered."""
+"""The hostile sidecar of the cluster tests is worth its time: much of what it says is offered."""
 
 from tests.cluster.hostile import HostileSidecar
 from tests.integration.live_brain import LiveBrain
