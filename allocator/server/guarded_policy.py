@@ -29,7 +29,7 @@ from allocator.core import (
     Subtree,
     frozen,
 )
-from allocator.core.compiled import is_interpreted
+from allocator.core.compiled import interpreted_here, is_interpreted
 from allocator.server import threads
 from allocator.testing import static_snapshot
 
@@ -227,6 +227,18 @@ class GuardedRegistry:
             )
             raise ValueError(message) from error
         self._tried[repr(spec)] = policy
+
+    def check(self, spec: PolicySpec) -> None:
+        """Find out whether a policy can be set, as quickly as any process can.
+
+        Raises
+        ------
+        ValueError
+            As `try_out`.
+        """
+        # For so little: compiled loops would have to be loaded first, or made.
+        with interpreted_here():
+            self.try_out(spec)
 
     def begin_with(self, spec: PolicySpec) -> None:
         """Try out the policy that a process begins with; where it fails, cycles are the fallback's.

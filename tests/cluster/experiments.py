@@ -57,13 +57,15 @@ def unanswered(frameworks: list[Framework]) -> list[str]:
     return []
 
 
-def told(metrics: dict[str, float], prefix: str) -> dict[str, int]:
-    """The counters below a prefix that are not zero."""
-    return {
-        name.removeprefix(PREFIX + prefix): int(value)
-        for name, value in sorted(metrics.items())
-        if name.startswith(PREFIX + prefix) and value
-    }
+def told(metrics: dict[str, float], prefix: str) -> Counter[str]:
+    """The counters below a prefix; it lists those that are not zero, and knows all."""
+    return Counter(
+        {
+            name.removeprefix(PREFIX + prefix): int(value)
+            for name, value in sorted(metrics.items())
+            if name.startswith(PREFIX + prefix) and value
+        }
+    )
 
 
 # Every policy.
@@ -275,7 +277,7 @@ class HostileFigures:
     streams: int = 0
     rows: int = 0
     answers: dict[str, int] = field(default_factory=dict)
-    outcomes: dict[str, int] = field(default_factory=dict)
+    outcomes: Counter[str] = field(default_factory=Counter)
     ends: dict[str, int] = field(default_factory=dict)
     breaker_trips: int = 0
     operations: dict[str, int] = field(default_factory=dict)
@@ -355,7 +357,8 @@ def _sent(world: World) -> list[float]:
 
 def _take_hostile_figures(figures: HostileFigures, world: World, hostile: HostileProcess) -> None:
     metrics: dict[str, Any] = world.operator.metrics()
-    figures.streams, figures.rows, figures.answers = hostile.figures()
+    said = hostile.figures()
+    figures.streams, figures.rows, figures.answers = said.streams, said.rows, said.answers
     figures.outcomes = told(metrics, "outcomes/")
     figures.ends = told(metrics, "ends/")
     figures.breaker_trips = int(metrics[PREFIX + "breaker_trips"])

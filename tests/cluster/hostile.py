@@ -1,8 +1,9 @@
 """A server that speaks the protocol and decides nonsense.
 
 It learns every handle there is, as a sidecar does, so that most of its decisions get past the
-first look: they name agents, frameworks, roles and kinds that exist. What cannot be believed
-(columns of unequal length, answers twice, noise) ends sessions, and so is rarer.
+first look: they name agents, frameworks, roles and kinds that exist. And it learns from outcomes,
+so that a part of its decisions become offers, and what comes after that is tried as well. What
+cannot be believed (columns of unequal length, answers twice, noise) ends sessions, and so is rarer.
 """
 
 import multiprocessing
@@ -23,17 +24,47 @@ from allocator.wire import PROTOCOL_VERSION
 
 SERVICE, METHOD = "allocator.v1.SessionService", "Session"
 ROWS_MAX = 60_000
-"""Rows of an oversized answer; about three MiB."""
+"""Rows of a huge answer, about three MiB, which comes once in four times as many."""
+
+ROWS_MANY = 500
+"""Rows of an oversized answer."""
+
+OFFERED_PART = 0.3
+"""Of all rows; while no more have become offers, decisions are modest."""
+
+OFFERED = (pb.OUTCOME_REASON_OFFERED, pb.OUTCOME_REASON_PARTIAL)
+MODEST = {"cpus": 100, "mem": 48_000}
+"""What is always worth an offer, in thousandths."""
 
 INT64_MAX = 2**63 - 1
 UINT32_MAX = 2**32 - 1
 NAN = struct.pack("<d", float("nan"))
 
 
+Place = tuple[int, int, int]
+"""A framework, a role, an agent."""
+
+
 class World:
-    """What a session has been told of: handles, and the capacities of agents by kind."""
+    """What a session has been told of: handles, the capacities of agents by kind, outcomes.
+
+    Attributes
+    ----------
+    modest : dict of int to int
+        A little of those kinds that everybody may have.
+    asked : dict of int to Place
+        Decisions by number of which the outcome is not known yet.
+    welcome : dict of Place to None
+        Where the latest decision became an offer.
+    offered, last_offered : int
+        Decisions that became offers, in all and of the latest batch of outcomes.
+    """
 
     def __init__(self) -> None:
+        self.modest: dict[int, int] = {}
+        self.asked: dict[int, Place] = {}
+        self.welcome: dict[Place, None] = {}
+        self.offered = self.last_offered = 0
         self.kinds: set[int] = set()
         self.roles: set[int] = set()
         self.clients: dict[int, list[int]] = {}
@@ -65,9 +96,24 @@ class World:
                     self.clients[updated.framework] = list(updated.roles)
                 case "remove_framework":
                     self.clients.pop(event.remove_framework.framework, None)
+                case "outcomes":
+                    self._settle(event.outcomes)
+
+    def _settle(self, outcomes: Any) -> None:
+        self.last_offered = 0
+        for number, reason in enumerate(outcomes.reason, outcomes.first_decision):
+            place = self.asked.pop(number)
+            self.welcome.pop(place, None)
+            if reason in OFFERED:
+                self.welcome[place] = None
+                self.last_offered += 1
+        self.offered += self.last_offered
 
     def _define(self, message: Any) -> None:
         self.kinds.update(kind.kind for kind in message.kinds)
+        for kind in message.kinds:
+            if kind.name in MODEST and not (kind.reserved_role or kind.revocable or kind.rest):
+                self.modest[kind.kind] = MODEST[kind.name]
         self.roles.update(role.role for role in message.roles)
 
     def _agent(self, agent: Any) -> None:
@@ -82,10 +128,11 @@ class World:
 
 
 class HostileCounts(NamedTuple):
-    """What a hostile sidecar did: streams, rows of decisions, answers by manner."""
+    """What a hostile sidecar did: streams, rows of decisions, offers of them, answers by manner."""
 
     streams: int
     rows: int
+    offered: int
     answers: dict[str, int]
 
 
@@ -133,8 +180,8 @@ class HostileSidecar:
     ----------
     said : Counter
         Answers by manner.
-    rows : int
-        Decisions made.
+    rows, offered : int
+        Decisions made, and those that became offers.
     streams : int
     """
 
@@ -142,7 +189,8 @@ class HostileSidecar:
         self._random = random.Random(seed)
         self._ended = ended
         self.said: Counter[str] = Counter()
-        self.rows = self.streams = 0
+        self.rows = self.offered = self.streams = 0
+        self._huge_at = 4 * ROWS_MAX
         self._lock = threading.Lock()
         handler: Any = grpc.stream_stream_rpc_method_handler(self._session)
         self._server = grpc.server(
@@ -164,7 +212,7 @@ class HostileSidecar:
     @property
     def figures(self) -> "HostileCounts":
         """What it did so far."""
-        return HostileCounts(self.streams, self.rows, dict(self.said))
+        return HostileCounts(self.streams, self.rows, self.offered, dict(self.said))
 
     def _session(self, requests: Iterator[bytes], _context: object) -> Iterator[bytes]:
         self.streams += 1
@@ -172,7 +220,9 @@ class HostileSidecar:
         last: list[bytes] = []
         for data in requests:
             request = pb.SessionRequest.FromString(data)
+            offered = world.offered
             world.hear(request)
+            self.offered += world.offered - offered
             answer = pb.SessionResponse()
             match request.WhichOneof("message"):
                 case "hello":
@@ -186,9 +236,11 @@ class HostileSidecar:
                         cycles += 1
                         answer.decisions.cycle = cycles
                         self._believed(answer.decisions, world)
-                    rows = sum(len(group.framework) for group in answer.decisions.grants)
-                    decision += rows
-                    self.rows += rows
+                    for group in answer.decisions.grants:
+                        places = zip(group.framework, group.role, group.agent, strict=True)
+                        world.asked.update(enumerate(places, decision))
+                        decision += len(group.framework)
+                        self.rows += len(group.framework)
                     yield from self._say(answer, last)
 
     def _say(self, answer: Any, last: list[bytes]) -> Iterator[bytes]:
@@ -211,15 +263,13 @@ class HostileSidecar:
         """Add a group of rows of some manner about the world, in any order."""
         if not world.agents or not world.clients:
             return
-        manner = self._random.choice(BELIEVED)
+        too_few = self.offered <= OFFERED_PART * self.rows
+        manner = "modest" if too_few else self._random.choice(BELIEVED)
         self.said[manner] += 1
         kinds = sorted(world.kinds)
         grants = answer.grants.add()
         grants.kind.extend(kinds)
-        count = ROWS_MAX if manner == "oversized" else self._random.randint(1, 40)
-        if manner == "oversized" and self._random.random() < 0.9:
-            count = 500
-        rows = [self._row(manner, kinds, world) for _ in range(count)]
+        rows = [self._row(manner, kinds, world) for _ in range(self._count(manner, world))]
         if manner == "twice":
             rows += rows
         self._random.shuffle(rows)
@@ -229,13 +279,30 @@ class HostileSidecar:
             grants.agent.append(agent)
             grants.amount.extend(amounts)
 
+    def _count(self, manner: str, world: World) -> int:
+        """How many rows an answer of some manner has."""
+        match manner:
+            case "oversized" if self.rows >= self._huge_at:
+                self._huge_at += 4 * ROWS_MAX
+                return ROWS_MAX
+            case "oversized":
+                return min(ROWS_MANY, self.rows + 41)
+            case "modest":  # as many as became offers the last time, and some more
+                return min(40, 2 * world.last_offered + 2)
+            case _:
+                return self._random.randint(1, 40)
+
     def _row(self, manner: str, kinds: list[int], world: World) -> tuple[int, int, int, list[int]]:
         framework = self._random.choice(sorted(world.clients))
         roles = world.clients[framework] or [0]
         role, agent = self._random.choice(roles), self._random.choice(sorted(world.agents))
         capacity = world.agents[agent]
         amounts = [capacity.get(kind, 0) for kind in kinds]
-        if manner == "small":
+        if manner == "modest":
+            amounts = [world.modest.get(kind, 0) for kind in kinds]
+            if world.welcome and self._random.random() < 0.9:
+                framework, role, agent = self._random.choice(list(world.welcome))
+        elif manner == "small":
             amounts = [min(each, self._random.choice((0, 1, 10, 500, 64_000))) for each in amounts]
         elif manner == "reserved":
             amounts = [self._random.choice((0, 1, 1000, 100_000, 10**9)) for _ in kinds]
@@ -345,6 +412,7 @@ def _length(data: bytes) -> bytes:
 
 
 BELIEVED = (
+    "modest",
     "greedy",
     "small",
     "small",

@@ -58,7 +58,7 @@ class Child:
 
     def wait(self, within_s: float) -> int:
         """Wait for the end; gives the exit code."""
-        until(lambda: not self.alive, within_s, f"the end of {self._process.args}")
+        until(lambda: not self.alive, within_s, f"the end of {self._process.args!r}")
         return self._process.wait()
 
     def kill(self) -> None:

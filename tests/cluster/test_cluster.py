@@ -30,7 +30,8 @@ def test_a_hostile_sidecar_harms_nobody(mesos):
     figures = be_hostile(mesos, seconds=40)
     assert figures.rows > 500
     assert figures.samples > 50
-    assert figures.outcomes["offered"] + figures.outcomes["partial"] > 20
+    # A tenth and more gets past every gate, so that what comes behind them is tried as well.
+    assert figures.outcomes["offered"] + figures.outcomes["partial"] > figures.rows / 10
     assert sum(figures.ends.values()) > 1
     asked_for = {"RESERVE", "UNRESERVE", "CREATE", "DESTROY", "GROW_VOLUME", "SHRINK_VOLUME"}
     assert asked_for <= figures.operations.keys()

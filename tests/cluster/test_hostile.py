@@ -5,6 +5,7 @@ import random
 import pytest
 
 from allocator.v1 import session_pb2 as pb
+from tests.cluster.experiments import PREFIX, told
 from tests.cluster.hostile import BELIEVED, ENDING, HostileSidecar, World
 
 
@@ -32,6 +33,7 @@ def world():
 @pytest.mark.parametrize("manner", sorted(set(BELIEVED)))
 def test_every_manner_makes_whole_rows(hostile, world, manner, monkeypatch):
     monkeypatch.setattr(random.Random, "choice", _prefer(manner))
+    hostile.offered = 1  # enough of them, so that any manner will do
     answer = pb.DecisionBatch()
     hostile._believed(answer, world)
     (grants,) = answer.grants
@@ -56,3 +58,18 @@ def test_every_end_differs_from_the_honest_answer(hostile, world, manner):
     honest = answer.SerializeToString()
     said = list(getattr(hostile, "_" + manner)(answer, honest, [b"older"]))
     assert said != [honest]
+
+
+def test_what_never_happened_is_none_of_it_in_the_figures():
+    metrics = {f"{PREFIX}outcomes/partial": 3.0, f"{PREFIX}outcomes/offered": 0.0, "other": 1.0}
+    outcomes = told(metrics, "outcomes/")
+    assert dict(outcomes) == {"partial": 3}
+    assert outcomes["offered"] == outcomes["limit"] == 0
+
+
+def test_a_hostile_sidecar_is_modest_until_enough_becomes_offers(hostile, world):
+    answer = pb.DecisionBatch()
+    hostile._believed(answer, world)
+    assert hostile.said == {"modest": 1}
+    (grants,) = answer.grants
+    assert list(grants.amount) == [100, 48_000] * len(grants.framework)

@@ -21,7 +21,7 @@ SHADOW = {"shadow": "true"}
 
 def compared(world: World) -> Counter[str]:
     """Count decisions by whom Mesos's own allocator gave the agent to, as the master has it."""
-    return Counter(told(world.operator.metrics(), "shadow/"))
+    return told(world.operator.metrics(), "shadow/")
 
 
 def warnings(world: World) -> set[str]:

@@ -277,6 +277,16 @@ def test_a_policy_that_overruns_with_interpreted_loops_is_asked_again_with_compi
     assert mine.calls == 2
 
 
+def test_a_policy_that_was_kept_and_fails_now_leaves_cycles_to_the_fallback(plugin):
+    """It was set long ago, and its file is another one now: the sidecar starts all the same."""
+    load_file(plugin("raise KeyError('x')"))
+    registry = GuardedRegistry(PATIENCE_S)
+    registry.begin_with(PolicySpec("mine"))
+    made = session(registry.build)
+    assert len(made.allocate(1000)) == 1
+    assert "KeyError: 'x'" in made.last_cycle.policy_error
+
+
 # A trial, and what it waits for.
 
 

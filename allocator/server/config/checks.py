@@ -166,13 +166,10 @@ def selection_name(text: str) -> str:
 
 def spec_that_builds(spec: PolicySpec, deadline_s: float) -> None:
     """Check that a policy takes its parameters and its selection."""
-    from allocator.core.compiled import interpreted_here
     from allocator.server.guarded_policy import GuardedRegistry
 
     try:
-        # As quick as it gets, for so little: compiled loops would have to be loaded, or made.
-        with interpreted_here():
-            GuardedRegistry(deadline_s).try_out(spec)
+        GuardedRegistry(deadline_s).check(spec)
     except ValueError as error:
         key, _, message = str(error).partition(": ")
         refuse_at(key, message)
