@@ -8,7 +8,11 @@ from pathlib import Path
 
 def text(content: str | bytes) -> Callable[[Path], None]:
     data = content.encode() if isinstance(content, str) else content
-    return lambda path: path.write_bytes(data) and None
+
+    def put(path: Path) -> None:
+        path.write_bytes(data)
+
+    return put
 
 
 def huge(path: Path) -> None:
@@ -39,6 +43,14 @@ def plugin_at(make: Callable[[Path], None]) -> Callable[[Path], None]:
     return put
 
 
+def token_at(make: Callable[[Path], None]) -> Callable[[Path], None]:
+    def put(path: Path) -> None:
+        make(path.parent / "token")
+        path.write_text(f'[access]\nadmin_read_token = "{path.parent}/token"\n')
+
+    return put
+
+
 NASTY: dict[str, Callable[[Path], None]] = {
     "no UTF-8": text(b"[http]\nport = \xff\xfe"),
     "UTF-16": text("[http]\nport = 1".encode("utf-16")),
@@ -58,7 +70,7 @@ NASTY: dict[str, Callable[[Path], None]] = {
     "deep tables": text("x = " + "{a = " * 50_000 + "1" + "}" * 50_000),
     "a deep key": text(".".join(["a"] * 20_000) + " = 1"),
     "a deep header": text("[" + ".".join(["a"] * 20_000) + "]\nx = 1"),
-    "a value of many lines": text('[[drain]]\nagent = [\n' + '"x",\n' * 200_000 + "]\n"),
+    "a value of many lines": text("[[drain]]\nagent = [\n" + '"x",\n' * 200_000 + "]\n"),
     "many unknown sections": text("".join(f"[x{n}]\n" for n in range(20_000))),
     "many wrong rules": text('[[limit]]\nrole = ""\nresources = "x"\n' * 5_000),
     "a number of many digits": text("[limits]\nroles = " + "9" * 10_000),
@@ -82,13 +94,7 @@ NASTY: dict[str, Callable[[Path], None]] = {
     "a subtree that is none": text('[policy]\nsubtrees."a//b" = "drf"'),
     "a subtree of none": text('[policy]\nsubtrees.a = ":,=,"'),
     "a shadow that is none": text('[shadow]\npolicy = "drff"'),
-    "a token that is a FIFO": lambda path: (
-        (
-            os.mkfifo(path.parent / "token"),  # type: ignore[func-returns-value]
-            path.write_text(f'[access]\nadmin_read_token = "{path.parent}/token"\n'),
-        )
-        and None
-    ),
+    "a token that is a FIFO": token_at(os.mkfifo),
     "a policy that ends the process": plugin("import sys; sys.exit(3)"),
     "a policy that raises anything": plugin("class E(BaseException): pass\nraise E('odd')"),
     "a policy that exits a generator": plugin("raise GeneratorExit"),
