@@ -65,8 +65,8 @@ def test_live_is_what_the_core_is_told_and_nothing_else():
 
 def test_the_manual_names_the_sections_that_count_at_once():
     text = README.read_text()
-    (said,) = re.findall(r"Else (.*?) count at once", text, re.S)
-    named = {word for word in re.findall(r"\[+(\w+)\]+", said)}
+    (said,) = re.findall(r"Else (.*?) count at once", text, re.DOTALL)
+    named = set(re.findall(r"\[+(\w+)\]+", said))
     assert named == set(live_sections(Config))
 
 
