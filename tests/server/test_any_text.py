@@ -84,7 +84,8 @@ def stub(loop) -> Iterator[admin_pb2_grpc.AdminServiceStub]:
     admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(loop), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    with grpc.insecure_channel(f"127.0.0.1:{port}", [("grpc.enable_http_proxy", 0)]) as channel:
+    options = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 2**28)]
+    with grpc.insecure_channel(f"127.0.0.1:{port}", options) as channel:
         yield admin_pb2_grpc.AdminServiceStub(channel)
     server.stop(None).wait()
 
