@@ -1,6 +1,7 @@
 """The end of a process waits for nobody for ever, and what fails beside the core ends none."""
 
 import errno
+import gc
 import os
 import signal
 import threading
@@ -71,7 +72,7 @@ def done(work) -> "Future[None]":
 def compiling(monkeypatch):
     """A process whose children are done, and where loading takes no time."""
     monkeypatch.setattr(compilation, "_load_here", lambda: None)
-    monkeypatch.setattr(compilation.gc, "freeze", lambda: None)
+    monkeypatch.setattr(gc, "freeze", lambda: None)
     found = Compilation(again_s=0.0)
     yield found
     found.stop()
