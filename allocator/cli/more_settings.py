@@ -135,6 +135,10 @@ def shadow_stop(sidecar: Sidecar, dry_run: DryRun = False) -> Message:
 
 def settings_show(sidecar: Sidecar) -> Message:
     """Show all settings and rules, and where each comes from."""
+    return _all_settings(sidecar)
+
+
+def _all_settings(sidecar: Sidecar) -> "admin_pb2.ListSettingsResponse":
     from allocator.v1 import admin_pb2
 
     return sidecar.stub.ListSettings(admin_pb2.ListSettingsRequest(), timeout=sidecar.timeout_s)
@@ -145,12 +149,31 @@ def settings_reset(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            help=f"{', '.join(KEPT)}; none: all.", autocompletion=completing.among(*KEPT)
+            help=f"{', '.join(KEPT)}; or --all.", autocompletion=completing.among(*KEPT)
         ),
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All that operators set; needed where nothing is named.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing, and list what would be taken back.")
+    ] = False,
 ) -> Message:
     """Take back what operators set: the configuration counts again."""
     from allocator.v1 import admin_pb2
 
+    if bool(what) == everything:
+        raise typer.BadParameter(f"name one or more of {', '.join(KEPT)}, or give --all alone")
+    if dry_run:
+        from allocator.v1 import settings_pb2
+
+        wanted = what or KEPT
+        if unknown := [each for each in wanted if each not in KEPT]:
+            raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(KEPT)}")
+        found = _all_settings(sidecar).settings
+        theirs = (each for each in found if each.source == "operator")
+        rows = [each for each in theirs if each.key.partition(".")[0] in wanted]
+        change = settings_pb2.Change(dry_run=True)
+        return admin_pb2.ResetSettingsResponse(settings=rows, change=change)
     request = admin_pb2.ResetSettingsRequest(what=what or ())
     return sidecar.stub.ResetSettings(request, timeout=sidecar.timeout_s)

@@ -50,7 +50,7 @@ RIGHT: dict[str, str] = {
     "shadow set": "tsf",
     "shadow stop": "",
     "settings show": "",
-    "settings reset": "",
+    "settings reset": "--all",
 }
 
 # Command, what is wrong, exit code, and a part of the line.
@@ -122,6 +122,9 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("drain remove", "a9", 4, "a9"),
     ("shadow set", "dfr", 4, "dfr"),
     ("settings reset", "everything", 4, "everything"),
+    ("settings reset", "everything --dry-run", 2, "everything"),
+    ("settings reset", "", 2, "or give --all"),
+    ("settings reset", "policy --all", 2, "or give --all"),
 ]
 
 NO_OTHER = {

@@ -16,7 +16,7 @@ def session(process):
     running.module.batch()
     yield running
     running.channel.close()
-    ask(process, "settings", "reset")
+    ask(process, "settings", "reset", "--all")
 
 
 def compared(process: SidecarProcess) -> dict:

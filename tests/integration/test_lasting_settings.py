@@ -151,6 +151,10 @@ def test_a_rule_of_the_file_that_an_operator_took_back_stays_away_until_it_is_re
         row = settings(process)["constraint", "role eng"]
         assert (row["source"], row["value"]) == ("operator", "taken back")
         assert settings(process)["demand", "role eng"]["source"] == "file"
+        before = settings(process)
+        tried = ask(process, "settings", "reset", "--all", "--dry-run")
+        assert {each["key"] for each in tried["settings"]} == {"constraint"}
+        assert settings(process) == before
         ask(process, "settings", "reset", "constraint")
         (rule,) = ask(process, "constraint", "list")["constraints"]
         assert rule["expression"] == "zone=a"
