@@ -209,6 +209,7 @@ class RemoteCommand(TyperCommand):
 
         from allocator.v1.admin_pb2_grpc import AdminServiceStub
 
+        _check_texts(ctx.params)
         given = {each.name: ctx.params.pop(each.name) for each in fields(Connection)}
         ctx.connection = _connecting().callback(**given)
         with ctx.connection.open() as channel:
@@ -217,6 +218,18 @@ class RemoteCommand(TyperCommand):
                 return super().invoke(ctx)
             except grpc.RpcError as error:
                 ctx.connection.explain(error, changes=self.name in _CHANGING)
+
+
+def _check_texts(given: dict[str, Any]) -> None:
+    """End where something given is no UTF-8: it cannot be told to anybody."""
+    for name, value in given.items():
+        for text in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(text, str) and not text.isascii():
+                try:
+                    text.encode()
+                except UnicodeEncodeError:
+                    where = name.replace("_", "-")
+                    fail(Exit.USAGE, f"{where} {text!a}: is no UTF-8; write it as UTF-8")
 
 
 Arguments: TypeAlias = dict[str, Any]

@@ -12,6 +12,9 @@ ANSWER_S = 30.0
 ON_THE_WAY_S = 0.25
 """An answer is given so long before the caller's deadline: later it would find nobody who hears."""
 
+TOLD_MAX = 600
+"""Characters of a refusal: gRPC takes 8 KiB for it, and each may become twelve bytes."""
+
 _T = TypeVar("_T")
 
 
@@ -51,7 +54,9 @@ def settled(future: "Future[_T]", within_s: float) -> _T:
 
 
 def refuse(context: grpc.ServicerContext, message: str) -> NoReturn:
-    """Say that a request is wrong."""
+    """Say that a request is wrong; of a very long text the beginning and the end."""
+    if len(message) > TOLD_MAX:
+        message = f"{message[: TOLD_MAX * 2 // 3]}...{message[-TOLD_MAX // 3 :]}"
     context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 

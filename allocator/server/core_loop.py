@@ -22,6 +22,7 @@ from allocator.core.checkpoint import Detached
 from allocator.server.answering import fulfil
 from allocator.server.config import Config
 from allocator.server.journal import Head, Journal
+from allocator.server.journal_files import Keeping
 from allocator.server.latency_histogram import Durations
 from allocator.server.session_info import SessionInfo, info_of
 from allocator.server.session_stream import SessionStream
@@ -287,9 +288,8 @@ class CoreLoop:
 
         section = config.journal
         compress = section.compression == "zstd"
-        return Journal(
-            Path(section.path), section.bytes_max, begin, files=section.files, compress=compress
-        )
+        keeping = Keeping(section.bytes_max, section.files, section.keep_days * 86_400)
+        return Journal(Path(section.path), keeping, begin, compress=compress)
 
     def _record(self, make: Callable[..., journal_pb2.JournalRecord], *what: object) -> None:
         if self.journal:

@@ -11,7 +11,8 @@ from typing import NamedTuple, TypeAlias
 
 import structlog
 
-from allocator.server.disk import reason
+from allocator.server.disk import create, lock, reason
+from allocator.server.journal_files import Keeping, remove_old, shift
 from allocator.v1 import journal_pb2
 from allocator.wire.framing import HEADER, Framer, frame
 
@@ -46,6 +47,10 @@ MakeHead: TypeAlias = Callable[[int, int], Head]
 """Copies what the core knows now, given the file's number and the records before it."""
 
 
+class TakenError(OSError):
+    """Another process writes this journal."""
+
+
 class _New(NamedTuple):
     """A file that is being begun while the one before is still written.
 
@@ -66,6 +71,8 @@ class _New(NamedTuple):
 class Journal:
     """Records in files of bounded size; those before are kept as ``<path>.1`` and so on.
 
+    One process at a time writes them: it holds a lock on ``<path>.lock``.
+
     A file begins with a checkpoint. While that is written, as ``<path>.new``, records go on into
     the file before; then they are copied behind the checkpoint, and cut off there. So at any moment
     every record is in a file, and none has to be kept in memory. A journal that could not be
@@ -82,10 +89,9 @@ class Journal:
     def __init__(
         self,
         path: Path,
-        bytes_max: int,
+        keeping: Keeping,
         head: MakeHead,
         *,
-        files: int = 2,
         compress: bool = True,
     ) -> None:
         """Begin a file.
@@ -93,12 +99,10 @@ class Journal:
         Parameters
         ----------
         path : Path
-        bytes_max : int
-            A file that reached this size, and twice that of its checkpoint, is followed by another.
+        keeping : Keeping
+            A file that reached its size, and twice that of its checkpoint, is followed by another.
         head : callable
             Says how a file begins; called where `write` is.
-        files : int
-            How many files are kept.
         compress : bool
             Whether records are compressed, each by itself.
         """
@@ -108,8 +112,8 @@ class Journal:
         self.failure: Exception | None = None
         self._path = path
         self._new_path = Path(f"{path}.new")
-        self._bytes_max = bytes_max
-        self._files = files
+        self._keeping = keeping
+        self._taken: int | None = None
         self._head = head
         # The lock is for `_file`, `_size` and what belongs to them: the thread that begins a file
         # changes them, too.
@@ -122,7 +126,6 @@ class Journal:
         self._size = 0
         self._head_size = 0
         self._off_since_s = 0.0
-        self._save_new()
         self._begin()
 
     @property
@@ -152,6 +155,9 @@ class Journal:
             self._thread.join()
         with self._lock:
             self._close()
+            if self._taken is not None:
+                os.close(self._taken)
+                self._taken = None
 
     def _is_due(self) -> bool:
         return not self.on and time.monotonic() - self._off_since_s >= RETRY_S
@@ -159,49 +165,51 @@ class Journal:
     def _is_full(self, more: int) -> bool:
         """Whether another file has to be begun before so many bytes more."""
         begun = self._thread is not None and self._thread.is_alive()
-        full = self._size + more > max(self._bytes_max, 2 * self._head_size)
+        full = self._size + more > max(self._keeping.bytes_max, 2 * self._head_size)
         return self.on and full and not begun and self._size > self._head_size
 
     # Beginning a file.
 
-    def _save_new(self) -> None:
-        """Deal with a ``.new`` file of a process that was killed while it began a file.
+    def _take(self) -> None:
+        """Take the journal, where it is not ours already; another process may have it.
 
-        It is removed, unless there is no other file: then it takes the place of that.
+        A ``.new`` file of a process that was killed while it began a file is removed then, unless
+        there is no other file: it takes the place of that.
         """
-        try:
-            if self._path.exists():
-                self._new_path.unlink(missing_ok=True)
-            elif self._new_path.exists():
-                self._new_path.replace(self._path)
-        except OSError as error:
-            self._fail(error)
+        if self._taken is not None:
+            return
+        self._taken = lock(f"{self._path}.lock")
+        if self._taken is None:
+            text = "another process writes it; give each sidecar a journal.path of its own"
+            raise TakenError(text)
+        if os.path.lexists(self._path):
+            self._new_path.unlink(missing_ok=True)
+        elif os.path.lexists(self._new_path):
+            self._new_path.replace(self._path)
 
     def _begin(self) -> None:
         """Begin the next file: at once if that is quick, else by a thread."""
         new: _New | None = None
         try:
+            self._take()
             # On the caller's thread: the copy must be of this very moment.
             head = self._head(self._number + 1, self._records)
             # No file before: one without a name takes the records until the next file has caught
             # up.
             if self._file is None:
-                self._file = self._open(Path(f"{self._path}.spool"))
+                self._file = create(f"{self._path}.spool")
                 Path(f"{self._path}.spool").unlink()
-            new = _New(self._open(self._new_path), self._size, self.errors)
+            new = _New(create(self._new_path), self._size, self.errors)
             if head.nbytes < _SMALL:
                 self._write_new(new, head)
             else:
                 work = partial(self._write_new, new, head)
-                self._thread = threading.Thread(target=work, name="journal", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=work, name="journal", daemon=True)
+                thread.start()
+                self._thread = thread
         except Exception as error:  # noqa: BLE001 - whatever it is, allocation goes on.
             self._give_up(new)
             self._fail(error)
-
-    @staticmethod
-    def _open(path: Path) -> int:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
 
     def _write_new(self, new: _New, head: Head) -> None:
         """Write how the new file begins, and what was recorded meanwhile; then go on in it."""
@@ -239,7 +247,7 @@ class Journal:
         """Change over to the new file, and cut off the file before what is in both."""
         # Rename first. Should the process die before the cut, both files have those records,
         # which a replay sees and passes over.
-        self._shift()
+        shift(self._path)
         self._new_path.replace(self._path)
         os.ftruncate(before, new.since)
         os.close(before)
@@ -247,19 +255,16 @@ class Journal:
         self._number += 1
         self._size += head_size - new.since
         self._head_size = head_size
-
-    def _shift(self) -> None:
-        """Rename the present file to ``.1``, that to ``.2``, and so on; the oldest goes."""
-        names = [self._path, *(Path(f"{self._path}.{n}") for n in range(1, self._files))]
-        for older, newer in zip(reversed(names), reversed(names[:-1]), strict=False):
-            if newer.exists():
-                newer.replace(older)
+        try:
+            remove_old(self._path, self._keeping)
+        except OSError as error:
+            _log.warning("old journals cannot be removed", error=reason(error))
 
     def _give_up(self, new: _New | None) -> None:
         with suppress(OSError):
             if new is not None:
                 os.close(new.fd)
-            self._new_path.unlink(missing_ok=True)
+                self._new_path.unlink(missing_ok=True)
 
     # Writing.
 

@@ -27,6 +27,7 @@ from allocator.server.fairness import FairnessWatch
 from allocator.server.fairness_families import FairnessCollector
 from allocator.server.guarded_policy import GuardedRegistry
 from allocator.server.health import Health
+from allocator.server.journal import TakenError
 from allocator.server.lasting import log_what_threads_raise
 from allocator.server.listeners import UNIX, ListenError, claim_addresses, listen
 from allocator.server.metrics import start_http
@@ -193,9 +194,15 @@ class Server:
         return server
 
     def _check_journal(self, config: Config) -> None:
-        """End where the journal cannot be written; a full disk passes, so it is waited for."""
+        """End where the journal cannot be written.
+
+        A full disk passes, and so may another process that writes it: that is waited for, in
+        service. To decide is worth more than to record.
+        """
         journal = self.loop.journal
-        if journal is None or journal.on or is_full(journal.failure):
+        if journal is None or journal.on:
+            return
+        if is_full(journal.failure) or isinstance(journal.failure, TakenError):
             return
         why = reason(journal.failure) if journal.failure else "it could not be begun"
         mend = "set journal.path to a file that can be, or leave it empty for no journal"

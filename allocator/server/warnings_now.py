@@ -48,19 +48,19 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
             text=f"DRF decided the last cycle, for the policy {name} failed: {last.policy_error}",
             mend="mend the policy, or set another: mesos-allocator policy set",
         )
-    for name, failure in failures():
+    for name, why in failures():
         yield pb.StatusWarning(
             what="thread failed",
-            text=f"what the thread {name!r} does stands still now and then: {failure}",
+            text=f"what the thread {name!r} does stands still now and then: {why}",
             mend="it begins again by itself; the log has the whole error, please report it",
         )
     yield from _loops(progress)
     if loop.journal is not None and not loop.journal.on:
         failure = loop.journal.failure
-        why = reason(failure) if failure else "the reason is in the log"
+        why_off = reason(failure) if failure else "the reason is in the log"
         yield pb.StatusWarning(
             what="journal off",
-            text=f"decisions go on, and are not recorded: {why}",
+            text=f"decisions go on, and are not recorded: {why_off}",
             mend="it is tried again within a minute",
         )
     if state.overdue.nothing:

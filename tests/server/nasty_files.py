@@ -8,7 +8,11 @@ from pathlib import Path
 
 def text(content: str | bytes) -> Callable[[Path], None]:
     data = content.encode() if isinstance(content, str) else content
-    return lambda path: path.write_bytes(data) and None
+
+    def put(path: Path) -> None:
+        path.write_bytes(data)
+
+    return put
 
 
 def huge(path: Path) -> None:
@@ -39,6 +43,14 @@ def plugin_at(make: Callable[[Path], None]) -> Callable[[Path], None]:
     return put
 
 
+def token_at(make: Callable[[Path], None]) -> Callable[[Path], None]:
+    def put(path: Path) -> None:
+        make(path.parent / "token")
+        path.write_text(f'[access]\nadmin_read_token = "{path.parent}/token"\n')
+
+    return put
+
+
 NASTY: dict[str, Callable[[Path], None]] = {
     "no UTF-8": text(b"[http]\nport = \xff\xfe"),
     "UTF-16": text("[http]\nport = 1".encode("utf-16")),
@@ -58,17 +70,17 @@ NASTY: dict[str, Callable[[Path], None]] = {
     "deep tables": text("x = " + "{a = " * 50_000 + "1" + "}" * 50_000),
     "a deep key": text(".".join(["a"] * 20_000) + " = 1"),
     "a deep header": text("[" + ".".join(["a"] * 20_000) + "]\nx = 1"),
-    "a value of many lines": text("[listen]\ntargets = [\n" + '"x",\n' * 200_000 + "]\n"),
+    "a value of many lines": text("[[drain]]\nagent = [\n" + '"x",\n' * 200_000 + "]\n"),
     "many unknown sections": text("".join(f"[x{n}]\n" for n in range(20_000))),
     "many wrong rules": text('[[limit]]\nrole = ""\nresources = "x"\n' * 5_000),
-    "a number of many digits": text("[http]\nport = " + "9" * 10_000),
-    "a hexadecimal number of many digits": text("[http]\nport = 0x" + "f" * 10_000),
+    "a number of many digits": text("[limits]\nroles = " + "9" * 10_000),
+    "a hexadecimal number of many digits": text("[limits]\nroles = 0x" + "f" * 10_000),
     "a huge weight": text('[[weight]]\nrole = "a"\nweight = 0x' + "f" * 1_000),
     "a weight that is none": text('[[weight]]\nrole = "a"\nweight = nan'),
     "an infinite weight": text('[[weight]]\nrole = "a"\nweight = 9e999999'),
     "a part that is none": text("[starvation]\noutstanding_max = nan"),
     "an infinite time": text("[metrics]\nfair_share_every_s = inf"),
-    "a date": text("[http]\nport = 1979-05-27"),
+    "a date": text("[limits]\nroles = 1979-05-27"),
     "a huge demand": text('[[demand]]\nrole = "a"\nresources = "cpus:9e999999"'),
     "a huge limit": text('[[limit]]\nrole = "a"\nresources = "cpus:9e999999"'),
     "a tiny limit": text('[[limit]]\nrole = "a"\nresources = "cpus:1e-999999999"'),
@@ -82,11 +94,7 @@ NASTY: dict[str, Callable[[Path], None]] = {
     "a subtree that is none": text('[policy]\nsubtrees."a//b" = "drf"'),
     "a subtree of none": text('[policy]\nsubtrees.a = ":,=,"'),
     "a shadow that is none": text('[shadow]\npolicy = "drff"'),
-    "a token that is a FIFO": lambda path: (
-        os.mkfifo(path.parent / "token"),  # type: ignore[func-returns-value]
-        path.write_text(f'[access]\nadmin_read_token = "{path.parent}/token"\n'),
-    )
-    and None,
+    "a token that is a FIFO": token_at(os.mkfifo),
     "a policy that ends the process": plugin("import sys; sys.exit(3)"),
     "a policy that raises anything": plugin("class E(BaseException): pass\nraise E('odd')"),
     "a policy that exits a generator": plugin("raise GeneratorExit"),

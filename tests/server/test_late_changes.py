@@ -10,7 +10,9 @@ import pytest
 
 from allocator import policies
 from allocator.server import audit as audit_log
+from allocator.server import changes
 from allocator.server.admin import AdminServicer
+from allocator.server.answering import left_s
 from allocator.server.changes import BUSY
 from allocator.server.config import Config, Loaded
 from allocator.server.config.rules import DrainRule
@@ -101,13 +103,32 @@ def held_before_the_change(loop: CoreLoop, monkeypatch) -> threading.Event:
 def test_what_is_told_as_failed_is_never_done(loop, stub, lines, monkeypatch):
     """The core has not begun in time: the caller hears so, before its deadline."""
     go = held_before_the_change(loop, monkeypatch)
+    monkeypatch.setattr(changes, "left_s", lambda _context: 0.1)
     with pytest.raises(grpc.RpcError) as caught:
-        stub.SetDrain(DRAIN, timeout=2)
+        stub.SetDrain(DRAIN, timeout=100)
     error: Any = caught.value
     assert (error.code(), error.details()) == (grpc.StatusCode.DEADLINE_EXCEEDED, BUSY)
     go.set()
     assert drains(loop) == set()
     assert lines.kept == [("agent a1", "refused")]
+
+
+class Calling:
+    """A call with so much time left."""
+
+    def __init__(self, left_s: float | None) -> None:
+        self._left_s = left_s
+
+    def time_remaining(self) -> float | None:
+        return self._left_s
+
+
+@pytest.mark.parametrize(
+    ("given", "left"), [(None, 30.0), (10.0, 9.75), (0.4, 0.3), (100.0, 30.0), (-1.0, 0.0)]
+)
+def test_an_answer_is_under_way_before_the_deadline(given, left):
+    context: Any = Calling(given)
+    assert left_s(context) == pytest.approx(left)
 
 
 def test_whoever_has_gone_changes_nothing(loop, stub, lines, monkeypatch):
@@ -139,11 +160,11 @@ def test_what_was_done_is_told_though_the_core_is_busy_from_then_on(loop, stub, 
 
     def and_more(event: Any) -> None:
         operate(event)
-        loop.call(lambda: go.wait(30))
+        loop.call(lambda: go.wait(100))
 
     monkeypatch.setattr(loop, "operate_now", and_more)
     try:
-        answer = stub.SetDrain(DRAIN, timeout=3)
+        answer = stub.SetDrain(DRAIN, timeout=30)
         assert [each.agent for each in answer.drains] == ["a1"]
     finally:
         go.set()

@@ -271,7 +271,19 @@ class JournalSection(Section):
         "zstd", description="zstd: each record is compressed by itself. none: it is not."
     )
     files: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        2, description="Files that are kept: PATH, PATH.1 and so on; the oldest go."
+        2,
+        description=(
+            "Files that are kept, however large: PATH, PATH.1 and so on. Each start begins one;"
+            " more are kept while all together are not larger than so many full ones. 1: no older"
+            " one."
+        ),
+    )
+    keep_days: Annotated[int, Field(ge=0, le=36_500)] = Field(
+        90,
+        description=(
+            "An older file that was written last so many days ago is removed when a new one is"
+            " begun. 0: never for its age."
+        ),
     )
 
 

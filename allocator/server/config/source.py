@@ -101,7 +101,7 @@ def load_all(
         config = Config.model_validate(tree)
     except ValidationError as error:
         problems += from_validation(Config, error, origins)
-    except Exception as error:  # noqa: BLE001 - whatever a check did not think of is a problem, too.
+    except Exception as error:  # noqa: BLE001 - what no check thought of is a problem, too.
         problems.append(Problem("", "", f"cannot be checked: {type(error).__name__}: {error}"))
     else:
         if not problems:

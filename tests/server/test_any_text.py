@@ -1,0 +1,134 @@
+"""Whatever operators say is answered: done, or refused with the field, the value and the mend."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.server.admin import AdminServicer
+from allocator.server.config import Config
+from allocator.server.core_loop import CoreLoop
+from allocator.server.guarded_policy import GuardedRegistry
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import admin_pb2_grpc, explain_pb2
+from allocator.v1 import settings_pb2 as spb
+from allocator.v1.types_pb2 import Quantities
+
+ODD = [
+    *("", "\0", "a//b", "/", "a/" * 2000, "*" * 500, "[!" * 300, "9e999999", "x" * 9000),
+    *("é" * 2000, "drf", "choosy", "quincy", "eng=drf", ":=,", "zone=a", "zone<3", "a|b;" * 3000),
+]
+texts = st.one_of(st.text(max_size=30), st.sampled_from(ODD))
+integers = st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([0, 1, 2**53 + 1]))
+floats = st.one_of(st.floats(), st.sampled_from([0.0, -1.0, 1e308, 5e-324]))
+amounts = st.builds(
+    lambda names, numbers: Quantities(name=names, amount=numbers),
+    st.lists(texts, max_size=3),
+    st.lists(integers, max_size=3),
+)
+policy = st.builds(
+    spb.Policy,
+    name=texts,
+    selection=texts,
+    mode=texts,
+    parameters=st.dictionaries(texts, texts, max_size=2),
+    subtrees=st.dictionaries(texts, texts, max_size=2),
+)
+whom = {"role": texts, "framework_name": texts}
+flags = {"remove": st.booleans(), "dry_run": st.booleans()}
+everybody = {**flags, "all": st.booleans()}
+requests = st.one_of(
+    st.builds(
+        spb.SetDemandRequest, demand=st.builds(spb.Demand, demand=amounts, **whom), **everybody
+    ),
+    st.builds(
+        spb.SetConstraintRequest,
+        constraint=st.builds(spb.Constraint, expression=texts, **whom),
+        **everybody,
+    ),
+    st.builds(
+        spb.SetWeightRequest,
+        weight=st.builds(spb.FrameworkWeight, weight=floats, **whom),
+        **everybody,
+    ),
+    st.builds(spb.SetLimitRequest, limit=st.builds(spb.Limit, role=texts, limit=amounts), **flags),
+    st.builds(spb.SetDrainRequest, drain=st.builds(spb.Drain, agent=texts), **flags),
+    st.builds(spb.SetShadowRequest, policy=policy, dry_run=st.booleans()),
+    st.builds(pb.SetPolicyRequest, policy=policy, dry_run=st.booleans()),
+    st.builds(pb.ResetSettingsRequest, what=st.lists(texts, max_size=2)),
+    st.builds(pb.GetSharesRequest, role=texts, newcomer_role=texts, newcomer_demand=amounts),
+    st.builds(explain_pb2.ExplainRequest, framework=texts, cycles=st.integers(0, 2**32 - 1)),
+    st.builds(explain_pb2.ExplainRequest, role=texts),
+    st.builds(explain_pb2.ExplainRequest, agent=texts),
+)
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[CoreLoop]:
+    registry = GuardedRegistry(1.0)
+    core = CoreLoop(Config(), build_policy=registry.build, try_policy=registry.try_out)
+    core.start()
+    yield core
+    core.stop()
+
+
+@pytest.fixture(scope="module")
+def stub(loop) -> Iterator[admin_pb2_grpc.AdminServiceStub]:
+    server = grpc.server(ThreadPoolExecutor(4))
+    admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(loop), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    options = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 2**28)]
+    with grpc.insecure_channel(f"127.0.0.1:{port}", options) as channel:
+        yield admin_pb2_grpc.AdminServiceStub(channel)
+    server.stop(None).wait()
+
+
+@given(request=requests)
+def test_any_request_is_done_or_refused(stub, loop, request):
+    method = type(request).__name__.removesuffix("Request")
+    before = loop.call(loop.allocator.settings.copied).result(10)
+    try:
+        getattr(stub, method)(request, timeout=60)
+    except grpc.RpcError as error:
+        refused: Any = error
+    else:
+        stub.ResetSettings(pb.ResetSettingsRequest(), timeout=60)  # else rules would pile up
+        return
+    assert refused.code() == grpc.StatusCode.INVALID_ARGUMENT, refused.details()
+    assert refused.details().strip()
+    assert loop.call(loop.allocator.settings.copied).result(10) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [b"limit", b"set", b"\xff", b"cpus:1"],
+        [b"drain", b"set", b"a1", b"a\xff"],
+        [b"policy", b"set", b"drf", b"-p", b"unit=\xff"],
+        [b"demand", b"set", b"cpus:1", b"--role", b"\xed\xa0\x80"],
+        [b"constraint", b"set", b"zone=\xff", b"--all"],
+        [b"explain", b"framework", b"\xff"],
+        [b"check-config", b"--set", b"http.host=\xff"],
+        [b"check-config", b"--set", b"\xff=1"],
+        [b"check-config", b"\xff"],
+        [b"serve", b"--config", b"\xff"],
+        [b"limit", b"set", b"eng", b"cpus:9e999999"],
+        [b"demand", b"set", b"cpus:sNaN", b"--all"],
+        [b"check-config", b"--set", b"policy.plugins=\xff"],
+    ],
+)
+def test_what_is_no_text_is_one_line(words, tmp_path):
+    target = ["--target", f"unix:{tmp_path}/none"] if words[0] not in (
+        b"check-config", b"serve") else []  # fmt: skip
+    command = [sys.executable, "-m", "allocator", *words, *target]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=200)
+    assert done.returncode in (2, 78), done.stderr
+    (line,) = done.stderr.decode("utf-8", "backslashreplace").splitlines()
+    assert line.startswith("error: ")
