@@ -397,8 +397,9 @@ Ready Brain::ready()
 {
   // A snapshot that is being laid out may still name them.
   if (!layout.underWay()) {
-    effects.forgotten = state.pieces.takeUnused();
-    for (uint32_t piece : effects.forgotten) {
+    // Some may be there from an earlier time, when something was thrown.
+    for (uint32_t piece : state.pieces.takeUnused()) {
+      effects.forgotten.push_back(piece);
       state.kinds.forget(piece);
     }
   }

@@ -198,6 +198,13 @@ private:
   void reclaim(const session::Decisions& decisions, int64_t nowMs);
   void weighAnswer(int64_t nowMs);
   void forgetSession();
+  void beginAnew();
+
+  // brain_resources.cpp.
+  std::string followMisfit(
+      const ConvertHeld& event,
+      uint32_t agent,
+      const std::string& wrong);
 
   // brain_shadow.cpp.
   int64_t comparedForMs() const;

@@ -46,6 +46,19 @@ void Brain::forgetSession()
 }
 
 
+// With another session, which has another snapshot.
+void Brain::beginAnew()
+{
+  forgetSession();
+  Message stop;
+  stop.kind = Message::Kind::STOP;
+  emit(std::move(stop));
+  Message start;
+  start.kind = Message::Kind::START;
+  emit(std::move(start));
+}
+
+
 std::string Brain::step(const Welcomed& event, int64_t nowMs)
 {
   if (breakerOpen) {
