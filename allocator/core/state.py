@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from allocator.core.accepted import AcceptedOffers
 from allocator.core.demand import Settings
 from allocator.core.demand_memory import DemandMemory
 from allocator.core.eligibility import Eligibility
@@ -78,6 +79,7 @@ class State:
         self.filters = FilterTable(limits.filters)
         self.eligibility = Eligibility()
         self.tentative = Tentative()
+        self.accepted = AcceptedOffers()
         self.memory = DemandMemory()
         self.plan: Plan | None = None
         self._total: Ints = np.zeros(0, np.int64)

@@ -21,7 +21,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from allocator import __version__
-from allocator.core import UNBOUNDED, Ints
+from allocator.core import REASONS, UNBOUNDED, Ints
 from allocator.server.framework_families import frameworks
 from allocator.server.metric_building import (
     OTHER,
@@ -260,6 +260,9 @@ def _counts(report: Report) -> Iterator[Metric]:
     text = "Decisions whose outcome is not known yet."
     yield gauge("decisions_outstanding", text, report.outstanding)
     rows = [([why], float(count)) for why, count in vars(report.overdue).items()]
+    text = "What is set aside of frameworks' and agents' words now, by reason; see explain."
+    rows = [([why], float(report.aside.reasons.get(why, 0))) for why in REASONS]
+    yield labelled(GaugeMetricFamily, "set_aside", text, ["reason"], rows)
     text = "Clients that waited for an offer for starvation.patience_cycles."
     yield labelled(GaugeMetricFamily, "clients_overdue", text, ["kept_by"], rows)
 

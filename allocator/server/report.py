@@ -3,8 +3,11 @@
 The thread of the core makes the copy; whoever asked computes shares from it on its own thread.
 """
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -92,6 +95,25 @@ class AgentCounts:
 
 
 @dataclass(frozen=True)
+class AsideCounts:
+    """Whose words are set aside now.
+
+    Attributes
+    ----------
+    frameworks, agents : int
+    reasons : dict of str to int
+        Rows, by reason.
+    example : str
+        Name or id of one of the frameworks; else the host of an agent.
+    """
+
+    frameworks: int = 0
+    agents: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    example: str = ""
+
+
+@dataclass(frozen=True)
 class Report:
     """The copy, and what is computed of it.
 
@@ -110,6 +132,7 @@ class Report:
     quotas : QuotaRows
     overdue : Overdue
     remembered : RememberedDemands
+    aside : AsideCounts
     """
 
     policy: PolicySpec
@@ -126,6 +149,7 @@ class Report:
     quotas: QuotaRows
     overdue: Overdue
     remembered: remembered.RememberedDemands
+    aside: AsideCounts = field(default_factory=AsideCounts)
 
     @cached_property
     def weight(self) -> Floats:
@@ -252,7 +276,24 @@ def read(allocator: Allocator) -> Report:
         quotas=quota_rows,
         overdue=overdue,
         remembered=remembered.read(state),
+        aside=_aside(state),
     )
+
+
+def _aside(state: State) -> AsideCounts:
+    frameworks, agents = state.frameworks.aside, state.agents.aside
+    every = chain(chain.from_iterable(frameworks.values()), chain.from_iterable(agents.values()))
+    example = ""
+    for handle in frameworks:
+        info = state.frameworks.info[handle]
+        example = (info.name or info.framework_id) if info else ""
+        break
+    for handle in () if frameworks else agents:
+        agent = state.agents.info[handle]
+        example = (agent.hostname or agent.agent_id) if agent else ""
+        break
+    reasons = Counter(row.reason for row in every)
+    return AsideCounts(len(frameworks), len(agents), reasons, example)
 
 
 def _agents(state: State) -> AgentCounts:

@@ -114,6 +114,7 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
     state.ledger.drop(rows)
     state.filters.drop_agent(agent)
     state.tentative.void_agent(agent)
+    state.accepted.forget(agent=agent)
     state.eligibility.drop_agent(agent)
     state.agents.unbind(agent)
     forget_agent(state, agent)
@@ -162,6 +163,7 @@ def close_client_if_idle(state: State, client: int) -> None:
         return
     state.filters.drop_client(client)
     state.eligibility.set_rule(client, None)
+    state.accepted.forget(client=client)
     state.frameworks.clients[int(clients.framework[client])].discard(client)
     clients.close(client)
     forget_client(state, client)

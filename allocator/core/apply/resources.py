@@ -71,12 +71,13 @@ def release(state: State, event: Release) -> None:
         )
         raise EventError("books", f"released.amount[{failed * len(holdings.kind)}]", message)
     _refuse(state, client, agent, holdings, event)
-    # A decline: an offer that was given back with nothing kept (of an accepted one the rest comes
-    # back before the tasks' part comes into use). Many in a row without an acceptance tell that the
-    # demand we assume may be wrong.
-    whole = (client > 0) & ~event.allocated & (event.refuse_ms >= 0)
-    whole &= ~state.ledger.is_offered_something(client, agent)
-    np.add.at(state.clients.declines, client[whole], 1)
+    # A decline: an offer that was given back with nothing kept. Many in a row without an acceptance
+    # tell that the demand we assume may be wrong. Of an offer that is accepted the rest comes back,
+    # too: before the tasks' part comes into use, when something is on offer still, or after that.
+    over = (client > 0) & ~state.ledger.is_offered_something(client, agent)
+    whole = over & ~event.allocated & (event.refuse_ms >= 0)
+    taken = state.accepted.take(client, agent, over)
+    np.add.at(state.clients.declines, client[whole & ~taken], 1)
     learn_from_ends(state, client, holdings, event.allocated)
     _close_idle(state, client)
 
@@ -138,6 +139,8 @@ def transition(state: State, event: Transition) -> None:
     _find_offers(state, holdings, client, agent)
     here = state.ledger.uses_something(client, agent)
     state.ledger.use(client, agent, holdings.kind, holdings.amount)
+    some = (client > 0) & holdings.amount.any(axis=1)
+    state.accepted.note(client, agent, some & state.ledger.is_offered_something(client, agent))
     learn_from_acceptances(state, client, holdings, here)
 
 
