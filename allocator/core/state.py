@@ -139,6 +139,13 @@ class State:
             self._total_version = self.agents.version
         return self._total
 
+    def agents_by_column(self) -> Ints:
+        """How many agents have something of each name, (R,); of several kinds the commonest."""
+        found = np.zeros(len(self.space.names), np.int64)
+        has = np.count_nonzero(self.agents.capacity[:, : len(self.space)], axis=0)
+        np.maximum.at(found, self.space.column_of_kind, has)
+        return found
+
     def total_by_column(self) -> Ints:
         """Capacity of the cluster by name, (R,)."""
         return self.space.by_column(self.total_by_kind()[None])[0]

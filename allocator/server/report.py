@@ -16,6 +16,9 @@ from allocator.core import Allocator, Bools, Floats, FrameworkInfo, Ints, Policy
 from allocator.server import quotas, remembered
 from allocator.server.quotas import Overdue, QuotaRows
 
+COMMON_MAX = 24
+"""So many resources have series of each framework and role; few clusters have ten."""
+
 
 @dataclass(frozen=True)
 class ClientRows:
@@ -125,6 +128,8 @@ class Report:
         Which resources count towards shares.
     total : (R,) int64, thousandths
         Capacity of all agents.
+    common : (R,) bool
+        The resources that most agents have, of which frameworks and roles have series of their own.
     agents : AgentCounts
     frameworks, frameworks_active, filters, outstanding : int
     clients : ClientRows
@@ -139,6 +144,7 @@ class Report:
     resources: tuple[str, ...]
     counted: Bools
     total: Ints
+    common: Bools
     agents: AgentCounts
     frameworks: int
     frameworks_active: int
@@ -266,6 +272,7 @@ def read(allocator: Allocator) -> Report:
         resources=tuple(space.names),
         counted=space.counted,
         total=state.total_by_column(),
+        common=_common(state),
         agents=_agents(state),
         frameworks=len(state.frameworks),
         frameworks_active=int((state.frameworks.bound & state.frameworks.active).sum()),
@@ -294,6 +301,14 @@ def _aside(state: State) -> AsideCounts:
         break
     reasons = Counter(row.reason for row in every)
     return AsideCounts(len(frameworks), len(agents), reasons, example)
+
+
+def _common(state: State) -> Bools:
+    """The resources that most agents have: any agent may make some up."""
+    count = state.agents_by_column()
+    common = np.zeros(len(count), np.bool_)
+    common[np.argsort(-count, kind="stable")[:COMMON_MAX]] = True
+    return common & (count > 0)
 
 
 def _agents(state: State) -> AgentCounts:

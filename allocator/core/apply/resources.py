@@ -15,6 +15,7 @@ from allocator.core.apply.frameworks import (
 )
 from allocator.core.apply.learning import learn_from_acceptances, learn_from_ends
 from allocator.core.apply.rest import refuse_rest
+from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.events import (
     Amounts,
     EventError,
@@ -165,13 +166,18 @@ def update_allocation(state: State, event: UpdateAllocation) -> None:
     consumed = state.space.vector(event.consumed, "consumed")
     converted = state.space.vector(event.converted, "converted")
     capacity = state.agents.capacity[event.agent]
-    if (capacity - consumed + converted < 0).any():
+    after = capacity - consumed + converted
+    # Of what there is more than is counted, nobody knows how much.
+    counted = capacity < CAPACITY_MAX
+    if (counted & (after < 0)).any():
         message = f"agent {event.agent} has less than {_named(event.consumed)} to convert"
         raise EventError("books", "consumed", message)
     # What is held changes in the ledger; then the agent's capacity follows.
     if event.framework:
         _convert_held(state, event, consumed, converted)
-    state.set_capacity(event.agent, capacity - consumed + converted)
+    state.set_capacity(
+        event.agent, np.where(counted, np.minimum(after, CAPACITY_MAX), CAPACITY_MAX)
+    )
     if any(kind is not None and kind.name == GPUS for kind in _changed(state, consumed, converted)):
         refresh_agents(state, np.array([event.agent]))
 
