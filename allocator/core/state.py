@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from allocator.core.accepted import AcceptedOffers
 from allocator.core.demand import Settings
 from allocator.core.demand_memory import DemandMemory
 from allocator.core.eligibility import Eligibility
@@ -53,6 +54,9 @@ class State:
         What frameworks were seen to need, in earlier sessions too.
     plan : Plan or None
         What cycles go by, of a policy that plans.
+    beyond : dict of str to int
+        The largest handle of agents, frameworks and roles that was passed over, for it is more than
+        is kept; 0: none was.
     """
 
     # Kept from one question to the next, so whoever only asks changes them, too.
@@ -69,6 +73,7 @@ class State:
         self.whitelist: frozenset[str] | None = None
         self.quotas: dict[str, SetQuota] = {}
         self.quota_version = 0
+        self.beyond = {"agents": 0, "frameworks": 0, "roles": 0}
         self.space = ResourceSpace(limits.kinds, self.options.fairness_excluded)
         self.agents = AgentTable()
         self.frameworks = FrameworkTable()
@@ -78,6 +83,7 @@ class State:
         self.filters = FilterTable(limits.filters)
         self.eligibility = Eligibility()
         self.tentative = Tentative()
+        self.accepted = AcceptedOffers()
         self.memory = DemandMemory()
         self.plan: Plan | None = None
         self._total: Ints = np.zeros(0, np.int64)
@@ -136,6 +142,13 @@ class State:
             self._total = self.agents.capacity.sum(axis=0)
             self._total_version = self.agents.version
         return self._total
+
+    def agents_by_column(self) -> Ints:
+        """How many agents have something of each name, (R,); of several kinds the commonest."""
+        found = np.zeros(len(self.space.names), np.int64)
+        has = np.count_nonzero(self.agents.capacity[:, : len(self.space)], axis=0)
+        np.maximum.at(found, self.space.column_of_kind, has)
+        return found
 
     def total_by_column(self) -> Ints:
         """Capacity of the cluster by name, (R,)."""
