@@ -303,8 +303,8 @@ private:
   bool triggered = false;
 
   size_t rolesKept = 0; // When they were given up last.
-  int64_t rolesKeptMs = 0; // When that was.
-  int64_t rolesLeftMs = INT64_MIN / 2; // When a session was left for it.
+  int64_t rolesTightMs = INT64_MIN / 2; // And for there were so many.
+  int64_t rolesLeftMs = INT64_MIN / 2;  // When a session was left for it.
 
   // What frameworks said, by id, some of whose roles wait for room.
   std::map<std::string, UpdateFramework> crowded;

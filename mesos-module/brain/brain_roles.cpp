@@ -106,14 +106,17 @@ void Brain::boundRoles(int64_t nowMs)
 
   const size_t most = 2 * rolesKept + state.options.rolesSpare;
   const bool tight = state.roles.count() > ROLES_MAX / 2 &&
-      nowMs - rolesKeptMs >= LEAST_MS;
+      nowMs - rolesTightMs >= LEAST_MS;
 
   if ((state.roles.count() <= most && !tight) || layout.underWay()) {
     return;
   }
 
+  rolesTightMs = tight ? nowMs : rolesTightMs;
+  if (!following) {
+    state.roles.forgetHandles();
+  }
   giveUpRoles();
-  rolesKeptMs = nowMs;
 
   if (!crowded.empty() && state.roles.count() < ROLES_MAX / 2) {
     makeRoom(nowMs);

@@ -1,6 +1,9 @@
 #include "mirror.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include "brain/text.hpp"
 
 namespace allocator {
 namespace brain {
@@ -21,10 +24,55 @@ void Mirror::fail(const std::string& what)
 }
 
 
+// A sidecar takes a path once, behind that of its parent, and only so deep.
 void Mirror::bind(const wire::Role& role)
 {
+  const std::string& path = role.path();
+  const size_t slash = path.rfind('/');
+  if (!Roles::isPath(path) || !isText(path) || !paths.insert(path).second ||
+      (slash != std::string::npos && paths.count(path.substr(0, slash)) == 0) ||
+      std::count(path.begin(), path.end(), '/') > 63) {
+    fail("role '" + path + "' is told so that no sidecar takes it");
+  }
+
   if (!roles.emplace(role.role(), role.path()).second) {
     fail("role " + role.path() + " is bound twice");
+  }
+}
+
+
+void Mirror::judge(const wire::Quantities& quantities)
+{
+  std::set<std::string> names;
+  for (const std::string& name : quantities.name()) {
+    if (name.empty() || !isText(name) || !names.insert(name).second) {
+      fail("amounts by names that no sidecar takes");
+    }
+  }
+}
+
+
+void Mirror::judge(const wire::Framework& framework)
+{
+  std::set<uint32_t> named;
+  for (const wire::MinimumResources& minimum : framework.minimum()) {
+    if (roles.count(minimum.role()) == 0 ||
+        !named.insert(minimum.role()).second) {
+      fail("a minimum of no role, or of one twice");
+    }
+    for (const wire::Quantities& each : minimum.any_of()) {
+      judge(each);
+    }
+  }
+
+  for (const wire::SetAside& row : framework.set_aside()) {
+    if (row.text().size() > 200 || !isText(row.text())) {
+      fail("a row of words that are set aside is too long");
+    }
+  }
+
+  if (framework.set_aside_size() > 16 || framework.roles_size() > 1024) {
+    fail("a framework of too many words");
   }
 }
 
@@ -76,6 +124,7 @@ void Mirror::take(const wire::SnapshotChunk& chunk)
   }
 
   for (const wire::Framework& framework : chunk.frameworks()) {
+    judge(framework);
     if (!frameworks.emplace(framework.framework(), true).second) {
       fail("a framework is there twice");
     }
@@ -120,7 +169,16 @@ void Mirror::take(const wire::Event& event)
       break;
     case wire::Event::kHold: add(event.hold(), 1); break;
     case wire::Event::kRelease: add(event.release().released(), -1); break;
+    case wire::Event::kUpdateFramework:
+      judge(event.update_framework());
+      break;
+    case wire::Event::kRequest:
+      for (const wire::Quantities& each : event.request().requests()) {
+        judge(each);
+      }
+      break;
     case wire::Event::kAddFramework:
+      judge(event.add_framework());
       if (!frameworks.emplace(event.add_framework().framework(), true).second) {
         fail("a framework is there twice");
       }

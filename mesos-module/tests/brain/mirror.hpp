@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -36,12 +37,15 @@ public:
 
 private:
   void bind(const wire::Role& role);
+  void judge(const wire::Quantities& quantities);
+  void judge(const wire::Framework& framework);
   void add(const wire::Holdings& rows, int64_t sign);
   void change(Row* row, uint32_t kind, int64_t amount);
   void fail(const std::string& what);
 
   std::vector<bool> kinds;
   std::map<uint32_t, std::string> roles;
+  std::set<std::string> paths;
   std::map<uint32_t, Row> capacities;
   std::map<uint32_t, bool> frameworks;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Row> held;

@@ -61,7 +61,7 @@ void play(uint64_t lives, uint64_t turns, Sum* sum)
 TEST(RandomTest, TheBooksAddUpWhateverHappens)
 {
   Sum sum;
-  play<Life>(60, 600, &sum);
+  play<Life>(90, 600, &sum);
   EXPECT_GT(sum.compared, 0u);
 }
 

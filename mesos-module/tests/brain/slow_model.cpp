@@ -228,6 +228,20 @@ std::string SlowModel::inverse(
 }
 
 
+std::set<std::string> SlowModel::taken(const std::set<std::string>& said)
+{
+  std::set<std::string> result;
+  for (const std::string& role : said) {
+    const std::string within = "/" + role + "/";
+    const bool named = within.find("//") == std::string::npos;
+    if (named && role.size() <= 4096 && result.size() < 1024) {
+      result.insert(role);
+    }
+  }
+  return result;
+}
+
+
 std::string SlowModel::compare(const Brain& brain) const
 {
   const Cluster& cluster = brain.cluster();
@@ -259,6 +273,18 @@ std::string SlowModel::compare(const Brain& brain) const
     }
     if (!(held == entry.second.held)) {
       return "what is held of " + entry.first;
+    }
+  }
+
+  for (const auto& entry : frameworks) {
+    const brain::Framework& framework = *cluster.frameworks.find(
+        cluster.frameworkHandles.find(entry.first));
+    std::set<std::string> roles;
+    for (uint32_t role : framework.roles) {
+      roles.insert(cluster.roles.path(role));
+    }
+    if (roles != entry.second.roles) {
+      return "the roles of " + entry.first;
     }
   }
 

@@ -87,6 +87,9 @@ struct SlowModel
       const;
 
   // Says where the brain's books are others.
+  // Of the roles that a framework says, those that it is served in.
+  static std::set<std::string> taken(const std::set<std::string>& said);
+
   std::string compare(const Brain& brain) const;
 };
 

@@ -1,5 +1,6 @@
 #include "world.hpp"
 
+#include <iterator>
 #include <utility>
 
 namespace allocator {
@@ -11,6 +12,15 @@ wire::Agent info()
   wire::Agent result;
   result.add_capabilities(wire::AGENT_CAPABILITY_MULTI_ROLE);
   result.add_capabilities(wire::AGENT_CAPABILITY_HIERARCHICAL_ROLE);
+  return result;
+}
+
+std::string path(size_t parts)
+{
+  std::string result = "eng";
+  for (size_t i = 1; i < parts; ++i) {
+    result += "/eng";
+  }
   return result;
 }
 
@@ -85,11 +95,75 @@ void World::obey(Ready&& ready)
 }
 
 
+// Words that no honest framework says, beside its own.
+void World::sayOdd(AddFramework* event)
+{
+  const std::string odd[] = {
+      "", "a//b", "/", "x\xFF", "\n", "eng/\xC0\xAF", std::string(5000, 'l'),
+      path(80), path(2000), path(20000), "eng/" + std::string(4000, 'n') + "/b"};
+  const auto some = [&]() { return odd[draw(11)]; };
+
+  for (uint32_t i = draw(4); i > 0; --i) {
+    event->roles.insert(some());
+    event->suppressed.insert(some());
+    (*event->info.mutable_labels())[some()] = some();
+    event->minimum.emplace_back(
+        draw(2) == 0 ? role() : some(),
+        std::vector<Quantities>{{{some(), 1}, {some(), draw(2) - 1}}});
+  }
+
+  const uint32_t roles = draw(40) == 0 ? 1200 : 0;
+  for (uint32_t i = 0; i < roles; ++i) {
+    event->roles.insert("many/" + std::to_string(i));
+  }
+
+  const uint32_t names = draw(20) == 0 ? 300 : 0;
+  for (uint32_t i = 0; i < names; ++i) {
+    event->minimum.emplace_back(role(), std::vector<Quantities>(40));
+    event->minimum.back().second[0].resize(30, {"none", 0});
+    event->info.add_capabilities(wire::FRAMEWORK_CAPABILITY_MULTI_ROLE);
+  }
+
+  event->info.set_user(some());
+}
+
+
+void World::sayOdd(wire::Agent* info)
+{
+  const char* const odd[] = {"", "\xFF", "\n", "name"};
+  info->set_hostname(odd[draw(4)]);
+  for (uint32_t i = draw(8) == 0 ? 1500 : draw(3); i > 0; --i) {
+    wire::Attribute* each = info->add_attributes();
+    each->set_name(odd[draw(4)]);
+    each->set_value(std::string(draw(9000), 'v'));
+  }
+}
+
+
+void World::request()
+{
+  const char* const odd[] = {"", "cpus", "\xFF", "cpus"};
+  Request event;
+  event.framework = frameworkId();
+  for (uint32_t i = draw(8) == 0 ? 100 : draw(3); i > 0; --i) {
+    wire::Quantities* each = event.request.add_requests();
+    for (uint32_t k = draw(6); k > 0; --k) {
+      each->add_name(odd[draw(4)]);
+      each->add_amount(draw(2) == 0 ? INT64_MAX : draw(1000));
+    }
+  }
+  step(event);
+}
+
+
 void World::addAgent()
 {
   AddAgent event;
   event.agent = agentId();
   event.info = info();
+  if (draw(8) == 0) {
+    sayOdd(&event.info);
+  }
   const bool known = model.agents.count(event.agent) > 0;
   SlowModel::Agent agent;
   agent.total = heap(false);
@@ -168,16 +242,21 @@ void World::addFramework()
     event.suppressed = {*event.roles.begin()};
   }
 
+  if (draw(6) == 0) {
+    sayOdd(&event);
+  }
+
   auto known = model.frameworks.find(event.framework);
+  const std::set<std::string> roles = SlowModel::taken(event.roles);
 
   if (known == model.frameworks.end()) {
     model.frameworks[event.framework] =
-        SlowModel::Framework{event.active, event.roles, event.suppressed};
+        SlowModel::Framework{event.active, roles, event.suppressed};
     expect(true, step(event));
   } else {
     UpdateFramework update;
     static_cast<AddFramework&>(update) = event;
-    known->second.roles = event.roles;
+    known->second.roles = roles;
     known->second.suppressed = event.suppressed;
     step(update);
   }
@@ -193,8 +272,10 @@ void World::changeFramework()
   switch (draw(5)) {
     case 0:
       for (auto& agent : model.agents) {
-        for (const char* each : {"eng", "ops", "eng/ads"}) {
-          agent.second.held.erase({there ? id : "", each});
+        auto& held = agent.second.held;
+        for (auto each = held.begin(); each != held.end();) {
+          const bool gone = there && each->first.first == id;
+          each = gone ? held.erase(each) : std::next(each);
         }
       }
       model.frameworks.erase(id);
@@ -226,7 +307,7 @@ void World::changeFramework()
 
 void World::changeSettings()
 {
-  switch (draw(4)) {
+  switch (draw(5)) {
     case 0: {
       const std::string top = draw(2) == 0 ? "eng" : "ops";
       SetQuota event;
@@ -247,6 +328,7 @@ void World::changeSettings()
       step(Exclude{{{frameworkId(), role(), agentId(), draw(3) == 0}}});
       break;
     }
+    case 3: request(); break;
     default: maintain();
   }
 }

@@ -92,6 +92,9 @@ private:
   Heap heap(bool small);
   Parts parts(const Heap& heap);
 
+  void sayOdd(AddFramework* event);
+  void sayOdd(wire::Agent* info);
+  void request();
   void addAgent();
   void changeAgent();
   void addFramework();
