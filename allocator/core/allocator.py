@@ -6,6 +6,7 @@ and the times that it is told, so that the same journal gives the same decisions
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from allocator.core.decisions import Decisions
 from allocator.core.demand import Settings
 from allocator.core.demand_probing import note_hunger, probed
 from allocator.core.events import EventError
+from allocator.core.holding_back import is_kept_back
 from allocator.core.planning import AdoptPlan, PlanningPolicy, Problem, adopt, still_true
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.quota import QuotaUse, quota_use
@@ -183,7 +185,7 @@ class Allocator:
         candidates, clients = len(snapshot.agents), len(snapshot.tree.client)
         if not candidates or not clients:
             self.last_cycle = cycles.CycleReport(candidates, clients)
-            return self._nothing()
+            return replace(self._nothing(), holds_back=agents is None)
         seed = _seed(state.settings.seed, self.cycle)
         grants, error = self._decide(snapshot, seed)
         # Who was offered nothing in a full cycle, though some agent could have served it, has
@@ -209,7 +211,11 @@ class Allocator:
             )
         if agents is None:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
-            state.clients.waited[rest[servable(snapshot, rest)]] += 1
+            able = rest[servable(snapshot, rest)]
+            state.clients.waited[able] += 1
+            if not len(decisions) and not error:
+                by_rule = self.planner is not None or is_kept_back(snapshot, able).all()
+                decisions = replace(decisions, holds_back=bool(by_rule))
         note_hunger(state, snapshot, served, full=agents is None)
         self.last_cycle = cycles.CycleReport(
             candidates, clients, len(grants), len(decisions), error

@@ -25,12 +25,15 @@ class Decisions:
         Decisions that name the same kinds stand in one group; none is empty.
     reclaims : Reclaims
         Who is asked to leave an agent.
+    holds_back : bool
+        There is nothing by rule: see `allocator.core.holding_back`.
     """
 
     cycle: int
     first_decision: int
     groups: tuple[Holdings, ...] = ()
     reclaims: Reclaims = NO_RECLAIMS
+    holds_back: bool = False
 
     def __len__(self) -> int:
         return sum(len(group.framework) for group in self.groups)

@@ -15,6 +15,7 @@ _TOTALS = {
     "fallback_cycles": "Cycles that the module decided by itself, without a sidecar.",
     "fallback_offers": "Offers that the module made by itself.",
     "breaker_trips": "Times that the module ended a session because of bad decisions.",
+    "barren_turns": "Turns that the module took because the sidecar left lie what is wanted.",
     "misfits": "Facts of the master that did not fit the module's books.",
     "attempts": "Times that the module called a sidecar.",
     "sessions": "Sessions in which a sidecar decided.",
@@ -24,6 +25,7 @@ _TOTALS = {
 _NOW = {
     "queue_messages": "Messages that wait in the module to be sent.",
     "queue_bytes": "What waits in the module to be sent, in bytes.",
+    "barren_intervals": "Intervals in a row without offers, though somebody would take some.",
     "unanswered": "Batches of the module that wait for their answer.",
 }
 _ROUND_TRIPS = ("p50", "p99", "max")

@@ -637,8 +637,8 @@ class ModuleFigures(_message.Message):
     set_aside: _builtins.int
     """Words of frameworks and agents that the module set aside, ever."""
     barren_intervals: _builtins.int
-    """For how many intervals in a row a sidecar that answers has offered nothing although something
-    is free that somebody would take; and how often the module took the turn for that reason.
+    """For how many intervals in a row a sidecar that answers has offered nothing, and did not say that
+    it holds back, although something is free that somebody would take; and how often the module took the turn for that reason.
     """
     barren_turns: _builtins.int
     @_builtins.property
@@ -1263,6 +1263,7 @@ class DecisionBatch(_message.Message):
     GRANTS_FIELD_NUMBER: _builtins.int
     MORE_FIELD_NUMBER: _builtins.int
     RECLAIMS_FIELD_NUMBER: _builtins.int
+    HOLDS_BACK_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """The EventBatch this answers: every event up to it is applied."""
     cycle: _builtins.int
@@ -1273,6 +1274,10 @@ class DecisionBatch(_message.Message):
     """
     more: _builtins.bool
     """Another part of this answer follows."""
+    holds_back: _builtins.bool
+    """In the last part, too: by all that the sidecar knows it means to give no more than this. An
+    operator's rule, a plan, or demands that fit nowhere say so, of which the module may not know.
+    """
     @_builtins.property
     def grants(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Holdings]:
         """Offers to make. Decisions that name the same kinds stand in one group; row i of a group that
@@ -1293,10 +1298,11 @@ class DecisionBatch(_message.Message):
         grants: _abc.Iterable[_types_pb2.Holdings] | None = ...,
         more: _builtins.bool = ...,
         reclaims: Global___Reclaims | None = ...,
+        holds_back: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["reclaims", b"reclaims"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "first_decision", b"first_decision", "grants", b"grants", "more", b"more", "reclaims", b"reclaims", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "first_decision", b"first_decision", "grants", b"grants", "holds_back", b"holds_back", "more", b"more", "reclaims", b"reclaims", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -51,6 +51,7 @@ def write_decisions(
         parts[-1].reclaims.agent.extend(reclaims.agent.tolist())
     # All parts answer one batch; all but the last say that more will come.
     parts[-1].first_decision = first
+    parts[-1].holds_back = decisions.holds_back
     for part in parts:
         part.sequence, part.cycle, part.more = sequence, decisions.cycle, part is not parts[-1]
     return parts

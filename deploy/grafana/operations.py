@@ -131,11 +131,15 @@ OPERATION = Page(
                 most=1,
             ),
             Panel(
+                "Intervals that gave nothing",
+                "In a row, though somebody would take what is free, and no rule explains it.",
+                (Query(metric("module_barren_intervals"), "intervals"),),
+            ),
+            Panel(
                 "By itself the last time",
                 "How long no sidecar decided: at an upgrade, the time it took.",
                 (Query(metric("module_fallback_last_seconds"), "seconds"),),
                 unit="s",
-                width=24,
             ),
         ),
         "In the shadow of Mesos's own allocator": (

@@ -7,6 +7,8 @@
 #include <process/future.hpp>
 #include <process/metrics/metrics.hpp>
 
+#include "adapter/attempt.hpp"
+
 using std::set;
 using std::string;
 using std::vector;
@@ -44,7 +46,7 @@ BuiltinMetrics::BuiltinMetrics(
   cluster.emplace_back(
       "allocator/event_queue_dispatches",
       process::defer(
-          actor, [=]() -> Future<double> { return r.dispatches(); }));
+          actor, [=]() { return answer<double>(r.dispatches); }));
   process::metrics::add(cluster.back());
 
   // These three are always there, whatever agents have.
@@ -232,7 +234,7 @@ BuiltinMetrics::Pull BuiltinMetrics::pull(
     const std::function<double()>& read)
 {
   const std::function<Future<double>()> ask =
-      process::defer(actor, [read]() -> Future<double> { return read(); });
+      process::defer(actor, [read]() { return answer<double>(read); });
 
   Pull gauge(PREFIX + name, ask);
   process::metrics::add(gauge);

@@ -198,6 +198,7 @@ brain::Options toOptions(
   result.inverseWithinMs = parameters.inverseOffersWithin.count();
   result.fallbackAfterMs = parameters.fallbackAfter.count();
   result.shadow = parameters.shadow;
+  result.barrenIntervalsMax = parameters.barrenIntervalsMax;
   result.badDecisionsMax = parameters.badDecisionsMax;
   result.breakerPauseMs = parameters.breakerPause.count();
   return result;

@@ -24,6 +24,8 @@ inline void writeFigures(
   figures->set_fallback_until_ms(counts.fallbackUntilMs);
   figures->set_breaker_open(counts.breakerOpen);
   figures->set_breaker_trips(counts.breakerTrips);
+  figures->set_barren_intervals(counts.barrenIntervals);
+  figures->set_barren_turns(counts.barrenTurns);
   figures->set_misfits(counts.misfits + misfits);
   figures->set_set_aside(counts.setAside);
   figures->set_shadow(counts.shadow);

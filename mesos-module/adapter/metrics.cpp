@@ -6,6 +6,7 @@
 #include <process/future.hpp>
 #include <process/metrics/metrics.hpp>
 
+#include "adapter/attempt.hpp"
 #include "adapter/process.hpp"
 
 using std::string;
@@ -90,6 +91,8 @@ Metrics::Metrics(AllocatorProcess& process)
       {"set_aside", [](const B& b) { return double(b.setAside); }},
       {"breaker_trips", [](const B& b) { return double(b.breakerTrips); }},
       {"breaker_open", [](const B& b) { return b.breakerOpen ? 1.0 : 0.0; }},
+      {"barren_intervals", [](const B& b) { return double(b.barrenIntervals); }},
+      {"barren_turns", [](const B& b) { return double(b.barrenTurns); }},
       {"shadow/offers", [](const B& b) { return double(b.compared.offers); }},
       {"shadow/same", [](const B& b) { return double(b.compared.same); }},
       {"shadow/other", [](const B& b) { return double(b.compared.other); }},
@@ -121,7 +124,7 @@ Metrics::~Metrics()
 void Metrics::add(AllocatorProcess& actor, const string& name, const Read& read)
 {
   const std::function<Future<double>()> pull = process::defer(
-      actor.self(), [read]() -> Future<double> { return read(); });
+      actor.self(), [read]() { return answer<double>(read); });
 
   gauges.emplace_back("allocator/sidecar/" + name, pull);
   process::metrics::add(gauges.back());

@@ -1,3 +1,4 @@
+#include <exception>
 #include <memory>
 #include <string>
 
@@ -18,7 +19,7 @@
 
 namespace {
 
-mesos::allocator::Allocator* create(const mesos::Parameters& given)
+mesos::allocator::Allocator* make(const mesos::Parameters& given)
 {
   const Try<allocator::adapter::Parameters> parameters =
       allocator::adapter::parseParameters(given);
@@ -59,6 +60,18 @@ mesos::allocator::Allocator* create(const mesos::Parameters& given)
   return new allocator::adapter::ShadowAllocator(
       std::unique_ptr<mesos::allocator::Allocator>(deciding.get()),
       parameters.get());
+}
+
+
+// The master ends where it gets none, and says so.
+mesos::allocator::Allocator* create(const mesos::Parameters& given)
+{
+  try {
+    return make(given);
+  } catch (const std::exception& error) {
+    LOG(ERROR) << "The allocator module cannot be used: " << error.what();
+    return nullptr;
+  }
 }
 
 } // namespace {

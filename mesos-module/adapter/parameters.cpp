@@ -88,6 +88,7 @@ map<string, Reader> readers(Parameters* p)
       {"tls_cert", text(&channel.tlsCert)},
       {"tls_key", text(&channel.tlsKey)},
       {"tls_name", text(&channel.tlsName)},
+      {"session_token_file", text(&channel.tokenFile)},
       {"welcome_deadline_ms", number(&p->deadlines.welcome, 10, HOUR_MS)},
       {"snapshot_deadline_ms", number(&p->deadlines.snapshot, 10, HOUR_MS)},
       {"answer_deadline_ms", number(&p->deadlines.answer, 10, HOUR_MS)},
@@ -102,6 +103,7 @@ map<string, Reader> readers(Parameters* p)
       {"shadow", boolean(&p->shadow)},
       {"role_sorter", sorter(&p->roleSorter)},
       {"framework_sorter", sorter(&p->frameworkSorter)},
+      {"barren_intervals_max", number(&p->barrenIntervalsMax, 0, 1 << 30)},
       {"bad_decisions_max", number(&p->badDecisionsMax, 1, 1 << 30)},
       {"breaker_pause_ms", number(&p->breakerPause, 100, HOUR_MS)},
   };

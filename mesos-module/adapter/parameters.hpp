@@ -35,6 +35,11 @@ struct Parameters
   // where the sidecar wants somebody to leave them.
   session::Duration inverseOffersWithin{3162240000000};
 
+  // After so many intervals in a row in which a sidecar that answers left lie
+  // what somebody would take, and did not say that it means to, the module
+  // takes one turn; 0: never.
+  size_t barrenIntervalsMax = 300;
+
   // So many bad decisions within ten seconds end the session; the next
   // one begins after the pause.
   size_t badDecisionsMax = 1000;

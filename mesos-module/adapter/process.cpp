@@ -7,6 +7,7 @@
 
 #include <stout/uuid.hpp>
 
+#include "adapter/attempt.hpp"
 #include "adapter/builtin_metrics.hpp"
 #include "adapter/convert.hpp"
 #include "adapter/metrics.hpp"
@@ -29,12 +30,9 @@ AllocatorProcess::AllocatorProcess(const Parameters& _parameters)
 {
   // As with the built-in allocator, they are there before it is initialized.
   // In shadow they are its own.
-  guard([this]() {
-    if (!parameters.shadow) {
-      startBuiltinMetrics();
-    }
-    return string();
-  });
+  if (!parameters.shadow) {
+    attempt("show metrics", [this]() { startBuiltinMetrics(); });
+  }
 }
 
 
@@ -46,26 +44,29 @@ string AllocatorProcess::guard(const std::function<string()>& function)
   try {
     return function();
   } catch (const std::exception& error) {
-    LOG(ERROR) << "The allocator could not do what it was asked: "
-               << error.what();
-    doWithoutSidecar(error.what());
-    return error.what();
+    string why = "no memory";
+    attempt("say what was wrong", [&]() {
+      LOG(ERROR) << "The allocator could not do what it was asked: "
+                 << error.what();
+      why = error.what();
+    });
+    doWithoutSidecar(why);
+    return why;
   }
 }
 
 
-// What the sidecar should have heard may be lost, so it is to begin anew.
+// What the sidecar should have heard may be lost, so it is to begin anew. Each
+// is tried by itself: one that fails must not keep from the next.
 void AllocatorProcess::doWithoutSidecar(const string& why)
 {
-  try {
+  attempt("end the session", [this]() {
     if (keeper != nullptr) {
       keeper->stop();
     }
-    giveBack();
-    step(brain::NotStarted{why});
-  } catch (const std::exception& error) {
-    LOG(ERROR) << "The allocator has no more means: " << error.what();
-  }
+  });
+  attempt("free what was not offered", [this]() { giveBack(); });
+  attempt("go on by itself", [&]() { step(brain::NotStarted{why}); });
 }
 
 
@@ -74,20 +75,21 @@ void AllocatorProcess::initialize_(
     const OfferCallback& _offerCallback,
     const InverseOfferCallback& _inverseOfferCallback)
 {
-  options = _options;
-  offerCallback = _offerCallback;
-  inverseOfferCallback = _inverseOfferCallback;
-
-  guard([this]() {
-    metrics.reset(new Metrics(*this));
-    LOG(INFO) << "Allocator initialized; its sidecar is at "
-              << parameters.transport.channel.target;
+  // A standby must have no session, so this is no matter for `guard`.
+  attempt("begin", [&]() {
+    options = _options;
+    offerCallback = _offerCallback;
+    inverseOfferCallback = _inverseOfferCallback;
 
     brain::Initialize event;
     event.options = toOptions(options, parameters);
     event.options.seed = std::hash<string>()(id::UUID::random().toString());
-    return step(event);
+    step(event);
+    LOG(INFO) << "Allocator initialized; its sidecar is at "
+              << parameters.transport.channel.target;
   });
+
+  attempt("show metrics", [this]() { metrics.reset(new Metrics(*this)); });
 }
 
 

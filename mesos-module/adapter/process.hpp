@@ -214,9 +214,10 @@ private:
   // process_effects.cpp: what the brain says is to be done.
   void carryOut();
   void carryOut(brain::Message&& message);
+  void takeEffects(brain::Ready* ready);
   void makeOffers();
+  void makeInverseOffers();
   void giveBack();
-  void makeInverseOffers(const std::vector<brain::InverseOffer>& offers);
   const Resources& toOffer(const brain::Offer& offer);
   void startSession();
   void wakeAt(int64_t ms);
@@ -248,6 +249,8 @@ private:
       const Agent& agent,
       brain::Exclude* event);
 
+  Statuses inverseOfferStatuses() const;
+
   // The books, for whoever may look at the master.
   process::http::Response showBooks(
       const process::http::Request& request) const;
@@ -274,7 +277,13 @@ private:
 
   std::unique_ptr<session::Keeper> keeper;
   std::string notStarted;           // Why a session could not be begun.
-  std::vector<brain::Offer> unmade; // Booked, and not with the master yet.
+
+  // What the brain has done its part of, and the rest is to be done: offers
+  // that are booked, and not with the master yet; pieces that it has forgotten.
+  std::vector<brain::Offer> unmade;
+  std::vector<brain::InverseOffer> unmadeInverse;
+  std::vector<uint32_t> toForget;
+
   Option<int64_t> cycleMs; // When the cycle that is asked for counts as run.
 
   bool wakingSoon = false;

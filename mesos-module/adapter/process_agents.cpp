@@ -6,6 +6,7 @@
 
 #include <mesos/attributes.hpp>
 
+#include "adapter/attempt.hpp"
 #include "adapter/convert.hpp"
 
 #include "brain/text.hpp"
@@ -209,6 +210,12 @@ void AllocatorProcess::updateInverseOffer(
 
 
 Future<AllocatorProcess::Statuses> AllocatorProcess::getInverseOfferStatuses()
+{
+  return answer<Statuses>([this]() { return inverseOfferStatuses(); });
+}
+
+
+AllocatorProcess::Statuses AllocatorProcess::inverseOfferStatuses() const
 {
   Statuses result;
   const brain::Cluster& cluster = brain.cluster();

@@ -28,8 +28,18 @@ namespace adapter {
 
 void AllocatorProcess::carryOut()
 {
+  // Of an earlier time, when something was thrown.
+  giveBack();
+
   brain::Ready ready = brain.ready();
-  unmade.swap(ready.offers);
+  takeEffects(&ready);
+
+  // First what must not be lost by what may be thrown later.
+  if (ready.soon && !wakingSoon) {
+    process::dispatch(self(), &AllocatorProcess::wakeSoon);
+    wakingSoon = true;
+  }
+  wakeAt(ready.wakeMs);
 
   for (const brain::Log& log : ready.logs) {
     switch (log.level) {
@@ -39,11 +49,8 @@ void AllocatorProcess::carryOut()
     }
   }
 
-  // Offers first: what is thrown later must not keep what is held already
-  // from the master.
   makeOffers();
-  makeInverseOffers(ready.inverseOffers);
-  objects.forget(ready.forgotten);
+  makeInverseOffers();
 
   for (brain::Message& message : ready.messages) {
     carryOut(std::move(message));
@@ -56,18 +63,27 @@ void AllocatorProcess::carryOut()
     return;
   }
 
-  if (ready.soon && !wakingSoon) {
-    wakingSoon = true;
-    process::dispatch(self(), &AllocatorProcess::wakeSoon);
-  }
-
-  wakeAt(ready.wakeMs);
-
   if (builtin != nullptr && !brain.isUnderWay()) {
     builtin->runEnds();
   }
   if (builtin != nullptr && brain.isDue(nowMs())) {
     builtin->runDue();
+  }
+}
+
+
+// What the brain will not say again; nothing is unmade by now.
+void AllocatorProcess::takeEffects(brain::Ready* ready)
+{
+  unmade.swap(ready->offers);
+  unmadeInverse.swap(ready->inverseOffers);
+  toForget.insert(
+      toForget.end(), ready->forgotten.begin(), ready->forgotten.end());
+
+  // One by one, so that none is forgotten twice.
+  while (!toForget.empty()) {
+    objects.forget({toForget.back()});
+    toForget.pop_back();
   }
 }
 
@@ -112,8 +128,14 @@ void AllocatorProcess::startSession()
 
   try {
     const process::PID<AllocatorProcess> pid = self();
-    const session::Executor executor = [pid](std::function<void()> function) {
-      process::dispatch(pid, std::move(function));
+    const session::Executor executor = [=](std::function<void()> function) {
+      process::dispatch(
+          pid, std::function<void()>([this, function]() {
+            guard([&]() {
+              function();
+              return string();
+            });
+          }));
     };
 
     string error;
@@ -206,30 +228,13 @@ void AllocatorProcess::makeOffers()
 }
 
 
-// What was booked for offers that could not be made is free again.
-void AllocatorProcess::giveBack()
-{
-  const brain::Cluster& cluster = brain.cluster();
-
-  while (!unmade.empty()) {
-    const brain::Offer& offer = unmade.back();
-    brain::Release event;
-    event.agent = *cluster.agentHandles.id(offer.agent);
-    event.framework = *cluster.frameworkHandles.id(offer.framework);
-    event.parts.push_back(
-        brain::RoleParts{cluster.roles.path(offer.role), offer.parts});
-    brain.step(event, nowMs());
-    unmade.pop_back();
-  }
-}
-
-
-void AllocatorProcess::makeInverseOffers(const vector<brain::InverseOffer>& all)
+// As above.
+void AllocatorProcess::makeInverseOffers()
 {
   const brain::Cluster& cluster = brain.cluster();
   hashmap<uint32_t, hashmap<SlaveID, mesos::UnavailableResources>> offers;
 
-  for (const brain::InverseOffer& offer : all) {
+  for (const brain::InverseOffer& offer : unmadeInverse) {
     SlaveID agentId;
     agentId.set_value(*cluster.agentHandles.id(offer.agent));
     auto agent = agents.find(agentId);
@@ -244,6 +249,54 @@ void AllocatorProcess::makeInverseOffers(const vector<brain::InverseOffer>& all)
     FrameworkID frameworkId;
     frameworkId.set_value(*cluster.frameworkHandles.id(entry.first));
     inverseOfferCallback(frameworkId, entry.second);
+
+    const auto isMade = [&](const brain::InverseOffer& offer) {
+      return offer.framework == entry.first;
+    };
+    unmadeInverse.erase(
+        std::remove_if(unmadeInverse.begin(), unmadeInverse.end(), isMade),
+        unmadeInverse.end());
+  }
+
+  unmadeInverse.clear();
+}
+
+
+// What was booked for offers that could not be made is free again, and who
+// could not be asked to leave an agent may be asked again. Who has gone
+// meanwhile has nothing any more.
+void AllocatorProcess::giveBack()
+{
+  const brain::Cluster& cluster = brain.cluster();
+
+  while (!unmade.empty()) {
+    const brain::Offer& offer = unmade.back();
+    const string* agent = cluster.agentHandles.id(offer.agent);
+    const string* framework = cluster.frameworkHandles.id(offer.framework);
+
+    if (agent != nullptr && framework != nullptr) {
+      brain::Release event;
+      event.agent = *agent;
+      event.framework = *framework;
+      event.parts.push_back(
+          brain::RoleParts{cluster.roles.path(offer.role), offer.parts});
+      brain.step(event, nowMs());
+    }
+    unmade.pop_back();
+  }
+
+  while (!unmadeInverse.empty()) {
+    const brain::InverseOffer& offer = unmadeInverse.back();
+    const string* agent = cluster.agentHandles.id(offer.agent);
+    const string* framework = cluster.frameworkHandles.id(offer.framework);
+
+    if (agent != nullptr && framework != nullptr) {
+      brain::AnswerInverseOffer event;
+      event.agent = *agent;
+      event.framework = *framework;
+      brain.step(event, nowMs());
+    }
+    unmadeInverse.pop_back();
   }
 }
 
@@ -252,11 +305,11 @@ void AllocatorProcess::makeInverseOffers(const vector<brain::InverseOffer>& all)
 void AllocatorProcess::wakeAt(int64_t ms)
 {
   if (ms < alarmMs) {
-    alarmMs = ms;
     process::delay(
         Milliseconds(std::max<int64_t>(ms - nowMs(), 0)),
         self(),
         &AllocatorProcess::wakeByAlarm);
+    alarmMs = ms;
   }
 }
 

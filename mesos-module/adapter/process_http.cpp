@@ -7,6 +7,7 @@
 
 #include <stout/numify.hpp>
 
+#include "adapter/attempt.hpp"
 #include "adapter/process.hpp"
 
 #include "brain/view.hpp"
@@ -55,19 +56,23 @@ uint32_t read(
 
 void AllocatorProcess::initialize()
 {
-  route(
-      "/books",
-      REALM,
-      process::HELP(
-          process::TLDR("What the allocator has on its books."),
-          process::DESCRIPTION(
-              "Agents, frameworks, who holds what, refusals and the session,",
-              "as JSON. `first` and `count` (at most 1000) say which page;",
-              "`next` of the answer is the next page's `first`.")),
-      [this](
-          const http::Request& request,
-          const Option<http::authentication::Principal>&)
-          -> process::Future<http::Response> { return showBooks(request); });
+  attempt("show its books", [this]() {
+    route(
+        "/books",
+        REALM,
+        process::HELP(
+            process::TLDR("What the allocator has on its books."),
+            process::DESCRIPTION(
+                "Agents, frameworks, who holds what, refusals and the session,",
+                "as JSON. `first` and `count` (at most 1000) say which page;",
+                "`next` of the answer is the next page's `first`.")),
+        [this](
+            const http::Request& request,
+            const Option<http::authentication::Principal>&) {
+          return answer<http::Response>(
+              [&]() { return showBooks(request); });
+        });
+  });
 }
 
 

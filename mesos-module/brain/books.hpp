@@ -68,7 +68,17 @@ public:
       const Parts& offered,
       const std::vector<Conversion>& conversions);
 
-  // The same for what is free, and no copy of it is held.
+  // The same where the books do not say so, but the master does: what fits
+  // `offered` is held from now on. The total follows as far as it has what is
+  // consumed, so nothing comes into being. Gives whether they fit `offered`.
+  bool followHeld(
+      uint32_t agent,
+      uint32_t framework,
+      uint32_t role,
+      const Parts& offered,
+      const std::vector<Conversion>& conversions);
+
+  // The same as `convertHeld` for what is free, and no copy of it is held.
   std::string convertFree(uint32_t agent, const Conversion& conversion);
 
   // The amount of a slot that is free; of a shared piece, however many

@@ -68,6 +68,40 @@ std::string Books::convertHeld(
 }
 
 
+bool Books::followHeld(
+    uint32_t number,
+    uint32_t framework,
+    uint32_t role,
+    const Parts& offered,
+    const std::vector<Conversion>& conversions)
+{
+  Parts mine = offered;
+  if (!convert(conversions, false, "what is offered", &mine).empty()) {
+    return false;
+  }
+
+  const Agent& now = *agents->find(number);
+  const Holding* there = find(now, framework, role);
+  const Parts before = there == nullptr ? Parts() : there->parts;
+  Parts held = before;
+  subtract(offered, &held);
+  add(mine, &held);
+
+  Parts all = total(now);
+  for (const Conversion& each : conversions) {
+    if (!each.consumed.empty() && contains(all, each.consumed)) {
+      subtract(each.consumed, &all);
+      add(each.converted, &all);
+    }
+  }
+
+  release(number, framework, role, before);
+  hold(number, framework, role, held);
+  setTotal(number, all);
+  return true;
+}
+
+
 std::string Books::convertFree(uint32_t number, const Conversion& conversion)
 {
   const Agent& agent = *agents->find(number);

@@ -200,7 +200,41 @@ void Brain::batch(int64_t nowMs, int64_t silentMs)
   asideLines = 0;
   candidates.clear();
   candidatesAll = triggered = false;
-  allocate(true, {}, asOfMs, silentMs);
+
+  // Its turn is one cycle; then the sidecar is asked again.
+  const bool ours = served(silentMs) && isBarrenTurn(asOfMs);
+  allocate(true, {}, asOfMs, ours ? NEVER : silentMs);
+}
+
+
+// Whether a sidecar that answers has left lie for too long what somebody
+// would take.
+bool Brain::isBarrenTurn(int64_t nowMs)
+{
+  // Nothing comes of any answer then.
+  if (state.options.shadow) {
+    return false;
+  }
+
+  const uint64_t before = barren.intervals();
+  const uint64_t most = state.options.barrenIntervalsMax;
+  barren.endInterval(state, nowMs);
+  const uint64_t intervals = barren.intervals();
+
+  if (!state.options.fallback || most == 0 || intervals <= before ||
+      intervals % most != 0 || fallback.underWay()) {
+    return false;
+  }
+
+  const Pair& pair = barren.willing();
+  log(Level::WARNING,
+      "The sidecar has offered nothing for " + std::to_string(intervals) +
+          " intervals, and does not say that it means to, though framework " +
+          *state.frameworkHandles.id(pair.framework) + " would take in role " +
+          state.roles.path(pair.role) + " what is free on agent " +
+          *state.agentHandles.id(pair.agent) + "; offering by DRF, once");
+  ++counted.barrenTurns;
+  return true;
 }
 
 
@@ -250,6 +284,7 @@ void Brain::allocate(
 
   if (served(silentMs)) {
     noteDecider(false, asOfMs);
+    fallback.beLast();
     askCycle(all, agents, asOfMs);
 
     // One that falls silent must not cost a whole interval more than it
@@ -362,8 +397,9 @@ Ready Brain::ready()
 {
   // A snapshot that is being laid out may still name them.
   if (!layout.underWay()) {
-    effects.forgotten = state.pieces.takeUnused();
-    for (uint32_t piece : effects.forgotten) {
+    // Some may be there from an earlier time, when something was thrown.
+    for (uint32_t piece : state.pieces.takeUnused()) {
+      effects.forgotten.push_back(piece);
       state.kinds.forget(piece);
     }
   }
@@ -399,6 +435,7 @@ Counts Brain::counts() const
   result.breakerOpen = breakerOpen;
   result.following = following;
   result.connected = connected;
+  result.barrenIntervals = barren.intervals();
   result.agents = state.agents.size();
   result.frameworks = state.frameworks.size();
   result.filters = state.filters.size();

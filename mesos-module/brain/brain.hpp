@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "brain/barren.hpp"
 #include "brain/cluster.hpp"
 #include "brain/columns.hpp"
 #include "brain/comparison.hpp"
@@ -32,6 +33,11 @@ struct Counts
   // again; 0: it never did, it still does.
   int64_t fallbackSinceMs = 0;
   int64_t fallbackUntilMs = 0;
+
+  // How many intervals in a row a sidecar that answers left lie what somebody
+  // would take, and how often the module took a turn therefore.
+  uint64_t barrenIntervals = 0;
+  uint64_t barrenTurns = 0;
 
   uint64_t misfits = 0;  // Facts that did not fit the books.
   uint64_t setAside = 0; // Words of frameworks and agents that were not taken.
@@ -150,6 +156,7 @@ private:
       int64_t silentMs);
   void runTimers(int64_t nowMs, int64_t silentMs);
   bool served(int64_t silentMs) const;
+  bool isBarrenTurn(int64_t nowMs);
   int64_t timeLeft(int64_t nowMs, int64_t silentMs) const;
   void noticeSilence(int64_t nowMs, int64_t silentMs);
   void endRecovery();
@@ -191,6 +198,13 @@ private:
   void reclaim(const session::Decisions& decisions, int64_t nowMs);
   void weighAnswer(int64_t nowMs);
   void forgetSession();
+  void beginAnew();
+
+  // brain_resources.cpp.
+  std::string followMisfit(
+      const ConvertHeld& event,
+      uint32_t agent,
+      const std::string& wrong);
 
   // brain_shadow.cpp.
   int64_t comparedForMs() const;
@@ -251,6 +265,7 @@ private:
 
   Cluster state;
   Fallback fallback;
+  Barren barren;
   Maintenance inverse;
   Layout layout;
   Comparison comparison;
@@ -280,6 +295,7 @@ private:
     bool gave = false;
     bool refused = false;
     bool bad = false;
+    bool holdsBack = false;
   };
 
   Answer answer;
@@ -292,6 +308,7 @@ private:
 
   // Cycles: one is asked for at a time; what is wanted meanwhile adds up.
   bool cycleAsked = false;
+  bool cycleAskedAll = false; // Whether it is over all agents.
   bool cycleWanted = false;
   bool cycleAll = false;
   std::vector<uint32_t> cycleAgents;

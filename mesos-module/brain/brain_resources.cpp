@@ -80,9 +80,7 @@ std::string Brain::step(const ConvertHeld& event, int64_t)
   }
 
   if (!wrong.empty()) {
-    return misfit(
-        "Operations of framework " + event.framework + " on agent " +
-        event.agent + " do not fit the books: " + wrong);
+    return followMisfit(event, number, wrong);
   }
 
   if (following) {
@@ -97,6 +95,34 @@ std::string Brain::step(const ConvertHeld& event, int64_t)
   }
 
   return std::string();
+}
+
+
+// The master has done it, so it is the books that are wrong: they follow, else
+// what comes back later would be held for ever. What the sidecar knows is wrong
+// with them, so it begins anew.
+std::string Brain::followMisfit(
+    const ConvertHeld& event,
+    uint32_t agent,
+    const std::string& wrong)
+{
+  const uint32_t framework = state.frameworkHandles.find(event.framework);
+  const uint32_t role = state.roles.find(event.role);
+
+  const bool followed = framework != Handles::NONE && role != 0 &&
+      state.pieces.defined(event.offered) &&
+      areDefined(state.pieces, event.conversions) &&
+      state.books.followHeld(
+          agent, framework, role, event.offered, event.conversions);
+
+  if (followed && following) {
+    beginAnew();
+  }
+
+  return misfit(
+      "Operations of framework " + event.framework + " on agent " +
+      event.agent + " do not fit the books" +
+      (followed ? ", which follow them: " : ": ") + wrong);
 }
 
 

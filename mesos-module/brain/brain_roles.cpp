@@ -130,13 +130,7 @@ void Brain::boundRoles(int64_t nowMs)
         "The sidecar has heard of " +
             std::to_string(state.roles.countHandles()) +
             " roles by now; a new session begins, without those that are gone");
-    forgetSession();
-    Message stop;
-    stop.kind = Message::Kind::STOP;
-    emit(std::move(stop));
-    Message start;
-    start.kind = Message::Kind::START;
-    emit(std::move(start));
+    beginAnew();
   }
 }
 

@@ -38,10 +38,24 @@ void Brain::forgetSession()
   answer = Answer();
   fruitless = 0;
   again = false;
+  barren.forgetSession();
   sendingSoon = false;
   cycleAsked = cycleWanted = cycleAll = false;
   cycleAgents.clear();
   watchMs = INT64_MAX;
+}
+
+
+// With another session, which has another snapshot.
+void Brain::beginAnew()
+{
+  forgetSession();
+  Message stop;
+  stop.kind = Message::Kind::STOP;
+  emit(std::move(stop));
+  Message start;
+  start.kind = Message::Kind::START;
+  emit(std::move(start));
 }
 
 
@@ -177,6 +191,7 @@ void Brain::flushCycle()
   }
 
   const bool anything = cycleAll || !message.agents.empty();
+  cycleAskedAll = cycleAll;
   cycleWanted = cycleAll = false;
   cycleAgents.clear();
 
@@ -338,6 +353,7 @@ void Brain::judgeSome(int64_t nowMs)
   const bool whole = judged == size && !decisions.more;
 
   if (whole) {
+    answer.holdsBack = decisions.holdsBack;
     reclaim(decisions, nowMs);
   }
 
@@ -397,6 +413,7 @@ void Brain::weighAnswer(int64_t nowMs)
   // One that is late finds what the fallback has left.
   const bool useless = answer.refused && !answer.gave && !decides();
   const int excused = answer.bad ? 0 : 1;
+  barren.answered(cycleAskedAll, answer.gave && !answer.bad, answer.holdsBack);
   fruitless = useless ? fruitless + 1 : 0;
   again = false;
   answer = Answer();

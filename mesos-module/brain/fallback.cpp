@@ -5,8 +5,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "brain/competition.hpp"
-
 namespace allocator {
 namespace brain {
 namespace {
@@ -48,56 +46,6 @@ Parts without(const Parts& parts, const std::vector<uint32_t>& pieces)
   return result;
 }
 
-
-// Offers an agent to everybody in turn, until nothing is left there. Gives
-// the winners.
-std::vector<Competition::Node*> offerAgent(
-    uint32_t agent,
-    bool guarantees,
-    int64_t nowMs,
-    const Competition& competition,
-    Cluster* cluster,
-    std::vector<Offer>* offers)
-{
-  std::vector<uint32_t> sharedOffered;
-  std::vector<Competition::Node*> winners;
-
-  competition.visit([&](Competition::Node* node) {
-    const Pair pair{node->framework, node->role, agent};
-
-    if ((guarantees && !cluster->sums.isMissing(node->role)) ||
-        admitPair(*cluster, pair) != PASS) {
-      return true;
-    }
-
-    const Parts mine = without(pool(*cluster, pair), sharedOffered);
-    if (guarantees && !isNeeded(*cluster, node->role, mine)) {
-      return true;
-    }
-
-    const Verdict verdict = finish(*cluster, pair, mine, nowMs);
-    if (verdict.reason != wire::OUTCOME_REASON_OFFERED) {
-      return true;
-    }
-
-    for (const Part& part : verdict.given) {
-      if (cluster->pieces.traits(part.piece).shared) {
-        sharedOffered.push_back(part.piece);
-      }
-    }
-
-    // What is held must be offered, so there has to be room for it.
-    Offer offer{pair.framework, pair.role, agent, verdict.given};
-    offers->emplace_back();
-    cluster->books.hold(agent, pair.framework, pair.role, verdict.given);
-    offers->back() = std::move(offer);
-    winners.push_back(node);
-    return hasAnything(*cluster, agent);
-  });
-
-  return winners;
-}
-
 } // namespace {
 
 
@@ -107,58 +55,180 @@ void Fallback::begin(
     const std::vector<uint32_t>& some,
     int64_t clockMs)
 {
-  if (!running) {
-    agents.clear();
+  wantedAll = (wanted && wantedAll) || all;
+  wantedMs = clockMs;
+
+  if (!wanted || wantedAll) {
+    wantedAgents.clear();
   }
 
-  if (all) {
+  if (!wantedAll) {
+    wantedAgents.insert(wantedAgents.end(), some.begin(), some.end());
+    std::sort(wantedAgents.begin(), wantedAgents.end());
+    wantedAgents.erase(
+        std::unique(wantedAgents.begin(), wantedAgents.end()),
+        wantedAgents.end());
+  }
+
+  wanted = true;
+  if (!running) {
+    start(cluster);
+  }
+}
+
+
+// The cycle that is wanted.
+void Fallback::start(const Cluster& cluster)
+{
+  agents.swap(wantedAgents);
+  wantedAgents.clear();
+
+  if (wantedAll) {
     agents.clear();
     for (uint32_t agent = 0; agent < cluster.agents.end(); ++agent) {
       agents.push_back(agent);
     }
-  } else {
-    agents.insert(agents.end(), some.begin(), some.end());
-    std::sort(agents.begin(), agents.end());
-    agents.erase(std::unique(agents.begin(), agents.end()), agents.end());
   }
 
   std::shuffle(agents.begin(), agents.end(), random);
   running = true;
+  wanted = wantedAll = false;
   guarantees = cluster.sums.hasQuotas();
-  asOfMs = clockMs;
+  asOfMs = wantedMs;
   next = 0;
+  turn = Turn();
 }
 
 
 void Fallback::slice(Cluster* cluster, std::vector<Offer>* offers)
 {
   Competition competition(*cluster, served);
-  size_t left = cluster->options.sliceAgents;
+  size_t agentsLeft = cluster->options.sliceAgents;
+  size_t work = 0;
 
-  for (; left > 0 && next < agents.size() && !competition.empty(); ++next) {
+  while (next < agents.size() && !competition.empty()) {
+    if (agentsLeft == 0 || work >= cluster->options.sliceParts) {
+      return;
+    }
+
     const uint32_t agent = agents[next];
-    if (admitAgent(*cluster, agent) != PASS || !hasAnything(*cluster, agent)) {
-      continue;
+    const bool any = admitAgent(*cluster, agent) == PASS &&
+        hasAnything(*cluster, agent);
+
+    if (any && !offerAgent(cluster, &competition, &work, offers)) {
+      return;
     }
 
-    --left;
-    const std::vector<Competition::Node*> winners =
-        offerAgent(agent, guarantees, asOfMs, competition, cluster, offers);
-
-    for (Competition::Node* node : winners) {
-      ++served[clientKey(0, node->role)];
-      ++served[clientKey(node->framework, node->role)];
-      competition.update(node);
-    }
+    ++work;
+    agentsLeft -= any ? 1 : 0;
+    ++next;
+    turn = Turn();
   }
 
-  if (next < agents.size() && !competition.empty()) {
-    return;
-  }
+  endRound(*cluster);
+}
 
+
+void Fallback::endRound(const Cluster& cluster)
+{
   running = guarantees;
   guarantees = false;
   next = 0;
+  turn = Turn();
+
+  if (!running && wanted) {
+    start(cluster);
+  }
+}
+
+
+// Offers the next agent to everybody in turn, until nothing is left there, or
+// the slice is at its end (false).
+bool Fallback::offerAgent(
+    Cluster* cluster,
+    Competition* competition,
+    size_t* work,
+    std::vector<Offer>* offers)
+{
+  const uint32_t agent = agents[next];
+  const size_t pieces = cluster->agents.find(agent)->slots.size();
+  const size_t most = cluster->options.sliceParts;
+  std::vector<Competition::Node*> winners;
+  bool whole = true;
+
+  competition->visit([&](Competition::Node* node) {
+    const uint64_t key = clientKey(node->framework, node->role);
+
+    // Whatever a slice is, somebody is asked in it.
+    if (turn.asked.count(key) > 0) {
+      return true;
+    }
+    if (*work >= most) {
+      whole = false;
+      return false;
+    }
+
+    turn.asked.insert(key);
+    *work += 1 + pieces;
+
+    if (!offerTo(*node, agent, cluster, offers)) {
+      return true;
+    }
+
+    winners.push_back(node);
+    return hasAnything(*cluster, agent);
+  });
+
+  for (Competition::Node* node : winners) {
+    ++served[clientKey(0, node->role)];
+    ++served[clientKey(node->framework, node->role)];
+    competition->update(node);
+  }
+
+  return whole;
+}
+
+
+bool Fallback::offerTo(
+    const Competition::Node& node,
+    uint32_t agent,
+    Cluster* cluster,
+    std::vector<Offer>* offers)
+{
+  const Pair pair{node.framework, node.role, agent};
+
+  if ((guarantees && !cluster->sums.isMissing(node.role)) ||
+      admitPair(*cluster, pair) != PASS) {
+    return false;
+  }
+
+  const Parts mine = without(pool(*cluster, pair), turn.sharedOffered);
+  if (guarantees && !isNeeded(*cluster, node.role, mine)) {
+    return false;
+  }
+
+  const Verdict verdict = finish(*cluster, pair, mine, asOfMs);
+  if (verdict.reason != wire::OUTCOME_REASON_OFFERED) {
+    return false;
+  }
+
+  for (const Part& part : verdict.given) {
+    if (cluster->pieces.traits(part.piece).shared) {
+      turn.sharedOffered.push_back(part.piece);
+    }
+  }
+
+  // What is held must be offered, so there has to be room for it.
+  offers->push_back(Offer{pair.framework, pair.role, agent, verdict.given});
+
+  try {
+    cluster->books.hold(agent, pair.framework, pair.role, verdict.given);
+  } catch (...) {
+    offers->pop_back();
+    throw;
+  }
+
+  return true;
 }
 
 

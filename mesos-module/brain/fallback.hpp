@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <random>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "brain/cluster.hpp"
+#include "brain/competition.hpp"
 #include "brain/gates.hpp"
 #include "brain/ready.hpp"
 
@@ -27,18 +29,22 @@ public:
   void seed(uint64_t value) { random.seed(value); }
 
   // Begins a cycle, over some agents or all of them. One that is under way
-  // begins anew, over the agents of both.
+  // goes on to its end, however often others are wanted meanwhile: else its
+  // second round might never come. Those add up to one that follows.
   void begin(
       const Cluster& cluster,
       bool all,
       const std::vector<uint32_t>& some,
       int64_t clockMs);
 
-  bool underWay() const { return running; }
-  void stop() { running = false; }
+  // None is to follow: somebody else decides from now on.
+  void beLast() { wanted = false; }
 
-  // Serves so many agents as are due at a time. What is given is booked,
-  // and added to `offers`.
+  bool underWay() const { return running; }
+  void stop() { running = wanted = false; }
+
+  // Goes on by as much work as is due at a time. What is given is booked, and
+  // added to `offers`.
   void slice(Cluster* cluster, std::vector<Offer>* offers);
 
   // Its number is to name another.
@@ -46,15 +52,45 @@ public:
   void forgetRoles(const std::vector<uint32_t>& roles);
 
 private:
+  // The agent that is offered to everybody in turn, across slices.
+  struct Turn
+  {
+    // Who was asked, by `clientKey`: the order may be another by now.
+    std::unordered_set<uint64_t> asked;
+
+    // A copy of a shared volume is offered once.
+    std::vector<uint32_t> sharedOffered;
+  };
+
+  void start(const Cluster& cluster);
+  void endRound(const Cluster& cluster);
+  bool offerAgent(
+      Cluster* cluster,
+      Competition* competition,
+      size_t* work,
+      std::vector<Offer>* offers);
+  bool offerTo(
+      const Competition::Node& node,
+      uint32_t agent,
+      Cluster* cluster,
+      std::vector<Offer>* offers);
+
   std::mt19937_64 random;
   bool running = false;
   bool guarantees = false; // Which of the two rounds it is.
   int64_t asOfMs = 0;
   std::vector<uint32_t> agents;
   size_t next = 0;
+  Turn turn;
+
+  // The cycle that follows.
+  bool wanted = false;
+  bool wantedAll = false;
+  int64_t wantedMs = 0;
+  std::vector<uint32_t> wantedAgents;
 
   // How often roles and frameworks in them were served, by both numbers.
-  std::unordered_map<uint64_t, uint64_t> served;
+  Competition::Served served;
 };
 
 } // namespace brain {

@@ -158,11 +158,13 @@ Options Script::options(const Line& line)
   result.fallbackAfterMs = line.number("fallback-after", 1000);
   result.inverseWithinMs = line.number("inverse-within", INT64_MAX);
   result.shadow = line.number("shadow", 0) != 0;
+  result.barrenIntervalsMax = line.number("barren-max", 300);
   result.badDecisionsMax = line.number("bad-max", 1000);
   result.breakerPauseMs = line.number("breaker-pause", 30000);
   result.seed = line.number("seed", 0);
   result.sliceDecisions = line.number("slice-decisions", 2048);
   result.sliceAgents = line.number("slice-agents", 1024);
+  result.sliceParts = line.number("slice-parts", 65536);
   result.rolesSpare = line.number("roles-spare", 1024);
   result.rolesSentMax = line.number("roles-sent-max", 16384);
   return result;

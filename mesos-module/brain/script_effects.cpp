@@ -321,6 +321,12 @@ void Script::addViews()
         std::to_string(counts.kinds) + "\n";
   };
 
+  commands["barren"] = [this](const Line&) {
+    const Counts counts = brain.counts();
+    return "barren intervals " + std::to_string(counts.barrenIntervals) +
+        ", turns " + std::to_string(counts.barrenTurns) + "\n";
+  };
+
   commands["compared"] = [this](const Line&) {
     const Comparison::Figures figures = brain.counts().compared;
     return "offers " + std::to_string(figures.offers) + ", same " +

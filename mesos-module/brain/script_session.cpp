@@ -107,6 +107,7 @@ std::string Script::answer(const Line& line)
 {
   wire::DecisionBatch batch;
   batch.set_more(line.number("more", 0) != 0);
+  batch.set_holds_back(line.number("holds-back", 0) != 0);
 
   for (size_t i = 0; i < line.keys.size(); ++i) {
     if (line.keys[i].find('@') != std::string::npos) {
@@ -196,6 +197,7 @@ std::string Script::decide(wire::DecisionBatch&& batch, uint64_t mark)
   event.decisions.cycle = ++cycles;
   event.decisions.first = nextDecision;
   event.decisions.more = batch.more();
+  event.decisions.holdsBack = batch.holds_back();
   event.decisions.grants.Swap(batch.mutable_grants());
   event.decisions.reclaims.Swap(batch.mutable_reclaims());
 

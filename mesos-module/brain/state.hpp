@@ -242,6 +242,10 @@ struct Options
   // compared with what the other one offers. There is no fallback then.
   bool shadow = false;
 
+  // Intervals in a row in which a sidecar may leave lie what somebody would
+  // take, before the module takes a turn; 0: as many as it likes.
+  uint64_t barrenIntervalsMax = 300;
+
   uint64_t badDecisionsMax = 1000;
   int64_t breakerPauseMs = 30000;
 
@@ -254,9 +258,11 @@ struct Options
   size_t rolesSentMax = 16384;
 
   // How much is done at a time, for the master waits meanwhile: decisions
-  // judged; agents laid out, or offered in fallback; refusals laid out.
+  // judged; agents laid out, or offered in fallback; pieces that were looked
+  // at then, for each framework that was asked; refusals laid out.
   size_t sliceDecisions = 2048;
   size_t sliceAgents = 1024;
+  size_t sliceParts = 65536;
   size_t sliceRefusals = 8192;
 };
 

@@ -55,8 +55,21 @@ std::string checkTarget(const std::string& target)
 }
 
 
-#ifdef ALLOCATOR_SESSION_TLS
-bool readFile(const std::string& path, std::string* text, std::string* error)
+// Whether nobody else's machine is on the way.
+bool isLocal(const std::string& target)
+{
+  const std::string host = target.substr(0, target.rfind(':'));
+  return isUnix(target) || host == "localhost" || host == "[::1]" ||
+      (host.compare(0, 4, "127.") == 0 &&
+       host.find_first_not_of("0123456789.") == std::string::npos);
+}
+
+
+bool readFile(
+    const char* what,
+    const std::string& path,
+    std::string* text,
+    std::string* error)
 {
   if (path.empty()) {
     return true;
@@ -67,14 +80,14 @@ bool readFile(const std::string& path, std::string* text, std::string* error)
   content << file.rdbuf();
 
   if (!file || content.str().empty()) {
-    *error = "the file for TLS '" + path + "' cannot be read, or is empty";
+    *error = std::string("the file ") + what + " '" + path +
+        "' cannot be read, or is empty";
     return false;
   }
 
   *text = content.str();
   return true;
 }
-#endif // ALLOCATOR_SESSION_TLS
 
 
 std::shared_ptr<grpc::ChannelCredentials> makeCredentials(
@@ -106,9 +119,9 @@ std::shared_ptr<grpc::ChannelCredentials> makeCredentials(
 
   grpc::SslCredentialsOptions ssl;
 
-  if (!readFile(options.tlsCa, &ssl.pem_root_certs, error) ||
-      !readFile(options.tlsCert, &ssl.pem_cert_chain, error) ||
-      !readFile(options.tlsKey, &ssl.pem_private_key, error)) {
+  if (!readFile("for TLS", options.tlsCa, &ssl.pem_root_certs, error) ||
+      !readFile("for TLS", options.tlsCert, &ssl.pem_cert_chain, error) ||
+      !readFile("for TLS", options.tlsKey, &ssl.pem_private_key, error)) {
     return nullptr;
   }
 
@@ -135,9 +148,43 @@ Channels::Channels(const ChannelOptions& _options, std::string* error)
 {
   *error = checkTarget(options.target);
 
+  if (error->empty() && !options.tokenFile.empty() && options.tlsCa.empty() &&
+      !isLocal(options.target)) {
+    *error = "a session token would go in clear to '" + options.target +
+        "'; give a Unix socket or a loopback address, or use TLS";
+  }
+
   if (error->empty()) {
     credentials = makeCredentials(options, error);
   }
+}
+
+
+std::string Channels::token(std::string* error) const
+{
+  // gRPC ends the process over what is no header.
+  constexpr size_t LENGTH_MAX = 4096;
+  std::string text;
+
+  if (!readFile("with the session token", options.tokenFile, &text, error)) {
+    return std::string();
+  }
+
+  const char* const blank = " \t\r\n";
+  text.erase(text.find_last_not_of(blank) + 1);
+  text.erase(0, text.find_first_not_of(blank));
+  const bool visible = std::all_of(
+      text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+
+  if (!options.tokenFile.empty() &&
+      (text.empty() || text.size() > LENGTH_MAX || !visible)) {
+    *error = "the file with the session token '" + options.tokenFile +
+        "' must hold one line of at most " + std::to_string(LENGTH_MAX) +
+        " visible ASCII characters";
+    return std::string();
+  }
+
+  return text;
 }
 
 

@@ -28,6 +28,10 @@ struct ChannelOptions
   std::string tlsKey;
   std::string tlsName;
 
+  // A file with the token that says to the sidecar that this is the master.
+  // It is read anew for each session.
+  std::string tokenFile;
+
   // A peer that does not answer a ping is gone, whatever TCP believes.
   Duration keepaliveInterval{10000};
   Duration keepaliveTimeout{5000};
@@ -47,6 +51,10 @@ public:
   Channels(const ChannelOptions& options, std::string* error);
 
   std::shared_ptr<grpc::Channel> create();
+
+  // What is in the file of the token; empty without one. What is wrong with
+  // it is put into `error`.
+  std::string token(std::string* error) const;
 
 private:
   const ChannelOptions options;

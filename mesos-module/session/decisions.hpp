@@ -89,6 +89,9 @@ struct Decisions
   // The number of the cycle, from 1; 0 where none was asked for.
   uint64_t cycle = 0;
 
+  // Whether the sidecar means to give no more than this.
+  bool holdsBack = false;
+
   // The number of the first decision; the others follow it.
   uint64_t first = 0;
 

@@ -14,6 +14,8 @@ RoundTrips::RoundTrips(size_t _window) : window(std::max<size_t>(1, _window))
 
 void RoundTrips::add(Time time)
 {
+  isOrdered = false;
+
   if (times.size() < window) {
     times.push_back(time);
     return;
@@ -35,9 +37,13 @@ RoundTrips::Time RoundTrips::percentile(double share) const
   const size_t rank =
       std::min(times.size(), static_cast<size_t>(std::max(1.0, wanted)));
 
-  std::vector<Time> copy = times;
-  std::nth_element(copy.begin(), copy.begin() + (rank - 1), copy.end());
-  return copy[rank - 1];
+  if (!isOrdered) {
+    ordered = times;
+    std::sort(ordered.begin(), ordered.end());
+    isOrdered = true;
+  }
+
+  return ordered[rank - 1];
 }
 
 } // namespace session {

@@ -27,6 +27,11 @@ private:
 
   std::vector<Time> times;
   size_t next = 0;
+
+  // The same in ascending order, from when somebody asked; a scrape asks
+  // several times.
+  mutable std::vector<Time> ordered;
+  mutable bool isOrdered = true;
 };
 
 } // namespace session {

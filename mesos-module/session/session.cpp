@@ -304,6 +304,7 @@ Session::Reply Session::takeDecisions(
   reply.decisions.cycle = batch.cycle();
   reply.decisions.first = batch.first_decision();
   reply.decisions.more = batch.more();
+  reply.decisions.holdsBack = batch.holds_back();
   reply.decisions.grants.Swap(batch.mutable_grants());
   reply.decisions.reclaims.Swap(batch.mutable_reclaims());
 

@@ -23,11 +23,16 @@ constexpr int FINISH = static_cast<int>(Stream::Operation::FINISH);
 Stream::Stream(
     uint64_t _number,
     const std::shared_ptr<grpc::Channel>& channel,
+    const std::string& token,
     grpc::CompletionQueue* queue)
   : number(_number), stub(wire::SessionService::NewStub(channel))
 {
   for (int i = START; i <= FINISH; ++i) {
-    tags[i] = Tag{this, static_cast<Operation>(i)};
+    tags[i] = Tag{this, static_cast<Operation>(i), false, nullptr};
+  }
+
+  if (!token.empty()) {
+    context.AddMetadata("authorization", "Bearer " + token);
   }
 
   call = stub->AsyncSession(&context, queue, &tags[START]);

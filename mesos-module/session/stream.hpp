@@ -31,17 +31,21 @@ public:
     FINISH,
   };
 
-  // What a completion is tagged with.
+  // What a completion is tagged with. One at most is under way for each
+  // operation, so that completions can be handed on in a list of their tags.
   struct Tag
   {
     Stream* stream;
     Operation operation;
+    bool ok;
+    Tag* next;
   };
 
-  // Begins the call.
+  // Begins the call. A token that is not empty goes with it.
   Stream(
       uint64_t number,
       const std::shared_ptr<grpc::Channel>& channel,
+      const std::string& token,
       grpc::CompletionQueue* queue);
 
   Stream(const Stream&) = delete;

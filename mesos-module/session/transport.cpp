@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -54,7 +55,10 @@ struct Transport::Shared
   bool stopping = false;
   TimePoint alarm = TimePoint::max();
   BoundedQueue<wire::SessionRequest> outgoing;
-  std::vector<Completion> completions;
+
+  // What completed, in its order.
+  Stream::Tag* firstCompleted = nullptr;
+  Stream::Tag* lastCompleted = nullptr;
 
   // For the owner.
   BoundedQueue<wire::SessionResponse> incoming;
@@ -78,10 +82,19 @@ Transport::Transport(
     shared(std::make_shared<Shared>(_options)),
     channels(_options.channel, error)
 {
-  if (error->empty()) {
-    keepGrpc();
-    pumper = std::thread(&Transport::pump, this);
-    worker = std::thread(&Transport::run, this);
+  if (!error->empty()) {
+    return;
+  }
+
+  keepGrpc();
+  pumper = options.newThread([this]() { pump(); });
+
+  try {
+    worker = options.newThread([this]() { run(); });
+  } catch (...) {
+    completions.Shutdown();
+    pumper.join();
+    throw;
   }
 }
 
@@ -240,8 +253,15 @@ void Transport::pump()
   bool ok;
 
   while (completions.Next(&tag, &ok)) {
+    Stream::Tag* completed = static_cast<Stream::Tag*>(tag);
+    completed->ok = ok;
+    completed->next = nullptr;
+
     std::lock_guard<std::mutex> lock(shared->mutex);
-    shared->completions.push_back(Completion{tag, ok});
+    (shared->firstCompleted == nullptr ? shared->firstCompleted
+                                       : shared->lastCompleted->next) =
+        completed;
+    shared->lastCompleted = completed;
     shared->touch();
   }
 }
@@ -249,37 +269,60 @@ void Transport::pump()
 
 void Transport::run()
 {
-  do {
-    std::unique_lock<std::mutex> lock(shared->mutex);
-    const TimePoint deadline = nextDeadline();
-    const auto touched = [this]() { return shared->touched; };
+  for (bool more = true; more;) {
+    {
+      std::unique_lock<std::mutex> lock(shared->mutex);
+      const TimePoint deadline = nextDeadline();
+      const auto touched = [this]() { return shared->touched; };
 
-    // Some libraries overflow when they are to wait for ever.
-    if (deadline == TimePoint::max()) {
-      shared->changed.wait(lock, touched);
-    } else {
-      shared->changed.wait_until(lock, deadline, touched);
+      // Some libraries overflow when they are to wait for ever.
+      if (deadline == TimePoint::max()) {
+        shared->changed.wait(lock, touched);
+      } else {
+        shared->changed.wait_until(lock, deadline, touched);
+      }
+
+      shared->touched = false;
     }
 
-    shared->touched = false;
-  } while (step(Clock::now()));
+    try {
+      more = step(Clock::now());
+    } catch (const std::exception& error) {
+      recover(error.what());
+    } catch (...) {
+      recover("something was thrown");
+    }
+  }
 
   completions.Shutdown();
+}
+
+
+// What was thrown (there is no memory, say) may have cost a message of the
+// stream, so it is at its end; the rest goes on soon.
+void Transport::recover(const char* why)
+{
+  constexpr Duration SOON{100};
+  retryAt = Clock::now() + SOON;
+
+  for (const std::unique_ptr<Stream>& stream : streams) {
+    stream->cut();
+  }
+
+  try {
+    lose(begun, std::string("the module could not go on: ") + why, false);
+  } catch (...) {
+    // The owner hears of it when the stream has ended, or when nobody answers.
+  }
 }
 
 
 // Whether there is more to do, now or later.
 bool Transport::step(TimePoint now)
 {
-  std::vector<Completion> completed;
+  retryAt = TimePoint::max();
 
-  {
-    std::lock_guard<std::mutex> lock(shared->mutex);
-    completed.swap(shared->completions);
-  }
-
-  for (const Completion& completion : completed) {
-    complete(completion, now);
+  while (complete(now)) {
   }
 
   follow(now);
@@ -289,13 +332,14 @@ bool Transport::step(TimePoint now)
     advance(stream.get());
   }
 
-  streams.remove_if([this](const std::unique_ptr<Stream>& stream) {
-    if (stream->finished()) {
-      report(stream.get());
+  for (auto stream = streams.begin(); stream != streams.end();) {
+    if ((*stream)->finished()) {
+      report(stream->get());
+      stream = streams.erase(stream);
+    } else {
+      ++stream;
     }
-
-    return stream->finished();
-  });
+  }
 
   {
     std::lock_guard<std::mutex> lock(shared->mutex);
@@ -315,14 +359,26 @@ bool Transport::step(TimePoint now)
 }
 
 
-void Transport::complete(const Completion& completion, TimePoint now)
+// Takes one completion; gives whether there was one.
+bool Transport::complete(TimePoint now)
 {
-  const Stream::Tag* tag = static_cast<Stream::Tag*>(completion.tag);
+  Stream::Tag* tag;
+
+  {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+    tag = shared->firstCompleted;
+    shared->firstCompleted = tag == nullptr ? nullptr : tag->next;
+  }
+
+  if (tag == nullptr) {
+    return false;
+  }
+
   Stream* stream = tag->stream;
   wire::SessionResponse response;
 
-  if (!stream->complete(tag->operation, completion.ok, now, &response)) {
-    return;
+  if (!stream->complete(tag->operation, tag->ok, now, &response)) {
+    return true;
   }
 
   std::lock_guard<std::mutex> lock(shared->mutex);
@@ -331,6 +387,8 @@ void Transport::complete(const Completion& completion, TimePoint now)
     // There is room: only this thread adds, and it looked before reading.
     shared->incoming.push(std::move(response), 0);
   }
+
+  return true;
 }
 
 
@@ -362,7 +420,30 @@ void Transport::follow(TimePoint now)
 
   if (wanted > begun) {
     begun = wanted;
-    streams.emplace_back(new Stream(wanted, channels.create(), &completions));
+    begin(wanted);
+  }
+}
+
+
+void Transport::begin(uint64_t number)
+{
+  std::string error;
+  const std::string token = channels.token(&error);
+
+  if (!error.empty()) {
+    lose(number, error, false);
+    return;
+  }
+
+  // A call that was begun must be known to the end.
+  streams.emplace_back();
+
+  try {
+    streams.back().reset(
+        new Stream(number, channels.create(), token, &completions));
+  } catch (...) {
+    streams.pop_back();
+    throw;
   }
 }
 
@@ -396,12 +477,19 @@ void Transport::advance(Stream* stream)
 
 void Transport::report(Stream* stream)
 {
+  lose(stream->number, stream->reason(), stream->garbage());
+}
+
+
+// The owner is told that a stream is over, where it has not heard so.
+void Transport::lose(uint64_t number, const std::string& reason, bool garbage)
+{
   std::lock_guard<std::mutex> lock(shared->mutex);
 
-  if (shared->open && shared->streams == stream->number) {
+  if (shared->open && shared->streams == number && !shared->lost) {
+    shared->lostReason = reason;
+    shared->lostGarbage = garbage;
     shared->lost = true;
-    shared->lostReason = stream->reason();
-    shared->lostGarbage = stream->garbage();
   }
 }
 
@@ -409,7 +497,7 @@ void Transport::report(Stream* stream)
 // Needs the lock.
 TimePoint Transport::nextDeadline() const
 {
-  TimePoint deadline = shared->alarm;
+  TimePoint deadline = std::min(shared->alarm, retryAt);
 
   for (const std::unique_ptr<Stream>& stream : streams) {
     deadline = std::min(deadline, stream->deadline());
@@ -433,8 +521,14 @@ void Transport::post()
     shared->posted = true;
   }
 
-  const std::shared_ptr<Shared> copy = shared;
-  executor([copy]() { deliver(copy); });
+  try {
+    const std::shared_ptr<Shared> copy = shared;
+    executor([copy]() { deliver(copy); });
+  } catch (...) {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+    shared->posted = false;
+    throw;
+  }
 }
 
 } // namespace session {

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <grpcpp/grpcpp.h>
 
@@ -32,6 +34,12 @@ struct TransportOptions
 
   // The sidecar's time to take leave.
   Duration grace{500};
+
+  // Starts a thread; a test may bring its own.
+  std::function<std::thread(std::function<void()>)> newThread =
+      [](std::function<void()> function) {
+        return std::thread(std::move(function));
+      };
 };
 
 
@@ -41,11 +49,14 @@ struct TransportOptions
 // watches the time. A second one only carries the completions of gRPC to
 // the first, which could not wait for them and for the owner at once.
 // Neither ever calls the owner or its executor while it holds the lock.
+// What is thrown in the first costs the stream that is open; the second has
+// nothing to throw.
 class Transport : public Link
 {
 public:
   // Puts what is wrong with the options into `error`, which is empty
-  // where nothing is; only then may the transport be used.
+  // where nothing is; only then may the transport be used. Throws where a
+  // thread cannot be started.
   Transport(
       const TransportOptions& options,
       const Executor& executor,
@@ -69,12 +80,6 @@ public:
   }
 
 private:
-  struct Completion
-  {
-    void* tag;
-    bool ok;
-  };
-
   struct Shared;
 
   static void deliver(const std::shared_ptr<Shared>& shared);
@@ -85,10 +90,13 @@ private:
   // Everything below is for the thread that works.
 
   bool step(TimePoint now);
-  void complete(const Completion& completion, TimePoint now);
+  bool complete(TimePoint now);
   void follow(TimePoint now);
+  void begin(uint64_t number);
   void advance(Stream* stream);
   void report(Stream* stream);
+  void lose(uint64_t number, const std::string& reason, bool garbage);
+  void recover(const char* why);
   TimePoint nextDeadline() const;
   void post();
 
@@ -100,6 +108,7 @@ private:
   grpc::CompletionQueue completions;
   std::list<std::unique_ptr<Stream>> streams;
   uint64_t begun = 0; // The number of the last stream that began.
+  TimePoint retryAt = TimePoint::max(); // What could not be done.
 
   std::thread pumper;
   std::thread worker;

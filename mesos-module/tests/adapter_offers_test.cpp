@@ -266,12 +266,31 @@ TEST_F(OffersTest, OperationsOfAFrameworkChangeTheTotal)
 
   call([&](AllocatorProcess* allocator) {
     allocator->updateAllocation(ONE, AGENT, offer, {conversion});
-    // It is not held any more.
-    allocator->updateAllocation(ONE, AGENT, offer, {conversion});
   });
   recover(ONE, after + allocated("cpus:2;mem:512", "eng"));
   revive(ONE);
   EXPECT_EQ(after + allocated("cpus:2;mem:512", "eng"), take(ONE));
+}
+
+
+// The master has done what it tells: where the books have lost it, they follow.
+TEST_F(OffersTest, OperationsThatTheBooksDoNotKnowOfAreFollowed)
+{
+  addFramework(ONE, "eng");
+  addAgent(parse("cpus:4"));
+  const Resources offer = take(ONE);
+  call([](AllocatorProcess* allocator) { allocator->suppressOffers(ONE, {}); });
+  recover(ONE, offer);
+
+  Resources after = reserved("cpus:2", "eng");
+  after.allocate("eng");
+  const ResourceConversion conversion(allocated("cpus:2", "eng"), after);
+  call([&](AllocatorProcess* allocator) {
+    allocator->updateAllocation(ONE, AGENT, offer, {conversion});
+  });
+  recover(ONE, after + allocated("cpus:2", "eng"));
+  revive(ONE);
+  EXPECT_EQ(after + allocated("cpus:2", "eng"), take(ONE));
 }
 
 
@@ -346,6 +365,51 @@ TEST_F(OffersTest, WhatTheMasterCouldNotBeOfferedIsFreeAgain)
 
   revive(ONE);
   EXPECT_EQ(allocated("cpus:4;mem:512;ports:[1-9]", "eng"), take(ONE));
+}
+
+
+// What the brain has forgotten the adapter must forget, too, whatever is thrown
+// in the same breath: else a number that means nothing any more is used again.
+TEST_F(OffersTest, WhatIsForgottenIsForgottenWhateverIsThrown)
+{
+  addFramework(ONE, "eng");
+  addAgent(parse("cpus:4") + reserved("cpus:2", "eng"));
+  const Resources first = take(ONE);
+  mesos::Filters filters;
+  filters.set_refuse_seconds(1);
+
+  // A refusal is the last that names the reserved ones; it expires together with
+  // the cycle whose offers cannot be made.
+  call([&](AllocatorProcess* allocator) {
+    allocator->recoverResources(ONE, AGENT, first, filters, false);
+    allocator->updateSlave(AGENT, AgentInfo(), parse("cpus:4"), None());
+  });
+  settle();
+  take(ONE);
+  process::Clock::pause();
+  failures = 1;
+  process::Clock::advance(Hours(2));
+  process::Clock::settle();
+  process::Clock::resume();
+  settle();
+
+  call([&](AllocatorProcess* allocator) {
+    allocator->updateSlave(
+        AGENT,
+        AgentInfo(),
+        parse("cpus:4") + reserved("cpus:2", "eng"),
+        None());
+  });
+  take(ONE);
+  call([&](AllocatorProcess* allocator) {
+    allocator->removeFramework(ONE);
+    allocator->addFramework(ONE, info("eng"), true, {});
+  });
+  settle();
+
+  Resources expected = parse("cpus:4") + reserved("cpus:2", "eng");
+  expected.allocate("eng");
+  EXPECT_EQ(expected, take(ONE));
 }
 
 

@@ -1,5 +1,8 @@
 #include "session/channel.hpp"
 
+#include <unistd.h>
+
+#include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -74,6 +77,81 @@ TEST(ChannelTest, FilesForTlsMustFitTogether)
 
   options.tlsCa = "/nowhere/ca.pem";
   EXPECT_NE("", errorOf(options));
+}
+
+TEST(ChannelTest, ATokenGoesNowhereInClear)
+{
+  ChannelOptions options;
+  options.tokenFile = "/etc/mesos/session-token";
+
+  for (const char* target :
+       {"127.0.0.1:5056",
+        "127.1.2.3:5056",
+        "localhost:5056",
+        "[::1]:5056",
+        "unix:/run/mesos-allocator/session.sock"}) {
+    options.target = target;
+    EXPECT_EQ("", errorOf(options)) << target;
+  }
+
+  for (const char* target :
+       {"sidecar.example.com:5056",
+        "127.0.0.1.example.com:5056",
+        "localhost.example.com:5056",
+        "[2001:db8::1]:5056",
+        "10.0.0.1:5056"}) {
+    options.target = target;
+    EXPECT_EQ(
+        "a session token would go in clear to '" + options.target +
+            "'; give a Unix socket or a loopback address, or use TLS",
+        errorOf(options));
+  }
+
+  options.tlsCa = "/nowhere/ca.pem";
+  EXPECT_EQ(std::string::npos, errorOf(options).find("in clear"));
+}
+
+
+// gRPC ends the process over metadata that is no header.
+TEST(ChannelTest, OnlyWhatCanBeAHeaderIsAToken)
+{
+  ChannelOptions options;
+  options.target = "127.0.0.1:5056";
+  options.tokenFile = "/tmp/channel-test-token-" + std::to_string(getpid());
+  std::string error;
+  const Channels channels(options, &error);
+  ASSERT_EQ("", error);
+
+  const auto read = [&](const std::string& content) {
+    std::ofstream(options.tokenFile) << content;
+    error.clear();
+    return channels.token(&error);
+  };
+
+  EXPECT_EQ("s3cret", read("s3cret"));
+  EXPECT_EQ("s3cret", read(" s3cret \r\n\n"));
+  EXPECT_EQ("", error);
+
+  for (const std::string& wrong :
+       {std::string("two words"),
+        std::string("two\nlines"),
+        std::string("nul\0byte", 8),
+        std::string("\xc3\xa9"),
+        std::string("\n"),
+        std::string(4097, 'x')}) {
+    EXPECT_EQ("", read(wrong));
+    EXPECT_NE(std::string::npos, error.find("visible ASCII")) << error;
+  }
+
+  EXPECT_EQ("", read(""));
+  EXPECT_NE(std::string::npos, error.find("cannot be read, or is empty"));
+  unlink(options.tokenFile.c_str());
+  error.clear();
+  EXPECT_EQ("", channels.token(&error));
+  EXPECT_EQ(
+      "the file with the session token '" + options.tokenFile +
+          "' cannot be read, or is empty",
+      error);
 }
 
 } // namespace {

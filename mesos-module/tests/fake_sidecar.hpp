@@ -79,6 +79,9 @@ public:
       void(const wire::SessionRequest&, std::vector<wire::SessionResponse>*)>
       spoil;
 
+  // Where it is not empty, only who brings this token has a session.
+  std::string token;
+
   std::atomic<int> sessions{0};
   std::atomic<int> left{0}; // Modules that took leave.
   std::atomic<int> written{0};
@@ -89,6 +92,15 @@ private:
 
   grpc::Status Session(grpc::ServerContext* context, Call* call) override
   {
+    const auto given = context->client_metadata().find("authorization");
+
+    if (!token.empty() &&
+        (given == context->client_metadata().end() ||
+         given->second != "Bearer " + token)) {
+      return grpc::Status(
+          grpc::StatusCode::UNAUTHENTICATED, "this is no token for a session");
+    }
+
     ++sessions;
 
     if (manner == Manner::RUDE) {

@@ -1,5 +1,7 @@
 #include "session/round_trips.hpp"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace allocator {
@@ -29,6 +31,24 @@ TEST(RoundTripsTest, PercentilesOfAHundred)
   EXPECT_EQ(Time(90), times.percentile(0.90));
   EXPECT_EQ(Time(99), times.percentile(0.99));
   EXPECT_EQ(Time(100), times.percentile(1.0));
+}
+
+
+// What was put in order for somebody who asked is not kept beyond a new one.
+TEST(RoundTripsTest, TheyMayBeAskedForInBetween)
+{
+  RoundTrips times(3);
+  std::vector<Time> largest;
+
+  for (int i : {5, 2, 9, 1, 1, 1}) {
+    times.add(Time(i));
+    EXPECT_EQ(times.percentile(1.0), times.percentile(1.0));
+    largest.push_back(times.percentile(1.0));
+  }
+
+  EXPECT_EQ(
+      (std::vector<Time>{Time(5), Time(5), Time(9), Time(9), Time(9), Time(1)}),
+      largest);
 }
 
 

@@ -1,7 +1,15 @@
 #include "session/transport.hpp"
 
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <fstream>
 #include <memory>
+#include <new>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -414,6 +422,119 @@ TEST_F(TransportTest, BadOptionsAreSaid)
   EXPECT_EQ(
       "'nowhere' is no target; give host:port, [IPv6]:port or unix:/path",
       error);
+}
+
+// The first thread must not be left behind where the second cannot be had.
+TEST_F(TransportTest, AThreadThatCannotBeStarted)
+{
+  for (int wrong : {1, 2}) {
+    int started = 0;
+    TransportOptions options;
+    options.channel.target = "unix:" + FakeSidecar::newPath();
+    options.newThread = [&](std::function<void()> function) {
+      if (++started == wrong) {
+        throw std::system_error(
+            std::make_error_code(std::errc::resource_unavailable_try_again));
+      }
+      return std::thread(std::move(function));
+    };
+
+    std::string error;
+    EXPECT_THROW(
+        Transport(
+            options, [](std::function<void()>) {}, &error),
+        std::system_error);
+    EXPECT_EQ("", error);
+  }
+}
+
+
+// An executor that cannot take anything: what is thrown in the thread that
+// works costs the stream, and the next one lasts.
+TEST_F(TransportTest, WhatIsThrownCostsTheStreamOnly)
+{
+  FakeSidecar sidecar;
+  std::atomic<int> failures{0};
+  std::string error;
+  TransportOptions options;
+  options.channel.target = sidecar.target();
+  std::unique_ptr<Transport> transport(new Transport(
+      options,
+      [&](std::function<void()> function) {
+        if (failures > 0) {
+          --failures;
+          throw std::bad_alloc();
+        }
+        loop.post(std::move(function));
+      },
+      &error));
+
+  class Last : public Link::Listener
+  {
+  public:
+    void received(wire::SessionResponse&&) override { ++messages; }
+    void lost(const std::string& reason, bool) override { why = reason; }
+    void woken() override {}
+    int messages = 0;
+    std::string why;
+  };
+
+  Last last;
+  transport->listen(&last);
+
+  const auto greet = [&]() {
+    wire::SessionRequest hello;
+    hello.mutable_hello()->set_protocol_version(PROTOCOL_VERSION);
+    transport->open();
+    ASSERT_TRUE(transport->send(std::move(hello), 0));
+  };
+
+  failures = 3;
+  greet();
+  ASSERT_TRUE(runUntil([&]() { return !last.why.empty(); }));
+  EXPECT_EQ("the module could not go on: std::bad_alloc", last.why);
+  EXPECT_EQ(0, failures);
+
+  last.messages = 0;
+  greet();
+  EXPECT_TRUE(runUntil([&]() { return last.messages == 1; }));
+
+  // It ends although the executor fails.
+  failures = INT_MAX;
+  transport.reset();
+}
+
+
+TEST_F(TransportTest, ATokenIsReadAnewForEachSession)
+{
+  FakeSidecar sidecar;
+  sidecar.token = "s3cret";
+  TransportOptions options;
+  options.channel.tokenFile = FakeSidecar::newPath();
+  KeeperOptions often;
+  often.lost = Backoff{Duration(10), Duration(10)};
+  Taker taker(sidecar.target(), &loop, often, options);
+  taker.keeper->start();
+
+  // There is no file; then a wrong token; then the right one.
+  ASSERT_TRUE(runUntil([&]() { return taker.ends.size() == 2; }));
+  EXPECT_EQ(Cause::UNREACHABLE, taker.ends[0].cause);
+  EXPECT_EQ(
+      "the file with the session token '" + options.channel.tokenFile +
+          "' cannot be read, or is empty",
+      taker.ends[0].reason);
+
+  std::ofstream(options.channel.tokenFile) << "wrong\n";
+  const size_t before = taker.ends.size() + 1;
+  ASSERT_TRUE(runUntil([&]() { return taker.ends.size() > before; }));
+  EXPECT_EQ(
+      "the stream ended: this is no token for a session (gRPC status 16)",
+      taker.ends.back().reason);
+  EXPECT_EQ(0, sidecar.sessions);
+
+  std::ofstream(options.channel.tokenFile) << "s3cret\n";
+  ASSERT_TRUE(runUntil([&]() { return taker.sessions == 1; }));
+  unlink(options.channel.tokenFile.c_str());
 }
 
 } // namespace {

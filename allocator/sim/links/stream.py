@@ -63,7 +63,7 @@ def _whole(parts: Sequence[pb.Welcome | Decisions]) -> Decisions:
     assert isinstance(first, Decisions)
     last = parts[-1]
     assert isinstance(last, Decisions)
-    return Decisions(first.cycle, first.first_decision, groups, last.reclaims)
+    return Decisions(first.cycle, first.first_decision, groups, last.reclaims, last.holds_back)
 
 
 class StreamLink:

@@ -285,4 +285,4 @@ def read_decisions(message: pb.DecisionBatch) -> Decisions:
     if len(asked.framework) != len(asked.agent):
         refuse("reclaims.agent", f"has {len(asked.agent)} rows, framework {len(asked.framework)}")
     reclaims = Reclaims(np.array(asked.framework, np.int64), np.array(asked.agent, np.int64))
-    return Decisions(message.cycle, message.first_decision, groups, reclaims)
+    return Decisions(message.cycle, message.first_decision, groups, reclaims, message.holds_back)

@@ -145,10 +145,12 @@ void World::convert()
   const bool fits = held->second.contains(consumed) &&
       (consumed.empty() || agent->second.total.contains(consumed));
 
-  if (fits) {
+  // The master offered what it converts. So it is the books that are wrong
+  // where the total has not what is consumed, and that they cannot mend.
+  if (held->second.contains(consumed)) {
     held->second.take(consumed);
     held->second.add(converted);
-    if (!consumed.empty()) {
+    if (!consumed.empty() && agent->second.total.contains(consumed)) {
       agent->second.total.take(consumed);
       agent->second.total.add(converted);
     }
