@@ -190,6 +190,7 @@ def problem_of(snapshot: Snapshot) -> Problem:
         guarantee=np.zeros((len(tree.client), len(snapshot.resources)), np.int64),
         agents=nobody * len(snapshot.capacity),
         frameworks=nobody * len(snapshot.demand),
+        roles=("",) * len(snapshot.demand),
     )
 
 

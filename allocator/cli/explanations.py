@@ -19,6 +19,7 @@ def show(data: dict[str, Any]) -> None:
     _line(f"{data['kind']} {data['name']}: {data['verdict']}")
     for note in data["notes"]:
         _line(f"note: {note}")
+    _set_aside(data["set_aside"])
     if data["kind"] == "agent":
         _agent(data)
     if data["tallies"]:
@@ -40,6 +41,15 @@ def show(data: dict[str, Any]) -> None:
     _quotas(data["quotas"])
     if data["kind"] == "agent":
         _cycles(data["cycles"], data["now_ms"])
+
+
+def _set_aside(rows: list[dict[str, Any]]) -> None:
+    """Words that are not taken: whoever said them is served as if it had not."""
+    if not rows:
+        return
+    console().print()
+    table = ((each["said_by"], each["field"], each["text"]) for each in rows)
+    print_table(["set aside of", "in", "why"], table, "")
 
 
 def _line(text: str) -> None:

@@ -81,6 +81,7 @@ from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
 from allocator.core.quota import QuotaUse
 from allocator.core.reclaims import RECLAIMS_MAX, Reclaims
 from allocator.core.relation import bits
+from allocator.core.resource_space import NOWHERE
 from allocator.core.resources import (
     AMOUNT_MAX,
     MILLI,
@@ -114,6 +115,7 @@ __all__ = [
     "DEMAND_LABEL",
     "LABELS_MAX",
     "MILLI",
+    "NOWHERE",
     "REASONS",
     "RECLAIMS_MAX",
     "ROWS_MAX",

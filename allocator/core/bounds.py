@@ -7,6 +7,9 @@ clients and kinds a session has is bounded by `limits` in the configuration; how
 be at all, by `wire.errors.TEXT_LENGTH_MAX`.
 """
 
+CAPACITY_MAX = 2**43
+"""Thousandths of one kind on one agent (8 PB of disk): the sum over all agents stays an int64."""
+
 LABELS_MAX = 256
 """Labels of a framework that are kept: each is copied with every checkpoint. Ours are first."""
 

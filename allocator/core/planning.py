@@ -71,6 +71,8 @@ class Problem:
         By handle.
     frameworks : tuple of FrameworkInfo or None
         By client.
+    roles : tuple of str
+        Paths, by client.
     """
 
     now_ms: int
@@ -93,6 +95,7 @@ class Problem:
     guarantee: Ints
     agents: tuple[AgentInfo | None, ...]
     frameworks: tuple[FrameworkInfo | None, ...]
+    roles: tuple[str, ...]
 
     def asks_the_same(self, other: "Problem") -> bool:
         """Whether only what is held and free differs: then a plan for shares stands."""
@@ -178,6 +181,7 @@ def problem_of(
         guarantee=fixed(guarantee),
         agents=tuple(agents.info),
         frameworks=tuple(info[framework] for framework in clients.framework.tolist()),
+        roles=tuple(map(state.roles.path.__getitem__, clients.role.tolist())),
     )
 
 
@@ -194,10 +198,14 @@ def weight_of_leaves(parent: Ints, weight: Floats, leaves: int) -> Floats:
 def still_true(state: State, problem: Problem, plan: Plan) -> Plan:
     """Leave out of a plan who has gone since the problem was taken, though others have the rows."""
     info, framework = state.frameworks.info, state.clients.framework
+    path, role = state.roles.path, state.clients.role
     clients, agents = [], []
     for client, was in enumerate(problem.frameworks):
-        now = info[framework[client]] if client < len(framework) else None
-        if was is not now and (now is None or was is None or was.framework_id != now.framework_id):
+        known = client < len(framework)
+        now = info[framework[client]] if known else None
+        moved = known and path[role[client]] != problem.roles[client]
+        gone = now is None or was is None or was.framework_id != now.framework_id
+        if moved or (was is not now and gone):
             clients.append(client)
     for agent, was_agent in enumerate(problem.agents):
         is_agent = state.agents.info[agent] if agent < len(state.agents.info) else None

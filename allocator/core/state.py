@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from allocator.core.accepted import AcceptedOffers
 from allocator.core.demand import Settings
 from allocator.core.demand_memory import DemandMemory
 from allocator.core.eligibility import Eligibility
@@ -78,6 +79,7 @@ class State:
         self.filters = FilterTable(limits.filters)
         self.eligibility = Eligibility()
         self.tentative = Tentative()
+        self.accepted = AcceptedOffers()
         self.memory = DemandMemory()
         self.plan: Plan | None = None
         self._total: Ints = np.zeros(0, np.int64)
@@ -136,6 +138,13 @@ class State:
             self._total = self.agents.capacity.sum(axis=0)
             self._total_version = self.agents.version
         return self._total
+
+    def agents_by_column(self) -> Ints:
+        """How many agents have something of each name, (R,); of several kinds the commonest."""
+        found = np.zeros(len(self.space.names), np.int64)
+        has = np.count_nonzero(self.agents.capacity[:, : len(self.space)], axis=0)
+        np.maximum.at(found, self.space.column_of_kind, has)
+        return found
 
     def total_by_column(self) -> Ints:
         """Capacity of the cluster by name, (R,)."""

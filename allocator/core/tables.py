@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from allocator.core.array_structures import FreeRows, grow
-from allocator.core.events import AgentInfo, Aside, FrameworkInfo, bounded
+from allocator.core.bounds import CAPACITY_MAX
+from allocator.core.events import TOO_MANY, AgentInfo, Aside, FrameworkInfo, SetAside, bounded
 from allocator.core.own_words import OwnWords
+from allocator.core.resources import format_amount
 from allocator.core.snapshot import Bools, Floats, Ints
 
 REVOCABLE, SHARED, REFINED = 1, 2, 4
@@ -85,6 +87,12 @@ class AgentTable:
         self.aside.pop(agent, None)
         if info.set_aside:
             self.aside[agent] = bounded(info.set_aside)
+
+    def note_too_large(self, agent: int) -> None:
+        """Note that an agent has more than is counted."""
+        most = format_amount(CAPACITY_MAX)
+        row = SetAside("resources", TOO_MANY, f"has more of one than is counted; {most} of it are")
+        self.aside[agent] = bounded([row, *self.aside.get(agent, ())])
 
     def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:
         """Replace an agent's capacity (K,), or that of several, (N, K)."""

@@ -20,6 +20,7 @@ from allocator.explain.answers import (
     QuotaState,
     Standing,
     Tally,
+    WordsSetAside,
 )
 from allocator.explain.explaining import explain
 from allocator.explain.gates import warm
@@ -43,6 +44,7 @@ __all__ = [
     "Standing",
     "Tally",
     "UnknownSubjectError",
+    "WordsSetAside",
     "agent_name",
     "explain",
     "take",

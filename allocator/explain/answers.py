@@ -261,6 +261,16 @@ class QuotaState:
 
 
 @dataclass(frozen=True)
+class WordsSetAside:
+    """Words of a framework or an agent that are not taken, as in `SetAside`."""
+
+    said_by: str
+    field: str
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Answer:
     """What was asked.
 
@@ -283,6 +293,8 @@ class Answer:
         Of the agent.
     cycles : tuple of CycleAccount
         About the agent.
+    set_aside : tuple of WordsSetAside
+        Of the agent, or of the first frameworks.
     """
 
     kind: str
@@ -298,3 +310,4 @@ class Answer:
     free: Amounts | None = None
     holders: tuple[Holder, ...] = ()
     cycles: tuple[CycleAccount, ...] = ()
+    set_aside: tuple[WordsSetAside, ...] = ()

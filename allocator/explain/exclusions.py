@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from allocator.core import CONSTRAINT_LABEL, Bools, Clause, Settings, parse_constraint
+from allocator.core import CONSTRAINT_LABEL, Bools, Clause, Settings, harmless, parse_constraint
 from allocator.explain.picture import Picture, Subject
+
+_CLAUSE_MAX = 200
+"""Of a clause so many characters are shown; a framework's own may be long."""
 
 _CAPABILITIES = {
     "gpus": (
@@ -85,7 +88,7 @@ def _source(picture: Picture, client: int, clause: Clause) -> tuple[str, str]:
     names = picture.names
     info = names.info[int(names.framework[client])]
     path = names.path[int(names.role[client])]
-    text = text_of(clause)
+    text = harmless(text_of(clause), _CLAUSE_MAX)
     for rule in picture.constraints:
         # The same look-up as in the books, with this rule alone.
         key = (rule.role, rule.framework_name)

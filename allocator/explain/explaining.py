@@ -18,6 +18,7 @@ from allocator.explain.answers import (
     Loss,
     QuotaState,
     Tally,
+    WordsSetAside,
 )
 from allocator.explain.gates import Gates, Judge, Pairs
 from allocator.explain.picture import Holding, Picture, Subject
@@ -62,6 +63,15 @@ def explain(picture: Picture, kind: str, name: str, cycles_told: int = cycles.CY
         left_out=picture.left_out + max(0, len(clients) - IN_FULL),
         tallies=tuple(_tallies(clients)) if len(clients) > 1 else (),
         quotas=tuple(_quotas(picture, paths)),
+        set_aside=_set_aside(picture),
+    )
+
+
+def _set_aside(picture: Picture) -> tuple[WordsSetAside, ...]:
+    return tuple(
+        WordsSetAside(who, row.field, row.reason, row.text)
+        for who, rows in picture.set_aside
+        for row in rows
     )
 
 
@@ -262,6 +272,7 @@ def _agent(picture: Picture, name: str, judge: Judge | None, cycles_told: int) -
             for each in sorted(picture.holdings, key=lambda each: -share(each.held))
         ),
         cycles=tuple(cycles.of_agent(picture, handle, cycles_told)),
+        set_aside=_set_aside(picture),
     )
 
 

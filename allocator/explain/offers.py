@@ -1,5 +1,6 @@
 """The last offers that were decided for somebody, and what became of them."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,10 +41,11 @@ def fates(picture: Picture, framework: int, role: int, most: int = OFFERS) -> li
                 agent=int(made.agent[row]),
                 row=row,
             )
-            outcome = _outcome(picture, decided)
+            decision = dict(zip(made.kind.tolist(), made.amount[row].tolist(), strict=True))
+            outcome, offered = _outcome(picture, decided, decision)
             then, then_ms, refused_ms = "", NEVER, 0
             if outcome in {"offered", "partial"}:
-                then, then_ms, refused_ms = _then(picture, decided, framework, role)
+                then, then_ms, refused_ms = _then(picture, decided, framework, role, offered)
             found.append(
                 OfferFate(
                     cycle=decided.cycle,
@@ -59,19 +61,40 @@ def fates(picture: Picture, framework: int, role: int, most: int = OFFERS) -> li
     return found
 
 
-def _outcome(picture: Picture, decided: _Decided) -> str:
-    """What the module made of it; empty where that is not known, or not yet."""
+def _outcome(
+    picture: Picture, decided: _Decided, amounts: dict[int, int]
+) -> tuple[str, dict[int, int]]:
+    """What the module made of it, and what it offered, by kind; empty where that is not known."""
     for each in picture.events:
         event = each.event
         if isinstance(event, Outcomes) and each.stamp > decided.stamp:
             at = decided.number - event.first_decision
             if 0 <= at < len(event.reason):
-                return Reason(int(event.reason[at])).name.lower().replace("_", " ")
-    return ""
+                if event.reason[at] == Reason.PARTIAL:
+                    row = int(event.partial[:at].sum())
+                    part = event.amount[row].tolist()
+                    amounts = dict(zip(event.kind.tolist(), part, strict=True))
+                return Reason(int(event.reason[at])).name.lower().replace("_", " "), amounts
+    return "", amounts
 
 
-def _then(picture: Picture, decided: _Decided, framework: int, role: int) -> tuple[str, int, int]:
-    """What the framework did, when, and for how long it refused (ms)."""
+def _then(
+    picture: Picture, decided: _Decided, framework: int, role: int, amounts: dict[int, int]
+) -> tuple[str, int, int]:
+    """What the framework did, when, and for how long it refused (ms).
+
+    Of an offer that is accepted the rest comes back, too, and mostly before what is used is told.
+    So only what came back whole was declined.
+
+    Parameters
+    ----------
+    picture : Picture
+    decided : _Decided
+    framework, role : int
+    amounts : dict of kind to thousandths
+        What was offered.
+    """
+    back, back_ms, refused_ms = Counter[int](), NEVER, 0
     for each in picture.events:
         if each.stamp <= decided.stamp:
             continue
@@ -81,8 +104,14 @@ def _then(picture: Picture, decided: _Decided, framework: int, role: int) -> tup
         if isinstance(each.event, Transition):
             return "accepted", each.at_ms, 0
         if isinstance(each.event, Release) and not each.event.allocated[rows].all():
-            refused = int(each.event.refuse_ms[rows].max())
-            return "declined", each.at_ms, max(refused, 0)
+            offered = rows[~each.event.allocated[rows]]
+            table = each.event.released
+            sums = table.amount[offered].sum(axis=0).tolist()
+            back.update(dict(zip(table.kind.tolist(), sums, strict=True)))
+            back_ms = each.at_ms
+            refused_ms = max(refused_ms, int(each.event.refuse_ms[offered].max()))
+            if all(back[kind] >= amount for kind, amount in amounts.items()):
+                return "declined", back_ms, refused_ms
     return "held", NEVER, 0
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from allocator.core import (
     AgentInfo,
     Allocator,
+    Aside,
     Bools,
     CycleRecord,
     Ints,
@@ -25,7 +26,7 @@ from allocator.core import (
 )
 from allocator.explain.subjects import (
     handle_of_agent,
-    rows_of_framework,
+    handles_of_framework,
     rows_of_role,
 )
 
@@ -41,6 +42,10 @@ FILTERS_MAX = 1000
 
 FILTER_CELLS_MAX = 2**22
 """All filters are copied up to so many amounts; beyond that their bits alone count."""
+
+
+ASIDE_MAX = 10
+"""Of so many frameworks of a role it is told what of their words is set aside."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +182,8 @@ class Picture:
     events : tuple of OfferEvent
     left_out : int
         Clients of the role that are not among the subjects.
+    set_aside : tuple of (name, tuple of SetAside)
+        Of the words of the first frameworks, or of the agent.
     """
 
     now_ms: int
@@ -204,6 +211,7 @@ class Picture:
     cycles: tuple[CycleRecord, ...]
     events: tuple[OfferEvent, ...]
     left_out: int
+    set_aside: tuple[tuple[str, Aside], ...]
 
     def framework_name(self, client: int) -> str:
         """What to call a client's framework."""
@@ -245,9 +253,10 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
     # First, whether or not there is such a subject: the host wrote down that somebody looks.
     taken = allocator.look()
     state = allocator.state
-    agent = 0
+    agent, handles = 0, list[int]()
     if kind == "framework":
-        rows = rows_of_framework(state, name)
+        handles = handles_of_framework(state, name)
+        rows = [row for handle in handles for row in state.frameworks.clients[handle]]
     elif kind == "role":
         rows = rows_of_role(state, name)
     else:
@@ -256,6 +265,7 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
     waited = state.clients.waited
     most = min(CLIENTS_MAX, max(CLIENTS_MIN, PAIRS_MAX // max(1, len(state.agents))))
     chosen = sorted(rows, key=lambda row: (-int(waited[row]), row))[:most]
+    handles += [int(state.clients.framework[row]) for row in chosen]
     snapshot = None
     if taken is not None:
         cells = max(1, taken.filters.amount.shape[1])
@@ -289,7 +299,19 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
         cycles=trail.latest() if trail else (),
         events=tuple(trail.events) if trail else (),
         left_out=len(rows) - len(chosen),
+        set_aside=_set_aside(state, handles, agent),
     )
+
+
+def _set_aside(state: State, handles: list[int], agent: int) -> tuple[tuple[str, Aside], ...]:
+    """What is set aside of the words of an agent, or of the first frameworks that have any."""
+    host = agent_name(state.agents.info[agent], agent)
+    found = [(host, state.agents.aside[agent])] if agent in state.agents.aside else []
+    for handle in dict.fromkeys(handles):
+        info, rows = state.frameworks.info[handle], state.frameworks.aside.get(handle)
+        if info and rows and len(found) < ASIDE_MAX:
+            found.append((info.name or info.framework_id, rows))
+    return tuple(found)
 
 
 def _agents(state: State) -> AgentRows:

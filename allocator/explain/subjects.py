@@ -24,8 +24,8 @@ class UnknownSubjectError(LookupError):
         self.known = sorted({each for each in known if each})
 
 
-def rows_of_framework(state: State, name: str) -> list[int]:
-    """Find the rows of the framework of that id, or of all of that name."""
+def handles_of_framework(state: State, name: str) -> list[int]:
+    """Find the framework of that id, or all of that name."""
     infos: Mapping[int, FrameworkInfo] = {
         handle: info for handle, info in enumerate(state.frameworks.info) if info is not None
     }
@@ -34,7 +34,7 @@ def rows_of_framework(state: State, name: str) -> list[int]:
     if not found:
         known = [each for info in infos.values() for each in (info.name, info.framework_id)]
         raise UnknownSubjectError("framework", name, known)
-    return [row for handle in found for row in state.frameworks.clients[handle]]
+    return found
 
 
 def rows_of_role(state: State, path: str) -> list[int]:

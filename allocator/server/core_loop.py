@@ -344,6 +344,7 @@ class CoreLoop:
                 session = self._sidecar.sessions.get(port.number)
                 self._telling.of_policy(counts)
                 self._telling.of_mended(port.number, session)
+                self._telling.of_set_aside(port.number, session)
                 self._telling.of_shadow(port.number, session)
                 self.after_message(self.allocator)
         finally:

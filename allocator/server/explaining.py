@@ -88,6 +88,12 @@ def answer(picture: explain.Picture, kind: str, name: str, cycles: int) -> pb.Ex
         free=_quantities(found.free or {}),
         holders=map(_holder, found.holders),
         cycles=map(_cycle, found.cycles),
+        set_aside=[
+            pb.WordsSetAside(
+                said_by=each.said_by, field=each.field, reason=each.reason, text=each.text
+            )
+            for each in found.set_aside
+        ],
     )
 
 

@@ -68,7 +68,8 @@ def frameworks(report: Report, limit: int) -> Iterator[Metric]:
     known_values = [_client(report, row) for row in known.tolist()]
     text = "What one task of the framework needs, where that is known, in the labelled unit."
     demand = clients.demand[known]
-    yield amounts_of(report, "framework_demand", text, _CLIENT, known_values, demand)
+    some = report.common & (demand > 0)
+    yield amounts_of(report, "framework_demand", text, _CLIENT, known_values, demand, some)
 
 
 def shown(share: Floats, waited: Ints, limit: int) -> tuple[Ints, Ints]:

@@ -92,10 +92,13 @@ def amounts_of(
     amounts: Ints,
     given: Bools | None = None,
 ) -> Metric:
-    """Amounts (n, R) of whatever the n lists of label values name, or those that are given."""
+    """Amounts (n, R) of whatever the n lists of label values name.
+
+    Those that are given; else those of the resources that most agents have.
+    """
     metric = GaugeMetricFamily(f"{PREFIX}{name}", text, labels=[*labels, "resource", "unit"])
     units = [(resource, *unit_of(resource)) for resource in report.resources]
-    shown = np.ones(amounts.shape, np.bool_) if given is None else given
+    shown = np.broadcast_to(report.common, amounts.shape) if given is None else given
     for row, column in np.argwhere(shown).tolist():
         resource, unit, factor = units[column]
         number = int(amounts[row, column]) * factor / MILLI

@@ -21,7 +21,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from allocator import __version__
-from allocator.core import UNBOUNDED, Ints
+from allocator.core import NOWHERE, REASONS, UNBOUNDED, Ints
 from allocator.server.framework_families import frameworks
 from allocator.server.metric_building import (
     OTHER,
@@ -198,6 +198,7 @@ def _cluster(scrape: Scrape) -> Iterator[Metric]:
     }
     yield info_family("policy", "The policy in force.", labels)
     yield from _counts(report)
+    there = np.array([name != NOWHERE for name in report.resources], np.bool_)
     for name, text, amounts in (
         (
             "capacity",
@@ -215,7 +216,7 @@ def _cluster(scrape: Scrape) -> Iterator[Metric]:
             report.offered,
         ),
     ):
-        yield amounts_of(report, name, text, [], [[]], amounts[None, :])
+        yield amounts_of(report, name, text, [], [[]], amounts[None, :], there[None])
     rows = [
         ([resource], held / total)
         for resource, held, total in zip(
@@ -262,6 +263,9 @@ def _counts(report: Report) -> Iterator[Metric]:
     rows = [([why], float(count)) for why, count in vars(report.overdue).items()]
     text = "Clients that waited for an offer for starvation.patience_cycles."
     yield labelled(GaugeMetricFamily, "clients_overdue", text, ["kept_by"], rows)
+    text = "What is set aside of frameworks' and agents' words now, by reason; see explain."
+    rows = [([why], float(report.aside.reasons.get(why, 0))) for why in REASONS]
+    yield labelled(GaugeMetricFamily, "set_aside", text, ["reason"], rows)
 
 
 def _roles(report: Report, limit: int) -> Iterator[Metric]:
@@ -322,6 +326,7 @@ def _quotas(report: Report, limit: int) -> Iterator[Metric]:
     # The others in one row; roles below another one with a quota are counted there already.
     rest = np.setdiff1d(np.flatnonzero(quotas.outermost), top)
     values = [[label(quotas.path[row])] for row in top.tolist()]
+    ruled = (quotas.guarantee > 0).any(axis=0) | (quotas.limit < UNBOUNDED).any(axis=0)
     for name, text, amounts in (
         (
             "role_quota_guarantee",
@@ -335,7 +340,7 @@ def _quotas(report: Report, limit: int) -> Iterator[Metric]:
         ),
     ):
         both = np.vstack([amounts[top], amounts[rest].sum(axis=0)])
-        used = np.broadcast_to(quotas.bounded, both.shape)
+        used = np.broadcast_to(quotas.bounded & (report.common | ruled), both.shape)
         yield amounts_of(report, name, text, ["role"], [*values, [OTHER]], both, used)
     text = "What the role is granted at most, where it has a limit."
     some = quotas.limit[top]
@@ -352,7 +357,8 @@ def _quotas(report: Report, limit: int) -> Iterator[Metric]:
             quotas.available,
         ),
     ):
-        yield amounts_of(report, name, text, [], [[]], amount[None], quotas.bounded[None])
+        used = quotas.bounded & (report.common | ruled)
+        yield amounts_of(report, name, text, [], [[]], amount[None], used[None])
 
 
 def _outermost(report: Report, shown: Ints) -> Ints:

@@ -3,8 +3,11 @@
 The thread of the core makes the copy; whoever asked computes shares from it on its own thread.
 """
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -12,6 +15,9 @@ from allocator import measures
 from allocator.core import Allocator, Bools, Floats, FrameworkInfo, Ints, PolicySpec, State
 from allocator.server import quotas, remembered
 from allocator.server.quotas import Overdue, QuotaRows
+
+COMMON_MAX = 24
+"""So many resources have series of each framework and role; few clusters have ten."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,25 @@ class AgentCounts:
 
 
 @dataclass(frozen=True)
+class AsideCounts:
+    """Whose words are set aside now.
+
+    Attributes
+    ----------
+    frameworks, agents : int
+    reasons : dict of str to int
+        Rows, by reason.
+    example : str
+        Name or id of one of the frameworks; else the host of an agent.
+    """
+
+    frameworks: int = 0
+    agents: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    example: str = ""
+
+
+@dataclass(frozen=True)
 class Report:
     """The copy, and what is computed of it.
 
@@ -103,6 +128,8 @@ class Report:
         Which resources count towards shares.
     total : (R,) int64, thousandths
         Capacity of all agents.
+    common : (R,) bool
+        The resources that most agents have, of which frameworks and roles have series of their own.
     agents : AgentCounts
     frameworks, frameworks_active, filters, outstanding : int
     clients : ClientRows
@@ -110,12 +137,14 @@ class Report:
     quotas : QuotaRows
     overdue : Overdue
     remembered : RememberedDemands
+    aside : AsideCounts
     """
 
     policy: PolicySpec
     resources: tuple[str, ...]
     counted: Bools
     total: Ints
+    common: Bools
     agents: AgentCounts
     frameworks: int
     frameworks_active: int
@@ -126,6 +155,7 @@ class Report:
     quotas: QuotaRows
     overdue: Overdue
     remembered: remembered.RememberedDemands
+    aside: AsideCounts = field(default_factory=AsideCounts)
 
     @cached_property
     def weight(self) -> Floats:
@@ -242,6 +272,7 @@ def read(allocator: Allocator) -> Report:
         resources=tuple(space.names),
         counted=space.counted,
         total=state.total_by_column(),
+        common=_common(state),
         agents=_agents(state),
         frameworks=len(state.frameworks),
         frameworks_active=int((state.frameworks.bound & state.frameworks.active).sum()),
@@ -252,7 +283,32 @@ def read(allocator: Allocator) -> Report:
         quotas=quota_rows,
         overdue=overdue,
         remembered=remembered.read(state),
+        aside=_aside(state),
     )
+
+
+def _aside(state: State) -> AsideCounts:
+    frameworks, agents = state.frameworks.aside, state.agents.aside
+    every = chain(chain.from_iterable(frameworks.values()), chain.from_iterable(agents.values()))
+    example = ""
+    for handle in frameworks:
+        info = state.frameworks.info[handle]
+        example = (info.name or info.framework_id) if info else ""
+        break
+    for handle in () if frameworks else agents:
+        agent = state.agents.info[handle]
+        example = (agent.hostname or agent.agent_id) if agent else ""
+        break
+    reasons = Counter(row.reason for row in every)
+    return AsideCounts(len(frameworks), len(agents), reasons, example)
+
+
+def _common(state: State) -> Bools:
+    """The resources that most agents have: any agent may make some up."""
+    count = state.agents_by_column()
+    common = np.zeros(len(count), np.bool_)
+    common[np.argsort(-count, kind="stable")[:COMMON_MAX]] = True
+    return common & (count > 0)
 
 
 def _agents(state: State) -> AgentCounts:

@@ -9,12 +9,17 @@ from allocator.wire.server_session import SidecarSession
 _log = structlog.get_logger()
 
 
+_ASIDES_MAX = 100
+"""So many changes of a session to what is set aside are told one by one."""
+
+
 class Telling:
     """Says each thing once, where it would be said in every cycle."""
 
     def __init__(self) -> None:
         """Begin with nothing said."""
         self._mended: dict[int, int] = {}
+        self._asides: dict[int, int] = {}
         self._policy_error = ""
         self._in_shadow: set[int] = set()
 
@@ -51,7 +56,30 @@ class Telling:
                 _log.warning("a value was mended", session=number, field=field, message=text)
             self._mended[number] = len(session.mended)
 
+    def of_set_aside(self, number: int, session: SidecarSession | None) -> None:
+        """Log what is set aside of a framework's or an agent's words: each change, up to a bound.
+
+        After that the log says how many more there were, each time that the number doubles.
+        """
+        if session is None or not session.asides:
+            return
+        told = self._asides.get(number, 0)
+        for of, name, rows in session.asides:
+            if told < _ASIDES_MAX:
+                told += 1
+                words = [f"{row.field}: {row.text}" for row in rows]
+                _log.warning("words are set aside", session=number, of=of, id=name, words=words)
+        session.asides.clear()
+        if session.asides_told >= 2 * max(told, _ASIDES_MAX):
+            told = session.asides_told
+            _log.warning("more words are set aside", session=number, changes=told)
+        self._asides[number] = told
+        for defect in session.defects:
+            _log.error("the words of a framework or an agent could not be taken", exc_info=defect)
+        session.defects.clear()
+
     def forget(self, number: int) -> None:
         """Forget a session that ended."""
         self._in_shadow.discard(number)
         self._mended.pop(number, None)
+        self._asides.pop(number, None)

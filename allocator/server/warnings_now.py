@@ -4,15 +4,20 @@ Each warning says what holds, in a few words and in a sentence, and what mends i
 first. Alerts watch the same over time; a warning needs no monitoring.
 """
 
+import shlex
 import time
 from collections.abc import Iterable, Iterator
 
+from allocator.core import harmless
 from allocator.server.compilation import PARTS, Progress
 from allocator.server.core_loop import CoreLoop
 from allocator.server.disk import reason
-from allocator.server.report import Report
+from allocator.server.report import AsideCounts, Report
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
+
+NAME_MAX = 80
+"""Characters of a framework's name in a warning."""
 
 SILENCE_S = 60.0
 """A master that has said nothing for so long is told of."""
@@ -64,12 +69,29 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
             " more that could have served them, though they refuse nothing and no limit keeps them",
             mend="mesos-allocator explain framework NAME says why",
         )
+    yield from _set_aside(state.aside)
     if books.filters.forgotten:
         yield pb.StatusWarning(
             what="refusals forgotten",
             text=f"{books.filters.forgotten} refusals were more than limits.filters allows",
             mend="raise limits.filters",
         )
+
+
+def _set_aside(aside: AsideCounts) -> Iterator[pb.StatusWarning]:
+    """Say whose words are not taken."""
+    if not aside.example:
+        return
+    of = "framework" if aside.frameworks else "agent"
+    who = [f"{aside.frameworks} frameworks"] * bool(aside.frameworks)
+    who += [f"{aside.agents} agents"] * bool(aside.agents)
+    name = harmless(aside.example, NAME_MAX)
+    yield pb.StatusWarning(
+        what="words set aside",
+        text=f"{' and '.join(who)} said what cannot be taken, such as {name}; they are served as"
+        " if they had not",
+        mend=f"mesos-allocator explain {of} {shlex.quote(name)} says what",
+    )
 
 
 def of_settings(

@@ -527,6 +527,40 @@ class QuotaState(_message.Message):
 Global___QuotaState: _TypeAlias = QuotaState  # noqa: Y015
 
 @_typing.final
+class WordsSetAside(_message.Message):
+    """Words of a framework or an agent that are not taken: it is served as if it had not said them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SAID_BY_FIELD_NUMBER: _builtins.int
+    FIELD_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    said_by: _builtins.str
+    """Name of the framework or agent."""
+    field: _builtins.str
+    """Where they stood, such as "labels"."""
+    reason: _builtins.str
+    """"unreadable", "too_long", "too_many", "too_deep", "unknown" or "failed"."""
+    text: _builtins.str
+    """What is wrong with them, and what is taken instead."""
+    def __init__(
+        self,
+        *,
+        said_by: _builtins.str = ...,
+        field: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["field", b"field", "reason", b"reason", "said_by", b"said_by", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WordsSetAside: _TypeAlias = WordsSetAside  # noqa: Y015
+
+@_typing.final
 class ExplainResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -543,6 +577,7 @@ class ExplainResponse(_message.Message):
     FREE_FIELD_NUMBER: _builtins.int
     HOLDERS_FIELD_NUMBER: _builtins.int
     CYCLES_FIELD_NUMBER: _builtins.int
+    SET_ASIDE_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
     """"framework", "role" or "agent"."""
     name: _builtins.str
@@ -572,6 +607,10 @@ class ExplainResponse(_message.Message):
     def holders(self) -> _containers.RepeatedCompositeFieldContainer[Global___Holder]: ...
     @_builtins.property
     def cycles(self) -> _containers.RepeatedCompositeFieldContainer[Global___CycleAccount]: ...
+    @_builtins.property
+    def set_aside(self) -> _containers.RepeatedCompositeFieldContainer[Global___WordsSetAside]:
+        """Of the agent, or of the first frameworks."""
+
     def __init__(
         self,
         *,
@@ -588,10 +627,11 @@ class ExplainResponse(_message.Message):
         free: _types_pb2.Quantities | None = ...,
         holders: _abc.Iterable[Global___Holder] | None = ...,
         cycles: _abc.Iterable[Global___CycleAccount] | None = ...,
+        set_aside: _abc.Iterable[Global___WordsSetAside] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["capacity", b"capacity", "free", b"free"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["capacity", b"capacity", "clients", b"clients", "cycles", b"cycles", "free", b"free", "holders", b"holders", "kind", b"kind", "left_out", b"left_out", "name", b"name", "notes", b"notes", "now_ms", b"now_ms", "quotas", b"quotas", "tallies", b"tallies", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capacity", b"capacity", "clients", b"clients", "cycles", b"cycles", "free", b"free", "holders", b"holders", "kind", b"kind", "left_out", b"left_out", "name", b"name", "notes", b"notes", "now_ms", b"now_ms", "quotas", b"quotas", "set_aside", b"set_aside", "tallies", b"tallies", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -34,7 +34,7 @@ from allocator.wire.event_merging import Run, runs
 from allocator.wire.figures import ModuleFigures, read_figures
 from allocator.wire.mending import Mark, bare, mend_event, mend_hello, mend_snapshot
 from allocator.wire.proto_types import part
-from allocator.wire.session_start import Greeting, parts_of, read_hello
+from allocator.wire.session_start import Greeting, parts_of, read_caller, read_options
 from allocator.wire.set_aside import Told, set_aside_of
 
 
@@ -117,6 +117,7 @@ class SidecarSession:
         admit: Callable[[Greeting], Allocator],
         welcome: pb.Welcome,
         counts: Counts | None = None,
+        check: Callable[[Greeting], None] = lambda _caller: None,
     ) -> None:
         """Wait for a module to say hello.
 
@@ -128,6 +129,8 @@ class SidecarSession:
         welcome : Welcome
         counts : Counts
             Counts what happens.
+        check : callable
+            Raises a `WireError` where `admit` would, and changes nothing.
         """
         self.state = State.AWAITING_HELLO
         self.greeting: Greeting | None = None
@@ -140,6 +143,7 @@ class SidecarSession:
         self.defects: deque[Exception] = deque(maxlen=_DEFECTS_MAX)
         self.figures: ModuleFigures | None = None
         self._admit = admit
+        self._check = check
         self._welcome = welcome
         self._counts = counts or Counts()
         self._allocator: Allocator | None = None
@@ -215,9 +219,11 @@ class SidecarSession:
         return answer
 
     def _take_hello(self, hello: pb.Hello) -> list[pb.SessionResponse]:
-        # `_admit` decides whether the caller may have the sidecar; it raises where not.
+        # Whether the caller may have the sidecar comes first: what it says may take long to read.
         self._note(mend_hello(hello))
-        self.greeting = read_hello(hello)
+        caller = read_caller(hello)
+        self._check(caller)
+        self.greeting = read_options(hello, caller)
         self._allocator = self._admit(self.greeting)
         self._allocator.step(self.greeting.options)
         return [pb.SessionResponse(welcome=self._welcome)]

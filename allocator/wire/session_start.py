@@ -1,7 +1,7 @@
 """The beginning of a session as the sidecar reads it: who calls, and the whole state in chunks."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from allocator.core import (
@@ -37,30 +37,50 @@ class Greeting:
 
 
 def read_hello(message: pb.Hello) -> Greeting:
-    """Read who calls.
+    """Read who calls, and how its master set up its allocator.
 
     Raises
     ------
     WireError
         VERSION where the module speaks another version, else VALUE.
     """
+    return read_options(message, read_caller(message))
+
+
+def read_caller(message: pb.Hello) -> Greeting:
+    """Read who calls, and nothing that may be long: it may not be welcome.
+
+    Raises
+    ------
+    WireError
+        As `read_hello`.
+    """
     if message.protocol_version != PROTOCOL_VERSION:
         spoken = f"is {message.protocol_version}; this sidecar speaks {PROTOCOL_VERSION}"
         code = pb.ErrorCode.ERROR_CODE_VERSION
         raise WireError(code, "protocol_version", f"{spoken}; install matching versions")
-    if not message.HasField("options"):
-        refuse("options", "is missing; say how the master set up its allocator")
     return Greeting(
         master_id=validation.text(message.master_id, "master_id"),
         instance_id=validation.text(message.instance_id, "instance_id", empty=False),
         instance_started_us=validation.integer(
             message.instance_started_us, 0, 2**62, "instance_started_us"
         ),
-        options=part(message.options, _read_options, "options"),
         mesos_version=validation.text(message.mesos_version, "mesos_version"),
         module_version=validation.text(message.module_version, "module_version"),
         message_bytes_max=_read_bytes_max(message.message_bytes_max),
     )
+
+
+def read_options(message: pb.Hello, caller: Greeting) -> Greeting:
+    """Read how the caller's master set up its allocator.
+
+    Raises
+    ------
+    WireError
+    """
+    if not message.HasField("options"):
+        refuse("options", "is missing; say how the master set up its allocator")
+    return replace(caller, options=part(message.options, _read_options, "options"))
 
 
 def _read_bytes_max(value: int) -> int:

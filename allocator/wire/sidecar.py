@@ -158,28 +158,33 @@ class Sidecar:
 
     def _new_session(self, number: int) -> SidecarSession:
         return SidecarSession(
-            lambda greeting: self._admit(number, greeting), self._welcome, self.counts
+            lambda greeting: self._admit(number, greeting), self._welcome, self.counts, self._check
         )
+
+    def _check(self, newcomer: Greeting) -> None:
+        """Raise a `WireError` where a caller may not have the allocator: another keeps it."""
+        its = self.session.greeting if self.session else None
+        if its is not None and not supersedes(newcomer, its):
+            message = (
+                f"is {newcomer.instance_started_us}, older than {its.instance_started_us} of "
+                f"instance {its.instance_id!r} of master {its.master_id!r}, which has this sidecar"
+            )
+            raise WireError(pb.ERROR_CODE_SUPERSEDED, "instance_started_us", message)
 
     def _admit(self, number: int, greeting: Greeting) -> Allocator:
         """Give a session the allocator, or raise a `WireError` where another one keeps it."""
+        self._check(greeting)
         holder = self.session
         if holder and holder.greeting:
-            self._supersede(holder, holder.greeting, greeting)
+            self._supersede(holder, greeting)
         # An empty allocator: the snapshot says everything.
         self._active = number
         self._renew()
         return self.allocator
 
-    def _supersede(self, holder: SidecarSession, its: Greeting, newcomer: Greeting) -> None:
-        """End the session that has the allocator, or refuse the newcomer if it is older."""
+    def _supersede(self, holder: SidecarSession, newcomer: Greeting) -> None:
+        """End the session that has the allocator."""
         code = pb.ERROR_CODE_SUPERSEDED
-        if not supersedes(newcomer, its):
-            message = (
-                f"is {newcomer.instance_started_us}, older than {its.instance_started_us} of "
-                f"instance {its.instance_id!r} of master {its.master_id!r}, which has this sidecar"
-            )
-            raise WireError(code, "instance_started_us", message)
         message = (
             f"instance {newcomer.instance_id!r} of master {newcomer.master_id!r} took this sidecar "
             "over; it is newer, or the same one calling again"

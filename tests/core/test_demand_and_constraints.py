@@ -274,3 +274,35 @@ def test_all_settings_are_replaced_or_none():
     session.allocator.step(SetDemand("", "", None))
     assert good.demands, "the settings that were given stay as they are"
     session.allocator.check()
+
+
+@pytest.mark.parametrize("rest_first", [True, False])
+def test_what_comes_back_of_an_offer_that_was_accepted_is_no_decline(rest_first: bool):
+    """Four acceptances, and what is left of each comes back before or after all of them."""
+    session = Session(TASKS)
+    for agent in range(1, 5):
+        session.agent(agent, 4, 8)
+    session.framework(1)
+    offers = session.cycle(1000)
+    taken = [Transition(session.holdings(1, 1, agent, 1, 1)) for _, _, agent, _ in offers]
+
+    def give_back_the_rest() -> None:
+        for offer in offers:
+            session.give_back(offer, 5000, cpus=3, mem=7)
+
+    if rest_first:
+        give_back_the_rest()
+    for event in taken:
+        session.allocator.step(event)
+    if not rest_first:
+        give_back_the_rest()
+    client = session.state.clients.row(1, 1)
+    assert session.state.clients.accepts[client] == 4
+    assert session.state.clients.declines[client] == 0
+    assert not len(session.state.accepted)
+    # What is given back whole later is one.
+    session.give_back((1, 1, 1, {"cpus": 1, "mem": 1}))
+    session.agent(5, 4, 8)
+    (offer,) = (each for each in session.cycle(20_000) if each[2] == 5)
+    session.give_back(offer, 0)
+    assert session.state.clients.declines[client] == 1

@@ -21,6 +21,7 @@ from allocator.core import (
     Settings,
     SetWeight,
     SetWeights,
+    UpdateFramework,
     see,
 )
 from allocator.core.checkpoint import Detached, restore, shred
@@ -231,3 +232,21 @@ def test_what_a_plan_adds_to_a_snapshot_counts_against_the_trails_memory() -> No
     assert one is not None
     assert other is not None
     assert other.nbytes == one.nbytes + after.plan.held.nbytes > one.nbytes
+
+
+def test_a_framework_that_moves_to_another_role_meanwhile_leaves_its_target_behind() -> None:
+    """Its row is taken by the same framework, but what was planned is for the role before."""
+    made = session()
+    problem = made.allocator.problem()
+    assert problem is not None
+    plan = made.allocator.plan_for(problem)
+    client = made.state.clients.row(1, 1)
+    assert plan.plan.target[client] > 0
+    info = made.state.frameworks.info[1]
+    assert info is not None
+    made.allocator.step(UpdateFramework(1, info, (2,)))
+    assert made.state.clients.row(1, 2) == client
+    fresh = made.allocator.fresh(problem, plan)
+    assert fresh.plan.target[client] == 0
+    other = made.state.clients.row(2, 1)
+    assert fresh.plan.target[other] == plan.plan.target[other] > 0

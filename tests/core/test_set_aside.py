@@ -3,9 +3,12 @@
 import pytest
 
 from allocator.core import (
+    AMOUNT_MAX,
     CONSTRAINT_LABEL,
     DEMAND_LABEL,
+    AddAgent,
     AddFramework,
+    AgentInfo,
     Define,
     FrameworkInfo,
     Kind,
@@ -13,12 +16,15 @@ from allocator.core import (
     PolicySpec,
     Request,
     SetAside,
+    UpdateAgent,
+    UpdateAllocation,
     UpdateFramework,
     parse_amount,
     parse_quantities,
 )
 from allocator.core.bounds import (
     ALTERNATIVES_MAX,
+    CAPACITY_MAX,
     CLAUSE_VALUES_MAX,
     CLAUSES_MAX,
     DEMAND_NAMES_MAX,
@@ -253,3 +259,26 @@ def test_a_framework_has_so_many_roles_and_they_are_not_compared_each_with_each(
     assert CountedRole.compared < 20 * count
     assert len(session.state.clients) == ROLES_MAX
     assert rows(session) == [("roles", "too_many")]
+
+
+def test_sums_over_agents_that_say_to_have_more_than_there_is_stay_in_range():
+    session = Session(TASKS)
+    session.framework(1)
+    count = 1500
+    for agent in range(1, count + 1):
+        info = AgentInfo(f"a{agent}")
+        session.allocator.step(AddAgent(agent, info, {0: AMOUNT_MAX, 1: 1000}))
+    total = session.state.total_by_column()
+    assert total.tolist() == [count * CAPACITY_MAX, count * 1000]
+    assert [row.reason for row in session.state.agents.aside[1]] == ["too_many"]
+    assert len(session.allocator.allocate(1000)) == count
+    assert (session.state.held_by_column() >= 0).all()
+    session.allocator.check()
+    # What an operator reserves of it is counted from what nobody knows.
+    session.allocator.step(Define(kinds={2: Kind("cpus", reserved_role="a", depth=1)}))
+    part = {0: 2**50}, {2: 2**50}
+    session.allocator.step(AddAgent(2000, AgentInfo("b"), {0: AMOUNT_MAX}))
+    session.allocator.step(UpdateAllocation(0, 0, 2000, *part))
+    assert session.state.agents.capacity[2000].tolist()[:3] == [CAPACITY_MAX, 0, CAPACITY_MAX]
+    session.allocator.step(UpdateAgent(1, capacity={1: 1000}, attributes={}))
+    assert 1 not in session.state.agents.aside

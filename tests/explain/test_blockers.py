@@ -2,13 +2,15 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from allocator.core import PolicySpec, SetConstraint, Trail
+from allocator.core import Outcomes, PolicySpec, Reason, SetConstraint, Trail, Transition
 from allocator.core.checkpoint import shred
 from allocator.explain import Answer, Blocker, UnknownSubjectError, explain, take, warm
 from allocator.policies.filling import serving
 from allocator.wire.checkpoint import mark
+from tests.world.rows import given_back, holdings
 from tests.world.world import World
 
 CHARACTERISED = PolicySpec("drf", mode="characterised")
@@ -278,3 +280,50 @@ def test_whoever_asks_changes_nothing_but_what_a_look_does(kind, name):
     else:
         ask(a, name, kind)
     assert mark(shred(a.allocator.copied().value)) == before
+
+
+def test_an_offer_that_was_accepted_is_told_so_though_its_rest_comes_back_first():
+    """As a master does: it gives back what is left, for as long as the framework says, then books.
+
+    In between nobody knows.
+    """
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    (offer,) = a.cycle()
+    rest, used = (
+        holdings((offer.framework.handle, 1, 1, cpus, cpus), kinds=(0, 1)) for cpus in (3000, 1000)
+    )
+
+    def fate() -> tuple[str, int]:
+        (client,) = ask(a, "f").clients
+        return client.offers[0].then, client.offers[0].refused_ms
+
+    a.allocator.step(given_back(rest, 5000))
+    assert fate() == ("held", 0)
+    a.allocator.step(Transition(used))
+    assert fate() == ("accepted", 0)
+
+
+def test_a_partial_offer_that_comes_back_whole_was_declined():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f")
+    made = a.allocator.allocate(a.now_ms + 1000)
+    part = np.array([[1000, 1000]])
+    kinds = np.array([0, 1])
+    a.allocator.step(Outcomes(made.first_decision, np.array([Reason.PARTIAL]), kinds, part))
+    back = holdings((1, 1, 1, 1000, 1000), kinds=(0, 1))
+    a.allocator.step(given_back(back, 5000))
+    (client,) = ask(a, "f").clients
+    assert (client.offers[0].outcome, client.offers[0].then) == ("partial", "declined")
+
+
+def test_words_that_are_set_aside_are_told():
+    a = world()
+    a.agent("cpus:4;mem:4")
+    a.framework("r", name="f", labels={"allocator.demand": "cpus:9e999999"})
+    (row,) = ask(a, "f").set_aside
+    assert (row.said_by, row.field, row.reason) == ("f", "labels", "unreadable")
+    assert "the demand counts as unknown" in row.text
+    assert ask(a, "r", "role").set_aside == (row,)

@@ -6,6 +6,8 @@ import pytest
 
 from allocator import policies
 from allocator.core import (
+    DEMAND_LABEL,
+    NOWHERE,
     ActivateAgent,
     AddAgent,
     AddFramework,
@@ -14,6 +16,7 @@ from allocator.core import (
     Define,
     FrameworkInfo,
     Hold,
+    Kind,
     RemoveFramework,
     SetDemand,
     SetDrain,
@@ -23,6 +26,7 @@ from allocator.core import (
     Transition,
 )
 from allocator.server.metric_building import LABEL_LENGTH_MAX, label
+from allocator.server.report import COMMON_MAX
 from allocator.wire import Counts
 from tests.server.metering import GIB, crowd, nsdi, scrape
 from tests.server.scraping import series, value
@@ -261,3 +265,25 @@ def test_who_waits_longest_has_series_whatever_his_share():
         "id-10": 0,
         "other": 0,
     }
+
+
+def test_what_strangers_make_up_makes_no_series():
+    """Names that a framework invents make none at all; those of an agent none of each framework."""
+    allocator = nsdi()
+    before = scrape(allocator)
+    label = ";".join(f"name-{n}:1" for n in range(60))
+    for framework in range(10, 30):
+        info = FrameworkInfo(f"f{framework}", labels={DEMAND_LABEL: label})
+        allocator.step(AddFramework(framework, info, (1,), (1,)))
+    found = scrape(allocator)
+    assert not [key for key in found if "name-" in str(key) or NOWHERE in str(key)]
+    assert value(found, "set_aside", reason="unknown") == 20
+    assert value(before, "set_aside", reason="unknown") == 0
+    kinds = {10 + n: Kind(f"made-up-{n}") for n in range(200)}
+    allocator.step(Define(kinds=kinds))
+    allocator.step(AddAgent(9, AgentInfo("a9"), dict.fromkeys(kinds, 1000)))
+    more = [key for key in scrape(allocator) if "made-up" in str(key)]
+    assert len([key for key in more if key[0] == "capacity"]) >= 200
+    of_frameworks = [key for key in more if key[0].startswith("framework_held")]
+    frameworks = {dict(key[1])["framework"] for key in of_frameworks}
+    assert len(of_frameworks) <= COMMON_MAX * len(frameworks)

@@ -137,7 +137,7 @@ def test_all_of_a_sidecar_and_a_session_is_kept_or_given():
     assert set(vars(sidecar)) == kept | given | only_within_a_call | only_for_metrics
     assert sidecar._parting == []
     kept = {"state", "greeting", "sequence", "clock_ms", "_allocator"}
-    given, only_for_people = {"_admit", "_welcome"}, {"failure", "mended", "figures"}
+    given, only_for_people = {"_admit", "_check", "_welcome"}, {"failure", "mended", "figures"}
     only_for_people |= {"asides", "asides_told", "defects"}
     session = sidecar.sessions[module.number]
     assert set(vars(session)) == kept | given | {"_counts"} | only_for_people

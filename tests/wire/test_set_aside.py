@@ -7,7 +7,8 @@ from allocator.core import DEMAND_LABEL, AddFramework, Define, FrameworkInfo, Li
 from allocator.core.bounds import LABELS_MAX
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
-from allocator.wire import State
+from allocator.wire import State, WireError
+from allocator.wire.validation import distinct
 from tests.wire.dialogue import STATE, Module, new_sidecar
 
 FRAMEWORK = 'add_framework {{ framework: 3 framework_id: "f" roles: 1 {} }}'
@@ -123,12 +124,39 @@ def test_more_roles_than_are_kept_end_no_session():
     said(module, text_format.MessageToString(pb.Event(release=released)))
 
 
-def test_an_honest_framework_notices_nothing_of_a_repetition(monkeypatch):
-    """A name that is told twice is found in one pass."""
-    names = [f"name-{n}" for n in range(3000)]
-    module = Module(new_sidecar())
-    request = module.client.hello()
-    every = request.hello.options.minimum_any_of.add(name=[*names, names[-1]])
-    every.amount.extend([1] * (len(names) + 1))
-    (answer,) = module.say(request)
-    assert "once more" in answer.error.message
+class CountedName(str):
+    """A name that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_a_name_that_is_told_twice_is_found_in_one_pass():
+    names = [CountedName(f"name-{n}") for n in range(3000)]
+    CountedName.compared = 0
+    with pytest.raises(WireError, match="'name-2999' once more"):
+        distinct([*names, CountedName("name-2999")], "name")
+    assert CountedName.compared < 3 * len(names)
+
+
+def test_who_is_not_welcome_is_told_so_before_its_options_are_read():
+    sidecar = new_sidecar()
+    first = Module(sidecar, started_us=5).begin()
+    second = Module(sidecar, instance="older", started_us=4)
+    request = second.client.hello()
+    request.hello.options.minimum_any_of.add(name=["a", "a"], amount=[1, 1])
+    (answer,) = second.say(request)
+    assert answer.error.code == pb.ERROR_CODE_SUPERSEDED
+    # And who would be, but says nonsense, takes the sidecar from nobody.
+    third = Module(sidecar, instance="newer", started_us=6)
+    request = third.client.hello()
+    request.hello.options.minimum_any_of.add(name=["a", "a"], amount=[1, 1])
+    (answer,) = third.say(request)
+    assert answer.error.code == pb.ERROR_CODE_VALUE
+    first.batch()

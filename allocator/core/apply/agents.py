@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.constraints import attributes_of
 from allocator.core.eligibility import AgentTraits
 from allocator.core.events import (
@@ -50,7 +51,9 @@ def add_agents(state: State, event: AddAgents) -> None:
     capacity = np.zeros((len(handles), len(state.space)), np.int64)
     capacity[:, event.kind] = event.capacity
     table.changed_ms[event.agent] = state.now_ms
-    state.set_capacity(event.agent, capacity)
+    state.set_capacity(event.agent, np.minimum(capacity, CAPACITY_MAX))
+    for row in np.flatnonzero((capacity > CAPACITY_MAX).any(axis=1)).tolist():
+        table.note_too_large(handles[row])
     table.unavailable_from_ms[event.agent] = event.unavailable_from_ms
     table.unavailable_for_ms[event.agent] = event.unavailable_for_ms
     refresh_agents(state, event.agent)
@@ -81,11 +84,13 @@ def update_agent(state: State, event: UpdateAgent) -> None:
         capacity = state.space.vector(event.capacity, "capacity")
     new = _updated(info, event)
     if capacity is not None:
-        state.set_capacity(agent, capacity)
+        state.set_capacity(agent, np.minimum(capacity, CAPACITY_MAX))
     # With other attributes the agent may suit a framework that refused it before.
     if new.attributes != info.attributes:
         state.filters.drop_agent(agent)
     state.agents.set_info(agent, new)
+    if (state.agents.capacity[agent] >= CAPACITY_MAX).any():
+        state.agents.note_too_large(agent)
     refresh_agents(state, np.array([agent]))
 
 
@@ -114,6 +119,7 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
     state.ledger.drop(rows)
     state.filters.drop_agent(agent)
     state.tentative.void_agent(agent)
+    state.accepted.forget(agent=agent)
     state.eligibility.drop_agent(agent)
     state.agents.unbind(agent)
     forget_agent(state, agent)
@@ -162,6 +168,7 @@ def close_client_if_idle(state: State, client: int) -> None:
         return
     state.filters.drop_client(client)
     state.eligibility.set_rule(client, None)
+    state.accepted.forget(client=client)
     state.frameworks.clients[int(clients.framework[client])].discard(client)
     clients.close(client)
     forget_client(state, client)

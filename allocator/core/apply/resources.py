@@ -15,6 +15,7 @@ from allocator.core.apply.frameworks import (
 )
 from allocator.core.apply.learning import learn_from_acceptances, learn_from_ends
 from allocator.core.apply.rest import refuse_rest
+from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.events import (
     Amounts,
     EventError,
@@ -71,12 +72,13 @@ def release(state: State, event: Release) -> None:
         )
         raise EventError("books", f"released.amount[{failed * len(holdings.kind)}]", message)
     _refuse(state, client, agent, holdings, event)
-    # A decline: an offer that was given back with nothing kept (of an accepted one the rest comes
-    # back before the tasks' part comes into use). Many in a row without an acceptance tell that the
-    # demand we assume may be wrong.
-    whole = (client > 0) & ~event.allocated & (event.refuse_ms >= 0)
-    whole &= ~state.ledger.is_offered_something(client, agent)
-    np.add.at(state.clients.declines, client[whole], 1)
+    # A decline: an offer that was given back with nothing kept. Many in a row without an acceptance
+    # tell that the demand we assume may be wrong. Of an offer that is accepted the rest comes back,
+    # too: before the tasks' part comes into use, when something is on offer still, or after that.
+    over = (client > 0) & ~state.ledger.is_offered_something(client, agent)
+    whole = over & ~event.allocated & (event.refuse_ms >= 0)
+    taken = state.accepted.take(client, agent, over)
+    np.add.at(state.clients.declines, client[whole & ~taken], 1)
     learn_from_ends(state, client, holdings, event.allocated)
     _close_idle(state, client)
 
@@ -138,6 +140,8 @@ def transition(state: State, event: Transition) -> None:
     _find_offers(state, holdings, client, agent)
     here = state.ledger.uses_something(client, agent)
     state.ledger.use(client, agent, holdings.kind, holdings.amount)
+    some = (client > 0) & holdings.amount.any(axis=1)
+    state.accepted.note(client, agent, some & state.ledger.is_offered_something(client, agent))
     learn_from_acceptances(state, client, holdings, here)
 
 
@@ -162,13 +166,18 @@ def update_allocation(state: State, event: UpdateAllocation) -> None:
     consumed = state.space.vector(event.consumed, "consumed")
     converted = state.space.vector(event.converted, "converted")
     capacity = state.agents.capacity[event.agent]
-    if (capacity - consumed + converted < 0).any():
+    after = capacity - consumed + converted
+    # Of what there is more than is counted, nobody knows how much.
+    counted = capacity < CAPACITY_MAX
+    if (counted & (after < 0)).any():
         message = f"agent {event.agent} has less than {_named(event.consumed)} to convert"
         raise EventError("books", "consumed", message)
     # What is held changes in the ledger; then the agent's capacity follows.
     if event.framework:
         _convert_held(state, event, consumed, converted)
-    state.set_capacity(event.agent, capacity - consumed + converted)
+    state.set_capacity(
+        event.agent, np.where(counted, np.minimum(after, CAPACITY_MAX), CAPACITY_MAX)
+    )
     if any(kind is not None and kind.name == GPUS for kind in _changed(state, consumed, converted)):
         refresh_agents(state, np.array([event.agent]))
 
