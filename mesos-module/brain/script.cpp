@@ -4,8 +4,6 @@
 #include <sstream>
 #include <utility>
 
-#include "brain/text.hpp"
-
 namespace allocator {
 namespace brain {
 
@@ -176,20 +174,18 @@ Options Script::options(const Line& line)
 wire::Agent Script::agentInfo(const Line& line)
 {
   wire::Agent info;
-  info.set_hostname(
-      toText(line.has("host") ? line.plain("host") : line.word(1)));
+  info.set_hostname(line.has("host") ? line.plain("host") : line.word(1));
 
   for (const std::string& each : split(line.text("attributes"), ',')) {
     wire::Attribute* attribute = info.add_attributes();
-    attribute->set_name(toText(fromPercent(each.substr(0, each.find(':')))));
-    attribute->set_value(
-        toText(fromPercent(each.substr(each.find(':') + 1))));
+    attribute->set_name(fromPercent(each.substr(0, each.find(':'))));
+    attribute->set_value(fromPercent(each.substr(each.find(':') + 1)));
     attribute->set_type(wire::VALUE_TYPE_TEXT);
   }
 
   if (line.has("region")) {
-    info.mutable_domain()->set_region(toText(line.plain("region")));
-    info.mutable_domain()->set_zone(toText(line.plain("zone")));
+    info.mutable_domain()->set_region(line.plain("region"));
+    info.mutable_domain()->set_zone(line.plain("zone"));
   }
 
   if (line.has("capabilities")) {
@@ -279,10 +275,9 @@ Event Script::framework(const Line& line)
 
   Event event;
   event.framework = line.word(1);
-  event.info.set_name(
-      toText(line.has("name") ? line.plain("name") : line.word(1)));
-  event.info.set_user(toText(line.plain("user")));
-  event.info.set_principal(toText(line.plain("principal")));
+  event.info.set_name(line.has("name") ? line.plain("name") : line.word(1));
+  event.info.set_user(line.plain("user"));
+  event.info.set_principal(line.plain("principal"));
   event.active = line.number("active", 1) != 0;
   event.roles = line.names("roles");
   event.suppressed = line.names("suppressed");
@@ -305,8 +300,8 @@ Event Script::framework(const Line& line)
       event.minimum.emplace_back(
           fromPercent(key.substr(8)), anyOf(line.text(key)));
     } else if (key.compare(0, 6, "label.") == 0) {
-      (*event.info.mutable_labels())[toText(fromPercent(key.substr(6)))] =
-          toText(line.plain(key));
+      (*event.info.mutable_labels())[fromPercent(key.substr(6))] =
+          line.plain(key);
     }
   }
 
@@ -421,7 +416,7 @@ void Script::addMasterCommands()
     for (size_t place = 2; place < line.words.size(); ++place) {
       wire::Quantities* request = event.request.add_requests();
       for (const auto& entry : quantities(line.word(place))) {
-        request->add_name(toText(entry.first));
+        request->add_name(entry.first);
         request->add_amount(entry.second);
       }
     }

@@ -19,6 +19,9 @@ MORE_BYTES = 2 * 2**30
 
 WAIT_MAX = 3
 MEMORY_MIB_MAX = 100
+ALONE_MIB_MAX = 300
+"""Before the sidecar alone: 70,000 roles come in, of which a module lets through 7,000 at most."""
+
 LINES_MAX = 20_000
 CORE_S_MAX = 5.0
 """Of a processor, for six intervals with the tenants; the dearest take a tenth of it."""
@@ -50,13 +53,13 @@ def test_module_and_core_bear_it(manner: Manner, brain_library: Path):
 
 @EVERY
 def test_the_sidecar_alone_bears_it(manner: Manner):
-    _hold(wired.play(manner))
+    _hold(wired.play(manner), ALONE_MIB_MAX)
 
 
-def _hold(figures: Figures) -> None:
+def _hold(figures: Figures, memory_mib_max: int = MEMORY_MIB_MAX) -> None:
     assert not figures.ended, figures.set_aside
     assert figures.wait <= WAIT_MAX, "the honest framework waits"
-    assert figures.memory_mib <= MEMORY_MIB_MAX
+    assert figures.memory_mib <= memory_mib_max
     assert max(figures.lines.values()) < LINES_MAX, figures.lines
     assert not figures.negative
     assert figures.core_s <= CORE_S_MAX
