@@ -311,13 +311,18 @@ class CoreLoop:
         # A stream that is not wanted is opened and closed, so that its peer is told why.
         if self._draining:
             self._close(port, _shutdown())
-        elif len(self._sidecar.sessions) > SESSIONS_MAX:
-            text = f"{SESSIONS_MAX} streams are open; close one that is not needed"
-            self._close(port, WireError(pb.ERROR_CODE_LIMIT, "", text))
         else:
+            if len(self._sidecar.sessions) > SESSIONS_MAX:
+                self._make_room()
             timer = threading.Timer(HELLO_S, self._queue.put, [partial(self._expire, port)])
             timer.daemon = True
             timer.start()
+
+    def _make_room(self) -> None:
+        """End the oldest stream that is not the session: a module says hello at once."""
+        oldest = next(each for each in self._sidecar.sessions if each != self._sidecar.active)
+        text = f"{SESSIONS_MAX} streams are open, and this one has waited for longest; say hello"
+        self._close(self._ports[oldest], WireError(pb.ERROR_CODE_LIMIT, "", text))
 
     def _expire(self, port: SessionStream) -> None:
         """End a session that has not said hello by the time its timer ran out."""

@@ -18,10 +18,11 @@ from allocator.server import keeper, logs, loop_cache
 from allocator.server.access import Access
 from allocator.server.admin import AdminServicer
 from allocator.server.audit import Audit
+from allocator.server.calls import CALLS_MAX, Calls
 from allocator.server.changes import Changes
 from allocator.server.compilation import Compilation
 from allocator.server.config import Config, Loaded
-from allocator.server.core_loop import GRACE_S, SESSIONS_MAX, CoreLoop
+from allocator.server.core_loop import GRACE_S, CoreLoop
 from allocator.server.disk import is_full, reason
 from allocator.server.fairness import FairnessWatch
 from allocator.server.fairness_families import FairnessCollector
@@ -47,9 +48,6 @@ EXIT_FAILURE = 1
 
 ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name
 
-OTHER_CALLS_MAX = 16
-"""Calls beside sessions that are served at a time."""
-
 _OPTIONS = (
     # Two sidecars that share a port would share a master's sessions, too.
     ("grpc.so_reuseport", 0),
@@ -62,6 +60,10 @@ _OPTIONS = (
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.max_send_message_length", -1),
+    # Connections that say nothing, or want nothing, are no room for those that do.
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_connection_idle_ms", 60_000),
+    ("grpc.max_concurrent_streams", 64),
 )
 
 LOOK_S = 1.0
@@ -114,6 +116,7 @@ class Server:
         self.operators = Operators(self.loop, loaded, kept.overlay, self._keeper)
         self.views = Views(self.loop, self.operators, lambda: compilation.progress)
         self.audit = Audit()
+        self.calls = Calls(Access(config.access))
         self._health = Health((SERVICE, ADMIN_SERVICE))
         self.planner = Planner(
             self.loop,
@@ -143,7 +146,7 @@ class Server:
                 self._keeper.start()
                 undo.callback(self._keeper.close)
             self._http = undo.enter_context(
-                closing(start_http(config, self.loop, compilation, more, pages))
+                closing(start_http(config, self.loop, compilation, more, pages, self.calls.problem))
             )
             self._grpc = self._build(config)
             undo.callback(self._grpc.stop, None)
@@ -162,13 +165,12 @@ class Server:
         return self._http.health()
 
     def _build(self, config: Config) -> grpc.Server:
-        workers = SESSIONS_MAX + OTHER_CALLS_MAX
         bytes_max = ("grpc.max_receive_message_length", config.limits.message_bytes_max)
         server = grpc.server(
-            ThreadPoolExecutor(workers, "grpc"),
+            ThreadPoolExecutor(CALLS_MAX, "grpc"),
             options=[*_OPTIONS, bytes_max],
-            interceptors=[Access(config.access)],
-            maximum_concurrent_rpcs=workers,
+            interceptors=[self.calls],
+            maximum_concurrent_rpcs=CALLS_MAX,
         )
         sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
         server.add_generic_rpc_handlers((sessions.handler(),))

@@ -264,7 +264,7 @@ def test_a_busy_core_is_shown_as_it_was(loop, server, monkeypatch):
 
 
 def test_pages_leave_room_for_probes(views):
-    assert routes.PAGES_MAX < listener.REQUESTS_MAX / 2
+    assert routes.PAGES_MAX < listener.OTHERS_MAX / 2
     pages = routes.Pages(views, local_only=True)
     for _ in range(routes.PAGES_MAX):
         assert pages._places.acquire(blocking=False)
