@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import grpc
 
 from allocator.server.access import ADMIN, SESSION, Access
-from allocator.server.core_loop import SESSIONS_MAX
+from allocator.server.ending import SESSIONS_MAX
 
 REQUEST_S = 10.0
 """A request that is one message must be there within this time."""

@@ -6,7 +6,6 @@ whoever drips bytes, or sends many, is cut off. Who connects and says nothing ke
 
 import asyncio
 import errno
-import ipaddress
 import os
 import socket
 import threading
@@ -27,6 +26,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from allocator.server.config.checks import is_loopback
 
 PROBES = ("/healthz", "/readyz")
 """Paths that have room of their own: who asks for them ends the process if it hears nothing."""
@@ -245,12 +246,21 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def is_from_here(request: Request) -> bool:
-    """Whether somebody on this machine asks."""
+    """Whether somebody on this machine asks, by one of its own names."""
     if request.client is None:
         return False
-    address = ipaddress.ip_address(request.client.host.partition("%")[0])
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback
+    return is_loopback(request.client.host) and is_loopback(host_of(request))
+
+
+def host_of(request: Request) -> str:
+    """Whom a request is for, as it says itself.
+
+    A page of somebody else's, in a browser on this machine, may ask for a name of its own that it
+    has lead here (DNS rebinding): then that name stands there.
+    """
+    given = request.headers.get("host", "")
+    host, _, port = given.rpartition(":")
+    return host if host and port.isdecimal() else given
 
 
 def plain_text(status: int, text: str) -> Response:

@@ -40,6 +40,7 @@ from allocator.server.service import SERVICE, SessionServicer
 from allocator.server.state_files import StateError
 from allocator.server.systemd import READY, STOPPING, notify, watched
 from allocator.server.views import Views
+from allocator.server.warnings_now import OPEN_SESSIONS
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.wire.kept import Learnt, copy_learnt
 
@@ -239,6 +240,8 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
             _log.error("cannot start", error=str(error))
             return EXIT_FAILURE
         server.start()
+        if target := config.open_to_sessions():
+            _log.warning(OPEN_SESSIONS.format(target))
         _log.info(
             "ready",
             targets=server.targets,

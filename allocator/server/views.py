@@ -74,6 +74,7 @@ class Views:
         status.settings.extend(self.settings(ask, every=False))
         status.state_directory = self.operators.directory
         status.state_problem = self.operators.problem
+        status.warnings.extend(warnings_now.of_config(self.operators.loaded.config))
         status.warnings.extend(warnings_now.of_settings(status.settings, status.state_problem))
         return status
 

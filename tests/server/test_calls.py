@@ -17,7 +17,7 @@ from allocator.server import calls
 from allocator.server.access import Access
 from allocator.server.calls import BOUNDS, CALLS_MAX, Calls
 from allocator.server.config.access import AccessSection
-from allocator.server.core_loop import SESSIONS_MAX
+from allocator.server.ending import SESSIONS_MAX
 from allocator.server.metrics import start_http
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc

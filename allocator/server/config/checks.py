@@ -4,6 +4,7 @@ Each returns the value or raises a `ValueError` that says what would be right.
 """
 
 import difflib
+import ipaddress
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -113,9 +114,25 @@ def owner(text: str) -> str:
 
 
 def is_local(text: str) -> bool:
-    """Whether only this machine reaches an address."""
-    host = text.rpartition(":")[0].strip("[]")
-    return text.startswith("unix:") or host in ("localhost", "::1") or host.startswith("127.")
+    """Whether only this machine reaches an address: a Unix socket, or host:port of loopback.
+
+    Examples
+    --------
+    >>> is_local("127.0.0.1:5056"), is_local("127.elsewhere.org:5056"), is_local("[::1]:5056")
+    (True, False, True)
+    """
+    return text.startswith(("unix:", "unix-abstract:")) or is_loopback(text.rpartition(":")[0])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address of a host means this machine, seen from itself."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def readable_file(text: str) -> str:
