@@ -53,11 +53,12 @@ def idle(target: str, method: str, said: bytes | None = None) -> Iterator[list[A
 
     with ExitStack() as until_end:
         until_end.callback(over.set)
-        begun = []
+        begun: list[Any] = []
         for _ in range(STRANGERS):
             channel = until_end.enter_context(grpc.insecure_channel(target, OWN_CONNECTION))
             grpc.channel_ready_future(channel).result(30)
-            begun.append(channel.stream_stream(method)(say()))
+            call: Any = channel.stream_stream(method)
+            begun.append(call(say()))
             threading.Thread(target=_drain, args=begun[-1:], daemon=True).start()
         # A call is sent when its connection is there; then the sidecar has to take it.
         time.sleep(0.5)
@@ -117,7 +118,7 @@ def test_operators_have_room_again_when_silent_ones_are_ended(sidecar):
             try:
                 stub.GetStatus(pb.GetStatusRequest(), timeout=30)
             except grpc.RpcError as error:
-                told.add(error.details())
+                told.add(str(error.details()))
                 return False
             return True
 
@@ -132,7 +133,7 @@ class Held:
     def __init__(self) -> None:
         self.calls = Calls(Access(AccessSection()))
         self.over = threading.Event()
-        handler = grpc.stream_stream_rpc_method_handler(self._session)
+        handler: Any = grpc.stream_stream_rpc_method_handler(self._session)
         handlers = grpc.method_handlers_generic_handler(
             "allocator.v1.SessionService", {"Session": handler}
         )
@@ -185,14 +186,14 @@ def test_an_answer_that_nobody_takes_ends(monkeypatch):
         while True:
             yield b"x" * 2**20
 
-    handler = grpc.unary_stream_rpc_method_handler(endless)
+    handler: Any = grpc.unary_stream_rpc_method_handler(endless)
     handlers = grpc.method_handlers_generic_handler("allocator.v1.AdminService", {"Dump": handler})
     interceptor = Calls(Access(AccessSection()))
     server = grpc.server(ThreadPoolExecutor(4), handlers=[handlers], interceptors=[interceptor])
     target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     with grpc.insecure_channel(target, OWN_CONNECTION) as channel:
-        call: Any = channel.unary_stream(DUMP)(b"")
-        next(call)
+        dump: Any = channel.unary_stream(DUMP)
+        next(call := dump(b""))
         assert ended.wait(30)
         server.stop(None)

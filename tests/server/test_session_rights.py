@@ -27,7 +27,7 @@ def refused(module: GrpcModule) -> tuple[grpc.StatusCode, str]:
     module.say(module.client.hello())
     with pytest.raises(grpc.RpcError) as caught:
         module.hear()
-    return caught.value.code(), caught.value.details()
+    return caught.value.code(), str(caught.value.details())
 
 
 def test_a_stranger_takes_no_sidecar_from_a_master_with_a_token(token):

@@ -84,7 +84,7 @@ class StreamLink:
 
     def __init__(self, target: str, started_us: int = 1, token: str = "") -> None:
         self._target = target
-        self._metadata = [("authorization", f"Bearer {token}")] if token else []
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._caller = Caller(started_us)
         self._channel: grpc.Channel | None = None
         self._requests: queue.SimpleQueue[pb.SessionRequest | None] = queue.SimpleQueue()
