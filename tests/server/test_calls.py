@@ -194,6 +194,8 @@ def test_an_answer_that_nobody_takes_ends(monkeypatch):
     server.start()
     with grpc.insecure_channel(target, OWN_CONNECTION) as channel:
         dump: Any = channel.unary_stream(DUMP)
-        next(call := dump(b""))
+        call = dump(b"")
+        next(call)
         assert ended.wait(30)
+        call.cancel()
         server.stop(None)
