@@ -71,10 +71,11 @@ class Connection:
         token = self._read(self.token_file)
         if token is None:
             return self._open()
+        self._check_that_hidden()
         channel = self._open()
         import grpc
 
-        from allocator.cli.bearer import Bearer
+        from allocator.sim.links.bearer import Bearer
 
         return grpc.intercept_channel(channel, Bearer(token.decode("utf-8", "replace").strip()))
 
@@ -92,6 +93,14 @@ class Connection:
             self._read(self.tls_ca), self._read(self.tls_key), self._read(self.tls_cert)
         )
         return grpc.secure_channel(self.target, credentials, options)
+
+    def _check_that_hidden(self) -> None:
+        """End where a token would pass in clear over a network."""
+        from allocator.server.config.checks import is_local
+
+        if not (self.tls_ca or self.tls_cert or self.tls_key or is_local(self.target)):
+            text = "a token would pass there in clear; give --tls-ca, or leave --token-file out"
+            fail(Exit.USAGE, f"{self.target}: {text}")
 
     def _check_tls(self) -> None:
         """End where TLS cannot be had with these files: gRPC would abort the process."""

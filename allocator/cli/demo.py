@@ -72,6 +72,8 @@ def demo(
         str | None,
         typer.Option(
             help="A sidecar that runs already (host:port or unix:/path); else one starts."
+            " MESOS_ALLOCATOR_SESSION_TOKEN_FILE and MESOS_ALLOCATOR_TOKEN_FILE name files with"
+            " its tokens for masters and operators."
         ),
     ] = None,
     force: demo_more.Force = False,

@@ -59,6 +59,8 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
     from allocator.sim.links.sidecar_process import SidecarFailedError
     from allocator.sim.module_protocol import SessionEndedError
 
+    if target:
+        _check_tokens(target)
     _told.clear()
     for number in (signal.SIGINT, signal.SIGTERM):
         # A shell that starts us in the background may want us to go on whatever happens to it.
@@ -75,6 +77,21 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
         fail(Exit.REFUSED, f"the sidecar ended the session: {error}")
     except (SidecarFailedError, WorkerFailedError) as error:
         fail(Exit.FAILURE, str(error))
+
+
+def _check_tokens(target: str) -> None:
+    """End where a token cannot be read, or would pass in clear over a network."""
+    from allocator.server.config.checks import is_local
+    from allocator.sim.links.tokens import SESSION_TOKEN_FILE, TOKEN_FILE, read_token
+
+    for variable in (SESSION_TOKEN_FILE, TOKEN_FILE):
+        try:
+            token = read_token(variable)
+        except OSError as error:
+            fail(Exit.USAGE, f"{variable}: {error.filename}: {error.strerror}")
+        if token and not is_local(target):
+            text = f"the token of {variable} would pass there in clear; name a sidecar on this"
+            fail(Exit.USAGE, f"--target {target}: {text} machine, or unset the variable")
 
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:
@@ -173,6 +190,8 @@ def soak(
         str | None,
         typer.Option(
             help="A sidecar that runs already (host:port or unix:/path); else one starts."
+            " MESOS_ALLOCATOR_SESSION_TOKEN_FILE and MESOS_ALLOCATOR_TOKEN_FILE name files with"
+            " its tokens for masters and operators."
         ),
     ] = None,
     force: Force = False,

@@ -82,11 +82,15 @@ def check_config(
 
         typer.echo(example_text(), nl=False)
         return
+    from allocator.server.warnings_now import OPEN_SESSIONS
+
     loaded = _load(file, _flags(assignments, {}))
     if as_json:
         typer.echo(json_text(loaded.config.model_dump(mode="json"), indent=2))
     else:
         typer.echo(f"{file or 'configuration'}: ok")
+    if target := loaded.config.open_to_sessions():
+        typer.echo(f"warning: {OPEN_SESSIONS.format(target)}", err=True)
 
 
 def _flags(assignments: list[str] | None, short: dict[str, tuple[str, str | None]]) -> list["Flag"]:

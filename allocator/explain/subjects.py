@@ -14,14 +14,14 @@ class UnknownSubjectError(LookupError):
     ----------
     kind, name : str
     known : list of str
-        Names and ids that there are.
+        Names and ids that there are, in no order; some may be empty, or there twice.
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         super().__init__(f"there is no {kind} {name!r}")
         self.kind = kind
         self.name = name
-        self.known = sorted({each for each in known if each})
+        self.known = list(known)
 
 
 def handles_of_framework(state: State, name: str) -> list[int]:

@@ -19,8 +19,10 @@ import structlog
 from allocator import __version__
 from allocator.core import Allocator, DemandMemory, Policy, PolicySpec, SetPolicy, Settings, Trail
 from allocator.core.checkpoint import Detached
+from allocator.server import ending
 from allocator.server.answering import fulfil
 from allocator.server.config import Config
+from allocator.server.ending import HELLO_S, SESSIONS_MAX
 from allocator.server.journal import Head, Journal
 from allocator.server.journal_files import Keeping
 from allocator.server.latency_histogram import Durations
@@ -52,12 +54,6 @@ from allocator.wire.journal import (
 from allocator.wire.snapshot import write_snapshot
 
 _T = TypeVar("_T")
-
-SESSIONS_MAX = 16
-"""Streams at a time; one of them has the allocator."""
-
-HELLO_S = 10.0
-"""A stream must say hello within this time."""
 
 GRACE_S = 5.0
 """A peer has so long to read the last answers."""
@@ -311,26 +307,30 @@ class CoreLoop:
         port.number = self._sidecar.open()
         self._ports[port.number] = port
         _log.info("session opened", session=port.number, peer=port.peer)
-        # A stream that is not wanted is opened and closed, so that its peer is told why.
         if self._draining:
-            self._close(port, _shutdown())
-        elif len(self._sidecar.sessions) > SESSIONS_MAX:
-            text = f"{SESSIONS_MAX} streams are open; close one that is not needed"
-            self._close(port, WireError(pb.ERROR_CODE_LIMIT, "", text))
+            self._close(port, ending.shutdown())
         else:
+            if len(self._sidecar.sessions) > SESSIONS_MAX:
+                self._make_room()
             timer = threading.Timer(HELLO_S, self._queue.put, [partial(self._expire, port)])
             timer.daemon = True
             timer.start()
+
+    def _make_room(self) -> None:
+        """End the oldest stream that is not the session: a module says hello at once."""
+        oldest = next(each for each in self._sidecar.sessions if each != self._sidecar.active)
+        self._close(self._ports[oldest], ending.no_room())
 
     def _expire(self, port: SessionStream) -> None:
         """End a session that has not said hello by the time its timer ran out."""
         session = self._sidecar.sessions.get(port.number)
         if session and session.state is State.AWAITING_HELLO:
-            text = f"no hello came within {HELLO_S:g} s"
-            self._close(port, WireError(pb.ERROR_CODE_PROTOCOL, "", text))
+            self._close(port, ending.no_hello())
 
     def _receive(self, port: SessionStream, data: bytes) -> None:
         try:
+            if port.number in self._sidecar.sessions:
+                self._weigh(port, data)
             if port.number in self._sidecar.sessions:
                 # Written down, done, answered; then the answers are written down, for a replay to
                 # compare.
@@ -353,6 +353,15 @@ class CoreLoop:
         finally:
             # In any case, or the stream would wait for ever for room for its next message.
             port.message_done()
+
+    def _weigh(self, port: SessionStream, data: bytes) -> None:
+        """End whoever of two masters cannot be believed; the core has no clock to know it by."""
+        session, holder = self._sidecar.sessions[port.number], self._sidecar.session
+        if session.state is State.AWAITING_HELLO and holder and holder.greeting:
+            wrong = ending.unbelieved(holder.greeting, data)
+            if wrong:
+                newcomer, error = wrong
+                self._close(port if newcomer else self._ports[self._sidecar.active], error)
 
     def _close(self, port: SessionStream, error: WireError | None) -> None:
         if port.number in self._sidecar.sessions:
@@ -392,8 +401,4 @@ class CoreLoop:
     def _drain(self) -> None:
         self._draining = True
         for port in list(self._ports.values()):
-            self._close(port, _shutdown())
-
-
-def _shutdown() -> WireError:
-    return WireError(pb.ERROR_CODE_SHUTDOWN, "", "the sidecar shuts down; call again later")
+            self._close(port, ending.shutdown())

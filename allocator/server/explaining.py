@@ -8,6 +8,9 @@ from allocator.v1 import types_pb2
 
 CYCLES_MAX = 256
 
+NAME_SHOWN = 200
+"""Characters of a name that there is not, which may be as long as a message."""
+
 SUBJECTS = ("framework", "role", "agent")
 
 
@@ -33,17 +36,20 @@ def take(loop: CoreLoop, kind: str, name: str) -> explain.Picture:
 
     Raises
     ------
-    LookupError
-        Where there is nobody of that name: with the names that are near.
+    UnknownSubjectError
+        Where there is nobody of that name.
     """
     loop.look()
-    try:
-        return explain.take(loop.allocator, kind, name)
-    except explain.UnknownSubjectError as error:
-        near = suggestions(name, error.known)
-        if loop.session is None:
-            near = "; no master has a session with this sidecar, its module decides meanwhile"
-        raise LookupError(f"{kind} = {name!r}: there is no such {kind}{near}") from None
+    return explain.take(loop.allocator, kind, name)
+
+
+def unknown(error: explain.UnknownSubjectError, *, in_session: bool) -> str:
+    """Say that there is nobody of that name, and whose names are near; on any thread."""
+    near = "; no master has a session with this sidecar, its module decides meanwhile"
+    if in_session:
+        near = suggestions(error.name, error.known)
+    name = error.name if len(error.name) <= NAME_SHOWN else f"{error.name[:NAME_SHOWN]}..."
+    return f"{error.kind} = {name!r}: there is no such {error.kind}{near}"
 
 
 def answer(picture: explain.Picture, kind: str, name: str, cycles: int) -> pb.ExplainResponse:

@@ -16,7 +16,7 @@ class Health:
             Full names.
         """
         self._services = ("", *services)
-        self._servicer = health.HealthServicer()
+        self._servicer = health.HealthServicer(experimental_non_blocking=False)
         self._set(health_pb2.HealthCheckResponse.NOT_SERVING)
 
     def add_to(self, server: grpc.Server) -> None:

@@ -1,19 +1,18 @@
 """One small HTTP listener: uvicorn serves, Starlette finds who answers.
 
 It only gives: no method that changes anything. It holds few requests at a time, and none for long:
-whoever drips bytes, or sends many, is cut off.
+whoever drips bytes, or sends many, is cut off. Who connects and says nothing keeps nobody away.
 """
 
 import asyncio
 import errno
-import ipaddress
 import os
 import socket
 import threading
 import time
 from collections.abc import Iterable
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import anyio.to_thread
@@ -25,10 +24,20 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-REQUESTS_MAX = 32
-"""Connections at a time; whoever comes then is told so."""
+from allocator.server.config.checks import is_loopback
+
+PROBES = ("/healthz", "/readyz")
+"""Paths that have room of their own: who asks for them ends the process if it hears nothing."""
+
+PROBES_MAX = 16
+OTHERS_MAX = 16
+"""Requests at a time for these paths, and for all others; who comes then is told so."""
+
+SILENT_MAX = 32
+"""Connections without a whole request; of more the oldest ends, and not who comes."""
 
 REQUEST_TIMEOUT_S = 10.0
 """A connection, which is for one request, lasts so long at most."""
@@ -112,7 +121,7 @@ def _load_ahead() -> None:
 def _settings(app: Starlette) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=_Brief,
+        http=type("_BriefHere", (_Brief,), {"_crowd": _Crowd()}),
         ws="none",
         loop="asyncio",
         lifespan="off",
@@ -125,7 +134,6 @@ def _settings(app: Starlette) -> uvicorn.Config:
         server_header=False,
         headers=list(_HEADERS),
         backlog=BACKLOG,
-        limit_concurrency=REQUESTS_MAX,
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=HEAD_BYTES_MAX,
     )
@@ -154,21 +162,72 @@ class _Server(uvicorn.Server):
             _log.error("http takes no connections for a while", error=why, mend=mend)
 
 
+class _Crowd:
+    """The connections of one listener.
+
+    Attributes
+    ----------
+    silent : dict
+        Those without a whole request, the oldest first.
+    answered : dict of bool to int
+        How many have one, for a probe or not: until their peer has taken the last byte.
+    """
+
+    def __init__(self) -> None:
+        self.silent: dict[asyncio.Transport, None] = {}
+        self.answered = {True: 0, False: 0}
+
+    def has_room(self, *, probe: bool) -> bool:
+        """Whether one more request is answered."""
+        return self.answered[probe] < (PROBES_MAX if probe else OTHERS_MAX)
+
+
 class _Brief(H11Protocol):
     """A connection that ends when its time is up, whatever its peer does."""
 
+    _crowd: ClassVar[_Crowd]
     _deadline: asyncio.TimerHandle
+    _probe: bool | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, with a deadline."""
+        """Begin, with a deadline; where too many say nothing, the oldest of them ends."""
         super().connection_made(transport)
+        self.app = self._answer
         clock = asyncio.get_running_loop()
         self._deadline = clock.call_later(REQUEST_TIMEOUT_S, transport.abort)
+        silent = self._crowd.silent
+        silent[transport] = None
+        if len(silent) > SILENT_MAX:
+            oldest = next(iter(silent))
+            del silent[oldest]
+            oldest.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request."""
+        super().data_received(data)
+        if self.cycle is not None:
+            self._crowd.silent.pop(self.transport, None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         self._deadline.cancel()
+        self._crowd.silent.pop(self.transport, None)
+        if self._probe is not None:
+            self._crowd.answered[self._probe] -= 1
+            self._probe = None
         super().connection_lost(exc)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or say that there is no room."""
+        probe = scope["path"] in PROBES
+        if self.transport.is_closing() or not self._crowd.has_room(probe=probe):
+            response = plain_text(503, "too many requests at a time; ask again in a moment\n")
+            response.headers["Retry-After"] = "1"
+            await response(scope, receive, send)
+            return
+        self._probe = probe
+        self._crowd.answered[probe] += 1
+        await self.config.loaded_app(scope, receive, send)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -187,12 +246,21 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def is_from_here(request: Request) -> bool:
-    """Whether somebody on this machine asks."""
+    """Whether somebody on this machine asks, by one of its own names."""
     if request.client is None:
         return False
-    address = ipaddress.ip_address(request.client.host.partition("%")[0])
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback
+    return is_loopback(request.client.host) and is_loopback(host_of(request))
+
+
+def host_of(request: Request) -> str:
+    """Whom a request is for, as it says itself.
+
+    A page of somebody else's, in a browser on this machine, may ask for a name of its own that it
+    has lead here (DNS rebinding): then that name stands there.
+    """
+    given = request.headers.get("host", "")
+    host, _, port = given.rpartition(":")
+    return host if host and port.isdecimal() else given
 
 
 def plain_text(status: int, text: str) -> Response:

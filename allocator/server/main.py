@@ -18,10 +18,11 @@ from allocator.server import keeper, logs, loop_cache
 from allocator.server.access import Access
 from allocator.server.admin import AdminServicer
 from allocator.server.audit import Audit
+from allocator.server.calls import CALLS_MAX, Calls
 from allocator.server.changes import Changes
 from allocator.server.compilation import Compilation
 from allocator.server.config import Config, Loaded
-from allocator.server.core_loop import GRACE_S, SESSIONS_MAX, CoreLoop
+from allocator.server.core_loop import GRACE_S, CoreLoop
 from allocator.server.disk import is_full, reason
 from allocator.server.fairness import FairnessWatch
 from allocator.server.fairness_families import FairnessCollector
@@ -41,6 +42,7 @@ from allocator.server.service import SERVICE, SessionServicer
 from allocator.server.state_files import StateError
 from allocator.server.systemd import READY, STOPPING, notify, watched
 from allocator.server.views import Views
+from allocator.server.warnings_now import OPEN_SESSIONS
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.wire.kept import Learnt, copy_learnt
 
@@ -48,9 +50,6 @@ EXIT_OK = 0
 EXIT_FAILURE = 1
 
 ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name
-
-OTHER_CALLS_MAX = 16
-"""Calls beside sessions that are served at a time."""
 
 _OPTIONS = (
     # Two sidecars that share a port would share a master's sessions, too.
@@ -64,6 +63,10 @@ _OPTIONS = (
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.max_send_message_length", -1),
+    # Connections that say nothing, or want nothing, are no room for those that do.
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_connection_idle_ms", 60_000),
+    ("grpc.max_concurrent_streams", 64),
 )
 
 CORE_S = 5.0
@@ -126,6 +129,7 @@ class Server:
             self.loop, loaded, kept.overlay, self._keeper, audit=self.audit, problem=kept.problem
         )
         self.views = Views(self.loop, self.operators, lambda: compilation.progress)
+        self.calls = Calls(Access(config.access))
         self._health = Health((SERVICE, ADMIN_SERVICE))
         self.planner = Planner(
             self.loop,
@@ -155,7 +159,7 @@ class Server:
                 self._keeper.start()
                 undo.callback(self._keeper.close)
             self._http = undo.enter_context(
-                closing(start_http(config, self.loop, compilation, more, pages))
+                closing(start_http(config, self.loop, compilation, more, pages, self.calls.problem))
             )
             self._grpc = self._build(config)
             undo.callback(self._grpc.stop, None)
@@ -174,13 +178,12 @@ class Server:
         return self._http.health()
 
     def _build(self, config: Config) -> grpc.Server:
-        workers = SESSIONS_MAX + OTHER_CALLS_MAX
         bytes_max = ("grpc.max_receive_message_length", config.limits.message_bytes_max)
         server = grpc.server(
-            ThreadPoolExecutor(workers, "grpc"),
+            ThreadPoolExecutor(CALLS_MAX, "grpc"),
             options=[*_OPTIONS, bytes_max],
-            interceptors=[Access(config.access)],
-            maximum_concurrent_rpcs=workers,
+            interceptors=[self.calls],
+            maximum_concurrent_rpcs=CALLS_MAX,
         )
         sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
         server.add_generic_rpc_handlers((sessions.handler(),))
@@ -259,6 +262,8 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
             _log.error("cannot start", error=str(error))
             return EXIT_FAILURE
         server.start()
+        if target := config.open_to_sessions():
+            _log.warning(OPEN_SESSIONS.format(target))
         _log.info(
             "ready",
             targets=server.targets,

@@ -116,8 +116,9 @@ def _take(loop: CoreLoop) -> Scrape:
 class Monitor:
     """Says whether the process is alive, and whether it takes sessions."""
 
-    def __init__(self, loop: CoreLoop) -> None:
-        """Begin as not ready."""
+    def __init__(self, loop: CoreLoop, problem: Callable[[], str] = nothing_to_add) -> None:
+        """Begin as not ready; `problem` says why no session has room, where none has."""
+        self._problem = problem
         self._question = Question(loop, lambda: None)
         self._not_ready = "starting"
 
@@ -137,7 +138,8 @@ class Monitor:
 
     def readiness(self) -> str:
         """Why no session can be taken now; empty where one can."""
-        return self._not_ready or ("" if self._answers(ANSWER_S) else "the core is busy")
+        busy = "" if self._answers(ANSWER_S) else "the core is busy"
+        return self._not_ready or self._problem() or busy
 
     def _answers(self, timeout_s: float) -> bool:
         try:
@@ -157,6 +159,7 @@ class MetricsServer(HttpServer):
         compilation: Compilation | None = None,
         more: Iterable[Collector] = (),
         pages: Iterable[BaseRoute] = (),
+        problem: Callable[[], str] = nothing_to_add,
     ) -> None:
         """Listen; not ready before `serving` is called."""
         registry = CollectorRegistry()
@@ -173,7 +176,7 @@ class MetricsServer(HttpServer):
         )
         for collector in more:
             registry.register(collector)
-        monitor = Monitor(loop)
+        monitor = Monitor(loop, problem)
         self.serving = monitor.serving
         self.draining = monitor.draining
         self.health = monitor.health
@@ -197,12 +200,15 @@ def start_http(
     compilation: Compilation | None = None,
     more: Iterable[Collector] = (),
     pages: Iterable[BaseRoute] = (),
+    problem: Callable[[], str] = nothing_to_add,
 ) -> MetricsServer:
     """Serve metrics, liveness and readiness; `more` gives metrics beside the state's.
+
+    `problem` says why no session has room, where none has.
 
     Raises
     ------
     OSError
         Where the address cannot be listened on.
     """
-    return MetricsServer(config, loop, compilation, more, pages)
+    return MetricsServer(config, loop, compilation, more, pages, problem)

@@ -11,6 +11,7 @@ import numpy as np
 
 from allocator import __version__
 from allocator.core import Detached, EventError, Floats, Newcomer
+from allocator.explain import UnknownSubjectError
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.server import explaining, fair_shares, report, warnings_now
 from allocator.server.compilation import COMPILED, PARTS, Progress
@@ -74,6 +75,7 @@ class Views:
         status.settings.extend(self.settings(ask, every=False))
         status.state_directory = self.operators.directory
         status.state_problem = self.operators.problem
+        status.warnings.extend(warnings_now.of_config(self.operators.loaded.config))
         status.warnings.extend(warnings_now.of_settings(status.settings, status.state_problem))
         return status
 
@@ -147,9 +149,13 @@ class Views:
         """
         try:
             kind, name = explaining.asked_for(request)
-            picture = ask(lambda: explaining.take(self.loop, kind, name))
-        except (ValueError, LookupError) as error:
+        except ValueError as error:
             raise RefusedError(str(error)) from None
+        try:
+            picture = ask(lambda: explaining.take(self.loop, kind, name))
+        except UnknownSubjectError as error:
+            text = explaining.unknown(error, in_session=self.loop.session is not None)
+            raise RefusedError(text) from None
         return explaining.answer(picture, kind, name, request.cycles)
 
     def policy(self, ask: Ask) -> pb.GetPolicyResponse:

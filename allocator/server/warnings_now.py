@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from allocator.core import harmless
 from allocator.server.compilation import PARTS, Progress
+from allocator.server.config import Config
 from allocator.server.core_loop import CoreLoop
 from allocator.server.disk import reason
 from allocator.server.lasting import failures
@@ -22,6 +23,19 @@ NAME_MAX = 80
 
 SILENCE_S = 60.0
 """A master that has said nothing for so long is told of."""
+
+
+OPEN_SESSIONS = (
+    "whoever reaches {} may take this sidecar from its master; set access.session_token, or name"
+    " the master's certificate in access.session"
+)
+
+
+def of_config(config: Config) -> Iterator[pb.StatusWarning]:
+    """Say what the configuration leaves open."""
+    if target := config.open_to_sessions():
+        text, mend = OPEN_SESSIONS.format(target).split("; ")
+        yield pb.StatusWarning(what="open to any master", text=text, mend=mend)
 
 
 def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.StatusWarning]:

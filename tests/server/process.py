@@ -126,7 +126,11 @@ class GrpcModule:
     """A module on a channel: says bytes or requests, hears responses."""
 
     def __init__(
-        self, channel: grpc.Channel, instance: str = "instance", started_us: int = 1
+        self,
+        channel: grpc.Channel,
+        instance: str = "instance",
+        started_us: int = 1,
+        token: str | None = None,
     ) -> None:
         self.client = ModuleSession(Greeting("master", instance, started_us))
         self.clock_ms = 1000
@@ -134,7 +138,8 @@ class GrpcModule:
         method: Any = channel.stream_stream(
             METHOD, response_deserializer=pb.SessionResponse.FromString
         )
-        self.call = method(iter(self._said.get, None), timeout=120)
+        metadata = None if token is None else [("authorization", f"Bearer {token}")]
+        self.call = method(iter(self._said.get, None), timeout=120, metadata=metadata)
 
     def say(self, request: bytes | pb.SessionRequest) -> None:
         data = request if isinstance(request, bytes) else request.SerializeToString()

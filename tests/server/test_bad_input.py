@@ -21,7 +21,7 @@ from allocator.core import (
     Release,
     RemoveAgent,
 )
-from allocator.server.core_loop import SESSIONS_MAX
+from allocator.server.ending import SESSIONS_MAX
 from allocator.sim.module_protocol import write_hello
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
@@ -29,8 +29,8 @@ from allocator.wire import Greeting
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.wire.dialogue import STATE, holding
 
-LATE = 2**61
-"""A master that began so late supersedes every other one of these tests."""
+NOW_US = time.time_ns() // 1000
+"""A master that began so late supersedes nearly every other one of these tests."""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def channel(sidecar):
 def witness(sidecar):
     """A session that must not notice anything."""
     with sidecar.channel() as channel:
-        module = GrpcModule(channel, "witness", LATE).begin()
+        module = GrpcModule(channel, "witness", NOW_US).begin()
         module.batch(cycle=True)
         yield module
         offers = module.batch(
@@ -215,19 +215,26 @@ def test_methods_that_do_not_exist_are_refused(sidecar, channel, witness):
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-def test_too_many_streams_are_refused(sidecar, channel, witness):
+def test_of_too_many_streams_the_one_ends_that_waits_for_longest(sidecar, channel):
+    """A master that calls is heard, however many say nothing."""
     before = len(sidecar.said("session opened"))
-    quiet = [GrpcModule(channel) for _ in range(SESSIONS_MAX - 1)]
+    quiet = [GrpcModule(channel) for _ in range(SESSIONS_MAX)]
     deadline = time.monotonic() + 20
     while len(sidecar.said("session opened")) < before + len(quiet):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    error = GrpcModule(channel).ends_with()
-    assert error.code == pb.ERROR_CODE_LIMIT
-    assert error.message == "16 streams are open; close one that is not needed"
+    master = GrpcModule(channel, "master", NOW_US).begin()
+    assert len(master.batch(cycle=True)) == 2
+    ended = []
     for stream in quiet:
         stream.leave()
-        assert list(stream.heard()) == []
+        ended += [response.error for response in stream.heard()]
+    (error,) = ended
+    assert error.code == pb.ERROR_CODE_LIMIT
+    text = "16 streams are open, and this one has waited for longest; say hello"
+    assert error.message == text
+    master.leave()
+    list(master.heard())
 
 
 MANY = 3000

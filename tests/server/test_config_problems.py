@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.policies import POLICIES
-from allocator.server.config import Config, ConfigError, Flag, load
+from allocator.server.config import Config, ConfigError, Flag, checks, load
 from allocator.server.config.schema import toml_value
 from allocator.server.config.source import line_numbers
 
@@ -247,3 +247,23 @@ def test_any_text_either_loads_or_is_refused(tmp_path_factory, text):
     except ConfigError as error:
         found = [str(problem) for problem in error.problems]
     assert all(problem.startswith(f"{file}:") for problem in found)
+
+
+def test_of_very_many_words_few_are_compared(monkeypatch):
+    """To compare all of a large cluster's hosts took most of a second."""
+    compared = []
+
+    def look(text: str, words: list[str], n: int, cutoff: float) -> list[str]:
+        compared.append(len(words))
+        return difflib_close(text, words, n=n, cutoff=cutoff)
+
+    difflib_close = checks.difflib.get_close_matches
+    monkeypatch.setattr(checks.difflib, "get_close_matches", look)
+    known = [f"agent-{number:05}.example.org" for number in range(20_000)]
+    for wrong in ("agent-l2345.example.org", "agent-12345.exampel.org", "AGENT-12345.example.org"):
+        assert "agent-12345.example.org" in checks.suggestions(wrong, known)
+    assert checks.nearest("agnet-12345.example.org", known) == "agent-12345.example.org"
+    assert max(compared) <= 5 * checks.BESIDE
+    # What comparing two words takes grows with both.
+    assert checks.suggestions("a" * 5000, known) == ""
+    assert checks.suggestions("agent", ["", "agent" * 1000, "agents"]) == "; did you mean 'agents'?"

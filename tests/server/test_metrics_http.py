@@ -1,5 +1,6 @@
 """The HTTP listener, before a core that answers, is busy, or is gone."""
 
+import contextlib
 import gzip
 import http.client
 import socket
@@ -8,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from starlette.routing import Route
 
 from allocator import policies
 from allocator.core import AddAgent, AgentInfo, Define, Kind, Options
@@ -15,6 +17,7 @@ from allocator.server import http as listener
 from allocator.server import metrics, report
 from allocator.server.config import Config, Flag, load
 from allocator.server.core_loop import CoreLoop
+from allocator.server.http import plain_text
 from allocator.server.metrics import MetricsServer, start_http
 from tests.server.scraping import samples, value
 
@@ -168,21 +171,66 @@ def test_before_the_first_answer_there_are_still_metrics(loop, impatient):
     assert not [name for name, _ in found if name == "in_session"]
 
 
-def test_a_crowd_is_turned_away_and_silence_is_cut_off(server, monkeypatch):
-    monkeypatch.setattr(listener, "REQUEST_TIMEOUT_S", 0.5)
-    crowd = [
-        socket.create_connection(("127.0.0.1", server.port)) for _ in range(listener.REQUESTS_MAX)
-    ]
+CROWD = 100
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /metrics HT", b"GET /healthz HTTP/1.1\r\n"])
+def test_who_connects_and_asks_nothing_keeps_nobody_away(server, said):
+    crowd = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(CROWD)]
     try:
         for member in crowd:
-            member.sendall(b"GET /metrics HT")
-        while get(server, "/healthz")[0] != 503:
-            time.sleep(0.01)
-        while get(server, "/healthz")[0] != 200:  # Each of them was cut off by its deadline.
-            time.sleep(0.05)
+            with contextlib.suppress(OSError):  # the oldest are cut off already
+                member.sendall(said)
+        assert get(server, "/healthz")[0] == 200
+        assert get(server, "/metrics")[0] == 200
+        assert len(gone(crowd)) >= CROWD - listener.SILENT_MAX
     finally:
         for member in crowd:
             member.close()
+
+
+def gone(crowd: list[socket.socket]) -> list[socket.socket]:
+    """Members whose connections have ended."""
+    found = []
+    for member in crowd:
+        member.settimeout(0.01)
+        with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(ConnectionError):
+                member.recv(1)
+            found.append(member)
+    return found
+
+
+def test_who_reads_no_answer_leaves_room_for_probes(loop, monkeypatch):
+    """Each such answer waits for its reader until its time is up."""
+    monkeypatch.setattr(listener, "OTHERS_MAX", 2)
+    big = Route("/big", lambda _request: plain_text(200, "x" * 50_000_000))
+    server = start_http(CONFIG, loop, pages=[big])
+    crowd = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(2)]
+    try:
+        for member in crowd:
+            member.sendall(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert member.recv(15) == b"HTTP/1.1 200 OK"
+        status, _, headers = get(server, "/metrics")
+        assert (status, headers["Retry-After"]) == (503, "1")
+        assert get(server, "/healthz")[0] == 200
+        for member in crowd:
+            member.close()
+        while get(server, "/metrics")[0] != 200:
+            time.sleep(0.01)
+    finally:
+        for member in crowd:
+            member.close()
+        server.close()
+
+
+def test_silence_is_cut_off(server, monkeypatch):
+    monkeypatch.setattr(listener, "REQUEST_TIMEOUT_S", 0.5)
+    with socket.create_connection(("127.0.0.1", server.port)) as silent:
+        silent.sendall(b"GET /metrics HT")
+        silent.settimeout(30)
+        with contextlib.suppress(ConnectionError):
+            assert silent.recv(1) == b""
 
 
 def test_a_port_that_is_taken_is_named(server, loop):

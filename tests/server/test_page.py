@@ -218,8 +218,37 @@ def test_a_wrong_question_is_answered_with_what_would_be_right(loop, server, pat
 
 
 def request_from(host: str | None) -> Request:
-    scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
+    headers = [(b"host", b"localhost:5057")]
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": headers, "query_string": b""}
     return Request({**scope, "client": host and (host, 4711)})
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:5057", 200),
+        ("localhost", 200),
+        ("127.0.0.1:8080", 200),
+        ("[::1]:5057", 200),
+        ("[::1]", 200),
+        ("rebound.elsewhere.org:5057", 403),
+        ("127.0.0.1.elsewhere.org", 403),
+        ("10.0.0.7:5057", 403),
+        ("", 403),
+    ],
+)
+def test_it_is_shown_to_nobody_elses_page(loop, views, host, status):
+    """A browser here may be led here by a name of somebody's own, and says that name."""
+    server = start_http(CONFIG, loop, pages=page_routes(views, "local"))
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection.putrequest("GET", "/", skip_host=True)
+        connection.putheader("Host", host)
+        connection.endheaders()
+        assert connection.getresponse().status == status
+        connection.close()
+    finally:
+        server.close()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
@@ -264,7 +293,7 @@ def test_a_busy_core_is_shown_as_it_was(loop, server, monkeypatch):
 
 
 def test_pages_leave_room_for_probes(views):
-    assert routes.PAGES_MAX < listener.REQUESTS_MAX / 2
+    assert routes.PAGES_MAX < listener.OTHERS_MAX / 2
     pages = routes.Pages(views, local_only=True)
     for _ in range(routes.PAGES_MAX):
         assert pages._places.acquire(blocking=False)

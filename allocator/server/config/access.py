@@ -19,7 +19,17 @@ class AccessSection(Section):
     """
 
     session: Names = Field(
-        (), description="Certificates of masters that may take the sidecar; empty: all may."
+        (),
+        description=(
+            "Certificates of masters that may take the sidecar; empty, and no token: all may."
+        ),
+    )
+    session_token: OptionalFile = Field(
+        "",
+        description=(
+            "File with a token of masters that may take the sidecar, too (the module's parameter"
+            " session_token_file); empty: there is none."
+        ),
     )
     admin_read: Names = Field(
         (), description="Certificates of operators that may ask; empty, and no token: all may."

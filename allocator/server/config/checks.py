@@ -4,8 +4,11 @@ Each returns the value or raises a `ValueError` that says what would be right.
 """
 
 import difflib
+import heapq
+import ipaddress
 import re
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,6 +19,15 @@ from allocator.server.disk import read_regular
 
 FILE_BYTES_MAX = 2**20
 """A larger file is no certificate and no token."""
+
+FEW = 200
+"""So many words are all compared; of more those that seem near."""
+
+BESIDE = 32
+"""How many are compared on either side."""
+
+LONGEST = 128
+"""Characters of words that are compared: what that takes grows with their product."""
 
 _HOST_PORT = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\[\]:/\s]+):([0-9]{1,5})")
 
@@ -36,8 +48,31 @@ def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 def nearest(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """The nearest known word; empty where none is near."""
-    near = difflib.get_close_matches(text, list(known), n=1, cutoff=cutoff)
+    near = difflib.get_close_matches(text, _candidates(text, known), n=1, cutoff=cutoff)
     return near[0] if near else ""
+
+
+def _candidates(text: str, known: Iterable[str]) -> list[str]:
+    """Choose a few words that may be near: to compare all of a large cluster's takes too long.
+
+    Of many words those count that stand beside the text in the dictionary, or in that of words
+    read from their end: whoever mistypes a name leaves its beginning or its end as it is. And those
+    that hold the text.
+    """
+    if len(text) > LONGEST:
+        return []
+    words = [each for each in set(known) if each and len(each) <= LONGEST]
+    if len(words) <= FEW:
+        return sorted(words)
+    back, lower = text[::-1], text.lower()
+    found = heapq.nlargest(BESIDE, (each for each in words if each <= text))
+    found += heapq.nsmallest(BESIDE, (each for each in words if each > text))
+    turned = [each[::-1] for each in words]
+    beside = heapq.nlargest(BESIDE, (each for each in turned if each <= back))
+    beside += heapq.nsmallest(BESIDE, (each for each in turned if each > back))
+    found += (each[::-1] for each in beside)
+    found += islice((each for each in words if lower in each.lower()), BESIDE)
+    return sorted(set(found))
 
 
 def suggestions(text: str, known: Iterable[str], most: int = 3) -> str:
@@ -48,7 +83,7 @@ def suggestions(text: str, known: Iterable[str], most: int = 3) -> str:
     >>> suggestions("spark-1", ["spark-17", "kafka", "spark-11"])
     "; did you mean 'spark-11' or 'spark-17'?"
     """
-    words = sorted(set(known))
+    words = _candidates(text, known)
     near = difflib.get_close_matches(text, words, n=most, cutoff=0.6)
     near += [word for word in words if text and text.lower() in word.lower()]
     chosen = sorted(dict.fromkeys(near))[:most] if near else []
@@ -117,9 +152,25 @@ def owner(text: str) -> str:
 
 
 def is_local(text: str) -> bool:
-    """Whether only this machine reaches an address."""
-    host = text.rpartition(":")[0].strip("[]")
-    return text.startswith("unix:") or host in ("localhost", "::1") or host.startswith("127.")
+    """Whether only this machine reaches an address: a Unix socket, or host:port of loopback.
+
+    Examples
+    --------
+    >>> is_local("127.0.0.1:5056"), is_local("127.elsewhere.org:5056"), is_local("[::1]:5056")
+    (True, False, True)
+    """
+    return text.startswith(("unix:", "unix-abstract:")) or is_loopback(text.rpartition(":")[0])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address of a host means this machine, seen from itself."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def readable_file(text: str) -> str:

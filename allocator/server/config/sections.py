@@ -122,7 +122,8 @@ class HttpSection(Section):
         "local",
         description=(
             "Who may see the status page, which names frameworks, agents and operators: local:"
-            " whoever asks from this machine; all: whoever reaches the port; off: nobody."
+            " whoever asks from this machine, by localhost or a loopback address; all: whoever"
+            " reaches the port; off: nobody."
         ),
     )
 
@@ -360,7 +361,19 @@ class Config(Section):
             if getattr(self.access, right) and not self.listen.tls_client_ca:
                 text = "names certificates, but listen.tls_client_ca asks clients for none; give it"
                 refuse_at(f"access.{right}", text)
+        beyond = [each for each in self.listen.targets if not is_local(each)]
+        if beyond and not self.listen.tls_cert:
+            for name in ("session_token", "admin_read_token", "admin_write_token"):
+                if getattr(self.access, name):
+                    text = f"would pass in clear at {beyond[0]}: give listen.tls_cert and tls_key,"
+                    refuse_at(f"access.{name}", f"{text} or listen on loopback or a Unix socket")
         return self
+
+    def open_to_sessions(self) -> str:
+        """An address beyond this machine at which anybody may take the sidecar; empty: none."""
+        if self.access.session or self.access.session_token:
+            return ""
+        return next((each for each in self.listen.targets if not is_local(each)), "")
 
     def settings(self) -> Settings:
         """What the core starts with."""

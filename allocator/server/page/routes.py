@@ -39,7 +39,8 @@ _T = TypeVar("_T")
 _INDEX = "/metrics  for Prometheus\n/healthz  alive\n/readyz   ready to take sessions\n"
 
 _CLOSED = """\
-the status page is shown on this machine alone; set http.page = "all" for whoever reaches this port
+the status page is shown on this machine alone, at localhost or a loopback address; set
+http.page = "all" for whoever reaches this port
 """
 
 

@@ -7,6 +7,7 @@ from allocator.core import Floats, PolicySpec
 from allocator.sim.experiments.play import Played, play
 from allocator.sim.links.sidecar_process import set_policy
 from allocator.sim.links.stream import StreamLink
+from allocator.sim.links.tokens import SESSION_TOKEN_FILE, read_token
 from allocator.sim.reports.run_report import Figures, figures, sampled
 from allocator.sim.workloads.scenario import Progress, Scenario
 
@@ -62,7 +63,7 @@ def play_on(
     """
     set_policy(target, run.policy)
     tell_demand = run.policy.mode == CHARACTERISED
-    link = StreamLink(target, started_us)
+    link = StreamLink(target, started_us, read_token(SESSION_TOKEN_FILE))
     return play(run.scenario, link, tell_demand=tell_demand, watch=watch)
 
 

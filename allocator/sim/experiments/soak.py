@@ -10,6 +10,7 @@ from allocator.sim.experiments.play import Played, play
 from allocator.sim.experiments.soak_scenario import Soak
 from allocator.sim.links.sidecar_process import set_policy
 from allocator.sim.links.stream import StreamLink
+from allocator.sim.links.tokens import SESSION_TOKEN_FILE, read_token
 from allocator.sim.random_cluster import Everything
 from allocator.sim.workloads.cluster import AgentSpec
 from allocator.sim.workloads.scenario import Progress, Stage
@@ -96,6 +97,6 @@ def soak_sidecar(
     """
     set_policy(target, policy)
     audited = _Audited(soak, target)
-    link = StreamLink(target, started_us)
+    link = StreamLink(target, started_us, read_token(SESSION_TOKEN_FILE))
     played = play(audited, link, tell_demand=True, options=soak.options, watch=watch)
     return Soaked(played, audited.compared, tuple(audited.wrong))

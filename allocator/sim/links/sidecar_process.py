@@ -16,6 +16,7 @@ from allocator.core import PolicySpec
 from allocator.sim.links.base import LinkDownError
 from allocator.sim.links.end_with_parent import ending_with_us
 from allocator.sim.links.machine import figures_of
+from allocator.sim.links.tokens import with_operators_token
 from allocator.v1 import admin_pb2, admin_pb2_grpc, settings_pb2
 
 START_S = 300.0
@@ -141,7 +142,8 @@ class SidecarProcess:
 
 def channel(target: str) -> grpc.Channel:
     """Make a channel to a sidecar; nothing is sent yet."""
-    return grpc.insecure_channel(target, [("grpc.enable_http_proxy", 0)])
+    to_sidecar = grpc.insecure_channel(target, [("grpc.enable_http_proxy", 0)])
+    return with_operators_token(to_sidecar)
 
 
 def set_policy(target: str, spec: PolicySpec) -> None:

@@ -75,13 +75,16 @@ class StreamLink:
         ``host:port`` or ``unix:/path``.
     started_us : int
         When this master began to lead: the newer of two masters has the sidecar.
+    token : str
+        That it may take the sidecar; empty: none is sent.
     """
 
     connect_s = CONNECT_S
     """How long to wait for the connection."""
 
-    def __init__(self, target: str, started_us: int = 1) -> None:
+    def __init__(self, target: str, started_us: int = 1, token: str = "") -> None:
         self._target = target
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._caller = Caller(started_us)
         self._channel: grpc.Channel | None = None
         self._requests: queue.SimpleQueue[pb.SessionRequest | None] = queue.SimpleQueue()
@@ -98,7 +101,9 @@ class StreamLink:
         # gRPC takes requests from this queue on a thread of its own, until there is a None.
         self._requests = queue.SimpleQueue()
         self._answers = self._listen(
-            SessionServiceStub(self._channel).Session(iter(self._requests.get, None))
+            SessionServiceStub(self._channel).Session(
+                iter(self._requests.get, None), metadata=self._metadata
+            )
         )
         self._session = self._caller.session(opening)
         self._requests.put(self._session.hello())

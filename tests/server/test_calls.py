@@ -1,0 +1,201 @@
+"""Strangers who call and then do nothing: there is room for masters, operators and probes."""
+
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from allocator.server import calls
+from allocator.server.access import Access
+from allocator.server.calls import BOUNDS, CALLS_MAX, Calls
+from allocator.server.config.access import AccessSection
+from allocator.server.ending import SESSIONS_MAX
+from allocator.server.metrics import start_http
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import admin_pb2_grpc
+from tests.server.process import METHOD, GrpcModule, SidecarProcess
+from tests.server.test_metrics_http import CONFIG, loop
+
+__all__ = ["loop"]
+
+REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+CHECK = "/grpc.health.v1.Health/Check"
+WATCH = "/grpc.health.v1.Health/Watch"
+STATUS = "/allocator.v1.AdminService/GetStatus"
+DUMP = "/allocator.v1.AdminService/Dump"
+STRANGERS = 40
+OWN_CONNECTION = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
+
+
+@pytest.fixture(scope="module")
+def sidecar() -> Iterator[SidecarProcess]:
+    with SidecarProcess() as process:
+        yield process
+
+
+@contextmanager
+def idle(target: str, method: str, said: bytes | None = None) -> Iterator[list[Any]]:
+    """Call from forty connections, and then say nothing more."""
+    over = threading.Event()
+
+    def say() -> Iterator[bytes]:
+        if said is not None:
+            yield said
+        over.wait()
+
+    with ExitStack() as until_end:
+        until_end.callback(over.set)
+        begun: list[Any] = []
+        for _ in range(STRANGERS):
+            channel = until_end.enter_context(grpc.insecure_channel(target, OWN_CONNECTION))
+            grpc.channel_ready_future(channel).result(30)
+            call: Any = channel.stream_stream(method)
+            begun.append(call(say()))
+            threading.Thread(target=_drain, args=begun[-1:], daemon=True).start()
+        # A call is sent when its connection is there; then the sidecar has to take it.
+        time.sleep(0.5)
+        yield begun
+
+
+def _drain(call: Any) -> None:
+    try:
+        for _ in call:
+            pass
+    except grpc.RpcError:
+        pass
+
+
+def await_true(found: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 60
+    while not found():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (REFLECTION, None),
+        (WATCH, b""),
+        (WATCH, None),
+        (CHECK, None),
+        (STATUS, None),
+        (DUMP, None),
+        (METHOD, None),
+    ],
+)
+def test_callers_who_do_nothing_keep_nobody_away(sidecar, method, said):
+    with idle(sidecar.targets[0], method, said), sidecar.channel() as channel:
+        module = GrpcModule(channel).begin()
+        assert len(module.batch(cycle=True)) == 2
+        if method not in {STATUS, DUMP}:
+            stub = admin_pb2_grpc.AdminServiceStub(channel)
+            assert stub.GetStatus(pb.GetStatusRequest(), timeout=30).in_session
+        if method != CHECK:
+            health: Any = health_pb2_grpc.HealthStub(channel)
+            answer = health.Check(health_pb2.HealthCheckRequest(), timeout=30)
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=30) as ready:
+            assert ready.status == 200
+        module.leave()
+        list(module.heard())
+
+
+def test_operators_have_room_again_when_silent_ones_are_ended(sidecar):
+    """Nobody has to be told who means no harm: a request that does not come ends its call."""
+    with idle(sidecar.targets[0], STATUS), sidecar.channel() as channel:
+        stub = admin_pb2_grpc.AdminServiceStub(channel)
+
+        def answered() -> bool:
+            try:
+                stub.GetStatus(pb.GetStatusRequest(), timeout=30)
+            except grpc.RpcError as error:
+                told.add(str(error.details()))
+                return False
+            return True
+
+        told: set[str] = set()
+        await_true(answered)
+    assert told <= {"12 calls of this kind (operator) are open; call again later"}
+
+
+class Held:
+    """A server whose streams of masters stay, whatever the core would do with them."""
+
+    def __init__(self) -> None:
+        self.calls = Calls(Access(AccessSection()))
+        self.over = threading.Event()
+        handler: Any = grpc.stream_stream_rpc_method_handler(self._session)
+        handlers = grpc.method_handlers_generic_handler(
+            "allocator.v1.SessionService", {"Session": handler}
+        )
+        pool = ThreadPoolExecutor(CALLS_MAX)
+        self.server = grpc.server(pool, handlers=[handlers], interceptors=[self.calls])
+        self.target = f"127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
+        self.server.start()
+
+    def _session(self, _requests: Any, _context: Any) -> Iterator[bytes]:
+        yield b"here"
+        self.over.wait()
+
+
+def test_who_asks_whether_we_are_ready_is_told_when_sessions_are_refused(loop):
+    held = Held()
+    server = start_http(CONFIG, loop, problem=held.calls.problem)
+    server.serving()
+    url = f"http://127.0.0.1:{server.port}/readyz"
+    with ExitStack() as until_end:
+        until_end.callback(server.close)
+        until_end.callback(held.server.stop, None)
+        until_end.callback(held.over.set)
+        channel = until_end.enter_context(grpc.insecure_channel(held.target, OWN_CONNECTION))
+        begin: Any = channel.stream_stream(METHOD)
+        never, begun = threading.Event(), []
+        until_end.callback(never.set)
+        for number in range(2 * SESSIONS_MAX):
+            assert number < BOUNDS["session"].places
+            with urllib.request.urlopen(url, timeout=30) as ready:
+                assert ready.status == 200
+            begun.append(begin(iter(never.wait, True)))
+            assert next(begun[-1]) == b"here"
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(url, timeout=30)
+        assert refused.value.code == 503
+        assert refused.value.read() == b"32 streams of masters are open, and no more can be\n"
+        with pytest.raises(grpc.RpcError) as caught:
+            next(begin(iter(never.wait, True)))
+        assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert held.calls.refused == {"session": 1}
+
+
+def test_an_answer_that_nobody_takes_ends(monkeypatch):
+    """Its caller may have no right to stay, and holds a thread."""
+    monkeypatch.setitem(calls.BOUNDS, "operator", calls.Bounds(1, 600.0, 0.2))
+    ended = threading.Event()
+
+    def endless(_request: Any, context: grpc.ServicerContext) -> Iterator[bytes]:
+        context.add_callback(ended.set)
+        while True:
+            yield b"x" * 2**20
+
+    handler: Any = grpc.unary_stream_rpc_method_handler(endless)
+    handlers = grpc.method_handlers_generic_handler("allocator.v1.AdminService", {"Dump": handler})
+    interceptor = Calls(Access(AccessSection()))
+    server = grpc.server(ThreadPoolExecutor(4), handlers=[handlers], interceptors=[interceptor])
+    target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    with grpc.insecure_channel(target, OWN_CONNECTION) as channel:
+        dump: Any = channel.unary_stream(DUMP)
+        call = dump(b"")
+        next(call)
+        assert ended.wait(30)
+        call.cancel()
+        server.stop(None)
