@@ -21,14 +21,14 @@ INTRODUCTION = """\
 <!-- `make docs` writes this file. -->
 
 Whatever a framework or an agent may tell a Mesos master is a stranger's. This is the crew that
-tries it: each manner stands once in `allocator/sim/hostile/`, and is played with the module's brain and
-the sidecar in one process and before the sidecar alone (`tests/hostile/test_crew.py`), before a
+tries it: each manner stands once in `allocator/sim/hostile/`, and is played with the module's brain
+and the sidecar in one process and before the sidecar alone (`tests/hostile/test_crew.py`), before a
 sidecar process (`mesos-allocator torture`), and before a real master where one is at hand
 (`tests/cluster/test_tenants.py`).
 
 Beside it stand eight honest agents and an honest framework with a guarantee, which declines
-whatever it is offered: it may wait three intervals at most, no session may end, memory grows by 100 MiB at
-most, and no page has 20,000 lines.
+whatever it is offered: it may wait three intervals at most, no session may end, memory grows by
+100 MiB at most (before the sidecar alone by 300), and no page has 20,000 lines.
 """
 
 MEASURED = """\
@@ -54,12 +54,14 @@ def page() -> str:
 
 
 def _table(kept: dict[str, dict[str, Any]]) -> Iterator[str]:
-    yield "| manner | core s | module s | MiB | sessions ended | wait | lines |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| manner | core s | module s | MiB | sessions ended | wait | lines | set aside now |"
+    yield "|---|---|---|---|---|---|---|---|"
     for each in CREW:
         before, now = kept["before"].get(each.name, {}), kept["now"].get(each.name, {})
         pairs = zip(_cells(before), _cells(now), strict=True)
-        yield f"| `{each.name}` | {' | '.join(f'{a} → {b}' for a, b in pairs)} |"
+        cells = [f"{was} → {is_}" for was, is_ in pairs]
+        cells.append(", ".join(sorted(now.get("set_aside", {}))))
+        yield f"| `{each.name}` | {' | '.join(cells)} |"
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

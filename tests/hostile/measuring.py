@@ -26,6 +26,8 @@ BEFORE, INTERVALS = 3, 6
 
 _NEGATIVE = re.compile(r"[} ]-[\d.]+(?:e[+-]?\d+)?$")
 
+_SET_ASIDE = re.compile(r'mesos_allocator_set_aside\{reason="(\w+)"\} ([1-9].*)')
+
 _PAGES = {"page": "", "metrics": "metrics", "explain": "explain?kind=framework&name={tenant}"}
 
 _P = ParamSpec("_P")
@@ -55,7 +57,8 @@ class Figures:
     negative : list of str
         Metrics below zero: sums that went over.
     set_aside : dict of str to int
-        What was not taken, by field and reason.
+        Frameworks and agents of whose words some are not taken, by reason; values that were
+        mended, by field; and what sessions ended by.
     """
 
     core_s: float = 0.0
@@ -137,6 +140,8 @@ def look(loop: CoreLoop, figures: Figures, tenant: str) -> None:
             figures.lines[name] = len(lines)
             if name == "metrics":
                 figures.negative = [each for each in lines if _NEGATIVE.search(each)]
+                told = filter(None, map(_SET_ASIDE.fullmatch, lines))
+                figures.set_aside |= {each[1]: int(float(each[2])) for each in told}
         figures.page_s = time.process_time() - begun_s
     finally:
         server.close()

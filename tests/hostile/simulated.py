@@ -91,18 +91,18 @@ class Stage(Simulation):
         self.ended += self._stream is not None
         super()._drop(why)
 
-    def _new_master(self) -> World:
+    def _new_master(self) -> World:  # type: ignore[override]
         return self.world
 
     def _new_brain(self) -> Brain:
         brain = super()._new_brain()
         brain.run("unchecked")
-        brain.run = self.module.metered(brain.run)
+        brain.run = self.module.metered(brain.run)  # type: ignore[method-assign]
         return brain
 
     def _new_sidecar(self) -> Sidecar:
         loop = new_loop(self.manner.policy)
         self._loops.append(loop)
         sidecar = loop._sidecar
-        sidecar.receive = self.core.metered(sidecar.receive)
+        sidecar.receive = self.core.metered(sidecar.receive)  # type: ignore[method-assign]
         return sidecar

@@ -10,11 +10,11 @@ manner that needs more than its means is told as such: it is a finding.
 
 import argparse
 import json
+import multiprocessing
 import resource
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,6 @@ COLUMNS = (
     "longest wait", "page s", "page lines", "metrics lines", "below 0", "set aside",
 )  # fmt: skip
 
-_SIGNALS = {-24: f"more than {CPU_S} s of a processor", -9: f"more than {CPU_S} s of a processor"}
-
 
 def main() -> None:
     """Play those that are named, or all, and print a row for each."""
@@ -44,20 +42,17 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=AGENTS, help="honest ones")
     parser.add_argument("--intervals", type=int, default=INTERVALS)
     parser.add_argument("--keep", choices=("before", "now"), help="for the page in docs")
-    parser.add_argument("--one", action="store_true", help="in this process, as JSON")
     given = parser.parse_args()
     library = library_path()
     if library is None and given.stage == "simulated":
         parser.error(f"set {LIBRARY} to the brain's library; `make module` builds it")
     crew = [each for each in (NOBODY, *CREW) if not given.names or each.name in given.names]
-    if given.one:
-        _one(crew[0], library, given)
-        return
     loop_cache.prepare()
+    play(NOBODY, library, given)  # so that all of it is loaded, and forked
     _say(COLUMNS)
     _say("---" for _ in COLUMNS)
     for manner in crew:
-        found = _measure(manner, given)
+        found = _measure(manner, library, given)
         _say(_row(manner.name, found))
         if given.keep:
             _keep(manner.name, found, given)
@@ -72,22 +67,31 @@ def play(manner: Manner, library: Path | None, given: argparse.Namespace) -> Fig
     return stage.play(given.intervals)
 
 
-def _one(manner: Manner, library: Path | None, given: argparse.Namespace) -> None:
+def _measure(manner: Manner, library: Path | None, given: argparse.Namespace) -> dict[str, Any]:
+    """Play a manner in a process of its own; gives its figures, or ``failed`` and why."""
+    fork = multiprocessing.get_context("fork")
+    receiver, sender = fork.Pipe(duplex=False)
+    process = fork.Process(target=_one, args=(manner, library, given, sender))
+    process.start()
+    sender.close()
+    try:
+        found: dict[str, Any] = receiver.recv()
+    except EOFError:
+        found = {"failed": f"more than {CPU_S} s of a processor"}
+    process.join()
+    return found
+
+
+def _one(
+    manner: Manner, library: Path | None, given: argparse.Namespace, sender: Connection
+) -> None:
+    """Play a manner with bounded means, and send its figures."""
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MIB * 2**20, MEMORY_MIB * 2**20))
-    print(json.dumps(asdict(play(manner, library, given))))
-
-
-def _measure(manner: Manner, given: argparse.Namespace) -> dict[str, Any]:
-    """Play a manner in a process of its own; gives its figures, or ``failed`` and why."""
-    words = [sys.executable, "-m", "tests.hostile.table", "--one", "--stage", given.stage]
-    words += ["--agents", str(given.agents), "--intervals", str(given.intervals), manner.name]
-    done = subprocess.run(words, check=False, capture_output=True, text=True)
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or [""]
-        return {"failed": _SIGNALS.get(done.returncode, last[0][:80])}
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    try:
+        sender.send(asdict(play(manner, library, given)))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is this manner's finding
+        sender.send({"failed": f"{type(error).__name__}: {error}"[:80]})
 
 
 def _row(name: str, figures: dict[str, Any]) -> Iterator[str]:
@@ -114,6 +118,7 @@ def _keep(name: str, figures: dict[str, Any], given: argparse.Namespace) -> None
         row = {each: round(figures[each], 2) for each in ("core_s", "brain_s", "page_s")}
         row |= {each: round(figures[each]) for each in ("memory_mib", "ended", "wait")}
         row |= {"lines": figures["lines"], "below_0": len(figures["negative"])}
+        row["set_aside"] = figures["set_aside"]
     kept.setdefault(given.stage, {}).setdefault(given.keep, {})[name] = row
     KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 

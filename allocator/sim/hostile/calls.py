@@ -4,6 +4,7 @@ import math
 
 from allocator.core import CONSTRAINT_LABEL, DEMAND_LABEL
 from allocator.sim.hostile.words import (
+    Amounts,
     Call,
     Info,
     Join,
@@ -34,8 +35,10 @@ def _many_requests(interval: int) -> Said:
 
 
 def _odd_requests(_interval: int) -> Said:
-    odd = ({"": 1.0}, {}, {"cpus": NAN}, {"cpus": INF}, {"cpus": -1.0}, {"cpus": 1e308},
-           {"cpus": 1e-9}, {"\udcff": 1.0}, {"a\x00\n": 1.0}, {"x" * 9_999: 1.0})  # fmt: skip
+    odd: tuple[Amounts, ...] = (
+        {"": 1.0}, {}, {"cpus": NAN}, {"cpus": INF}, {"cpus": -1.0}, {"cpus": 1e308},
+        {"cpus": 1e-9}, {"\udcff": 1.0}, {"a\x00\n": 1.0}, {"x" * 9_999: 1.0},
+    )  # fmt: skip
     none: tuple[Call, ...] = (Request(()),)
     return [(0, call) for call in (*none, *(Request((each,)) for each in odd))]
 

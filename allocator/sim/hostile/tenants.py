@@ -152,6 +152,7 @@ class Tenants:
         tenant = Tenant(self._identity(info), self.manner)
         self._tenants.append(tenant)
         self._master.subscribe(tenant)
+        self._master.excuse(tenant)
         if info.excludes:
             handle = self._master.member(tenant).handle
             agents = sorted(self._master.ledger.agents)
@@ -162,6 +163,7 @@ class Tenants:
     def _leave(self, tenant: Tenant) -> None:
         self._master.return_framework(tenant)
         if self._master.knows(tenant):
+            self._master.excuse(tenant, excused=False)
             self._master.unsubscribe(tenant)
 
     def _is_there(self, agent: int, agent_id: str) -> bool:

@@ -131,6 +131,11 @@ class Base:
         """Have somebody look at the offers of each batch of decisions once they are booked."""
         self._cycles.look = look
 
+    def excuse(self, framework: Framework, *, excused: bool = True) -> None:
+        """Do not hold it against the sidecar what it decides for this framework."""
+        handle = self._handle[framework]
+        (self._cycles.excused.add if excused else self._cycles.excused.discard)(handle)
+
     def member(self, framework: Framework) -> RegisteredFramework:
         """Row of a subscribed framework."""
         return self.members[self._handle[framework]]

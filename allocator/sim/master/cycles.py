@@ -65,6 +65,8 @@ class Cycles:
         # Inverse offers that are not answered yet: framework and agent.
         self.inverse: set[tuple[int, int]] = set()
         self.look: Callable[[Sequence[Offer]], None] = lambda _offers: None
+        # Frameworks whose words are not taken as they are: their decisions may be refused.
+        self.excused: set[int] = set()
 
     def begin(self) -> None:
         """Run the first cycle now, and then one every interval."""
@@ -120,7 +122,7 @@ class Cycles:
             framework, role, agent = decision.framework, decision.role, decision.agent
             verdict = judge(self.ledger, decision, sequence, self.event_heap.now_ms, quotas)
             self.record.outcomes[verdict.reason] += 1
-            if steady:
+            if steady and not self._is_excused(decision):
                 self.record.steady[verdict.reason] += 1
             self.outbox.outcome(decisions.first_decision + number, verdict)
             # Booked at once, so that the next decision is judged with it.
@@ -133,6 +135,16 @@ class Cycles:
             self._offer(self.members[handle], made)
         for row in zip(*map(np.ndarray.tolist, decisions.reclaims), strict=True):
             self._reclaim(*row)
+
+    def _is_excused(self, decision: Decision) -> bool:
+        """Whether the sidecar could not know better.
+
+        Of the rest of a name nobody there knows who may have which part; and who is excused said
+        what the sidecar does not take.
+        """
+        kinds = self.ledger.kinds.kinds
+        rest = any(kinds[kind].rest for kind in decision.kinds if kind < len(kinds))
+        return rest or decision.framework in self.excused
 
     def _reclaim(self, framework: int, agent: int) -> None:
         """Make an inverse offer, where the rules of maintenance let us."""
