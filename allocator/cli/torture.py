@@ -36,7 +36,8 @@ def torture(
 
     It is killed, frozen and restarted, its connections are reset, torn and stalled, its disk is
     full, its certificates expire, others take its place, tenants say whatever a master takes;
-    meanwhile emulated masters compare every number. Ctrl-C ends it with the report so far. Exit code 1: something did not hold.
+    meanwhile emulated masters compare every number. Ctrl-C ends it with the report so far. Exit
+    code 1: something did not hold.
     """
     from allocator.sim.torture import Plan, text, write
     from allocator.sim.torture import torture as run

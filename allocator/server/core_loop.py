@@ -344,11 +344,7 @@ class CoreLoop:
                 failed_now = counts.policy_errors > failed
                 self._record_answers(answers, counts.policy_error if failed_now else "")
                 self.shadow.after_answers(self.allocator)
-                session = self._sidecar.sessions.get(port.number)
-                self._telling.of_policy(counts)
-                self._telling.of_mended(port.number, session)
-                self._telling.of_set_aside(port.number, session)
-                self._telling.of_shadow(port.number, session)
+                self._telling.of_message(port.number, self._sidecar)
                 self.after_message(self.allocator)
         finally:
             # In any case, or the stream would wait for ever for room for its next message.

@@ -3,7 +3,7 @@
 import structlog
 
 from allocator.v1 import session_pb2 as pb
-from allocator.wire import Counts
+from allocator.wire import Counts, Sidecar
 from allocator.wire.server_session import SidecarSession
 
 _log = structlog.get_logger()
@@ -34,34 +34,43 @@ class Telling:
             exc_info=session.failure if session else None,
         )
 
-    def of_shadow(self, number: int, session: SidecarSession | None) -> None:
+    def of_message(self, number: int, sidecar: Sidecar) -> None:
+        """Log what a session's latest message has brought to light."""
+        self._of_policy(sidecar.counts)
+        session = sidecar.sessions.get(number)
+        if session is not None:
+            self._of_mended(number, session)
+            self._of_set_aside(number, session)
+            self._of_shadow(number, session)
+
+    def _of_shadow(self, number: int, session: SidecarSession) -> None:
         """Log once in a session that decisions are only compared."""
-        figures = session.figures if session else None
+        figures = session.figures
         if figures is not None and figures.shadow and number not in self._in_shadow:
             self._in_shadow.add(number)
             _log.warning("Mesos's own allocator decides; ours is in its shadow", session=number)
 
-    def of_policy(self, counts: Counts) -> None:
+    def _of_policy(self, counts: Counts) -> None:
         """Log that the policy failed; each kind once, not in every cycle."""
         if counts.policy_error != self._policy_error:
             self._policy_error = counts.policy_error
             _log.error("the policy failed; the fallback decided", error=counts.policy_error)
 
-    def of_mended(self, number: int, session: SidecarSession | None) -> None:
+    def _of_mended(self, number: int, session: SidecarSession) -> None:
         """Log each field of which something was put right, once in a session."""
         told = self._mended.get(number, 0)
-        if session and len(session.mended) > told:
+        if len(session.mended) > told:
             # Fields are only added, in order: the first `told` of them are in the log already.
             for field, text in list(session.mended.items())[told:]:
                 _log.warning("a value was mended", session=number, field=field, message=text)
             self._mended[number] = len(session.mended)
 
-    def of_set_aside(self, number: int, session: SidecarSession | None) -> None:
+    def _of_set_aside(self, number: int, session: SidecarSession) -> None:
         """Log what is set aside of a framework's or an agent's words: each change, up to a bound.
 
         After that the log says how many more there were, each time that the number doubles.
         """
-        if session is None or not session.asides:
+        if not session.asides:
             return
         told = self._asides.get(number, 0)
         for of, name, rows in session.asides:

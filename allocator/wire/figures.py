@@ -53,10 +53,6 @@ class ModuleFigures:
         Offers that it made during sessions, to a framework of an agent each.
     shadow_same, shadow_other, shadow_none : int
         Decisions: that it made as well, whose agent it gave to others only, that it did not make.
-    set_aside : int
-        Words of frameworks and agents that it did not take.
-    barren_intervals, barren_turns : int
-        Intervals in a row in which it was offered nothing for what is free, and turns that it took.
     """
 
     cycles: int = 0
@@ -86,9 +82,6 @@ class ModuleFigures:
     shadow_same: int = 0
     shadow_other: int = 0
     shadow_none: int = 0
-    set_aside: int = 0
-    barren_intervals: int = 0
-    barren_turns: int = 0
 
 
 _NUMBERS = tuple(
