@@ -82,7 +82,7 @@ def test_what_cannot_be_written_is_said(journal: Path, tmp_path: Path) -> None:
 
 def test_what_strangers_are_named_breaks_no_picture_and_no_file(tmp_path: Path) -> None:
     """To who draws, what stands between dollars is a formula; XML has no control characters."""
-    graph = nx.Graph()
+    graph: nx.Graph = nx.Graph()
     graph.add_node(r"a$\frac{$ in eng", side=0)
     graph.add_node("h1", side=1)
     graph.add_edge(r"a$\frac{$ in eng", "h1")

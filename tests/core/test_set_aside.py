@@ -216,7 +216,8 @@ def test_an_error_at_a_frameworks_words_leaves_the_books_as_they_were(monkeypatc
             session.allocator.step(event)
     monkeypatch.undo()
     assert not session.state.frameworks.is_bound(2)
-    assert session.state.frameworks.info[1].framework_id != "y"
+    before = session.state.frameworks.info[1]
+    assert before and before.framework_id != "y"
     assert not session.state.frameworks.request
     session.allocator.check()
     assert len(session.cycle(2000)) == 1
@@ -246,7 +247,7 @@ class CountedRole(int):
 
 def test_a_framework_has_so_many_roles_and_they_are_not_compared_each_with_each():
     count = ROLES_MAX + 10
-    paths = {CountedRole(role): f"role-{role}" for role in range(1, count + 1)}
+    paths: dict[int, str] = {CountedRole(role): f"role-{role}" for role in range(1, count + 1)}
     session = Session(TASKS, roles={})
     session.allocator.step(Define(roles=paths))
     # Other objects than the keys, for the same object is equal without a comparison.

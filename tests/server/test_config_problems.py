@@ -1,5 +1,6 @@
 """Wrong configurations: everything that is wrong is said at once, and where."""
 
+import difflib
 import string
 from pathlib import Path
 
@@ -257,8 +258,8 @@ def test_of_very_many_words_few_are_compared(monkeypatch):
         compared.append(len(words))
         return difflib_close(text, words, n=n, cutoff=cutoff)
 
-    difflib_close = checks.difflib.get_close_matches
-    monkeypatch.setattr(checks.difflib, "get_close_matches", look)
+    difflib_close = difflib.get_close_matches
+    monkeypatch.setattr(difflib, "get_close_matches", look)
     known = [f"agent-{number:05}.example.org" for number in range(20_000)]
     for wrong in ("agent-l2345.example.org", "agent-12345.exampel.org", "AGENT-12345.example.org"):
         assert "agent-12345.example.org" in checks.suggestions(wrong, known)

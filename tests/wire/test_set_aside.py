@@ -59,6 +59,7 @@ def test_so_many_labels_are_kept_and_ours_first():
     labels = " ".join(f'labels {{ key: "k{n}" value: "v" }}' for n in range(2 * LABELS_MAX))
     said(module, FRAMEWORK.format(f'{labels} labels {{ key: "{DEMAND_LABEL}" value: "cpus:1" }}'))
     info = module.sidecar.allocator.state.frameworks.info[3]
+    assert info
     assert len(info.labels) == LABELS_MAX
     assert info.labels[DEMAND_LABEL] == "cpus:1"
     assert rows(module) == [("labels", "too_many")]
@@ -91,7 +92,8 @@ def test_an_error_of_ours_sets_words_aside_and_ends_no_session(monkeypatch, begi
     assert session.state is State.STREAMING
     assert [type(each) for each in session.defects] == [OverflowError]
     assert [told[:2] for told in session.asides] == [("framework", "f")]
-    assert module.sidecar.allocator.state.frameworks.info[3].name == "named"
+    taken = module.sidecar.allocator.state.frameworks.info[3]
+    assert taken and taken.name == "named"
     module.sidecar.allocator.check()
 
 
