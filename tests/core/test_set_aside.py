@@ -217,7 +217,8 @@ def test_an_error_at_a_frameworks_words_leaves_the_books_as_they_were(monkeypatc
     monkeypatch.undo()
     assert not session.state.frameworks.is_bound(2)
     before = session.state.frameworks.info[1]
-    assert before and before.framework_id != "y"
+    assert before
+    assert before.framework_id != "y"
     assert not session.state.frameworks.request
     session.allocator.check()
     assert len(session.cycle(2000)) == 1

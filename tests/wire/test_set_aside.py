@@ -93,7 +93,8 @@ def test_an_error_of_ours_sets_words_aside_and_ends_no_session(monkeypatch, begi
     assert [type(each) for each in session.defects] == [OverflowError]
     assert [told[:2] for told in session.asides] == [("framework", "f")]
     taken = module.sidecar.allocator.state.frameworks.info[3]
-    assert taken and taken.name == "named"
+    assert taken
+    assert taken.name == "named"
     module.sidecar.allocator.check()
 
 
