@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from allocator.core import AgentInfo, Bools, Ints, Kind, Settings
+from allocator.core import AgentInfo, Bools, Ints, Kind, SetAside, Settings
 from allocator.server import remembered, report
 from allocator.server.core_loop import CoreLoop
 from allocator.server.session_info import SessionInfo
@@ -148,11 +148,13 @@ def _array(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=_sorted, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False, default=_as_json, separators=(",", ":"))
 
 
-def _sorted(value: object) -> list[Any]:
-    """Sets have no order of their own."""
+def _as_json(value: object) -> list[Any] | dict[str, Any]:
+    """What JSON has no form for: sets, which have no order of their own, and words set aside."""
+    if isinstance(value, SetAside):
+        return asdict(value)
     assert isinstance(value, frozenset)
     return sorted(value)
 
