@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from allocator.core import AgentInfo, Bools, Ints, Kind, Settings
+from allocator.core import AgentInfo, Bools, Ints, Kind, SetAside, Settings
 from allocator.plain import json_text
 from allocator.server import remembered, report
 from allocator.server.core_loop import CoreLoop
@@ -149,11 +149,13 @@ def _array(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 def _dumps(value: object) -> str:
     # Nothing but ASCII: it may be shown on a terminal, and names are strangers' words.
-    return json_text(value, default=_sorted, separators=(",", ":"))
+    return json_text(value, default=_as_json, separators=(",", ":"))
 
 
-def _sorted(value: object) -> list[Any]:
-    """Sets have no order of their own."""
+def _as_json(value: object) -> list[Any] | dict[str, Any]:
+    """What JSON has no form for: sets, which have no order of their own, and words set aside."""
+    if isinstance(value, SetAside):
+        return asdict(value)
     assert isinstance(value, frozenset)
     return sorted(value)
 

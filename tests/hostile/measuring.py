@@ -1,5 +1,6 @@
 """What a manner costs: processor time, memory, lines; and a sidecar that can be asked for pages."""
 
+import json
 import re
 import time
 import urllib.error
@@ -11,6 +12,7 @@ from typing import ParamSpec, TypeVar
 
 from allocator import policies
 from allocator.core import Allocator, PolicySpec, Settings
+from allocator.server import dump
 from allocator.server.config import Config, Flag, Loaded, load
 from allocator.server.core_loop import CoreLoop
 from allocator.server.metrics import start_http
@@ -120,7 +122,10 @@ def new_loop(policy: str) -> CoreLoop:
 
 
 def look(loop: CoreLoop, figures: Figures, tenant: str) -> None:
-    """Ask for the status page, the metrics and why a tenant gets nothing, as an operator does."""
+    """Ask for the status page, the metrics and why a tenant gets nothing, as an operator does.
+
+    The whole state can be dumped, too, as JSON.
+    """
     loop.start()
     views = Views(loop, Operators(loop, Loaded(Config(), {})))
     config = load(None, {}, [Flag("--set", "http.port", "0")])
@@ -143,6 +148,7 @@ def look(loop: CoreLoop, figures: Figures, tenant: str) -> None:
                 told = filter(None, map(_SET_ASIDE.fullmatch, lines))
                 figures.set_aside |= {each[1]: int(float(each[2])) for each in told}
         figures.page_s = time.process_time() - begun_s
+        json.loads(b"".join(dump.pieces(loop.call(lambda: dump.read(loop)).result(60))))
     finally:
         server.close()
         loop.stop()

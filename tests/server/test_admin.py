@@ -25,6 +25,7 @@ from allocator.core import (
     Kind,
     Options,
     Revive,
+    SetAside,
     SetConstraint,
     SetDemand,
     SetPaused,
@@ -33,6 +34,7 @@ from allocator.core import (
     Suppress,
     Transition,
     UpdateAgent,
+    UpdateFramework,
 )
 from allocator.core.checkpoint import shred
 from allocator.server import dump
@@ -376,6 +378,18 @@ def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
     }
     held = sum(row["held"].get("0", 0) for row in state["holdings"])
     assert held == agent["held"]["0"]
+
+
+def test_what_is_set_aside_is_in_a_dump(loop, stub):
+    tell(loop, *CLUSTER)
+    row = SetAside("labels", "unreadable", "is no demand")
+    tell(loop, UpdateFramework(1, FrameworkInfo("id-1", set_aside=(row,)), (2,)))
+    tell(loop, AddAgent(7, AgentInfo("agent-7", set_aside=(row,)), {0: 1000}))
+    state = json.loads(b"".join(piece.json for piece in stub.Dump(pb.DumpRequest())))
+    told = [{"field": "labels", "reason": "unreadable", "text": "is no demand"}]
+    of_frameworks = {each["info"]["framework_id"]: each["info"] for each in state["clients"]}
+    assert of_frameworks["id-1"]["set_aside"] == told
+    assert state["agents"][-1]["set_aside"] == told
 
 
 def test_an_empty_sidecar_can_be_dumped(stub):
