@@ -54,6 +54,9 @@ class State:
         What frameworks were seen to need, in earlier sessions too.
     plan : Plan or None
         What cycles go by, of a policy that plans.
+    beyond : dict of str to int
+        The largest handle of agents, frameworks and roles that was passed over, for it is more than
+        is kept; 0: none was.
     """
 
     # Kept from one question to the next, so whoever only asks changes them, too.
@@ -70,6 +73,7 @@ class State:
         self.whitelist: frozenset[str] | None = None
         self.quotas: dict[str, SetQuota] = {}
         self.quota_version = 0
+        self.beyond = {"agents": 0, "frameworks": 0, "roles": 0}
         self.space = ResourceSpace(limits.kinds, self.options.fairness_excluded)
         self.agents = AgentTable()
         self.frameworks = FrameworkTable()

@@ -70,6 +70,14 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
             mend="mesos-allocator explain framework NAME says why",
         )
     yield from _set_aside(state.aside)
+    for what, largest in books.beyond.items():
+        if largest:
+            yield pb.StatusWarning(
+                what="limit reached",
+                text=f"there are more {what} than limits.{what} allows, {largest} or more: those"
+                " that came last are not served",
+                mend=f"raise limits.{what}, or see who registers so many",
+            )
     if books.filters.forgotten:
         yield pb.StatusWarning(
             what="refusals forgotten",

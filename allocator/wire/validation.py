@@ -87,14 +87,14 @@ def flags(column: Sequence[bool]) -> Bools:
 def distinct(column: Sequence[int] | Sequence[str], field: str) -> None:
     """Check that no entry occurs twice."""
     if len(column) > 1 and len(set(column)) < len(column):
-        seen = set[int | str]()
+        seen = set[object]()
         for index, entry in enumerate(column):
             if entry in seen:
                 refuse(f"{field}[{index}]", f"is {_shown(entry)} once more; give each only once")
             seen.add(entry)
 
 
-def _shown(entry: int | str) -> str:
+def _shown(entry: object) -> str:
     return quoted(entry) if isinstance(entry, str) else str(entry)
 
 

@@ -44,11 +44,12 @@ DECIDING = Page(
                 ),
             ),
             Panel(
-                "Roles, and values that were mended",
-                "Roles that the master told of; values that only inform, put right, a second.",
+                "Roles, and values that were mended or set aside",
+                "Roles that the master told of; values put right, a second; words not taken, now.",
                 (
                     Query(metric("roles"), "roles"),
                     Query(rate("mended_total", "field"), "mended: {{field}}"),
+                    Query(metric("set_aside"), "set aside: {{reason}}"),
                 ),
             ),
         ),

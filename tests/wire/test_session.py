@@ -153,12 +153,11 @@ def test_agents_without_a_cycle_are_refused():
 
 
 REFUSALS = [
-    (RemoveAgent(9), pb.ERROR_CODE_HANDLE, "remove_agent.agent"),
+    (RemoveAgent(7), pb.ERROR_CODE_HANDLE, "remove_agent.agent"),
     (AddAgent(1, AgentInfo("again"), {}), pb.ERROR_CODE_HANDLE, "add_agent.agent"),
     (AddAgent(3, AgentInfo("a"), {7: 1}), pb.ERROR_CODE_HANDLE, "add_agent.capacity"),
-    (AddAgent(99, AgentInfo("a"), {}), pb.ERROR_CODE_LIMIT, "add_agent.agent"),
     (Define({5: Kind("x")}), pb.ERROR_CODE_LIMIT, "define.kinds"),
-    (Hold(holding(1, 1, 9, cpus=1)), pb.ERROR_CODE_HANDLE, "hold.agent"),
+    (Hold(holding(1, 1, 7, cpus=1)), pb.ERROR_CODE_HANDLE, "hold.agent"),
     (Hold(holding(1, 1, 1, cpus=-1)), pb.ERROR_CODE_VALUE, "hold.amount[0]"),
     (
         Release(holding(1, 1, 1, cpus=1), np.array([0]), np.array([False])),

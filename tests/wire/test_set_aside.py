@@ -160,3 +160,30 @@ def test_who_is_not_welcome_is_told_so_before_its_options_are_read():
     (answer,) = third.say(request)
     assert answer.error.code == pb.ERROR_CODE_VALUE
     first.batch()
+
+
+def test_more_frameworks_and_agents_than_are_kept_end_no_session_and_harm_nobody():
+    module = Module(new_sidecar(limits=Limits(frameworks=2, agents=2))).begin()
+    held = types.Holdings(framework=[3], role=[1], agent=[3], kind=[0], amount=[1000])
+    said(
+        module,
+        FRAMEWORK.format(""),
+        'update_framework { framework: 3 framework_id: "f" roles: 1 }',
+        'add_agent { agent: 3 agent_id: "a" capacity { kind: 0 amount: 1000 } }',
+        'add_agent { agent: 4 agent_id: "b" capacity { kind: 0 amount: 1000 } }',
+        "activate_agent { agent: 3 active: true }",
+        "suppress { framework: 3 }",
+        "request { framework: 3 }",
+        text_format.MessageToString(pb.Event(hold=held)),
+        text_format.MessageToString(
+            pb.Event(release=pb.Release(released=held, refuse_ms=[-1], allocated=[True]))
+        ),
+        "exclusions { framework: 3 role: 1 agent: 1 excluded: true }",
+        "inverse_offer { framework: 3 agent: 1 status: 1 }",
+        "remove_agent { agent: 3 }",
+        "remove_framework { framework: 3 }",
+    )
+    state = module.sidecar.allocator.state
+    assert state.beyond == {"agents": 4, "frameworks": 3, "roles": 0}
+    made = module.sidecar.allocator.allocate(10_000)
+    assert sorted(made.framework.tolist()) == [1, 2]

@@ -9,6 +9,7 @@ from typing import Any
 
 from allocator.core import events
 from allocator.core.apply import agents, frameworks, resources, settings
+from allocator.core.apply.within_limits import note_beyond, within_limits
 from allocator.core.state import State
 
 _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
@@ -57,4 +58,8 @@ def apply(state: State, event: events.Event) -> None:
     EventError
         Where the event is not possible; then nothing has changed.
     """
-    _HANDLERS[type(event)](state, event)
+    found = within_limits(state, event)
+    if found is not None:
+        _HANDLERS[type(found)](state, found)
+    if found is not event:
+        note_beyond(state, event)

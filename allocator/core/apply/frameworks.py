@@ -38,6 +38,7 @@ def define(state: State, event: Define) -> None:
     roles = {handle: path for handle, path in event.roles.items() if handle <= most}
     state.roles.check_define(roles, state.limits.role_depth, "roles")
     # Then change everything.
+    state.beyond["roles"] = max(state.beyond["roles"], *(h for h in event.roles if h > most), 0)
     known = {kind.name for kind in state.space.kinds if kind}
     for handle, kind in event.kinds.items():
         state.space.bind(handle, kind)

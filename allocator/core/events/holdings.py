@@ -115,7 +115,7 @@ class Exclude:
     def __post_init__(self) -> None:
         assert _equally_long(self.framework, self.role, self.agent, self.excluded)
 
-    def cut(self, rows: slice) -> "Exclude":
+    def cut(self, rows: slice | Bools) -> "Exclude":
         """Some of the rows."""
         return Exclude(self.framework[rows], self.role[rows], self.agent[rows], self.excluded[rows])
 
