@@ -92,8 +92,7 @@ std::string Brain::step(const DefinePiece& event, int64_t)
 
   const uint32_t role = reserved ? state.roles.number(traits.reservedRole) : 0;
 
-  if (!state.pieces.define(
-          event.piece, traits, role, state.roles.told(role))) {
+  if (!state.pieces.define(event.piece, traits, role, state.roles.told(role))) {
     return misfit(
         "Piece " + std::to_string(event.piece) + " is defined already, as '" +
         state.pieces.traits(event.piece).name + "'");

@@ -319,7 +319,7 @@ private:
   bool candidatesAll = false;
   bool triggered = false;
 
-  size_t rolesKept = 0; // When they were given up last.
+  size_t rolesKept = 0;                 // When they were given up last.
   int64_t rolesTightMs = INT64_MIN / 2; // And for there were so many.
   int64_t rolesLeftMs = INT64_MIN / 2;  // When a session was left for it.
 

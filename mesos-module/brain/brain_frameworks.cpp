@@ -24,7 +24,8 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
       "framework " + event.framework,
       aside.count(),
       words.info.set_aside(),
-      framework->info == nullptr ? Aside::Rows() : framework->info->set_aside());
+      framework->info == nullptr ? Aside::Rows()
+                                 : framework->info->set_aside());
 
   if (words.crowded) {
     static_cast<AddFramework&>(crowded[event.framework]) = event;

@@ -105,8 +105,8 @@ void Brain::boundRoles(int64_t nowMs)
   constexpr int64_t LEAST_MS = 60000;
 
   const size_t most = 2 * rolesKept + state.options.rolesSpare;
-  const bool tight = state.roles.count() > ROLES_MAX / 2 &&
-      nowMs - rolesTightMs >= LEAST_MS;
+  const bool tight =
+      state.roles.count() > ROLES_MAX / 2 && nowMs - rolesTightMs >= LEAST_MS;
 
   if ((state.roles.count() <= most && !tight) || layout.underWay()) {
     return;

@@ -124,9 +124,8 @@ uint32_t Kinds::number(const PieceTable::Row& piece)
 
   // The first kind of a name may take room that is kept for new names.
   const size_t reserved = restsMissing + (newName ? 0 : NEW_NAMES);
-  const uint32_t kind = kinds.size() + reserved < most
-      ? append(describe(piece))
-      : rest(traits.name);
+  const uint32_t kind = kinds.size() + reserved < most ? append(describe(piece))
+                                                       : rest(traits.name);
 
   if (kind != NONE) {
     byTraits[key] = kind;

@@ -126,8 +126,8 @@ public:
   struct Row
   {
     Traits traits;
-    uint32_t name = 0;     // Of the resource, in `names`.
-    uint32_t reserved = 0; // The role, as `Roles` numbers it; 0 for none.
+    uint32_t name = 0;        // Of the resource, in `names`.
+    uint32_t reserved = 0;    // The role, as `Roles` numbers it; 0 for none.
     std::string reservedTold; // And as a sidecar is told it.
     uint32_t uses = 0;
     bool defined = false;

@@ -31,8 +31,7 @@ std::string most(size_t bound, const char* what)
 
 
 // A text that only informs: as much of it as can be shown.
-std::string
-informing(const char* field, const std::string& said, Aside* aside)
+std::string informing(const char* field, const std::string& said, Aside* aside)
 {
   const std::string text = toText(said);
   if (text != said) {
@@ -141,11 +140,8 @@ void takeRoles(
 
 // Amounts by name: each once, none without a name.
 template <typename Each>
-Quantities takeQuantities(
-    const char* field,
-    size_t size,
-    const Each& each,
-    Aside* aside)
+Quantities
+takeQuantities(const char* field, size_t size, const Each& each, Aside* aside)
 {
   std::map<std::string, int64_t> amounts;
 
@@ -192,10 +188,7 @@ std::vector<Quantities> takeAlternatives(
 
     const size_t before = aside->count();
     const Quantities least = takeQuantities(
-        field,
-        each.size(),
-        [&](size_t i) { return each[i]; },
-        aside);
+        field, each.size(), [&](size_t i) { return each[i]; }, aside);
 
     // What is left of it would ask for less.
     if (aside->count() == before) {
@@ -208,10 +201,7 @@ std::vector<Quantities> takeAlternatives(
 }
 
 
-void takeMinimum(
-    const AddFramework& said,
-    Aside* aside,
-    FrameworkWords* taken)
+void takeMinimum(const AddFramework& said, Aside* aside, FrameworkWords* taken)
 {
   size_t namesLeft = MINIMUM_NAMES_MAX;
 
@@ -359,8 +349,7 @@ takeFramework(const AddFramework& said, const Roles& roles, Aside* aside)
   taken.info.set_user(informing("user", said.info.user(), aside));
   taken.info.set_principal(
       informing("principal", said.info.principal(), aside));
-  takeCapabilities(
-      said.info.capabilities(), taken.info.mutable_capabilities());
+  takeCapabilities(said.info.capabilities(), taken.info.mutable_capabilities());
   takeLabels(said.info, aside, &taken.info);
   takeRoles(said.roles, roles, aside, &taken);
 
@@ -397,8 +386,9 @@ wire::Agent takeAgent(const wire::Agent& said, Aside* aside)
 }
 
 
-wire::ResourceRequest
-takeRequest(const wire::ResourceRequest& said, Aside* aside)
+wire::ResourceRequest takeRequest(
+    const wire::ResourceRequest& said,
+    Aside* aside)
 {
   const char* const field = "request";
   wire::ResourceRequest taken;

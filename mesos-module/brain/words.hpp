@@ -75,8 +75,9 @@ takeFramework(const AddFramework& said, const Roles& roles, Aside* aside);
 // The host's name, attributes, domain and capabilities.
 wire::Agent takeAgent(const wire::Agent& said, Aside* aside);
 
-wire::ResourceRequest
-takeRequest(const wire::ResourceRequest& said, Aside* aside);
+wire::ResourceRequest takeRequest(
+    const wire::ResourceRequest& said,
+    Aside* aside);
 
 // How many of a framework's roles offer constraints are evaluated for.
 size_t constrainedRoles(size_t agents);

@@ -60,6 +60,42 @@ TEST(ConvertTest, AFrameworkIsDescribed)
 }
 
 
+// What it says is for the brain to judge.
+TEST(ConvertTest, WordsAreHandedOnAsTheyAreSaid)
+{
+  FrameworkInfo info;
+  info.set_user("a\xFF");
+  info.set_name(std::string(10000, 'n'));
+  info.add_roles("eng");
+  info.add_capabilities()->set_type(FrameworkInfo::Capability::MULTI_ROLE);
+  mesos::Label* label = info.mutable_labels()->add_labels();
+  label->set_key("");
+  label->set_value("\xFF");
+  auto* quantities = (*info.mutable_offer_filters())["a//b"]
+                         .mutable_min_allocatable_resources()
+                         ->add_quantities()
+                         ->mutable_quantities();
+  (*quantities)[""].set_value(1);
+
+  brain::AddFramework event;
+  describe(info, {}, &event);
+  EXPECT_EQ("a\xFF", event.info.user());
+  EXPECT_EQ(10000u, event.info.name().size());
+  EXPECT_EQ("\xFF", event.info.labels().at(""));
+  ASSERT_EQ(1u, event.minimum.size());
+  EXPECT_EQ("", event.minimum[0].second.at(0).at(0).first);
+
+  mesos::Request request;
+  Resource* resource = request.add_resources();
+  resource->set_name("");
+  resource->set_type(mesos::Value::SCALAR);
+  resource->mutable_scalar()->set_value(1e300);
+  const wire::ResourceRequest requests = toRequest({request});
+  EXPECT_EQ("", requests.requests(0).name(0));
+  EXPECT_EQ(session::AMOUNT_MAX + 0, requests.requests(0).amount(0));
+}
+
+
 TEST(ConvertTest, AFrameworkOfOldHasOneRole)
 {
   FrameworkInfo info;

@@ -169,9 +169,7 @@ void Mirror::take(const wire::Event& event)
       break;
     case wire::Event::kHold: add(event.hold(), 1); break;
     case wire::Event::kRelease: add(event.release().released(), -1); break;
-    case wire::Event::kUpdateFramework:
-      judge(event.update_framework());
-      break;
+    case wire::Event::kUpdateFramework: judge(event.update_framework()); break;
     case wire::Event::kRequest:
       for (const wire::Quantities& each : event.request().requests()) {
         judge(each);

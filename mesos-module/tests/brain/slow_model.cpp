@@ -277,8 +277,8 @@ std::string SlowModel::compare(const Brain& brain) const
   }
 
   for (const auto& entry : frameworks) {
-    const brain::Framework& framework = *cluster.frameworks.find(
-        cluster.frameworkHandles.find(entry.first));
+    const brain::Framework& framework =
+        *cluster.frameworks.find(cluster.frameworkHandles.find(entry.first));
     std::set<std::string> roles;
     for (uint32_t role : framework.roles) {
       roles.insert(cluster.roles.path(role));

@@ -99,8 +99,17 @@ void World::obey(Ready&& ready)
 void World::sayOdd(AddFramework* event)
 {
   const std::string odd[] = {
-      "", "a//b", "/", "x\xFF", "\n", "eng/\xC0\xAF", std::string(5000, 'l'),
-      path(80), path(2000), path(20000), "eng/" + std::string(4000, 'n') + "/b"};
+      "",
+      "a//b",
+      "/",
+      "x\xFF",
+      "\n",
+      "eng/\xC0\xAF",
+      std::string(5000, 'l'),
+      path(80),
+      path(2000),
+      path(20000),
+      "eng/" + std::string(4000, 'n') + "/b"};
   const auto some = [&]() { return odd[draw(11)]; };
 
   for (uint32_t i = draw(4); i > 0; --i) {
