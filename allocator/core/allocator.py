@@ -6,7 +6,6 @@ and the times that it is told, so that the same journal gives the same decisions
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from allocator.core.decisions import Decisions
 from allocator.core.demand import Settings
 from allocator.core.demand_probing import note_hunger, probed
 from allocator.core.events import EventError
-from allocator.core.holding_back import is_kept_back
+from allocator.core.holding_back import explained
 from allocator.core.planning import AdoptPlan, PlanningPolicy, Problem, adopt, still_true
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.quota import QuotaUse, quota_use
@@ -185,7 +184,7 @@ class Allocator:
         candidates, clients = len(snapshot.agents), len(snapshot.tree.client)
         if not candidates or not clients:
             self.last_cycle = cycles.CycleReport(candidates, clients)
-            return replace(self._nothing(), holds_back=agents is None)
+            return self._nothing(holds_back=agents is None)
         seed = _seed(state.settings.seed, self.cycle)
         grants, error = self._decide(snapshot, seed)
         # Who was offered nothing in a full cycle, though some agent could have served it, has
@@ -196,7 +195,6 @@ class Allocator:
         decisions = cycles.commit(state, snapshot, grants, self.cycle)
         if self.trail is not None:
             paths = tuple(self._snapshots.quota_tree(state).path)
-            whole = agents is None
             self.trail.keep(
                 state,
                 snapshot,
@@ -206,16 +204,14 @@ class Allocator:
                 error,
                 seed=seed,
                 probed=doubted,
-                whole=whole,
+                whole=agents is None,
                 bound_paths=paths,
             )
         if agents is None:
             rest = snapshot.tree.client[state.clients.served[snapshot.tree.client] == served]
             able = rest[servable(snapshot, rest)]
             state.clients.waited[able] += 1
-            if not len(decisions) and not error:
-                by_rule = self.planner is not None or is_kept_back(snapshot, able).all()
-                decisions = replace(decisions, holds_back=bool(by_rule))
+            decisions = explained(decisions, snapshot, able, error, plans=bool(self.planner))
         note_hunger(state, snapshot, served, full=agents is None)
         self.last_cycle = cycles.CycleReport(
             candidates, clients, len(grants), len(decisions), error
@@ -391,8 +387,8 @@ class Allocator:
             return none
         return scores if scores.shape == none.shape else none
 
-    def _nothing(self) -> Decisions:
-        return Decisions(self.cycle, self.state.tentative.next)
+    def _nothing(self, *, holds_back: bool = False) -> Decisions:
+        return Decisions(self.cycle, self.state.tentative.next, holds_back=holds_back)
 
 
 def _seed(seed: int, cycle: int) -> int:

@@ -5,10 +5,36 @@ what demands are known, or what a plan is for. So an answer that gives nothing s
 explain it; where they do not, something is amiss, and after a while the module decides once.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
+from allocator.core.decisions import Decisions
 from allocator.core.quota import is_owed
 from allocator.core.snapshot import Bools, Ints, Snapshot
+
+
+def explained(
+    decisions: Decisions, snapshot: Snapshot, able: Ints, error: str, *, plans: bool
+) -> Decisions:
+    """Say with the decisions of a cycle over all agents whether there is nothing by rule.
+
+    Parameters
+    ----------
+    decisions : Decisions
+    snapshot : Snapshot
+        As it was taken.
+    able : (n,) int64
+        Clients that some agent could serve, and that were given nothing.
+    error : str
+        Why the policy could not decide; empty where it could.
+    plans : bool
+        The policy waits for what its plan says.
+    """
+    if len(decisions) or error:
+        return decisions
+    by_rule = plans or bool(is_kept_back(snapshot, able).all())
+    return replace(decisions, holds_back=by_rule)
 
 
 def is_kept_back(snapshot: Snapshot, clients: Ints) -> Bools:

@@ -154,21 +154,22 @@ bool Fallback::offerAgent(
   const size_t pieces = cluster->agents.find(agent)->slots.size();
   const size_t most = cluster->options.sliceParts;
   std::vector<Competition::Node*> winners;
+  std::vector<uint64_t> asked;
   bool whole = true;
 
   competition->visit([&](Competition::Node* node) {
     const uint64_t key = clientKey(node->framework, node->role);
 
     // Whatever a slice is, somebody is asked in it.
-    if (turn.asked.count(key) > 0) {
+    if (!turn.asked.empty() && turn.asked.count(key) > 0) {
       return true;
     }
-    if (*work >= most) {
+    if (*work >= most && !asked.empty()) {
       whole = false;
       return false;
     }
 
-    turn.asked.insert(key);
+    asked.push_back(key);
     *work += 1 + pieces;
 
     if (!offerTo(*node, agent, cluster, offers)) {
@@ -178,6 +179,10 @@ bool Fallback::offerAgent(
     winners.push_back(node);
     return hasAnything(*cluster, agent);
   });
+
+  if (!whole) {
+    turn.asked.insert(asked.begin(), asked.end());
+  }
 
   for (Competition::Node* node : winners) {
     ++served[clientKey(0, node->role)];

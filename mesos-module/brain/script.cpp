@@ -164,7 +164,7 @@ Options Script::options(const Line& line)
   result.seed = line.number("seed", 0);
   result.sliceDecisions = line.number("slice-decisions", 2048);
   result.sliceAgents = line.number("slice-agents", 1024);
-  result.sliceParts = line.number("slice-parts", 65536);
+  result.sliceParts = line.number("slice-parts", 131072);
   result.rolesSpare = line.number("roles-spare", 1024);
   result.rolesSentMax = line.number("roles-sent-max", 16384);
   return result;

@@ -262,7 +262,7 @@ struct Options
   // at then, for each framework that was asked; refusals laid out.
   size_t sliceDecisions = 2048;
   size_t sliceAgents = 1024;
-  size_t sliceParts = 65536;
+  size_t sliceParts = 131072;
   size_t sliceRefusals = 8192;
 };
 

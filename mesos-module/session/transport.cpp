@@ -254,10 +254,10 @@ void Transport::pump()
 
   while (completions.Next(&tag, &ok)) {
     Stream::Tag* completed = static_cast<Stream::Tag*>(tag);
-    completed->ok = ok;
-    completed->next = nullptr;
 
     std::lock_guard<std::mutex> lock(shared->mutex);
+    completed->ok = ok;
+    completed->next = nullptr;
     (shared->firstCompleted == nullptr ? shared->firstCompleted
                                        : shared->lastCompleted->next) =
         completed;
@@ -363,21 +363,24 @@ bool Transport::step(TimePoint now)
 bool Transport::complete(TimePoint now)
 {
   Stream::Tag* tag;
+  bool ok;
 
   {
     std::lock_guard<std::mutex> lock(shared->mutex);
     tag = shared->firstCompleted;
-    shared->firstCompleted = tag == nullptr ? nullptr : tag->next;
-  }
 
-  if (tag == nullptr) {
-    return false;
+    if (tag == nullptr) {
+      return false;
+    }
+
+    shared->firstCompleted = tag->next;
+    ok = tag->ok;
   }
 
   Stream* stream = tag->stream;
   wire::SessionResponse response;
 
-  if (!stream->complete(tag->operation, tag->ok, now, &response)) {
+  if (!stream->complete(tag->operation, ok, now, &response)) {
     return true;
   }
 
@@ -439,8 +442,11 @@ void Transport::begin(uint64_t number)
   streams.emplace_back();
 
   try {
-    streams.back().reset(
-        new Stream(number, channels.create(), token, &completions));
+    const std::shared_ptr<grpc::Channel> channel = channels.create();
+
+    // The other thread looks at its tags when it has the lock.
+    std::lock_guard<std::mutex> lock(shared->mutex);
+    streams.back().reset(new Stream(number, channel, token, &completions));
   } catch (...) {
     streams.pop_back();
     throw;

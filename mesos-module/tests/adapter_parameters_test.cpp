@@ -30,6 +30,8 @@ TEST(ParametersTest, WhatIsGivenCounts)
   add("fallback", "false", &given);
   add("answer_deadline_ms", "250", &given);
   add("inverse_offers_within_ms", "604800000", &given);
+  add("session_token_file", "/etc/mesos/session-token", &given);
+  add("barren_intervals_max", "0", &given);
 
   const Try<Parameters> parameters = parseParameters(given);
   ASSERT_TRUE(parameters.isSome());
@@ -37,6 +39,9 @@ TEST(ParametersTest, WhatIsGivenCounts)
   EXPECT_FALSE(parameters->fallback);
   EXPECT_EQ(250, parameters->deadlines.answer.count());
   EXPECT_EQ(604800000, parameters->inverseOffersWithin.count());
+  EXPECT_EQ(
+      "/etc/mesos/session-token", parameters->transport.channel.tokenFile);
+  EXPECT_EQ(0u, parameters->barrenIntervalsMax);
 }
 
 

@@ -1,4 +1,4 @@
-"""A cycle that gives nothing says whether that is by rule; where it does not, something is amiss."""
+"""A cycle that gives nothing says whether that is by rule; else something is amiss."""
 
 import numpy as np
 import pytest

@@ -59,7 +59,8 @@ protected:
       brain.step(Wake{}, 0);
       ready = brain.ready();
       for (const Offer& offer : ready.offers) {
-        offered.push_back(*brain.cluster().frameworkHandles.id(offer.framework));
+        offered.push_back(
+            *brain.cluster().frameworkHandles.id(offer.framework));
       }
     }
     return slices;
