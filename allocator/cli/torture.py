@@ -35,7 +35,7 @@ def torture(
     """Torture a sidecar process of its own, and say what did not hold.
 
     It is killed, frozen and restarted, its connections are reset, torn and stalled, its disk is
-    full, its certificates expire, others take its place, tenants say whatever a master takes;
+    full, its certificates expire, others take its place, tenants say whatever masters take;
     meanwhile emulated masters compare every number. Ctrl-C ends it with the report so far. Exit
     code 1: something did not hold.
     """

@@ -131,6 +131,7 @@ def _parts(state: State) -> Iterator[str]:
     # Without the closing brace: the long lists follow piece by piece.
     yield _dumps(head)[:-1]
     yield from _array("roles", _roles(state.report))
+    yield from _array("frameworks", _frameworks(state.report))
     yield from _array("clients", _clients(state.report))
     yield from _array("agents", _agents(state))
     yield from _array("remembered_demands", remembered.dumped(state.report.remembered))
@@ -183,6 +184,15 @@ def _roles(rows: report.Report) -> Iterator[dict[str, Any]]:
         yield {"role": role, "path": rows.roles.path[role], "weight": weight}
 
 
+def _frameworks(rows: report.Report) -> Iterator[dict[str, Any]]:
+    """Once each: what a framework says of itself may be long, and it may have many roles."""
+    clients = rows.clients
+    infos = dict(zip(clients.framework.tolist(), clients.info, strict=True))
+    for framework, info in infos.items():
+        if info is not None:
+            yield {"framework": framework, **_fields(info)}
+
+
 def _clients(rows: report.Report) -> Iterator[dict[str, Any]]:
     clients = rows.clients
 
@@ -193,7 +203,7 @@ def _clients(rows: report.Report) -> Iterator[dict[str, Any]]:
         yield {
             "framework": int(clients.framework[row]),
             "role": int(clients.role[row]),
-            "info": _framework(info) if info else None,
+            "framework_id": info.framework_id if info else None,
             "active": bool(clients.active[row]),
             "suppressed": bool(clients.suppressed[row]),
             "live": bool(clients.live[row]),
@@ -208,7 +218,7 @@ def _clients(rows: report.Report) -> Iterator[dict[str, Any]]:
         }
 
 
-def _framework(info: Any) -> dict[str, Any]:  # noqa: ANN401
+def _fields(info: Any) -> dict[str, Any]:  # noqa: ANN401
     return {name: getattr(info, name) for name in type(info).__dataclass_fields__}
 
 
@@ -218,7 +228,7 @@ def _agents(state: State) -> Iterator[dict[str, Any]]:
         assert info is not None
         yield {
             "agent": int(state.agents[row]),
-            **_framework(info),
+            **_fields(info),
             "active": bool(state.active[row]),
             "whitelisted": bool(state.whitelisted[row]),
             "drained": bool(state.drained[row]),

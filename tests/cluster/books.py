@@ -142,7 +142,7 @@ def of_sidecar(dump: Any) -> Books:
     roles = {row["role"]: row["path"] for row in dump["roles"]}
     agents = {row["agent"]: row["agent_id"] for row in dump["agents"]}
     frameworks = {
-        row["framework"]: row["info"]["framework_id"] for row in dump["clients"] if row["info"]
+        row["framework"]: row["framework_id"] for row in dump["clients"] if row["framework_id"]
     }
 
     def amounts(sparse: dict[str, int]) -> Amounts:

@@ -178,9 +178,7 @@ class LiveBrain(Simulation):
         self.audit()
 
     def _of_sidecar(self) -> dict[tuple[str, str, str], dict[str, int]]:
-        frameworks = {
-            each["framework"]: each["info"]["framework_id"] for each in self._dump["clients"]
-        }
+        frameworks = {each["framework"]: each["framework_id"] for each in self._dump["clients"]}
         roles = {each["role"]: each["path"] for each in self._dump["roles"]}
         agents = {each["agent"]: each["agent_id"] for each in self._dump["agents"]}
         names = [kind and kind["name"] for kind in self._dump["kinds"]]

@@ -361,7 +361,8 @@ def test_a_dump_is_json_of_everything(loop, stub, monkeypatch):
     assert state["quotas"] == [{"role": "ops", "guarantees": {"cpus": 1000}, "limits": {}}]
     assert state["settings"]["constraints"][0]["expression"] == "!ssd"
     assert [role["path"] for role in state["roles"]] == ["eng", "eng/ads", "ops"]
-    assert state["clients"][0]["info"]["framework_id"] == "id-1"
+    assert state["clients"][0]["framework_id"] == "id-1"
+    assert [each["name"] for each in state["frameworks"]] == ["spark", "kafka"]
     assert state["clients"][0]["held"]["mem"] >= 12 * GIB
     (agent,) = state["agents"]
     assert (agent["hostname"], agent["attributes"]) == ("h1", {"zone": "a"})
@@ -387,7 +388,7 @@ def test_what_is_set_aside_is_in_a_dump(loop, stub):
     tell(loop, AddAgent(7, AgentInfo("agent-7", set_aside=(row,)), {0: 1000}))
     state = json.loads(b"".join(piece.json for piece in stub.Dump(pb.DumpRequest())))
     told = [{"field": "labels", "reason": "unreadable", "text": "is no demand"}]
-    of_frameworks = {each["info"]["framework_id"]: each["info"] for each in state["clients"]}
+    of_frameworks = {each["framework_id"]: each for each in state["frameworks"]}
     assert of_frameworks["id-1"]["set_aside"] == told
     assert state["agents"][-1]["set_aside"] == told
 

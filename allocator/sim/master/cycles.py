@@ -139,11 +139,10 @@ class Cycles:
     def _is_excused(self, decision: Decision) -> bool:
         """Whether the sidecar could not know better.
 
-        Of the rest of a name nobody there knows who may have which part; and who is excused said
-        what the sidecar does not take.
+        Of the rest of a name nobody there knows who may have which part, nor what of it counts
+        against which quota; and who is excused said what the sidecar does not take.
         """
-        kinds = self.ledger.kinds.kinds
-        rest = any(kinds[kind].rest for kind in decision.kinds if kind < len(kinds))
+        rest = any(kind.rest for kind in self.ledger.kinds.kinds)
         return rest or decision.framework in self.excused
 
     def _reclaim(self, framework: int, agent: int) -> None:

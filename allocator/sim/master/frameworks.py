@@ -71,7 +71,8 @@ class FrameworkCalls(OfferCalls):
         identity = framework.identity
         # Roles that it comes to are bound. Those that it left stay in `member.roles`, for it may
         # still hold something there.
-        more = tuple(path for path in identity.roles if path not in member.roles)
+        before = set(member.roles)
+        more = tuple(path for path in identity.roles if path not in before)
         self.roles.name(more)
         member.roles += more
         roles = tuple(self.roles.handle[path] for path in identity.roles)
