@@ -42,6 +42,11 @@ class ModuleFigures:
     queue_messages, queue_bytes, unanswered : int
     round_trip_p50_us, round_trip_p99_us, round_trip_max_us : int
         From a batch to its answer, in microseconds.
+    set_aside : int
+        Words of frameworks and agents that it set aside.
+    barren_intervals, barren_turns : int
+        Intervals in a row in which a sidecar that answers left lie what somebody would take, and
+        turns that the module took for that reason.
     shadow : bool
         Mesos's own allocator decides, and the module compares.
     shadow_offers : int
@@ -69,6 +74,9 @@ class ModuleFigures:
     round_trip_p50_us: int = 0
     round_trip_p99_us: int = 0
     round_trip_max_us: int = 0
+    set_aside: int = 0
+    barren_intervals: int = 0
+    barren_turns: int = 0
     shadow: bool = False
     shadow_offers: int = 0
     shadow_same: int = 0
