@@ -108,20 +108,8 @@ class Server:
         claim_addresses(config)
         # Later there may be no descriptor left to read a file with.
         policies.load_ahead()
-        registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
         kept = keeper.begin(config)
-        settings = settings_in_force(config.settings(), kept.overlay, config.limits.core())
-        registry.begin_with(settings.policy)
-        self.loop = CoreLoop(
-            config,
-            build_policy=registry.build,
-            build_apart=registry.build_apart,
-            fallback=policies.fallback(),
-            try_policy=registry.try_out,
-            before_policy=registry.renew,
-            settings=settings,
-            memory=kept.memory,
-        )
+        self.loop = _new_loop(config, kept)
         self._check_journal(config)
         self._keeper = self._new_keeper(config, kept)
         self.audit = Audit()
@@ -235,6 +223,23 @@ class Server:
         self.planner.stop()
         self.fairness.stop()
         return self.loop.stop(LAST_S)
+
+
+def _new_loop(config: Config, kept: keeper.Beginning) -> CoreLoop:
+    """Make the core's loop, in which policies of users' own are guarded and were tried out."""
+    registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
+    settings = settings_in_force(config.settings(), kept.overlay, config.limits.core())
+    registry.begin_with(settings.policy)
+    return CoreLoop(
+        config,
+        build_policy=registry.build,
+        build_apart=registry.build_apart,
+        fallback=policies.fallback(),
+        try_policy=registry.try_out,
+        before_policy=registry.renew,
+        settings=settings,
+        memory=kept.memory,
+    )
 
 
 def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:

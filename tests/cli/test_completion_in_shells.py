@@ -119,7 +119,7 @@ def test_bash_is_given_a_semicolon_only_in_quotes(sidecar, monkeypatch, begun, f
 class Terminal:
     """A shell on a terminal of its own."""
 
-    def __init__(self, shell: str, path: str, directory: Path, target: str) -> None:
+    def __init__(self, shell: str, path: str, setsid: str, directory: Path, target: str) -> None:
         words = {
             "bash": [path, "--norc", "--noprofile", "-i"],
             "zsh": [path, "-f", "-i"],
@@ -136,7 +136,7 @@ class Terminal:
             "MESOS_ALLOCATOR_TARGET": target,
         }
         self._process = subprocess.Popen(
-            ["setsid", "--ctty", *words[shell]],
+            [setsid, "--ctty", *words[shell]],
             stdin=side,
             stdout=side,
             stderr=side,
@@ -168,14 +168,16 @@ class Terminal:
 
 
 @contextmanager
-def on_terminal(shell: str, path: str, directory: Path, target: str) -> Iterator[Terminal]:
+def on_terminal(
+    shell: str, path: str, setsid: str, directory: Path, target: str
+) -> Iterator[Terminal]:
     """Have a shell that completes our commands."""
     source = {"_MESOS_ALLOCATOR_COMPLETE": f"source_{shell}"}
     script = subprocess.run(
         [PROGRAM], env={**os.environ, **source}, capture_output=True, text=True, check=True
     )
     (directory / "complete").write_text(script.stdout)
-    terminal = Terminal(shell, path, directory, target)
+    terminal = Terminal(shell, path, setsid, directory, target)
     try:
         prepare = "autoload -U compinit; compinit -u; " if shell == "zsh" else ""
         terminal.type(f"{prepare}source ./complete; echo pre''pared\n")
@@ -187,8 +189,8 @@ def on_terminal(shell: str, path: str, directory: Path, target: str) -> Iterator
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_no_shell_runs_what_a_framework_is_named(sidecar, tmp_path, tool, shell):
-    path = tool(shell) if shell == "bash" else found_or_skipped(shell)
-    with on_terminal(shell, path, tmp_path, sidecar.targets[0]) as terminal:
+    path = tool("bash") if shell == "bash" else found_or_skipped(shell)
+    with on_terminal(shell, path, tool("setsid"), tmp_path, sidecar.targets[0]) as terminal:
         # Nothing but the honest one is left to be completed, so what is typed becomes its name.
         terminal.type("mesos-allocator explain framework zz-\t")
         terminal.await_shown("zz-honest_1.2", again="\t")
