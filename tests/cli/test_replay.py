@@ -18,7 +18,7 @@ from allocator.sim.workloads.cluster import AgentSpec
 from allocator.v1 import journal_pb2
 from allocator.wire.framing import HEADER, MAGIC, frame, read_records
 from tests.server.process import SidecarProcess
-from tests.server.test_loop_journal import long_play
+from tests.server.test_loop_journal import long_play, names_in
 
 BATCHES = 120
 
@@ -28,7 +28,7 @@ def recorded(tmp_path_factory) -> tuple[dict[str, bytes], int]:
     """The files of a journal by name, the oldest first, and how many answers were heard."""
     directory = tmp_path_factory.mktemp("recorded")
     heard = long_play(directory / "journal", BATCHES)
-    names = sorted((path.name for path in directory.iterdir()), key=age)
+    names = sorted(names_in(directory), key=age)
     return {name: (directory / name).read_bytes() for name in names}, len(heard)
 
 

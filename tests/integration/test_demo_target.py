@@ -161,7 +161,7 @@ def test_it_is_taken_over_by_force_and_given_back(sidecar, tmp_path):
 def test_where_a_newer_master_comes_it_ends_with_one_line(command, sidecar, tmp_path):
     run = begin(command, sidecar, tmp_path, LONG)
     wait_for(lambda: ask(sidecar)[1].in_session)
-    master = master_on(sidecar, 2**60)
+    master = master_on(sidecar, time.time_ns() // 1000)
     _, said = run.communicate(timeout=100)
     assert run.returncode == Exit.REFUSED
     *progress, error = said.splitlines()

@@ -134,16 +134,6 @@ def batches() -> dict[str, tuple[list, str, str]]:
             "BOOKS",
             "events[0].release.released.amount[0]",
         ),
-        "too many agents": (
-            [AddAgent(101, AgentInfo("x"), {})],
-            "LIMIT",
-            "events[0].add_agent.agent",
-        ),
-        "an agent far away": (
-            [AddAgent(2**32 - 1, AgentInfo("x"), {})],
-            "LIMIT",
-            "events[0].add_agent.agent",
-        ),
         "a kind far away": ([Define({2**32 - 1: Kind("x")})], "LIMIT", "events[0].define.kinds"),
         "an unknown role": (
             [AddFramework(3, FrameworkInfo("x"), (9,))],

@@ -142,7 +142,7 @@ def long_play(path: Path, batches: int) -> list[tuple[int, bytes]]:
 
 def test_any_suffix_of_the_files_replays(tmp_path):
     """Of a session that is longer than several files, too, with what operators set before."""
-    heard = long_play(tmp_path / "journal", 150)
+    heard = long_play(tmp_path / "journal", 200)
     files = [tmp_path / "journal"]
     while (older := tmp_path / f"journal.{len(files)}").exists():
         files.append(older)
