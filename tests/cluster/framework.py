@@ -113,8 +113,13 @@ class Framework:
     def start(self) -> "Framework":
         """Subscribe, and wait until the master has agreed."""
         self._reader.start()
-        until(self._subscribed.is_set, 60, f"{self.name} is subscribed: {self.errors}")
+        until(self._is_answered, 60, f"{self.name} is answered")
+        assert self._subscribed.is_set(), f"{self.name} is not subscribed: {self.errors}"
         return self
+
+    def _is_answered(self) -> bool:
+        """Whether the master has agreed, or closed the stream."""
+        return self._subscribed.is_set() or not self._reader.is_alive()
 
     @property
     def connected(self) -> bool:

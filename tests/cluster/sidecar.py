@@ -69,6 +69,10 @@ class Sidecar:
             stub = admin_pb2_grpc.AdminServiceStub(channel)
             return stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=ADMIN_S)
 
+    def compiled(self) -> bool:
+        """Whether its compiled loops are loaded."""
+        return bool(self.status().loops_state == "compiled")
+
     def dump(self) -> Any:
         """The whole state."""
         with self._channel() as channel:
