@@ -83,7 +83,7 @@ def _barred_by(rule: Rule, traits: Sequence[AgentTraits | None]) -> Bools:
     Agents that are alike in what the rule asks for are judged once. Hosts are all different, so
     what is asked of them is looked up for each.
     """
-    asked = conditions(rule.clauses)
+    asked = conditions(rule.clauses) if rule.clauses else {}
     host = asked.pop(_HOSTNAME, None)
     names, each = tuple(asked), tuple(asked.values())
     barred: dict[tuple[object, ...], bool] = {}

@@ -74,6 +74,8 @@ class OwnWords:
 
 def read_words(info: FrameworkInfo) -> OwnWords:
     """Read a framework's labels and minimums; whatever they are, that is possible."""
+    if not (info.labels or info.minimum):
+        return OwnWords(None, (), {}, ())
     demand: Mapping[str, int] | None = None
     clauses: tuple[Clause, ...] = ()
     aside: list[SetAside] = []

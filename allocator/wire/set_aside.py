@@ -11,6 +11,8 @@ Told: TypeAlias = tuple[str, str, Aside]
 def set_aside_of(allocator: Allocator, name: str, message: Any) -> Told | None:  # noqa: ANN401
     """Find what is set aside of the words of whoever an event is about; None where nothing is."""
     state = allocator.state
+    if not (state.frameworks.aside or state.agents.aside):
+        return None
     if name in {"add_framework", "update_framework", "request"}:
         rows = state.frameworks.aside.get(message.framework)
         info = state.frameworks.info[message.framework] if rows else None

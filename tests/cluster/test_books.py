@@ -74,7 +74,7 @@ def dump(held: int, offered: int) -> Any:
         "kinds": [kind],
         "roles": [{"role": 1, "path": "eng"}],
         "agents": [{"agent": 1, "agent_id": "a", "capacity": {"0": 4000}}],
-        "clients": [{"framework": 1, "info": {"framework_id": "f"}}],
+        "clients": [{"framework": 1, "framework_id": "f"}],
         "holdings": [{**place, "held": {"0": held}, "offered": {"0": offered}}],
     }
 

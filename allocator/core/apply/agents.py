@@ -38,11 +38,17 @@ def check_agent(state: State, agent: int, field: str = "agent") -> None:
 
 def add_agent(state: State, event: AddAgent) -> None:
     """Bind an agent; all of it is free."""
-    add_agents(state, AddAgents.of(event))
+    # An array of one is dear to look at.
+    _add_agents(state, AddAgents.of(event), max(event.capacity.values(), default=0))
 
 
 def add_agents(state: State, event: AddAgents) -> None:
     """Bind agents; all of them are free."""
+    _add_agents(state, event, int(event.capacity.max(initial=0)))
+
+
+def _add_agents(state: State, event: AddAgents, most: int) -> None:
+    """Bind agents, of which none has more of a kind than `most`."""
     handles, table = event.agent.tolist(), state.agents
     _check_new(state, handles)
     state.space.check_bound(event.kind.tolist(), "capacity")
@@ -51,9 +57,11 @@ def add_agents(state: State, event: AddAgents) -> None:
     capacity = np.zeros((len(handles), len(state.space)), np.int64)
     capacity[:, event.kind] = event.capacity
     table.changed_ms[event.agent] = state.now_ms
-    state.set_capacity(event.agent, np.minimum(capacity, CAPACITY_MAX))
-    for row in np.flatnonzero((capacity > CAPACITY_MAX).any(axis=1)).tolist():
-        table.note_too_large(handles[row])
+    if most > CAPACITY_MAX:
+        for row in np.flatnonzero((capacity > CAPACITY_MAX).any(axis=1)).tolist():
+            table.note_too_large(handles[row])
+        np.minimum(capacity, CAPACITY_MAX, out=capacity)
+    state.set_capacity(event.agent, capacity)
     table.unavailable_from_ms[event.agent] = event.unavailable_from_ms
     table.unavailable_for_ms[event.agent] = event.unavailable_for_ms
     refresh_agents(state, event.agent)

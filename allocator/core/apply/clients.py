@@ -120,7 +120,8 @@ def take(state: State, client: int, derived: Derived) -> None:
         clients.hungry[client] = 0
     clients.takes[client] = derived.takes
     clients.weight[client] = derived.weight
-    unknown = unknown.union(*map(space.unknown, derived.minimum or ()))
+    if derived.minimum:
+        unknown = unknown.union(*map(space.unknown, derived.minimum))
     _note_unfit(state, client, unknown)
     _take_minimum(state, client, derived.minimum)
     state.eligibility.set_rule(client, derived.rule)
@@ -178,7 +179,8 @@ def note_aside(state: State, framework: int) -> None:
         rows.append(SetAside("roles", TOO_MANY, text))
     if words is not None:
         rows += words.aside
-        rows += _nowhere(state, framework, words)
+        if words.demand or words.minimum or framework in table.request:
+            rows += _nowhere(state, framework, words)
     rows += table.request_aside.get(framework, ())
     if info is not None:
         rows += info.set_aside

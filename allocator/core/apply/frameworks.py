@@ -134,6 +134,8 @@ def _served(state: State, event: AddFramework | UpdateFramework) -> tuple[int, .
             message = f"role {role} is not one of the framework's roles {event.roles[:9]}"
             raise EventError("value", "suppressed_roles", message)
     bound = [role for role in event.roles if role <= state.limits.roles]
+    if len(bound) <= min(ROLES_MAX, state.limits.clients - len(state.clients)):
+        return tuple(bound)  # whoever has a row already, there is room for all
     # Clients that leave and hold nothing make room for those that come.
     clients = state.clients
     left = [row for row in _clients_of(state, framework) if int(clients.role[row]) not in roles]

@@ -5,7 +5,9 @@ came first are served. What is beyond holds nothing here; the module sees that n
 twice.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,26 +19,42 @@ from allocator.core.state import State
 
 def within_limits(state: State, event: Event) -> Event | None:
     """Leave out of an event what is beyond the limits; None where nothing is left."""
+    of_many = _OF_MANY.get(type(event))
+    if of_many is not None:
+        return of_many(state, event)
     framework, agent = getattr(event, "framework", 0), getattr(event, "agent", 0)
     if isinstance(agent, int) and agent > state.limits.agents:
         return None
     if isinstance(framework, int) and framework > state.limits.frameworks:
         # Resources that it turned into others are there all the same.
         return replace(event, framework=0) if isinstance(event, UpdateAllocation) else None
-    match event:
-        case Hold(holdings):
-            kept = _known(state, holdings.framework, holdings.agent)
-            return event if kept.all() else Hold(holdings.cut(kept))
-        case Refuse(refused):
-            kept = _known(state, refused.framework, refused.agent)
-            return event if kept.all() else Refuse(refused.cut(kept), event.expires_ms[kept])
-        case Exclude():
-            kept = _known(state, event.framework, event.agent)
-            return event if kept.all() else event.cut(kept)
-        case AddAgents():
-            kept = event.agent <= state.limits.agents
-            return event if kept.all() else _some(event, kept)
     return event
+
+
+def _hold(state: State, event: Hold) -> Event:
+    kept = _known(state, event.holdings.framework, event.holdings.agent)
+    return event if kept.all() else Hold(event.holdings.cut(kept))
+
+
+def _refuse(state: State, event: Refuse) -> Event:
+    kept = _known(state, event.refused.framework, event.refused.agent)
+    return event if kept.all() else Refuse(event.refused.cut(kept), event.expires_ms[kept])
+
+
+def _exclude(state: State, event: Exclude) -> Event:
+    kept = _known(state, event.framework, event.agent)
+    return event if kept.all() else event.cut(kept)
+
+
+def _add_agents(state: State, event: AddAgents) -> Event | None:
+    kept = event.agent <= state.limits.agents
+    return event if kept.all() else _some(event, kept)
+
+
+_OF_MANY: Mapping[type, Callable[[State, Any], Event | None]] = MappingProxyType(
+    {Hold: _hold, Refuse: _refuse, Exclude: _exclude, AddAgents: _add_agents}
+)
+"""Events that name several agents or frameworks."""
 
 
 def _known(state: State, framework: Ints, agent: Ints) -> Bools:
