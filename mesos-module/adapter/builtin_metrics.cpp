@@ -45,8 +45,7 @@ BuiltinMetrics::BuiltinMetrics(
   // Its name of before Mesos 1.0, which Mesos still shows.
   cluster.emplace_back(
       "allocator/event_queue_dispatches",
-      process::defer(
-          actor, [=]() { return answer<double>(r.dispatches); }));
+      process::defer(actor, [=]() { return answer<double>(r.dispatches); }));
   process::metrics::add(cluster.back());
 
   // These three are always there, whatever agents have.

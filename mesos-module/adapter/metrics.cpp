@@ -124,8 +124,8 @@ Metrics::~Metrics()
 
 void Metrics::add(AllocatorProcess& actor, const string& name, const Read& read)
 {
-  const std::function<Future<double>()> pull = process::defer(
-      actor.self(), [read]() { return answer<double>(read); });
+  const std::function<Future<double>()> pull =
+      process::defer(actor.self(), [read]() { return answer<double>(read); });
 
   gauges.emplace_back("allocator/sidecar/" + name, pull);
   process::metrics::add(gauges.back());

@@ -276,7 +276,7 @@ private:
   InverseOfferCallback inverseOfferCallback;
 
   std::unique_ptr<session::Keeper> keeper;
-  std::string notStarted;           // Why a session could not be begun.
+  std::string notStarted; // Why a session could not be begun.
 
   // What the brain has done its part of, and the rest is to be done: offers
   // that are booked, and not with the master yet; pieces that it has forgotten.

@@ -129,13 +129,12 @@ void AllocatorProcess::startSession()
   try {
     const process::PID<AllocatorProcess> pid = self();
     const session::Executor executor = [=](std::function<void()> function) {
-      process::dispatch(
-          pid, std::function<void()>([this, function]() {
-            guard([&]() {
-              function();
-              return string();
-            });
-          }));
+      process::dispatch(pid, std::function<void()>([this, function]() {
+                          guard([&]() {
+                            function();
+                            return string();
+                          });
+                        }));
     };
 
     string error;

@@ -69,8 +69,7 @@ void AllocatorProcess::initialize()
         [this](
             const http::Request& request,
             const Option<http::authentication::Principal>&) {
-          return answer<http::Response>(
-              [&]() { return showBooks(request); });
+          return answer<http::Response>([&]() { return showBooks(request); });
         });
   });
 }

@@ -112,8 +112,8 @@ void Fallback::slice(Cluster* cluster, std::vector<Offer>* offers)
     }
 
     const uint32_t agent = agents[next];
-    const bool any = admitAgent(*cluster, agent) == PASS &&
-        hasAnything(*cluster, agent);
+    const bool any =
+        admitAgent(*cluster, agent) == PASS && hasAnything(*cluster, agent);
 
     if (any && !offerAgent(cluster, &competition, &work, offers)) {
       return;

@@ -37,7 +37,8 @@ private:
 
     const std::string& word(size_t place) const;
     std::string text(const std::string& key) const;
-    std::string plain(const std::string& key) const; // Without %20 and the like.
+    std::string plain(
+        const std::string& key) const; // Without %20 and the like.
     bool has(const std::string& key) const { return options.count(key) > 0; }
     int64_t number(const std::string& key, int64_t otherwise) const;
     std::set<std::string> names(const std::string& key) const;

@@ -3,10 +3,12 @@
 What the built-in bears, ours does: nobody waits longer, no session ends, and memory stays.
 """
 
+import http.client
+
 import pytest
 
 from allocator.sim.hostile import CREW
-from tests.cluster.tenants import play
+from tests.cluster.tenants import TenantFigures, play
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -17,9 +19,17 @@ MEMORY_MIB_MAX = 100
 @pytest.mark.parametrize("manner", CREW, ids=lambda each: each.name)
 def test_tenants_harm_nobody(mesos, manner):
     ours = play(mesos, manner, built_in=False)
-    theirs = play(mesos, manner, built_in=True)
+    theirs = with_built_in(mesos, manner)
     assert not ours.ends
     # Whoever has ten thousand roles has ten thousand turns in Mesos, too.
     assert ours.wait <= max(WAIT_MAX, theirs.wait + 1)
     assert ours.master_mib <= theirs.master_mib + MEMORY_MIB_MAX
     assert ours.sidecar_mib <= MEMORY_MIB_MAX
+
+
+def with_built_in(mesos, manner) -> TenantFigures:
+    """What the manner does to the built-in allocator; nothing where that does not survive it."""
+    try:
+        return play(mesos, manner, built_in=True)
+    except (AssertionError, OSError, http.client.HTTPException):
+        return TenantFigures(manner.name, built_in=True)
