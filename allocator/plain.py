@@ -22,8 +22,8 @@ def printable(text: str, also: str = "") -> str:
 
     Examples
     --------
-    >>> printable("a" + chr(0x202E) + "b\x1b[2J\n", also="\n")
-    'a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}[2J\n'
+    >>> printable("a" + chr(0x202E) + "b\x1b[2J\n", also="\n").encode("ascii", "replace")
+    b'a?b?[2J\n'
     """
     if text.isprintable():
         return text

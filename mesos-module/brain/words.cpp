@@ -33,7 +33,7 @@ std::string most(size_t bound, const char* what)
 // A text that only informs: as much of it as can be shown.
 std::string informing(const char* field, const std::string& said, Aside* aside)
 {
-  const std::string text = toText(said);
+  std::string text = toText(said);
   if (text != said) {
     aside->add(
         field,
