@@ -7,13 +7,14 @@ import hmac
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 
 import grpc
 import structlog
 
 from allocator.server.callers import certificate_names
 from allocator.server.config.access import AccessSection
+from allocator.server.config.checks import FILE_BYTES_MAX
+from allocator.server.disk import read_regular
 
 ADMIN = "/allocator.v1.AdminService/"
 SESSION = "/allocator.v1.SessionService/"
@@ -91,7 +92,7 @@ class Access:
             return False
         for path in filter(None, self._tokens[right]):
             try:
-                known = Path(path).read_text(encoding="utf-8").strip()
+                known = read_regular(path, FILE_BYTES_MAX).decode().strip()
             except (OSError, UnicodeDecodeError) as error:
                 _log.error("a token cannot be read", path=path, error=str(error))
                 continue
