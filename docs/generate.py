@@ -22,20 +22,20 @@ from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel
 
 from allocator import core, policies
-from allocator.server.audit import Audit
-from allocator.server.compilation import Compilation
 from allocator.server.config import Config, Flag, Loaded, load
 from allocator.server.config.example import described
 from allocator.server.config.schema import is_free, is_rules, model_of, toml_value
-from allocator.server.core_loop import CoreLoop
-from allocator.server.fairness import FairnessWatch
-from allocator.server.fairness_families import FairnessCollector
-from allocator.server.metrics import start_http
-from allocator.server.module_families import ModuleCollector
-from allocator.server.operation_families import OperationCollector
-from allocator.server.operators import Operators
-from allocator.server.planning import Planner
-from allocator.server.session_info import SessionInfo
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.fairness import FairnessWatch
+from allocator.server.engine.planning import Planner
+from allocator.server.engine.session_info import SessionInfo
+from allocator.server.metrics.fairness_families import FairnessCollector
+from allocator.server.metrics.metrics import start_http
+from allocator.server.metrics.module_families import ModuleCollector
+from allocator.server.metrics.operation_families import OperationCollector
+from allocator.server.operators.audit import Audit
+from allocator.server.operators.operators import Operators
+from allocator.server.system.compilation import Compilation
 from allocator.wire import ModuleFigures
 
 HERE = Path(__file__).resolve().parent

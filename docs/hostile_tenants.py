@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from allocator.sim.hostile import CREW
+from allocator.lab.hostile import CREW
 
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "hostile-tenants.json"
@@ -21,7 +21,7 @@ INTRODUCTION = """\
 <!-- `make docs` writes this file. -->
 
 Whatever a framework or an agent may tell a Mesos master is a stranger's. This is the crew that
-tries it: each manner stands once in `allocator/sim/hostile/`, and is played with the module's brain
+tries it: each manner stands once in `allocator/lab/hostile/`, and is played with the module's brain
 and the sidecar in one process and before the sidecar alone (`tests/hostile/test_crew.py`), before a
 sidecar process (`mesos-allocator torture`), and before a real master where one is at hand
 (`tests/cluster/test_tenants.py`).

@@ -159,11 +159,11 @@ def _names(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def compute(kind: Kind, jobs: int = -1) -> None:
     """Play a scenario, and keep what came out."""
-    from allocator.server import loop_cache
-    from allocator.sim.experiments.spread import spread
-    from allocator.sim.reports.sweep_report import by_policy
-    from allocator.sim.scenarios.reading import read
-    from allocator.sim.scenarios.running import Cell, run
+    from allocator.lab.experiments.spread import spread
+    from allocator.lab.reports.sweep_report import by_policy
+    from allocator.lab.scenarios.reading import read
+    from allocator.lab.scenarios.running import Cell, run
+    from allocator.server.system import loop_cache
 
     loop_cache.prepare()
     scenario = read(SCENARIOS / f"{kind.scenario}.toml")
@@ -201,7 +201,7 @@ def _wait_s(run: Any) -> float:  # noqa: ANN401
 
 
 def _mean(values: Sequence[float]) -> dict[str, float | None]:
-    from allocator.sim.reports.confidence import interval
+    from allocator.lab.reports.confidence import interval
 
     found = interval(values)
     pair = {"mean": found.mean, "half": found.half}

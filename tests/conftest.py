@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from allocator.server import loop_cache
+from allocator.server.system import loop_cache
 from tests.simulation.brain import LIBRARY, library_path
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from allocator.core.snapshot import (
-    UNBOUNDED,
-    Bounds,
-    Filters,
-    Grants,
-    Snapshot,
-    Specials,
-    Tier,
-)
+from allocator.core.snapshot import UNBOUNDED, Bounds, Filters, Grants, Snapshot, Specials, Tier
 from allocator.testing import excluded_words, make_snapshot, make_tree
 
 # Few distinct values, so that ties, exact fits and exhausted agents are common.

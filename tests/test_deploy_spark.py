@@ -9,10 +9,10 @@ import pytest
 
 from allocator.cli.exits import Exit
 from allocator.core import format_quantities, parse_quantities
+from allocator.lab.experiments.demand_sources import SOURCES
+from allocator.lab.frameworks.spark_settings import DynamicAllocation, SparkSettings
+from allocator.lab.workloads.spark_jobs import MODES
 from allocator.server.config import Config
-from allocator.sim.experiments.demand_sources import SOURCES
-from allocator.sim.frameworks.spark_settings import DynamicAllocation, SparkSettings
-from allocator.sim.workloads.spark_jobs import MODES
 from tests.cli.test_commands import run
 
 PAGE = (Path(__file__).parents[1] / "deploy" / "spark" / "README.md").read_text("utf-8")

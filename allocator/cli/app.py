@@ -5,21 +5,11 @@ from typing import Annotated
 import typer
 
 from allocator import __version__
-from allocator.cli import (
-    admin,
-    demo,
-    graph,
-    more_settings,
-    replay,
-    reproduce,
-    rules,
-    serve,
-    simulate,
-    torture,
-    warm,
-)
+from allocator.cli.lab import demo, reproduce, simulate, torture
+from allocator.cli.local import graph, replay, serve, warm
+from allocator.cli.remote import admin, more_settings, rules
 from allocator.cli.tree import PLAIN, Root
-from allocator.server import threads
+from allocator.server.system import threads
 
 HELP = """Decide who is offered which agent's resources, for an Apache Mesos master.
 

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from allocator.cli.exits import JSON_WANTED, Exit, fail
-from allocator.server import loop_cache
+from allocator.server.system import loop_cache
 
 SIMULATOR_ONLY = {"joblib", "matplotlib", "pyarrow", "scipy"}
 """What the extra `sim` installs."""

@@ -6,8 +6,11 @@ cycle. `DESIGN.md` tells the rest.
 
 from allocator.core.allocator import Allocator
 from allocator.core.apply.settings import WEIGHT_MAX, WEIGHT_MIN
-from allocator.core.array_structures import DistinctRows, distinct_rows
-from allocator.core.beside import Comparison, compare_beside
+from allocator.core.books.quota import QuotaUse
+from allocator.core.books.relation import bits
+from allocator.core.books.resource_space import NOWHERE
+from allocator.core.books.special_resources import out_of_reach
+from allocator.core.books.state import Limits, State
 from allocator.core.bounds import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted
 from allocator.core.checkpoint import Detached
 from allocator.core.checkpoint.renaming import Renamer
@@ -18,11 +21,17 @@ from allocator.core.constraints import (
     conditions,
     parse_constraint,
 )
-from allocator.core.cycle import CycleReport
-from allocator.core.dealing_anew import Newcomer
-from allocator.core.decisions import Decisions
-from allocator.core.demand import Settings, matches
-from allocator.core.demand_memory import DemandMemory, Remembered
+from allocator.core.cycle.cycle import CycleReport
+from allocator.core.cycle.decisions import Decisions
+from allocator.core.cycle.snapshot_builder import frozen, reaches
+from allocator.core.demand.demand import Settings, matches
+from allocator.core.demand.demand_memory import DemandMemory, Remembered
+from allocator.core.demand.own_words import (
+    CONSTRAINT_LABEL,
+    DEMAND_LABEL,
+    clauses_of_label,
+    read_words,
+)
 from allocator.core.events import (
     REASONS,
     ActivateAgent,
@@ -69,19 +78,14 @@ from allocator.core.events import (
     UpdateFramework,
     bounded,
 )
-from allocator.core.own_words import (
-    CONSTRAINT_LABEL,
-    DEMAND_LABEL,
-    clauses_of_label,
-    read_words,
-)
+from allocator.core.hindsight.reallocation import Newcomer
+from allocator.core.hindsight.shadow_comparison import Comparison, compare_beside
+from allocator.core.hindsight.trail import CycleRecord, Names, OfferEvent, Seen, Trail, see
+from allocator.core.numba.array_structures import DistinctRows, distinct_rows
 from allocator.core.plan import Plan
-from allocator.core.planning import AdoptPlan, PlanningPolicy, Problem
+from allocator.core.plans.planning import AdoptPlan, PlanningPolicy, Problem
+from allocator.core.plans.reclaims import RECLAIMS_MAX, Reclaims
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
-from allocator.core.quota import QuotaUse
-from allocator.core.reclaims import RECLAIMS_MAX, Reclaims
-from allocator.core.relation import bits
-from allocator.core.resource_space import NOWHERE
 from allocator.core.resources import (
     AMOUNT_MAX,
     MILLI,
@@ -103,10 +107,6 @@ from allocator.core.snapshot import (
     Tree,
     Words,
 )
-from allocator.core.snapshot_builder import frozen, reaches
-from allocator.core.special_resources import out_of_reach
-from allocator.core.state import Limits, State
-from allocator.core.trail import CycleRecord, Names, OfferEvent, Seen, Trail, see
 from allocator.core.warm import GiveAll, warm
 
 __all__ = [

@@ -9,25 +9,25 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 
 import numpy as np
 
-from allocator.core import cycle as cycles
 from allocator.core import events
 from allocator.core.apply import apply
 from allocator.core.apply.settings import replace_settings, set_policy, set_shadow
+from allocator.core.books.quota import QuotaUse, quota_use
+from allocator.core.books.state import Limits, State
 from allocator.core.checkpoint import Detached, restore, shred
-from allocator.core.dealing_anew import Newcomer, add_newcomer, forget_holdings
-from allocator.core.decisions import Decisions
-from allocator.core.demand import Settings
-from allocator.core.demand_probing import note_hunger, probed
+from allocator.core.cycle import cycle as cycles
+from allocator.core.cycle.decisions import Decisions
+from allocator.core.cycle.demand_probing import note_hunger, probed
+from allocator.core.cycle.holding_back import explained
+from allocator.core.cycle.servable import servable
+from allocator.core.cycle.snapshot_builder import SnapshotBuilder
+from allocator.core.demand.demand import Settings
 from allocator.core.events import EventError
-from allocator.core.holding_back import explained
-from allocator.core.planning import AdoptPlan, PlanningPolicy, Problem, adopt, still_true
+from allocator.core.hindsight.reallocation import Newcomer, add_newcomer, forget_holdings
+from allocator.core.hindsight.trail import Trail
+from allocator.core.plans.planning import AdoptPlan, PlanningPolicy, Problem, adopt, still_true
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
-from allocator.core.quota import QuotaUse, quota_use
-from allocator.core.servable import servable
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
-from allocator.core.snapshot_builder import SnapshotBuilder
-from allocator.core.state import Limits, State
-from allocator.core.trail import Trail
 
 
 class Allocator:
@@ -320,7 +320,7 @@ class Allocator:
     ) -> int:
         """Take over another allocator's copy, and give the whole cluster out anew, once.
 
-        For questions alone, see `allocator.core.dealing_anew`.
+        For questions alone, see `allocator.core.hindsight.reallocation`.
 
         Parameters
         ----------

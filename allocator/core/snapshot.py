@@ -26,9 +26,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from allocator.core.numba.tree_sums import add_up_amounts
 from allocator.core.plan import Plan
 from allocator.core.task_counts import has_demand, tasks_held
-from allocator.core.tree_sums import add_up_amounts
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

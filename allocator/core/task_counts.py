@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.core.compiled import loop, loop_view
-from allocator.core.memo import fixed, remember
+from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.numba.memo import fixed, remember
 
 
 @remember()

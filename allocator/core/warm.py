@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from allocator.core.allocator import Allocator
-from allocator.core.demand import Settings
+from allocator.core.cycle.servable import servable
+from allocator.core.demand.demand import Settings
 from allocator.core.events import (
     AddAgent,
     AddFramework,
@@ -22,12 +23,11 @@ from allocator.core.events import (
     Revive,
     Transition,
 )
+from allocator.core.hindsight.trail import Trail
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.resources import Kind
-from allocator.core.servable import servable
 from allocator.core.snapshot import Grants, Snapshot
 from allocator.core.task_counts import tasks_held
-from allocator.core.trail import Trail
 
 
 class GiveAll:

@@ -16,8 +16,8 @@ from allocator.explain.gates import Gates, Judge, Pairs, uninterrupted
 from allocator.explain.picture import Picture, agent_name, name_of
 from allocator.policies import POLICIES, build, fallback
 from allocator.policies.filling import Criterion, Filling
-from allocator.policies.filling.loop_arrays import Scene
-from allocator.policies.filling.scoring import score
+from allocator.policies.filling.scene.loop_arrays import Scene
+from allocator.policies.filling.scene.scoring import score
 
 SMALLER_FIRST = "the smaller score comes first"
 

@@ -11,13 +11,13 @@ from typing import TypeVar
 import numpy as np
 
 from allocator.core import UNBOUNDED, Bools, Ints, Snapshot, bits
-from allocator.core.compiled import Superseded, interpret
+from allocator.core.numba.compiled import Superseded, interpret
 from allocator.policies.filling import serving
 from allocator.policies.filling.criterion import Criterion, cluster_total, of_amounts
-from allocator.policies.filling.cycle_stages import OVERDUE
-from allocator.policies.filling.loop_arrays import Scene
 from allocator.policies.filling.policy import Filling, stages_of
-from allocator.policies.filling.scene_builder import own, read_only, scene_of
+from allocator.policies.filling.scene.cycle_stages import OVERDUE
+from allocator.policies.filling.scene.loop_arrays import Scene
+from allocator.policies.filling.scene.scene_builder import own, read_only, scene_of
 from allocator.testing import static_snapshot
 
 _T = TypeVar("_T")

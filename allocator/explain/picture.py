@@ -24,11 +24,7 @@ from allocator.core import (
     Trail,
     see,
 )
-from allocator.explain.subjects import (
-    handle_of_agent,
-    handles_of_framework,
-    rows_of_role,
-)
+from allocator.explain.subjects import handle_of_agent, handles_of_framework, rows_of_role
 
 CLIENTS_MAX = 200
 """So many clients are explained one by one; of a role with more, those that wait longest."""
@@ -117,7 +113,7 @@ class Subject:
     ----------
     client : int
     rule : Rule
-        Of `allocator.core.eligibility`: what it requires of agents.
+        Of `allocator.core.books.eligibility`: what it requires of agents.
     excluded, told : (A,) bool
         By handle: where it may not go; and where the master's offer constraints say so.
     filter_agent, filter_expires_ms : (n,) int64

@@ -18,7 +18,7 @@ from allocator.policies.drf import drf
 from allocator.policies.filling import SELECTIONS as SELECTIONS
 from allocator.policies.filling import CriterionFunction, Filling
 from allocator.policies.pf_exact import plan_proportional_fairness, spending
-from allocator.policies.planning import Planner, Steered, same_question
+from allocator.policies.plan_guided import Planner, Steered, same_question
 from allocator.policies.proportional_fairness import proportional_fairness
 from allocator.policies.ps_dsf import ps_dsf
 from allocator.policies.ps_dsf_exact import plan_per_server_fairness

@@ -12,7 +12,7 @@ References
 import numpy as np
 
 from allocator.core import Snapshot
-from allocator.core.memo import constant, fixed, remember
+from allocator.core.numba.memo import constant, fixed, remember
 from allocator.core.snapshot import Bools, Floats
 from allocator.policies.filling import (
     Criterion,

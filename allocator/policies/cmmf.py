@@ -19,7 +19,7 @@ import numpy as np
 
 from allocator.core import Ints, Plan, Problem, Snapshot
 from allocator.policies.filling import Criterion, characterised, cluster_total, mixed
-from allocator.policies.planning import Groups, Planner, group_agents, plan_of, sole_owners
+from allocator.policies.plan_guided import Groups, Planner, group_agents, plan_of, sole_owners
 
 STEER = ("cuts", "machines")
 
@@ -43,7 +43,7 @@ def plan_by_cuts(problem: Problem) -> Plan:
     NotOptimal
         Where the solver found no optimum that it can prove.
     """
-    from allocator.solvers.max_min import solve
+    from allocator.solvers.max_min.max_min import solve
 
     groups = group_agents(problem)
     found = solve(groups.eligible, groups.count, groups.weight)
@@ -66,7 +66,7 @@ def plan_by_machines(problem: Problem) -> Plan:
     NotOptimal
         As `plan_by_cuts`.
     """
-    from allocator.solvers.max_min_whole import solve
+    from allocator.solvers.max_min.whole import solve
 
     groups = group_agents(problem)
     found = solve(groups.eligible, groups.count, groups.weight)

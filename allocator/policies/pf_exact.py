@@ -15,9 +15,9 @@ References
 import numpy as np
 
 from allocator.core import Plan, Problem, Snapshot
-from allocator.core.memo import fixed
+from allocator.core.numba.memo import fixed
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
-from allocator.policies.planning import dominant_shares, group_agents, merged, plan_of
+from allocator.policies.plan_guided import dominant_shares, group_agents, merged, plan_of
 
 _SOME = 1e-4  # of its tasks: what a client has less of on a group is none
 
@@ -30,7 +30,7 @@ def plan_proportional_fairness(problem: Problem) -> Plan:
     NotOptimal
         Where the solver found none that it can prove.
     """
-    from allocator.solvers.proportional_fairness_agents import solve
+    from allocator.solvers.fluid.proportional_fairness_agents import solve
 
     groups = group_agents(problem)
     first, of_client, weight = merged(groups)

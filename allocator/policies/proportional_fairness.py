@@ -13,7 +13,7 @@ References
 import numpy as np
 
 from allocator.core import Bools, Floats, Ints, Snapshot, Tree, distinct_rows
-from allocator.core.memo import fixed, remember
+from allocator.core.numba.memo import fixed, remember
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
 
 _DIGITS = 9  # of a price: what the solver promises, so that equal prices are equal
@@ -61,7 +61,7 @@ def _prices(
     demand: Ints, held: Ints | None, counted: Bools, total: Ints, client: Ints, weight: Floats
 ) -> Floats:
     """As `prices`; `held` is None where all demands are known, `weight` is that of each leaf."""
-    from allocator.solvers.proportional_fairness import solve
+    from allocator.solvers.fluid.proportional_fairness import solve
 
     counts = counted & (total > 0)
     # The direction of each client's demand, in parts of the cluster; what it holds stands in for

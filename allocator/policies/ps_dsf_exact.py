@@ -15,7 +15,7 @@ References
 import numpy as np
 
 from allocator.core import Plan, Problem
-from allocator.policies.planning import dominant_shares, group_agents, merged, plan_of
+from allocator.policies.plan_guided import dominant_shares, group_agents, merged, plan_of
 
 _SOME = 1e-6  # of its tasks: what a client has less of on a group is none
 
@@ -28,7 +28,7 @@ def plan_per_server_fairness(problem: Problem) -> Plan:
     NotOptimal
         Where none was found that meets the definition.
     """
-    from allocator.solvers.per_server_fairness import solve
+    from allocator.solvers.fluid.per_server_fairness import solve
 
     groups = group_agents(problem)
     first, of_client, weight = merged(groups)

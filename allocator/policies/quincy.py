@@ -44,8 +44,8 @@ from allocator.core import (
     clauses_of_label,
     conditions,
 )
-from allocator.core.memo import fixed
-from allocator.policies.planning import (
+from allocator.core.numba.memo import fixed
+from allocator.policies.plan_guided import (
     Groups,
     Planner,
     dominant_shares,
@@ -54,7 +54,7 @@ from allocator.policies.planning import (
 )
 
 if TYPE_CHECKING:
-    from allocator.solvers.min_cost_flow import Network
+    from allocator.solvers.flow.min_cost_flow import Network
 
 PREFERENCE_LABEL = "allocator.preference"
 RACK = "rack"
@@ -124,7 +124,7 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     NotOptimal
         Where the flow is not proved to be optimal.
     """
-    from allocator.solvers.min_cost_flow import solve
+    from allocator.solvers.flow.min_cost_flow import solve
 
     groups = group_agents(problem)
     places = _places(problem, groups)
@@ -296,7 +296,7 @@ class _Arcs:
 
     def network(self, tasks: Ints) -> "Network":
         """Give the network, in which each client has so many tasks."""
-        from allocator.solvers.min_cost_flow import Network
+        from allocator.solvers.flow.min_cost_flow import Network
 
         supply = np.zeros(self._first_client + self._clients, np.int64)
         supply[self._first_client :] = tasks

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from allocator.core import Bools, Floats, Ints, Snapshot, distinct_rows
-from allocator.core.memo import fixed, remember
+from allocator.core.numba.memo import fixed, remember
 from allocator.policies.filling import Criterion, characterised, cluster_total, mixed
 
 _EXACT = 2**40  # a common denominator below this keeps counts of tasks exact in float64

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from allocator.solvers import max_min, max_min_whole
-from allocator.solvers.constraint_graph import UNLIMITED, Bools, Floats, Ints
-from allocator.solvers.min_cost_flow import Network, solve
+from allocator.solvers.flow.min_cost_flow import Network, solve
+from allocator.solvers.max_min import max_min
+from allocator.solvers.max_min import whole as max_min_whole
+from allocator.solvers.max_min.constraint_graph import UNLIMITED, Bools, Floats, Ints
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.solvers import per_server_fairness
-from allocator.solvers import proportional_fairness_agents as fairness
+from allocator.solvers.fluid import per_server_fairness
+from allocator.solvers.fluid import proportional_fairness_agents as fairness
 from allocator.solvers.graphs import MACHINE, USER, sides, suitable
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ struct SessionDeadlines
 
 
 // The module's side of one session: what it may say when, and which
-// answers it believes. It mirrors `allocator/sim/module_protocol/client_session.py`, and
+// answers it believes. It mirrors `allocator/lab/module_protocol/client_session.py`, and
 // the transcripts of `tests/transcripts` run through both.
 //
 //     hello -> Welcome -> snapshot -> batch -> DecisionBatch -> batch -> ...

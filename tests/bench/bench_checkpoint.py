@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from allocator.core import Allocator, Hold, Holdings, PolicySpec, Refuse, Settings
 from allocator.core.checkpoint import Detached, restore, shred
 from allocator.policies import build
-from allocator.wire.checkpoint import mark, read_checkpoint, write_checkpoint
+from allocator.wire.journal.checkpoint import mark, read_checkpoint, write_checkpoint
 from tests.bench.cluster import cluster
 
 _T = TypeVar("_T")

@@ -34,7 +34,7 @@ from allocator.core import (
     Suppress,
     Transition,
 )
-from allocator.sim.module_protocol import ModuleSession
+from allocator.lab.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
 from tests.server.process import METHOD, SidecarProcess

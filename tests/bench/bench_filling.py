@@ -17,7 +17,7 @@ import numpy as np
 from allocator.core.policy import PolicySpec
 from allocator.core.snapshot import Snapshot
 from allocator.policies import build, warm
-from allocator.server import loop_cache
+from allocator.server.system import loop_cache
 from allocator.testing import make_snapshot, make_tree, with_refusals
 from tests.bench.cluster import different_policies
 

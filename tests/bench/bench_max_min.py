@@ -12,10 +12,11 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from allocator.sim.papers.choosy_times import constraint_graph
-from allocator.solvers import max_min, max_min_whole
-from allocator.solvers.constraint_graph import Graph, coalesce
-from allocator.solvers.max_min_online import OnlineMaxMin
+from allocator.lab.papers.choosy.times import constraint_graph
+from allocator.solvers.max_min import max_min
+from allocator.solvers.max_min import whole as max_min_whole
+from allocator.solvers.max_min.constraint_graph import Graph, coalesce
+from allocator.solvers.max_min.online import OnlineMaxMin
 from tests.bench.yardstick import clock_ms
 
 LARGEST = 2**30  # SciPy's flows are int32

@@ -19,7 +19,7 @@ from allocator.core import (
     Trail,
 )
 from allocator.policies import POLICIES, build
-from allocator.server import loop_cache
+from allocator.server.system import loop_cache
 from tests.world.rows import given_back, holdings_of, settled
 
 loop_cache.prepare()

@@ -9,11 +9,11 @@ from itertools import count
 import numpy as np
 
 from allocator.core import Allocator, PolicySpec, Settings, Trail
+from allocator.lab.module_protocol import ModuleSession
 from allocator.policies import build
-from allocator.sim.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import PROTOCOL_VERSION, Greeting
-from allocator.wire.server_session import SidecarSession
+from allocator.wire.session.server_session import SidecarSession
 from tests.bench import bench_events
 from tests.bench.bench_one_agent import hold_everything, release_all
 from tests.bench.cluster import cluster, settle

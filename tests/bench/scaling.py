@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from allocator.core import Decisions, Event
-from allocator.sim.links.machine import figures_of
-from allocator.sim.module_protocol import ModuleSession
+from allocator.lab.links.machine import figures_of
+from allocator.lab.module_protocol import ModuleSession
 from allocator.wire import Greeting
-from allocator.wire.server_session import SidecarSession
+from allocator.wire.session.server_session import SidecarSession
 from tests.bench.cluster import arrivals
 from tests.bench.gate import processor
 from tests.bench.gauges import new_session

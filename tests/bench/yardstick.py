@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numba import njit
 
-from allocator.server import loop_cache
+from allocator.server.system import loop_cache
 
 loop_cache.prepare()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from allocator import __version__
-from allocator.cli.connection import TARGET_DEFAULT
+from allocator.cli.remote.connection import TARGET_DEFAULT
 from allocator.server.config import Config, example
 
 
@@ -97,7 +97,7 @@ def test_the_server_and_every_policy_run_without_what_only_the_simulator_needs()
 import sys
 for name in "clarabel", "distributed", "joblib", "matplotlib", "pyarrow", "scipy":
     sys.modules[name] = None
-import allocator.server.main
+import allocator.server.process.main
 from allocator.core import PolicySpec
 from allocator.core.compiled import interpret
 from allocator.policies import POLICIES, build
@@ -129,7 +129,7 @@ assert "numba" not in sys.modules
 
 
 def test_the_server_loads_nothing_that_only_the_simulator_and_tables_need():
-    program = "import sys, allocator.cli, allocator.server.main; print(*sys.modules)"
+    program = "import sys, allocator.cli, allocator.server.process.main; print(*sys.modules)"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     loaded = set(done.stdout.split())
@@ -137,8 +137,8 @@ def test_the_server_loads_nothing_that_only_the_simulator_and_tables_need():
         "matplotlib",
         "networkx",
         "joblib",
-        "allocator.sim",
-        "allocator.cli.tables",
+        "allocator.lab",
+        "allocator.cli.render.tables",
     }
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli import completing
 from allocator.cli.app import app
+from allocator.cli.remote import completing
 from allocator.policies import POLICIES, SELECTIONS
 from tests.integration.two_frameworks import CLUSTER
 from tests.server.process import GrpcModule, SidecarProcess

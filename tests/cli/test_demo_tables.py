@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from allocator.cli import demo_tables
-from allocator.sim.experiments.claims import CLAIMS, Verdict
+from allocator.cli.render import demo_tables
+from allocator.lab.experiments.claims import CLAIMS, Verdict
 
 
 @pytest.fixture

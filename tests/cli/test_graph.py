@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
-from allocator.cli.graph import constraint_graph_of, write
+from allocator.cli.local.graph import constraint_graph_of, write
 from allocator.core import (
     AddAgent,
     AddFramework,

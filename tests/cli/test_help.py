@@ -7,7 +7,7 @@ from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
-from allocator.cli.completing import Mode
+from allocator.cli.remote.completing import Mode
 from allocator.policies import MODES
 from tests.cli.command_tree import commands, leaves
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from allocator.cli import setting_tables, share_tables, tables
 from allocator.cli.exits import Exit, fail
-from allocator.cli.share_tables import View
-from allocator.cli.terminal import print_table
-from allocator.cli.views import plain
+from allocator.cli.remote.views import plain
+from allocator.cli.render import setting_tables, share_tables, tables
+from allocator.cli.render.share_tables import View
+from allocator.cli.render.terminal import print_table
 from allocator.plain import json_text
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2 as spb

@@ -11,12 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
-from allocator.sim.experiments.play import play
-from allocator.sim.frameworks.trace_framework import Arrival, Replay
-from allocator.sim.links.stream import StreamLink
-from allocator.sim.workloads.cluster import AgentSpec
+from allocator.lab.experiments.play import play
+from allocator.lab.frameworks.trace_framework import Arrival, Replay
+from allocator.lab.links.stream import StreamLink
+from allocator.lab.workloads.cluster import AgentSpec
 from allocator.v1 import journal_pb2
-from allocator.wire.framing import HEADER, MAGIC, frame, read_records
+from allocator.wire.journal.framing import HEADER, MAGIC, frame, read_records
 from tests.server.process import SidecarProcess
 from tests.server.test_loop_journal import long_play, names_in
 

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from allocator.sim.hostile.words import (
+from allocator.lab.hostile.words import (
     AgentWords,
     Amounts,
     Info,
@@ -26,7 +26,7 @@ from allocator.sim.hostile.words import (
     Suppress,
     Update,
 )
-from allocator.sim.links.machine import figures_of
+from allocator.lab.links.machine import figures_of
 from tests.cluster.framework import Framework, Offer
 from tests.cluster.framework_behaviours import refuse, role_of
 from tests.cluster.mesos import Mesos

@@ -7,7 +7,7 @@ import http.client
 
 import pytest
 
-from allocator.sim.hostile import CREW
+from allocator.lab.hostile import CREW
 from tests.cluster.tenants import TenantFigures, play
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -3,7 +3,7 @@
 import pytest
 
 from allocator.core import AMOUNT_MAX, SetQuota, parse_quantities
-from allocator.core.quota import bounds_of, quota_tree
+from allocator.core.books.quota import bounds_of, quota_tree
 from allocator.v1 import session_pb2 as pb
 from tests.conformance.mesos import mesos
 from tests.wire.dialogue import Module, new_sidecar

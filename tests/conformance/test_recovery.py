@@ -5,13 +5,13 @@ That is the module's part, which the emulated master plays.
 
 import pytest
 
-from allocator.sim.frameworks.base import Identity, Master, Offer, Task
-from allocator.sim.master.base import Recovery
-from allocator.sim.master.emulated import EmulatedMaster
-from allocator.sim.master.ledger_rows import Quota
-from allocator.sim.workloads.cluster import AgentSpec
+from allocator.lab.frameworks.base import Identity, Master, Offer, Task
+from allocator.lab.master.base import Recovery
+from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.workloads.cluster import AgentSpec
 from tests.conformance.mesos import mesos
-from tests.sim.masters import run, wire_link
+from tests.lab.masters import run, wire_link
 
 SECOND_MS = 1000
 

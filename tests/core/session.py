@@ -9,16 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from allocator.core import (
-    Allocator,
-    Decisions,
-    Holdings,
-    Kind,
-    Limits,
-    PolicySpec,
-    Transition,
-)
-from allocator.core.state import State
+from allocator.core import Allocator, Decisions, Holdings, Kind, Limits, PolicySpec, Transition
+from allocator.core.books.state import State
 from tests.world.rows import given_back, holdings, settled
 from tests.world.world import World
 

@@ -40,7 +40,7 @@ from allocator.core import (
     UpdateAgent,
     UpdateFramework,
 )
-from allocator.core.snapshot_builder import SnapshotBuilder
+from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.policies import build
 from tests.core.model import Model, Vector
 from tests.strategies import covered_bits

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core.array_structures import FreeRows, KeyMap, distinct_rows, grow, pair
+from allocator.core.numba.array_structures import FreeRows, KeyMap, distinct_rows, grow, pair
 
 KEYS = st.integers(0, 40)
 

@@ -32,10 +32,10 @@ from allocator.core import (
     SetQuota,
     Settings,
 )
+from allocator.core.books.eligibility import AgentTraits, Rule
+from allocator.core.books.state import State
 from allocator.core.checkpoint import CheckpointError, Column, Detached, restore, shred
 from allocator.core.checkpoint.classes import never_changes
-from allocator.core.eligibility import AgentTraits, Rule
-from allocator.core.state import State
 from allocator.policies import build
 from tests.core.session import Session
 from tests.core.test_allocator_machine import AllocatorMachine
@@ -368,7 +368,7 @@ NONE = Column("none", 1)
         (lambda root: changed(root, ":State", texts=["builtins:eval"]), "no class 'builtins:eval'"),
         (lambda root: changed(root, ":State", texts=["os:system"]), "no class 'os:system'"),
         (
-            lambda root: changed(root, ":State", texts=["allocator.core.state:np"]),
+            lambda root: changed(root, ":State", texts=["allocator.core.books.state:np"]),
             "there is no class",
         ),
         (

@@ -3,8 +3,8 @@
 import numpy as np
 
 from allocator.core import Allocator, PolicySpec, Settings
+from allocator.core.books.state import Limits
 from allocator.core.checkpoint import Detached, restore, shred
-from allocator.core.state import Limits
 from allocator.policies import build
 from tests.core.session import Session
 from tests.world.rows import settled

@@ -2,14 +2,7 @@
 
 import pytest
 
-from allocator.core import (
-    ActivateFramework,
-    Limits,
-    Revive,
-    Suppress,
-    UpdateAgent,
-    UpdateFramework,
-)
+from allocator.core import ActivateFramework, Limits, Revive, Suppress, UpdateAgent, UpdateFramework
 from allocator.core.events import FrameworkInfo
 from tests.core.session import Session
 

@@ -3,15 +3,7 @@
 import numpy as np
 import pytest
 
-from allocator.core import (
-    DEMAND_LABEL,
-    Grants,
-    PolicySpec,
-    SetDrain,
-    SetLimit,
-    SetQuota,
-    Suppress,
-)
+from allocator.core import DEMAND_LABEL, Grants, PolicySpec, SetDrain, SetLimit, SetQuota, Suppress
 from tests.core.session import Session
 
 DRF = PolicySpec("drf", "listed", "characterised", flat=True)

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core.array_structures import pair
-from allocator.core.ledger import Ledger
-from allocator.core.sparse_rows import SparseRows
-from allocator.core.tree_sums import add_up_amounts, count_up
+from allocator.core.books.ledger import Ledger
+from allocator.core.numba.array_structures import pair
+from allocator.core.numba.sparse_rows import SparseRows
+from allocator.core.numba.tree_sums import add_up_amounts, count_up
 
 AGENTS, CLIENTS, KINDS = 4, 6, 2
 ROLE_OF_CLIENT = np.array([0, 1, 1, 2, 2, 3])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from allocator.core.memo import Steady, constant, fixed, is_fixed, remember
+from allocator.core.numba.memo import Steady, constant, fixed, is_fixed, remember
 
 
 def test_a_result_is_kept_as_long_as_the_arrays_are_the_same_objects():

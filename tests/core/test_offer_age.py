@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import Outcomes, Reason, Release, RemoveAgent
-from allocator.core.ledger import Ledger
+from allocator.core.books.ledger import Ledger
 from tests.core.session import CPUS, Session
 
 

@@ -15,7 +15,7 @@ from allocator.core import (
 )
 from allocator.core.checkpoint import Detached, restore, shred
 from allocator.policies import build
-from allocator.wire.journal import operator_record, read_plan
+from allocator.wire.journal.records import operator_record, read_plan
 from tests.core.session import Offer, Session
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import Define, EventError, Limits, SetQuota
-from allocator.core.roles import RoleTable
+from allocator.core.books.roles import RoleTable
 from tests.core.session import Session
 
 

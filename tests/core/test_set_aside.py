@@ -22,6 +22,7 @@ from allocator.core import (
     parse_amount,
     parse_quantities,
 )
+from allocator.core.books.resource_space import NOWHERE
 from allocator.core.bounds import (
     ALTERNATIVES_MAX,
     CAPACITY_MAX,
@@ -32,7 +33,6 @@ from allocator.core.bounds import (
     ROW_TEXT_MAX,
     ROWS_MAX,
 )
-from allocator.core.resource_space import NOWHERE
 from tests.core.session import Session
 
 TASKS = PolicySpec("drf", mode="characterised")

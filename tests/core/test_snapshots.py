@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import Hold, PolicySpec, Snapshot
-from allocator.core.snapshot_builder import SnapshotBuilder
+from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from tests.core.session import Session
 from tests.strategies import covered_bits
 

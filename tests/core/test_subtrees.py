@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from allocator.core import DEMAND_LABEL, EventError, PolicySpec, SetPolicy
-from allocator.core.snapshot_builder import SnapshotBuilder
+from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from tests.core.session import Session
 
 ROLES = {1: "eng", 2: "eng/web", 3: "eng/web/old", 4: "ops", 5: "eng/ml"}

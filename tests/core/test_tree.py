@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core.competition_tree import shape
-from allocator.core.roles import RoleTable
+from allocator.core.books.competition_tree import shape
+from allocator.core.books.roles import RoleTable
 
 PATHS = ["a", "b", "a/x", "a/y", "a/x/p", "c"]
 

@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given
 
 from allocator.core import DEMAND_LABEL, Hold, PolicySpec, SetConstraint, SetQuota, Suppress
-from allocator.core.servable import servable
+from allocator.core.cycle.servable import servable
+from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.snapshot import Bounds, Snapshot
-from allocator.core.snapshot_builder import SnapshotBuilder
-from allocator.policies.filling.cycle_stages import USUAL
+from allocator.policies.filling.scene.cycle_stages import USUAL
 from tests.core.session import Session
 from tests.oracle_offers import Supply
 from tests.strategies import snapshots

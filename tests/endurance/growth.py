@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from allocator.core import PolicySpec, Settings
-from allocator.sim.checks.books_audit import differences, of_ledger, of_state
-from allocator.sim.event_heap import Priority
-from allocator.sim.experiments.soak_scenario import Soak
-from allocator.sim.links.stream import WireLink
-from allocator.sim.master.emulated import EmulatedMaster
-from allocator.sim.workloads.scenario import Progress, Stage
-from tests.sim.masters import wire_link
+from allocator.lab.checks.books_audit import differences, of_ledger, of_state
+from allocator.lab.event_heap import Priority
+from allocator.lab.experiments.soak_scenario import Soak
+from allocator.lab.links.stream import WireLink
+from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.workloads.scenario import Progress, Stage
+from tests.lab.masters import wire_link
 
 SIZE = 6
 CUT_EVERY_MS = 20_000

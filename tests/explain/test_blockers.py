@@ -9,7 +9,7 @@ from allocator.core import Outcomes, PolicySpec, Reason, SetConstraint, Trail, T
 from allocator.core.checkpoint import shred
 from allocator.explain import Answer, Blocker, UnknownSubjectError, explain, take, warm
 from allocator.policies.filling import serving
-from allocator.wire.checkpoint import mark
+from allocator.wire.journal.checkpoint import mark
 from tests.world.rows import given_back, holdings
 from tests.world.world import World
 

@@ -14,7 +14,7 @@ import atheris
 with atheris.instrument_imports(include=["allocator"], exclude=["allocator.v1"]):
     from tests.fuzz.targets import TARGETS
 
-from allocator.core.compiled import interpret
+from allocator.core.numba.compiled import interpret
 
 CORPUS = Path(__file__).parent / "corpus"
 KEPT = Path(".cache/fuzz")

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from allocator.core.checkpoint import Detached
-from allocator.sim.module_protocol import write_batch
+from allocator.lab.module_protocol import write_batch
 from allocator.v1 import admin_pb2, settings_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
-from allocator.wire.checkpoint import head
-from allocator.wire.framing import HEADER, frame
-from allocator.wire.journal import (
+from allocator.wire.journal.checkpoint import head
+from allocator.wire.journal.framing import HEADER, frame
+from allocator.wire.journal.records import (
     closed_record,
     looked_record,
     opened_record,

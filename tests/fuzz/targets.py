@@ -15,20 +15,20 @@ from google.protobuf.message import DecodeError
 
 from allocator import policies
 from allocator.core import Allocator, Limits, Settings
+from allocator.lab.scenarios.reading import ScenarioError
+from allocator.lab.scenarios.reading import read as read_scenario
+from allocator.lab.workloads.traces.lines import TraceError
+from allocator.lab.workloads.traces.openb import read_nodes, read_pods
+from allocator.lab.workloads.traces.swim import read_swim
 from allocator.policies import build
-from allocator.server.admin import AdminServicer
 from allocator.server.config import Config, ConfigError, load_all
-from allocator.server.core_loop import CoreLoop
-from allocator.server.guarded_policy import GuardedRegistry
-from allocator.sim.scenarios.reading import ScenarioError
-from allocator.sim.scenarios.reading import read as read_scenario
-from allocator.sim.workloads.traces.lines import TraceError
-from allocator.sim.workloads.traces.openb import read_nodes, read_pods
-from allocator.sim.workloads.traces.swim import read_swim
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.grpc.admin import AdminServicer
+from allocator.server.system.guarded_policy import GuardedRegistry
 from allocator.v1 import admin_pb2, journal_pb2
 from allocator.wire import JournalError, Sidecar, State, WireError
-from allocator.wire.framing import HEADER, frame, read_records
-from allocator.wire.replay import replay
+from allocator.wire.journal.framing import HEADER, frame, read_records
+from allocator.wire.journal.replay import replay
 from tests.wire.dialogue import POLICY, WELCOME
 from tests.wire.test_fuzz import OPENING, well_formed
 

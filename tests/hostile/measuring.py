@@ -12,13 +12,13 @@ from typing import ParamSpec, TypeVar
 
 from allocator import policies
 from allocator.core import Allocator, PolicySpec, Settings
-from allocator.server import dump
 from allocator.server.config import Config, Flag, Loaded, load
-from allocator.server.core_loop import CoreLoop
-from allocator.server.metrics import start_http
-from allocator.server.operators import Operators
-from allocator.server.page import page_routes
-from allocator.server.views import Views
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.metrics.metrics import start_http
+from allocator.server.operators.operators import Operators
+from allocator.server.views import dump
+from allocator.server.views.views import Views
+from allocator.server.web.page import page_routes
 
 AGENTS = 8
 """Honest ones."""

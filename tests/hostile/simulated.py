@@ -6,9 +6,9 @@ clock, thread or socket.
 
 from pathlib import Path
 
-from allocator.server.core_loop import CoreLoop
-from allocator.sim.hostile.words import Manner
-from allocator.wire.sidecar import Sidecar
+from allocator.lab.hostile.words import Manner
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.wire.session.sidecar import Sidecar
 from tests.hostile.measuring import (
     AGENTS,
     BEFORE,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from allocator.sim.hostile import CREW, Manner
+from allocator.lab.hostile import CREW, Manner
 from tests.hostile import wired
 from tests.hostile.measuring import Figures
 from tests.hostile.simulated import Stage

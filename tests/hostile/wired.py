@@ -4,16 +4,16 @@ Nothing bounds what the sidecar is told here but the sidecar.
 """
 
 from allocator.core import MILLI, Decisions
-from allocator.server.core_loop import CoreLoop
-from allocator.sim.frameworks.base import Identity, Master, Offer, Task
-from allocator.sim.hostile.tenants import Tenants
-from allocator.sim.hostile.words import Manner
-from allocator.sim.links.base import LinkDownError
-from allocator.sim.links.stream import WireLink
-from allocator.sim.master.emulated import EmulatedMaster
-from allocator.sim.master.ledger_rows import Quota
-from allocator.sim.module_protocol import SessionEndedError
-from allocator.sim.workloads.cluster import AgentSpec
+from allocator.lab.frameworks.base import Identity, Master, Offer, Task
+from allocator.lab.hostile.tenants import Tenants
+from allocator.lab.hostile.words import Manner
+from allocator.lab.links.base import LinkDownError
+from allocator.lab.links.stream import WireLink
+from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.module_protocol import SessionEndedError
+from allocator.lab.workloads.cluster import AgentSpec
+from allocator.server.engine.core_loop import CoreLoop
 from allocator.v1 import session_pb2 as pb
 from tests.hostile.measuring import (
     AGENTS,

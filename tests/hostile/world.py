@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from allocator.sim.hostile.words import (
+from allocator.lab.hostile.words import (
     AgentWords,
     Info,
     Join,

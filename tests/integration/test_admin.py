@@ -9,10 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from allocator.core import (
-    Decisions,
-    Outcomes,
-)
+from allocator.core import Decisions, Outcomes
 from allocator.v1 import session_pb2
 from tests.integration.two_frameworks import CLUSTER
 from tests.server.process import GrpcModule, SidecarProcess

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from allocator.cli.exits import Exit
-from allocator.sim.links.sidecar_process import SidecarProcess
+from allocator.lab.links.sidecar_process import SidecarProcess
 
 
 def run(*arguments, **environment):

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from allocator.cli.demo_more import end_if_told, on_sidecar
 from allocator.cli.exits import Exit
+from allocator.cli.lab.demo_more import end_if_told, on_sidecar
 from allocator.core import PolicySpec
-from allocator.sim.links.sidecar_process import ADMIN_S, SidecarProcess, channel, set_policy
-from allocator.sim.links.stream import StreamLink
-from allocator.sim.master.emulated import EmulatedMaster
+from allocator.lab.links.sidecar_process import ADMIN_S, SidecarProcess, channel, set_policy
+from allocator.lab.links.stream import StreamLink
+from allocator.lab.master.emulated import EmulatedMaster
 from allocator.v1 import admin_pb2
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
-from allocator.wire.operator_settings import read_policy
+from allocator.wire.settings.operator_settings import read_policy
 
 OURS = PolicySpec("choosy", "listed", parameters={"unit": "agents"}, subtrees={"eng": "tsf"})
 """No default of anything, so that a policy that was not set back shows."""

@@ -5,20 +5,20 @@ from pathlib import Path
 import pytest
 
 from allocator.core import PolicySpec, Reason
-from allocator.sim.checks.books_audit import differences, of_ledger, of_sidecar
-from allocator.sim.experiments.demo_runs import MODES
-from allocator.sim.experiments.parallel_runs import play_all
-from allocator.sim.experiments.play import play
-from allocator.sim.experiments.runs import Run, play_on
-from allocator.sim.experiments.soak import soak_sidecar
-from allocator.sim.experiments.soak_scenario import Soak
-from allocator.sim.links.base import LinkDownError
-from allocator.sim.links.sidecar_process import SidecarFailedError, SidecarProcess, set_policy
-from allocator.sim.links.stream import StreamLink
-from allocator.sim.master.emulated import EmulatedMaster
-from allocator.sim.module_protocol import SessionEndedError
-from allocator.sim.workloads.spark_experiment import experiment
-from tests.sim.masters import wire_link
+from allocator.lab.checks.books_audit import differences, of_ledger, of_sidecar
+from allocator.lab.experiments.demo_runs import MODES
+from allocator.lab.experiments.parallel_runs import play_all
+from allocator.lab.experiments.play import play
+from allocator.lab.experiments.runs import Run, play_on
+from allocator.lab.experiments.soak import soak_sidecar
+from allocator.lab.experiments.soak_scenario import Soak
+from allocator.lab.links.base import LinkDownError
+from allocator.lab.links.sidecar_process import SidecarFailedError, SidecarProcess, set_policy
+from allocator.lab.links.stream import StreamLink
+from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.module_protocol import SessionEndedError
+from allocator.lab.workloads.spark_experiment import experiment
+from tests.lab.masters import wire_link
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from collections.abc import Callable
 import pytest
 
 from allocator.core import PolicySpec
-from allocator.sim.experiments.play import Played, play
-from allocator.sim.links.sidecar_process import SidecarProcess, set_policy
-from allocator.sim.links.stream import StreamLink
-from allocator.sim.workloads.spark_experiment import experiment
+from allocator.lab.experiments.play import Played, play
+from allocator.lab.links.sidecar_process import SidecarProcess, set_policy
+from allocator.lab.links.stream import StreamLink
+from allocator.lab.workloads.spark_experiment import experiment
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocator.cli.replay import journals_in
+from allocator.cli.local.replay import journals_in
 from allocator.core import AddAgent, AgentInfo, Decisions, Event
 from allocator.core.checkpoint import Detached
 from allocator.policies import build
-from allocator.server.journal import _SMALL
+from allocator.server.engine.journal import _SMALL
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import read_records
-from allocator.wire.replay import Replay
+from allocator.wire.journal.replay import Replay
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.wire.dialogue import STATE, declined
 

@@ -9,13 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from allocator.cli.app import app
-from allocator.core import (
-    AddFramework,
-    FrameworkInfo,
-    Release,
-    RemoveFramework,
-    Transition,
-)
+from allocator.core import AddFramework, FrameworkInfo, Release, RemoveFramework, Transition
 from allocator.v1 import session_pb2
 from tests.integration.two_frameworks import CLUSTER
 from tests.server.process import GrpcModule, SidecarProcess

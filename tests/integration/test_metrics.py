@@ -12,13 +12,7 @@ from http.client import HTTPException
 import numpy as np
 import pytest
 
-from allocator.core import (
-    AddFramework,
-    FrameworkInfo,
-    Release,
-    RemoveFramework,
-    Transition,
-)
+from allocator.core import AddFramework, FrameworkInfo, Release, RemoveFramework, Transition
 from allocator.v1 import session_pb2
 from tests.integration.scraped import CLUSTER, DEPLOY, FRAMEWORKS_MAX
 from tests.server.process import GrpcModule, SidecarProcess

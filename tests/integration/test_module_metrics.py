@@ -2,11 +2,11 @@
 
 import urllib.request
 
-from allocator.sim.experiments.play import play
-from allocator.sim.links.stream import StreamLink
-from allocator.sim.workloads.spark_experiment import experiment
+from allocator.lab.experiments.play import play
+from allocator.lab.links.stream import StreamLink
+from allocator.lab.workloads.spark_experiment import experiment
 from allocator.v1 import session_pb2 as pb
-from allocator.wire.figures import ModuleFigures, write_figures
+from allocator.wire.codec.figures import ModuleFigures, write_figures
 from tests.integration.scraped import CLUSTER
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.server.scraping import Samples, samples, value

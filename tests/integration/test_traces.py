@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from allocator.core import PlanningPolicy, PolicySpec
+from allocator.lab.experiments import demo_runs as catalogue
+from allocator.lab.experiments.runs import Run, play_on
+from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.policies import POLICIES, build
-from allocator.sim.experiments import demo_runs as catalogue
-from allocator.sim.experiments.runs import Run, play_on
-from allocator.sim.links.sidecar_process import SidecarProcess
-from tests.sim.starvation import Watched
+from tests.lab.starvation import Watched
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TRACES = Path(os.environ.get("MESOS_ALLOCATOR_TRACES", ROOT.parent / "shared" / "traces"))

@@ -5,12 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from allocator.sim.papers import bonald_strategy as strategy
-from allocator.sim.papers import bonald_tasks as tasks
-from allocator.sim.papers import bonald_traffic as traffic
-from allocator.sim.papers import service_rates as exact
-from allocator.sim.papers.proportional_fairness import zero_load_rate
-from allocator.solvers import proportional_fairness
+from allocator.lab.papers.bonald import service_rates as exact
+from allocator.lab.papers.bonald import strategy, tasks, traffic
+from allocator.lab.papers.bonald.examples import zero_load_rate
+from allocator.solvers.fluid import proportional_fairness
 
 
 @pytest.mark.parametrize("policy", traffic.POLICIES)

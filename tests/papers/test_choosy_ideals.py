@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from allocator.sim.papers import choosy_macro as macro
-from allocator.sim.papers import choosy_micro as micro
-from allocator.sim.papers.choosy_ideals import SCHEDULERS, Machines
-from allocator.sim.papers.choosy_users import Coming
-from allocator.solvers import max_min_whole
+from allocator.lab.papers.choosy import macro, micro
+from allocator.lab.papers.choosy.ideals import SCHEDULERS, Machines
+from allocator.lab.papers.choosy.users import Coming
+from allocator.solvers.max_min import whole as max_min_whole
 
 FREE = ("migration", "preemption")
 """Those that may move what runs."""

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from allocator import measures
 from allocator.core import PolicySpec
+from allocator.lab.papers.drf import examples as drf
 from allocator.policies import build
-from allocator.sim.papers import drf
-from allocator.solvers import proportional_fairness, water_filling
+from allocator.solvers.fluid import proportional_fairness, water_filling
 from allocator.testing import amounts_granted, placement, static_snapshot
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from allocator.sim.papers import drf_properties as paper
+from allocator.lab.papers.drf import properties as paper
 
 
 @pytest.mark.parametrize("policy", paper.POLICIES)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from allocator.core import PolicySpec
+from allocator.lab.papers.kesidis import tables as kesidis
 from allocator.policies import build
-from allocator.sim.papers import kesidis
-from allocator.solvers import proportional_fairness
+from allocator.solvers.fluid import proportional_fairness
 from allocator.testing import placement, static_snapshot
 
 SEED = 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from allocator.sim.papers import kesidis_propositions as paper
+from allocator.lab.papers.kesidis import propositions as paper
 
 
 @pytest.mark.parametrize("exponent", paper.EXPONENTS)

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from allocator.sim.experiments.claims import Case, run_case
-from allocator.sim.experiments.play import play
-from allocator.sim.frameworks.spark import Habits, Job, executors_of
-from allocator.sim.papers import kesidis_sensitivity as paper
-from allocator.sim.papers.report import Cell, Row
-from allocator.sim.workloads.cluster import AgentSpec
-from allocator.sim.workloads.job_queues import Experiment, JobQueue
-from allocator.sim.workloads.spark_experiment import HETEROGENEOUS, Drivers, experiment
-from tests.sim.masters import wire_link
+from allocator.lab.experiments.claims import Case, run_case
+from allocator.lab.experiments.play import play
+from allocator.lab.frameworks.spark import Habits, Job, executors_of
+from allocator.lab.papers.kesidis import sensitivity as paper
+from allocator.lab.papers.report import Cell, Row
+from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.workloads.job_queues import Experiment, JobQueue
+from allocator.lab.workloads.spark_experiment import HETEROGENEOUS, Drivers, experiment
+from tests.lab.masters import wire_link
 
 NEED = (1000, 1000)
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli import reproduce
 from allocator.cli.app import app
-from allocator.sim.papers import pages
-from allocator.sim.papers.report import Cell, Line, Panel, Report, Row
+from allocator.cli.lab import reproduce
+from allocator.lab.papers import pages
+from allocator.lab.papers.report import Cell, Line, Panel, Report, Row
 
 DOCS = Path(__file__).parents[2] / "docs" / "papers"
 QUICK = ("drf-example", "pf-examples", "pf-fig-4")

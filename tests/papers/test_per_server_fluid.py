@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from allocator.sim.papers.per_server_fluid import DRAWN, POLICIES, definition_of_filling, gap
+from allocator.lab.papers.kesidis.per_server_fluid import (
+    DRAWN,
+    POLICIES,
+    definition_of_filling,
+    gap,
+)
 
 
 def test_with_one_agent_a_filling_meets_the_definition() -> None:

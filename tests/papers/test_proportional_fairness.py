@@ -6,9 +6,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.sim.papers import proportional_fairness as paper
-from allocator.solvers import proportional_fairness, water_filling
-from allocator.solvers.proportional_fairness import Solution
+from allocator.lab.papers.bonald import examples as paper
+from allocator.solvers.fluid import proportional_fairness, water_filling
+from allocator.solvers.fluid.proportional_fairness import Solution
 
 
 def optimum(*demand) -> Solution:

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from allocator.sim.network.cluster import ClusterRun, Outcome
-from allocator.sim.network.workflow import JOB_INPUT
-from allocator.sim.papers import quincy_jobs as jobs
-from allocator.sim.papers.quincy_claims import Claim, judged, worst_slowdown
-from allocator.sim.papers.quincy_departures import CHOICES, departures
-from allocator.sim.papers.quincy_figures import Setting, compare, figure_8, figures_5_to_7
-from allocator.sim.papers.quincy_runs import Case, Run, make_scheduler, measure, play_all
-from allocator.sim.papers.quincy_starts import starts
-from allocator.sim.papers.quincy_tables import TABLE_2
+from allocator.lab.network.cluster import ClusterRun, Outcome
+from allocator.lab.network.workflow import JOB_INPUT
+from allocator.lab.papers.quincy import jobs
+from allocator.lab.papers.quincy.claims import Claim, judged, worst_slowdown
+from allocator.lab.papers.quincy.departures import CHOICES, departures
+from allocator.lab.papers.quincy.figures import Setting, compare, figure_8, figures_5_to_7
+from allocator.lab.papers.quincy.runs import Case, Run, make_scheduler, measure, play_all
+from allocator.lab.papers.quincy.starts import starts
+from allocator.lab.papers.quincy.tables import TABLE_2
 
 SHRINK = 8
 """Thirty computers, three jobs at once."""

@@ -5,11 +5,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from allocator.cli import reproduce
 from allocator.cli.app import app
-from allocator.cli.paper_tables import print_report
-from allocator.sim.papers import report
-from allocator.sim.papers.report import Cell, Report, Row
+from allocator.cli.lab import reproduce
+from allocator.cli.render.paper_tables import print_report
+from allocator.lab.papers import report
+from allocator.lab.papers.report import Cell, Report, Row
 
 QUICK = ("kesidis-table-1", "kesidis-table-2", "drf-example", "pf-examples")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from allocator.sim.papers import service_rates as paper
+from allocator.lab.papers.bonald import service_rates as paper
 
 DRF, PF = "drf", "pf"
 

@@ -17,12 +17,7 @@ from allocator.policies.proportional_fairness import prices, proportional_fairne
 from allocator.policies.ps_dsf import ps_dsf
 from allocator.policies.rps_dsf import rps_dsf
 from allocator.policies.tsf import tasks_alone, tsf
-from allocator.testing import (
-    amounts_granted,
-    placement,
-    static_snapshot,
-    with_refusals,
-)
+from allocator.testing import amounts_granted, placement, static_snapshot, with_refusals
 from tests.strategies import snapshots
 
 NSDI: dict[str, Any] = {

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import PolicySpec
-from allocator.core.compiled import _Mode, interpret, part, supersede
+from allocator.core.numba.compiled import _Mode, interpret, part, supersede
 from allocator.policies import POLICIES, SELECTIONS, build
 from allocator.policies.filling import by_agent
 from allocator.testing import static_snapshot

@@ -3,9 +3,9 @@
 import pytest
 
 from allocator.core import DEMAND_LABEL, PolicySpec, SetQuota
-from allocator.core.cycle import BadGrantError, _check_bounds
+from allocator.core.cycle.cycle import BadGrantError, _check_bounds
+from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.snapshot import Grants
-from allocator.core.snapshot_builder import SnapshotBuilder
 from allocator.policies import SELECTIONS, build
 from tests.core.session import Session
 

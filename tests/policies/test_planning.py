@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import Plan, PlanningPolicy, PolicySpec
+from allocator.lab.papers.kesidis import fluid as kesidis_fluid
+from allocator.lab.papers.kesidis import per_server_fluid
 from allocator.policies import POLICIES, build, warm_plans
-from allocator.policies.planning.groups import alike
-from allocator.sim.papers import kesidis_fluid, per_server_fluid
+from allocator.policies.plan_guided.groups import alike
 from allocator.testing import placement, planned, static_snapshot
 from tests.strategies import snapshots
 

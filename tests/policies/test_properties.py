@@ -43,7 +43,7 @@ from hypothesis import strategies as st
 from allocator import measures
 from allocator.core import PolicySpec
 from allocator.policies import POLICIES, SELECTIONS, build
-from allocator.solvers import proportional_fairness, water_filling
+from allocator.solvers.fluid import proportional_fairness, water_filling
 from allocator.testing import placement, static_snapshot
 
 FINE = 1000

@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from allocator.testing import (
-    excluded_words,
-    make_tree,
-    placement,
-    static_snapshot,
-    thousandths,
-)
+from allocator.testing import excluded_words, make_tree, placement, static_snapshot, thousandths
 
 
 def test_agents_begin_at_row_one_and_amounts_are_thousandths():

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from allocator.core import Kind, format_amount, parse_amount
-from allocator.sim.master.kinds import kind_of
-from allocator.sim.master.resources import Reservation, Resource
+from allocator.lab.master.kinds import kind_of
+from allocator.lab.master.resources import Reservation, Resource
 
 ALL = "all"
 NOTHING = "nothing"

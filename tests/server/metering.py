@@ -3,8 +3,8 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
 from allocator.core import Allocator, Hold, PolicySpec
-from allocator.server import report
-from allocator.server.metric_families import Scrape, StateCollector
+from allocator.server.metrics.metric_families import Scrape, StateCollector
+from allocator.server.reports import report
 from allocator.wire import Counts
 from tests.server.scraping import Samples, samples
 from tests.world.rows import holdings

@@ -15,7 +15,7 @@ from typing import Any, Self
 import grpc
 
 from allocator.core import Decisions
-from allocator.sim.module_protocol import ModuleSession
+from allocator.lab.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting
 from tests.wire.dialogue import STATE

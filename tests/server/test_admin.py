@@ -37,15 +37,15 @@ from allocator.core import (
     UpdateFramework,
 )
 from allocator.core.checkpoint import shred
-from allocator.server import dump
-from allocator.server.admin import AdminServicer
 from allocator.server.config import Config
-from allocator.server.core_loop import CoreLoop
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.grpc.admin import AdminServicer
+from allocator.server.views import dump
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from allocator.v1 import settings_pb2 as spb
 from allocator.v1.types_pb2 import Quantities
-from allocator.wire.checkpoint import mark
+from allocator.wire.journal.checkpoint import mark
 
 GIB = 1024 * 1000  # thousandths of a MiB
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.server.admin import AdminServicer
 from allocator.server.config import Config
-from allocator.server.core_loop import CoreLoop
-from allocator.server.guarded_policy import GuardedRegistry
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.grpc.admin import AdminServicer
+from allocator.server.system.guarded_policy import GuardedRegistry
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, explain_pb2
 from allocator.v1 import settings_pb2 as spb

@@ -21,8 +21,8 @@ from allocator.core import (
     Release,
     RemoveAgent,
 )
-from allocator.server.ending import SESSIONS_MAX
-from allocator.sim.module_protocol import write_hello
+from allocator.lab.module_protocol import write_hello
+from allocator.server.engine.ending import SESSIONS_MAX
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting

@@ -13,12 +13,12 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from allocator.server import calls
-from allocator.server.access import Access
-from allocator.server.calls import BOUNDS, CALLS_MAX, Calls
 from allocator.server.config.access import AccessSection
-from allocator.server.ending import SESSIONS_MAX
-from allocator.server.metrics import start_http
+from allocator.server.engine.ending import SESSIONS_MAX
+from allocator.server.grpc import calls
+from allocator.server.grpc.access import Access
+from allocator.server.grpc.calls import BOUNDS, CALLS_MAX, Calls
+from allocator.server.metrics.metrics import start_http
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from tests.server.process import METHOD, GrpcModule, SidecarProcess

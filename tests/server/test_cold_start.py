@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from allocator.core.compiled import _Mode, interpret
-from allocator.server import compilation, loop_cache
-from allocator.server.compilation import PARTS, Compilation
+from allocator.core.numba.compiled import _Mode, interpret
+from allocator.server.system import compilation, loop_cache
+from allocator.server.system.compilation import PARTS, Compilation
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.server.process import GrpcModule, SidecarProcess
 from tests.server.scraping import Samples, samples, value

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import structlog
 
-from allocator.core.compiled import interpret
-from allocator.server import compilation, loop_cache
-from allocator.server.compilation import Compilation
+from allocator.core.numba.compiled import interpret
+from allocator.server.system import compilation, loop_cache
+from allocator.server.system.compilation import Compilation
 from tests.server.process import GrpcModule, SidecarProcess
 
 STUCK = """

@@ -24,14 +24,14 @@ from allocator.core import (
     Suppress,
 )
 from allocator.server.config import Config
-from allocator.server.core_loop import CoreLoop
-from allocator.server.fairness import (
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.fairness import (
     CORE_PART,
     FAILED_PAUSE_MAX_S,
     PROCESSOR_PART,
     FairnessWatch,
 )
-from allocator.server.fairness_families import FairnessCollector
+from allocator.server.metrics.fairness_families import FairnessCollector
 from tests.server.scraping import Samples, samples, series, value
 from tests.server.test_admin import CLUSTER, NESTED
 from tests.world.rows import holdings

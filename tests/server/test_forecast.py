@@ -16,9 +16,10 @@ from allocator.core import (
     SetPolicy,
 )
 from allocator.policies import build
-from allocator.server import fair_shares, forecast, report
 from allocator.server.config import Config
-from allocator.server.core_loop import CoreLoop
+from allocator.server.engine import fair_shares, forecast
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.reports import report
 
 GIB = 1_024_000
 CLUSTER = (

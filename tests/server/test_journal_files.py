@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from allocator.server import journal as journal_module
-from allocator.server.journal import Journal, TakenError
-from allocator.server.journal_files import FILES_MAX, Keeping, remove_old, shift
+from allocator.server.engine import journal as journal_module
+from allocator.server.engine.journal import Journal, TakenError
+from allocator.server.engine.journal_files import FILES_MAX, Keeping, remove_old, shift
 from allocator.v1 import admin_pb2, admin_pb2_grpc
-from allocator.wire.journal import request_record
+from allocator.wire.journal.records import request_record
 from tests.server.process import SidecarProcess
 from tests.server.test_loop_journal import kinds, names_in, nothing, requests
 

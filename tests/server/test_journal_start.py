@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from allocator.server.disk import is_full, reason
+from allocator.server.system.disk import is_full, reason
 from tests.server.process import SidecarProcess
 
 

@@ -12,15 +12,16 @@ import pytest
 import structlog
 
 from allocator.core import DemandMemory, Remembered
-from allocator.server import disk, keeper, lasting, state_files
 from allocator.server.config import Config
 from allocator.server.config.keeping import StateSection
 from allocator.server.config.sections import JournalSection
-from allocator.server.keeper import LEARNT, SETTINGS, Keeper
-from allocator.server.lasting import LastingThread
-from allocator.server.state_files import StateDirectory, StateError
+from allocator.server.operators import state_files, state_store
+from allocator.server.operators.state_files import StateDirectory, StateError
+from allocator.server.operators.state_store import LEARNT, SETTINGS, Keeper
+from allocator.server.system import disk, lasting
+from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
-from allocator.wire.kept import Learnt, copy_learnt
+from allocator.wire.settings.operator_overlay import Learnt, copy_learnt
 
 
 def named(path: Path) -> Config:
@@ -69,7 +70,7 @@ def test_a_keeper_goes_on_after_any_error(tmp_path, monkeypatch):
 
 
 def test_a_write_that_fails_for_any_reason_is_told_and_tried_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(keeper, "RETRY_S", 0.01)
+    monkeypatch.setattr(state_store, "RETRY_S", 0.01)
     kept = Keeper(StateDirectory(tmp_path), learnt, 3600)
     write, failures = kept.directory.write, [ValueError("odd"), MemoryError()]
 
@@ -109,12 +110,12 @@ def test_a_file_that_cannot_be_read_now_is_left_alone(tmp_path, monkeypatch, num
     monkeypatch.setattr(state_files, "read_regular", broken_now(number), raising=False)
     monkeypatch.setattr(Path, "read_bytes", broken_now(number))
     with structlog.testing.capture_logs() as log:
-        found = keeper.begin(derived(tmp_path))
+        found = state_store.begin(derived(tmp_path))
     assert found.directory is None, "to write there would lose what it says"
     assert os.strerror(number) in found.problem
     assert [entry["log_level"] for entry in log] == ["warning"]
     with pytest.raises(StateError, match=r"mend it, set state\.directory to another"):
-        keeper.begin(named(tmp_path))
+        state_store.begin(named(tmp_path))
     monkeypatch.undo()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", SETTINGS]
     assert (tmp_path / SETTINGS).read_text() == "whole"
@@ -129,7 +130,7 @@ def put_link(path: Path) -> None:
 @pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, put_link, lambda at: at.symlink_to(at)])
 def test_what_is_no_file_is_neither_waited_for_nor_followed(tmp_path, put):
     put(tmp_path / SETTINGS)
-    assert keeper.begin(derived(tmp_path)).directory is None
+    assert state_store.begin(derived(tmp_path)).directory is None
     assert os.path.lexists(tmp_path / SETTINGS)
 
 
@@ -154,7 +155,7 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
 @pytest.mark.parametrize("text", ["[" * 200_000, "9" * 10_000, "\0", '{"version": 1}'])
 def test_what_is_broken_is_set_aside(tmp_path, text):
     (tmp_path / SETTINGS).write_text(text)
-    found = keeper.begin(named(tmp_path))
+    found = state_store.begin(named(tmp_path))
     assert found.directory is not None
     found.directory.close()
     (aside,) = tmp_path.glob(f"{SETTINGS}.broken-*")

@@ -9,15 +9,15 @@ import grpc
 import pytest
 
 from allocator import policies
-from allocator.server import audit as audit_log
-from allocator.server import changes
-from allocator.server.admin import AdminServicer
-from allocator.server.answering import left_s
-from allocator.server.changes import BUSY
 from allocator.server.config import Config, Loaded
 from allocator.server.config.rules import DrainRule
-from allocator.server.core_loop import CoreLoop
-from allocator.server.operators import Operators
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.rpc_futures import left_s
+from allocator.server.grpc.admin import AdminServicer
+from allocator.server.operators import audit as audit_log
+from allocator.server.operators import changes
+from allocator.server.operators.changes import BUSY
+from allocator.server.operators.operators import Operators
 from allocator.v1 import admin_pb2_grpc
 from allocator.v1 import settings_pb2 as spb
 

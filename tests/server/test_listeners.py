@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from allocator.server.config import Config
-from allocator.server.listeners import ListenError, claim_addresses, listen
+from allocator.server.grpc.listeners import ListenError, claim_addresses, listen
 
 
 def config(*targets: str, http: int = 0) -> Config:

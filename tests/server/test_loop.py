@@ -7,14 +7,15 @@ import pytest
 import structlog
 
 from allocator.core import EventError, PolicySpec, SetConstraint, SetPolicy
+from allocator.lab.module_protocol import ModuleSession
 from allocator.policies import build
-from allocator.server import report, warnings_now
-from allocator.server.compilation import PARTS, Progress
 from allocator.server.config import Config
 from allocator.server.config.sections import PolicySection
-from allocator.server.core_loop import CoreLoop
-from allocator.server.session_stream import SessionStream
-from allocator.sim.module_protocol import ModuleSession
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.session_stream import SessionStream
+from allocator.server.reports import report
+from allocator.server.system.compilation import PARTS, Progress
+from allocator.server.views import status_warnings
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting, WireError
 from tests.wire.dialogue import STATE
@@ -89,7 +90,7 @@ def test_a_master_is_silent_by_the_clock_that_nobody_sets(loop, monkeypatch):
     def warned() -> list[str]:
         progress = Progress("compiled", len(PARTS))
         found = loop.call(
-            lambda: list(warnings_now.of_core(loop, report.read(loop.allocator), progress))
+            lambda: list(status_warnings.of_core(loop, report.read(loop.allocator), progress))
         ).result(5)
         return [each.what for each in found]
 
@@ -99,7 +100,7 @@ def test_a_master_is_silent_by_the_clock_that_nobody_sets(loop, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: machine() + 40 * 86_400)
     assert warned() == []
     monkeypatch.setattr(time, "time", lambda: machine() - 40 * 86_400)
-    monkeypatch.setattr(warnings_now, "SILENCE_S", 0.05)
+    monkeypatch.setattr(status_warnings, "SILENCE_S", 0.05)
     time.sleep(0.1)
     assert warned() == ["silent master"]
 

@@ -14,14 +14,14 @@ from allocator.core.checkpoint import CheckpointError
 from allocator.policies import build
 from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection
-from allocator.server.core_loop import CoreLoop
-from allocator.server.journal import Head, Journal
-from allocator.server.journal_files import Keeping
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.journal import Head, Journal
+from allocator.server.engine.journal_files import Keeping
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import read_records, replay
-from allocator.wire.journal import answered_record, request_record
-from allocator.wire.replay import Replay
+from allocator.wire.journal.records import answered_record, request_record
+from allocator.wire.journal.replay import Replay
 from tests.server.test_loop import InProcess
 from tests.wire.dialogue import declined
 
@@ -216,7 +216,7 @@ def test_the_journal_is_on_again_after_a_while(tmp_path, monkeypatch):
     path.parent.mkdir()
     journal.write(request_record(1, b"lost"))
     assert not journal.on
-    monkeypatch.setattr("allocator.server.journal.RETRY_S", 0.0)
+    monkeypatch.setattr("allocator.server.engine.journal.RETRY_S", 0.0)
     journal.write(answered_record([]))
     assert not journal.on, "it would not be known what was answered"
     journal.write(request_record(2, b"kept"))
@@ -304,7 +304,7 @@ def test_a_file_that_cannot_be_begun_turns_the_journal_off(tmp_path, monkeypatch
     assert requests(path) == list(range(30)), "the file before is whole"
     slow.fail = None
     slow.go.clear()
-    monkeypatch.setattr("allocator.server.journal.RETRY_S", 0.0)
+    monkeypatch.setattr("allocator.server.engine.journal.RETRY_S", 0.0)
     for number in range(30, 40):
         journal.write(request_record(1, b"%d" % number))
     slow.go.set()

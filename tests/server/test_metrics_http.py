@@ -13,12 +13,13 @@ from starlette.routing import Route
 
 from allocator import policies
 from allocator.core import AddAgent, AgentInfo, Define, Kind, Options
-from allocator.server import http as listener
-from allocator.server import metrics, report
 from allocator.server.config import Config, Flag, load
-from allocator.server.core_loop import CoreLoop
-from allocator.server.http import plain_text
-from allocator.server.metrics import MetricsServer, start_http
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.metrics import metrics
+from allocator.server.metrics.metrics import MetricsServer, start_http
+from allocator.server.reports import report
+from allocator.server.web import http as listener
+from allocator.server.web.http import plain_text
 from tests.server.scraping import samples, value
 
 CONFIG = load(None, {}, [Flag("--set", "http.port", "0")])

@@ -26,13 +26,13 @@ from allocator.core import (
     SetDrain,
     SetPaused,
 )
-from allocator.server import http as listener
 from allocator.server.config import Config, Flag, Loaded, load
-from allocator.server.core_loop import CoreLoop
-from allocator.server.metrics import MetricsServer, start_http
-from allocator.server.operators import Operators
-from allocator.server.page import agent_map, look, page_routes, routes, tables, words
-from allocator.server.views import Views
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.metrics.metrics import MetricsServer, start_http
+from allocator.server.operators.operators import Operators
+from allocator.server.views.views import Views
+from allocator.server.web import http as listener
+from allocator.server.web.page import agent_map, look, page_routes, routes, tables, words
 from allocator.v1 import admin_pb2 as pb
 from tests.integration.page_cluster import HOSTILE, TURNED, state
 from tests.server.test_metrics_http import Busy

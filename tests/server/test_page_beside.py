@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from allocator.core import Hold, PolicySpec, SetDrain, SetShadow
-from allocator.server.page import drained, tables
+from allocator.server.web.page import drained, tables
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 from tests.integration.page_cluster import state

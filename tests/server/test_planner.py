@@ -8,11 +8,11 @@ import pytest
 
 from allocator.core import Policy, PolicySpec, Problem
 from allocator.policies import build
-from allocator.policies.planning import Steered
+from allocator.policies.plan_guided import Steered
 from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection, PolicySection
-from allocator.server.core_loop import CoreLoop
-from allocator.server.planning import Planner
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.planning import Planner
 from allocator.wire import replay
 from tests.server.test_loop_journal import Heard, decisions, records
 

@@ -27,15 +27,15 @@ from allocator.core import (
     PolicySpec,
     Settings,
 )
-from allocator.core.compiled import interpreted_here
+from allocator.core.numba.compiled import interpreted_here
 from allocator.policies import POLICIES
-from allocator.server import guarded_policy, plugins
-from allocator.server.admin import AdminServicer
 from allocator.server.config import Config, ConfigError, Flag, load, load_all
-from allocator.server.core_loop import CoreLoop
-from allocator.server.guarded_policy import GuardedRegistry
-from allocator.server.operators import Operators
-from allocator.server.plugins import PluginError, load_file
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.grpc.admin import AdminServicer
+from allocator.server.operators.operators import Operators
+from allocator.server.system import guarded_policy, plugins
+from allocator.server.system.guarded_policy import GuardedRegistry
+from allocator.server.system.plugins import PluginError, load_file
 from allocator.testing import placement, static_snapshot
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2

@@ -7,8 +7,8 @@ import pytest
 
 from allocator.core import PolicySpec, SetShadow
 from allocator.policies import build
-from allocator.server import shadow as shadows
-from allocator.server.shadow import Shadow
+from allocator.server.engine import shadow as shadows
+from allocator.server.engine.shadow import Shadow
 from tests.core.test_beside import small
 
 DRF = PolicySpec("drf", "listed")

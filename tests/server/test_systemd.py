@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from allocator import policies
-from allocator.server import metrics, systemd
 from allocator.server.config import Config
-from allocator.server.core_loop import CoreLoop
-from allocator.server.metrics import Monitor
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.metrics import metrics
+from allocator.server.metrics.metrics import Monitor
+from allocator.server.process import systemd
 from tests.server.process import SidecarProcess
 from tests.server.test_metrics_http import Busy
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allocator.server.tls import find_problem
+from allocator.server.config.tls import find_problem
 
 NEW = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 
-from allocator.server.main import Told
+from allocator.server.process.main import Told
 
 
 class Interrupted(Told):

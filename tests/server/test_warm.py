@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocator.core import compiled
-from allocator.core.compiled import Loop, _Mode, tolerate_cache_errors
+from allocator.core.numba import compiled
+from allocator.core.numba.compiled import Loop, _Mode, tolerate_cache_errors
 
 ROOT = Path(__file__).resolve().parents[2]
 

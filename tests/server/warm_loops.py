@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from allocator.core.compiled import Loop
-from allocator.server import compilation, loop_cache
+from allocator.core.numba.compiled import Loop
+from allocator.server.system import compilation, loop_cache
 
 EVENTS = 2_000
 
@@ -35,7 +35,7 @@ def play_sessions() -> None:
     """Let every policy decide in both modes, on a cluster where everything happens."""
     from allocator.policies import POLICIES
     from tests.endurance.growth import Load
-    from tests.sim.masters import wire_link
+    from tests.lab.masters import wire_link
 
     for name in POLICIES:
         for mode in ("oblivious", "characterised"):

@@ -23,8 +23,8 @@ import numpy as np
 from allocator import policies
 from allocator.core import Allocator, EventError, Options, PolicySpec, SetPolicy, Settings
 from allocator.v1 import session_pb2 as pb
-from allocator.wire.session_start import Greeting
-from allocator.wire.sidecar import Sidecar
+from allocator.wire.session.session_start import Greeting
+from allocator.wire.session.sidecar import Sidecar
 from tests.simulation.amounts import Amounts, parse
 from tests.simulation.brain import Brain
 from tests.simulation.link import Link

@@ -15,16 +15,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from allocator.solvers import (
-    NotOptimal,
-    max_min,
-    max_min_whole,
-    min_cost_flow,
-    per_server_fairness,
-)
-from allocator.solvers import proportional_fairness_agents as pf_agents
-from allocator.solvers.max_min_online import OnlineMaxMin
-from allocator.solvers.min_cost_flow import Infeasible, Network
+from allocator.solvers import NotOptimal
+from allocator.solvers.flow import min_cost_flow
+from allocator.solvers.flow.min_cost_flow import Infeasible, Network
+from allocator.solvers.fluid import per_server_fairness
+from allocator.solvers.fluid import proportional_fairness_agents as pf_agents
+from allocator.solvers.max_min import max_min
+from allocator.solvers.max_min import whole as max_min_whole
+from allocator.solvers.max_min.online import OnlineMaxMin
 from tests.solvers.oracles import (
     best_of_all,
     clarabel_tasks,

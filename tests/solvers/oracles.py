@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from allocator.solvers.min_cost_flow import Network
+from allocator.solvers.flow.min_cost_flow import Network
 
 
 def best_of_all(

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers import max_min, max_min_whole, per_server_fairness
-from allocator.solvers import proportional_fairness_agents as fairness
+from allocator.solvers.flow.min_cost_flow import Infeasible, Network
+from allocator.solvers.fluid import per_server_fairness
+from allocator.solvers.fluid import proportional_fairness_agents as fairness
 from allocator.solvers.graphs import (
     cheapest_flow,
     constraint_graph,
@@ -17,7 +18,8 @@ from allocator.solvers.graphs import (
     max_min_shares,
     whole_shares,
 )
-from allocator.solvers.min_cost_flow import Infeasible, Network
+from allocator.solvers.max_min import max_min
+from allocator.solvers.max_min import whole as max_min_whole
 from allocator.solvers.resource_graphs import fair_tasks, per_server_tasks, resource_graph
 
 

@@ -6,14 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers import (
-    constraint_graph,
-    independent,
-    max_min,
-    max_min_certificate,
-    max_min_cuts,
-    max_min_whole,
-)
+from allocator.solvers.max_min import certificate as max_min_certificate
+from allocator.solvers.max_min import constraint_graph, independent, max_min
+from allocator.solvers.max_min import cuts as max_min_cuts
+from allocator.solvers.max_min import whole as max_min_whole
 from tests.solvers.oracles import best_of_all, exact_shares, linear_programs
 
 COUNTS = st.integers(0, 3)

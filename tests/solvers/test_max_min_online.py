@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers import max_min
-from allocator.solvers.max_min_online import OnlineMaxMin
+from allocator.solvers.max_min import max_min
+from allocator.solvers.max_min.online import OnlineMaxMin
 
 TYPES = 5
 ROWS = arrays(np.bool_, TYPES)

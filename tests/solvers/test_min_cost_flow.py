@@ -7,14 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linprog
 
-from allocator.solvers.flow_repair import UNKNOWN
-from allocator.solvers.min_cost_flow import (
-    Infeasible,
-    Network,
-    Solution,
-    solve,
-    violation,
-)
+from allocator.solvers.flow.flow_repair import UNKNOWN
+from allocator.solvers.flow.min_cost_flow import Infeasible, Network, Solution, solve, violation
 from tests.solvers.oracles import simplex_cost
 
 COSTS = st.integers(-3, 9) | st.integers(-(10**9), 10**9)

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers import NotOptimal, max_min, per_server_fairness, water_filling
-from allocator.solvers.per_server_fairness import residual, solve
+from allocator.solvers import NotOptimal
+from allocator.solvers.fluid import per_server_fairness, water_filling
+from allocator.solvers.fluid.per_server_fairness import residual, solve
+from allocator.solvers.max_min import max_min
 from tests.solvers.oracles import gain_by_definition
 
 SIZES = st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 100.0])

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from allocator.solvers import NotOptimal, proportional_fairness
-from allocator.solvers.proportional_fairness import TOLERANCE, solve
+from allocator.solvers import NotOptimal
+from allocator.solvers.fluid import proportional_fairness
+from allocator.solvers.fluid.proportional_fairness import TOLERANCE, solve
 
 SIZES = st.sampled_from([0.0, 0.0, 0.001, 0.5, 1.0, 2.0, 3.0, 1000.0])
 

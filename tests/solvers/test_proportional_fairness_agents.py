@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from allocator.solvers import NotOptimal, proportional_fairness
-from allocator.solvers.proportional_fairness_agents import TOLERANCE, residual, solve
+from allocator.solvers import NotOptimal
+from allocator.solvers.fluid import proportional_fairness
+from allocator.solvers.fluid.proportional_fairness_agents import TOLERANCE, residual, solve
 from tests.solvers.oracles import clarabel_tasks
 
 SIZES = st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 100.0])

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from allocator.sim.papers.quincy import SIZES, Size, World, solver_times
-from allocator.solvers.flow_repair import UNKNOWN
-from allocator.solvers.min_cost_flow import solve
-from allocator.solvers.quincy_network import Cluster, QuincyNetwork, Tasks, build
+from allocator.lab.papers.quincy.solver_times import SIZES, Size, World, solver_times
+from allocator.solvers.flow.flow_repair import UNKNOWN
+from allocator.solvers.flow.min_cost_flow import solve
+from allocator.solvers.flow.quincy_network import Cluster, QuincyNetwork, Tasks, build
 
 
 def cost_of(network: QuincyNetwork, place: np.ndarray) -> int:

@@ -13,7 +13,7 @@ import pytest
 from google.protobuf import text_format
 
 from allocator.core import Outcomes
-from allocator.sim.module_protocol import (
+from allocator.lab.module_protocol import (
     BadSidecarError,
     ModuleSession,
     ModuleState,
@@ -22,7 +22,7 @@ from allocator.sim.module_protocol import (
 from allocator.v1 import session_pb2 as pb
 from allocator.v1.transcript_pb2 import Line, Transcript
 from allocator.wire import State, read_hello, read_snapshot
-from allocator.wire.decode import READERS
+from allocator.wire.codec.decode import READERS
 from tests.wire.dialogue import WELCOME, new_sidecar
 
 FILES = sorted(Path(__file__).parent.glob("*.txtpb"))

@@ -15,8 +15,8 @@ from allocator.core import (
     Release,
     Settings,
 )
+from allocator.lab.module_protocol import ModuleSession
 from allocator.policies import build
-from allocator.sim.module_protocol import ModuleSession
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting, Sidecar
 from tests.world.rows import given_back, holdings, holdings_of

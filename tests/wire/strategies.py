@@ -43,9 +43,9 @@ from allocator.core import (
 )
 from allocator.core.resources import FORMS
 from allocator.wire import Greeting
-from allocator.wire.kinds import DEPTH_MAX
-from allocator.wire.proto_types import AGENT_CAPABILITIES, FRAMEWORK_CAPABILITIES
-from allocator.wire.validation import TIME_MAX_MS, UINT32_MAX
+from allocator.wire.codec.kinds import DEPTH_MAX
+from allocator.wire.codec.proto_types import AGENT_CAPABILITIES, FRAMEWORK_CAPABILITIES
+from allocator.wire.codec.validation import TIME_MAX_MS, UINT32_MAX
 
 texts = st.text(max_size=8)
 names = st.text(min_size=1, max_size=8)

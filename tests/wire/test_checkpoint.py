@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from allocator.core import Allocator, PolicySpec, SetConstraint, SetPolicy, Settings
 from allocator.core.checkpoint import CheckpointError, Column, Detached, shred
+from allocator.lab.experiments.play import play
+from allocator.lab.experiments.soak_scenario import Soak
 from allocator.policies import build
-from allocator.sim.experiments.play import play
-from allocator.sim.experiments.soak_scenario import Soak
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Sidecar, WireError
-from allocator.wire.checkpoint import mark, read_checkpoint, read_mark, write_checkpoint
-from allocator.wire.sidecar import Answer
-from tests.sim.auditing import Audited
-from tests.sim.masters import wire_link
+from allocator.wire.journal.checkpoint import mark, read_checkpoint, read_mark, write_checkpoint
+from allocator.wire.session.sidecar import Answer
+from tests.lab.auditing import Audited
+from tests.lab.masters import wire_link
 from tests.wire.dialogue import POLICY, WELCOME, Module, declined
 
 
@@ -195,7 +195,7 @@ def test_pieces_of_any_size_are_a_checkpoint(cuts):
 
 
 def test_a_newer_checkpoint_is_told(monkeypatch):
-    monkeypatch.setattr("allocator.wire.checkpoint.VERSION", 2)
+    monkeypatch.setattr("allocator.wire.journal.checkpoint.VERSION", 2)
     newer = checkpoint()
     monkeypatch.undo()
     with pytest.raises(CheckpointError, match="has version 2; 1 can be read"):

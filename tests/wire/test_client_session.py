@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from allocator.core import Decisions
-from allocator.sim.module_protocol import (
+from allocator.lab.module_protocol import (
     BadSidecarError,
     ModuleSession,
     ModuleState,

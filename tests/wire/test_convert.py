@@ -8,13 +8,13 @@ from google.protobuf import text_format
 from hypothesis import given
 
 from allocator.core import AMOUNT_MAX, AddAgent, AgentInfo, Define, Hold, Holdings, Outcomes, Reason
-from allocator.sim.module_protocol import read_decisions, write_event, write_hello
+from allocator.lab.module_protocol import read_decisions, write_event, write_hello
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire import Greeting, WireError, read_hello, write_decisions
-from allocator.wire.decode import READERS
-from allocator.wire.errors import TEXT_LENGTH_MAX
-from allocator.wire.kinds import read_kind, write_kind
+from allocator.wire.codec.decode import READERS
+from allocator.wire.codec.errors import TEXT_LENGTH_MAX
+from allocator.wire.codec.kinds import read_kind, write_kind
 from tests.wire import strategies
 from tests.wire.strategies import same
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from allocator.core import Reason
 from allocator.v1 import session_pb2 as pb
-from allocator.wire.figures import ENDS, TOTAL_MAX, ModuleFigures, read_figures, write_figures
+from allocator.wire.codec.figures import ENDS, TOTAL_MAX, ModuleFigures, read_figures, write_figures
 
 counts = st.integers(0, TOTAL_MAX)
 FIGURES = st.builds(

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocator.core import PolicySpec
-from allocator.sim.module_protocol import ModuleSession, write_batch
+from allocator.lab.module_protocol import ModuleSession, write_batch
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting, Sidecar, State
 from tests.wire import strategies

@@ -27,9 +27,9 @@ from allocator.policies import build
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import JournalError, WireError, frame, read_records, replay
-from allocator.wire.checkpoint import head
-from allocator.wire.framing import HEADER, MAGIC, Framer, Torn
-from allocator.wire.journal import (
+from allocator.wire.journal.checkpoint import head
+from allocator.wire.journal.framing import HEADER, MAGIC, Framer, Torn
+from allocator.wire.journal.records import (
     closed_record,
     looked_record,
     opened_record,
@@ -40,7 +40,7 @@ from allocator.wire.journal import (
     request_record,
     start_record,
 )
-from allocator.wire.operator_settings import (
+from allocator.wire.settings.operator_settings import (
     read_constraint,
     read_demand,
     read_drain,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from allocator.cli import more_settings
+from allocator.cli.remote import more_settings
 from allocator.core import (
     Allocator,
     DemandMemory,
@@ -21,7 +21,7 @@ from allocator.core import (
 from allocator.policies import build
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire import WireError
-from allocator.wire.kept import (
+from allocator.wire.settings.operator_overlay import (
     KINDS,
     Kept,
     Overlay,

@@ -18,7 +18,7 @@ from allocator.core import (
     RemoveAgent,
     SetWeights,
 )
-from allocator.sim.module_protocol import pack_snapshot
+from allocator.lab.module_protocol import pack_snapshot
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import WireError, read_snapshot
 from tests.wire import strategies

@@ -18,11 +18,11 @@ from allocator.core import (
     Settings,
     Transition,
 )
+from allocator.lab.module_protocol import write_hello
 from allocator.policies import build, fallback
-from allocator.sim.module_protocol import write_hello
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Counts, Greeting, SidecarSession, State
-from allocator.wire.server_session import LAST_SNAPSHOT, TRANSITIONS
+from allocator.wire.session.server_session import LAST_SNAPSHOT, TRANSITIONS
 from tests.wire.dialogue import (
     POLICY,
     STATE,

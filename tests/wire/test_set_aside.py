@@ -8,7 +8,7 @@ from allocator.core.bounds import LABELS_MAX
 from allocator.v1 import session_pb2 as pb
 from allocator.v1 import types_pb2 as types
 from allocator.wire import State, WireError
-from allocator.wire.validation import distinct
+from allocator.wire.codec.validation import distinct
 from tests.wire.dialogue import STATE, Module, new_sidecar
 
 FRAMEWORK = 'add_framework {{ framework: 3 framework_id: "f" roles: 1 {} }}'
@@ -79,7 +79,7 @@ def test_an_error_of_ours_sets_words_aside_and_ends_no_session(monkeypatch, begi
         if label:
             raise OverflowError("planted")
 
-    monkeypatch.setattr("allocator.core.own_words.demand_of_label", fails)
+    monkeypatch.setattr("allocator.core.demand.own_words.demand_of_label", fails)
     info = FrameworkInfo("f", "named", labels={DEMAND_LABEL: "cpus:1"})
     event = AddFramework(3, info, (1,))
     module = Module(new_sidecar())

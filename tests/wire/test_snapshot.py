@@ -34,11 +34,11 @@ from allocator.core import (
 from allocator.core.checkpoint import restore, shred
 from allocator.policies import build, fallback
 from allocator.wire import read_records
-from allocator.wire.checkpoint import mark
-from allocator.wire.journal import start_record
-from allocator.wire.replay import Replay
-from allocator.wire.sidecar import Sidecar
-from allocator.wire.snapshot import write_snapshot
+from allocator.wire.journal.checkpoint import mark
+from allocator.wire.journal.moment import write_snapshot
+from allocator.wire.journal.records import start_record
+from allocator.wire.journal.replay import Replay
+from allocator.wire.session.sidecar import Sidecar
 from tests.rules.cases import Case
 from tests.rules.random_cases import cases
 from tests.rules.small_core import begun

@@ -10,7 +10,7 @@ from typing import Any
 from allocator.core import events
 from allocator.core.apply import agents, frameworks, resources, settings
 from allocator.core.apply.within_limits import note_beyond, within_limits
-from allocator.core.state import State
+from allocator.core.books.state import State
 
 _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
     {

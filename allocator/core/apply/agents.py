@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from allocator.core.books.eligibility import AgentTraits
+from allocator.core.books.state import State
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.constraints import attributes_of
-from allocator.core.eligibility import AgentTraits
 from allocator.core.events import (
     ActivateAgent,
     AddAgent,
@@ -21,9 +22,8 @@ from allocator.core.events import (
     SetWhitelist,
     UpdateAgent,
 )
-from allocator.core.planning import forget_agent, forget_client
+from allocator.core.plans.planning import forget_agent, forget_client
 from allocator.core.snapshot import Ints
-from allocator.core.state import State
 
 GPUS = "gpus"
 """The resource whose agents only frameworks that can use it are offered."""

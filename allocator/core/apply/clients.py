@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.apply.priors import begin_with_prior, unstated_source
+from allocator.core.books.eligibility import Rule
+from allocator.core.books.state import State
+from allocator.core.books.tables import REFINED, REVOCABLE, SHARED
 from allocator.core.constraints import Clause, parse_constraint
-from allocator.core.demand import declared_demand, own_demand
-from allocator.core.eligibility import Rule
+from allocator.core.demand.demand import declared_demand, own_demand
+from allocator.core.demand.own_words import Minimum, OwnWords, fits_nowhere
 from allocator.core.events import TOO_MANY, FrameworkInfo, SetAside, bounded
-from allocator.core.own_words import Minimum, OwnWords, fits_nowhere
-from allocator.core.state import State
-from allocator.core.tables import REFINED, REVOCABLE, SHARED
 
 Stated = tuple[str, Mapping[str, int]] | None
 

@@ -8,7 +8,10 @@ from collections.abc import Collection, Iterable
 from allocator.core.apply.agents import close_client_if_idle, holds_nothing
 from allocator.core.apply.clients import derive, note_aside, refit, take
 from allocator.core.apply.priors import begin_with_prior, teach_others
+from allocator.core.books.roles import check_depth
+from allocator.core.books.state import State
 from allocator.core.bounds import ROLES_MAX
+from allocator.core.demand.own_words import read_request, read_words
 from allocator.core.events import (
     ActivateFramework,
     AddFramework,
@@ -23,9 +26,6 @@ from allocator.core.events import (
     UpdateFramework,
     bounded,
 )
-from allocator.core.own_words import read_request, read_words
-from allocator.core.roles import check_depth
-from allocator.core.state import State
 
 
 def define(state: State, event: Define) -> None:

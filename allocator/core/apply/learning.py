@@ -5,10 +5,10 @@ from collections import Counter
 import numpy as np
 
 from allocator.core.apply.clients import refresh_client
-from allocator.core.demand_memory import common_unit, name_topic
+from allocator.core.books.state import State
+from allocator.core.demand.demand_memory import common_unit, name_topic
 from allocator.core.events import Holdings
 from allocator.core.snapshot import Bools, Ints
-from allocator.core.state import State
 
 
 def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here: Bools) -> None:

@@ -1,8 +1,8 @@
 """What frameworks begin with and leave behind, of demands that nobody states."""
 
-from allocator.core.demand_memory import name_topic, wide_topics
+from allocator.core.books.state import State
+from allocator.core.demand.demand_memory import name_topic, wide_topics
 from allocator.core.events import FrameworkInfo
-from allocator.core.state import State
 
 
 def begin_with_prior(state: State, client: int, info: FrameworkInfo) -> bool:

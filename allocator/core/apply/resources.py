@@ -15,6 +15,7 @@ from allocator.core.apply.frameworks import (
 )
 from allocator.core.apply.learning import learn_from_acceptances, learn_from_ends
 from allocator.core.apply.rest import refuse_rest
+from allocator.core.books.state import State
 from allocator.core.bounds import CAPACITY_MAX
 from allocator.core.events import (
     Amounts,
@@ -31,7 +32,6 @@ from allocator.core.events import (
 )
 from allocator.core.resources import Kind
 from allocator.core.snapshot import Bools, Ints
-from allocator.core.state import State
 
 
 def hold(state: State, event: Hold) -> None:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from allocator.core.books.open_decisions import OpenDecisions
+from allocator.core.books.state import State
 from allocator.core.events import Outcomes
-from allocator.core.open_decisions import OpenDecisions
-from allocator.core.state import State
 
 REST_REFUSED_MS = 60_000
 """How long who got nothing of a rest kind is kept from it."""

@@ -6,8 +6,10 @@ import numpy as np
 
 from allocator.core.apply.agents import refresh_drained
 from allocator.core.apply.clients import refresh_client
+from allocator.core.books.roles import check_depth
+from allocator.core.books.state import State
 from allocator.core.constraints import parse_constraint
-from allocator.core.demand import Settings, check_demand
+from allocator.core.demand.demand import Settings, check_demand
 from allocator.core.events import (
     EventError,
     Options,
@@ -20,10 +22,8 @@ from allocator.core.events import (
     SetShadow,
     SetWeight,
 )
-from allocator.core.planning import PlanningPolicy
+from allocator.core.plans.planning import PlanningPolicy
 from allocator.core.policy import Policy, PolicySpec
-from allocator.core.roles import check_depth
-from allocator.core.state import State
 
 BuildPolicy = Callable[[PolicySpec], Policy]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from allocator.core.books.state import State
 from allocator.core.events import AddAgents, Event, Exclude, Hold, Refuse, UpdateAllocation
 from allocator.core.snapshot import Bools, Ints
-from allocator.core.state import State
 
 
 def within_limits(state: State, event: Event) -> Event | None:

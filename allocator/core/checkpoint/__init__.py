@@ -13,6 +13,6 @@ attributes that are worked out from the others in `DERIVED`; they are left out.
 from allocator.core.checkpoint.columns import Array, CheckpointError, Column
 from allocator.core.checkpoint.detaching import Detached
 from allocator.core.checkpoint.restoring import restore
-from allocator.core.checkpoint.shredding import shred
+from allocator.core.checkpoint.to_columns import shred
 
 __all__ = ["Array", "CheckpointError", "Column", "Detached", "restore", "shred"]

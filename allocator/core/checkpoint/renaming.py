@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from allocator.core.books.state import State
+from allocator.core.books.tables import ClientTable
 from allocator.core.checkpoint.classes import assemble, names_of
 from allocator.core.constraints import parse_constraint
+from allocator.core.demand.own_words import CONSTRAINT_LABEL, DEMAND_LABEL, read_words
 from allocator.core.events import AgentInfo, FrameworkInfo, SetAside, SetConstraint
-from allocator.core.own_words import CONSTRAINT_LABEL, DEMAND_LABEL, read_words
 from allocator.core.policy import PolicySpec
 from allocator.core.resources import format_quantities
-from allocator.core.state import State
-from allocator.core.tables import ClientTable
 
 _WORDS = frozenset({"", "*", "hostname", "region", "zone", "name", "principal", "user"})
 """What means something by itself: any role or pattern, and what every agent and framework has."""

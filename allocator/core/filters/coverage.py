@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core.array_structures import some
-from allocator.core.compiled import loop, part
 from allocator.core.filters.refusals import Refusals, bit_of
+from allocator.core.numba.array_structures import some
+from allocator.core.numba.compiled import loop, part
 from allocator.core.snapshot import Bools, Ints, Words
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from allocator.core.compiled import loop, loop_view
+from allocator.core.numba.compiled import loop, loop_view
 from allocator.core.snapshot import Bools, Filters, Indices, Ints
 
 

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from allocator.core.array_structures import push, unlink
-from allocator.core.compiled import loop, part
+from allocator.core.numba.array_structures import push, unlink
+from allocator.core.numba.compiled import loop, part
 from allocator.core.snapshot import Bools, Indices, Ints, Words
 
 NEVER = np.iinfo(np.int64).max

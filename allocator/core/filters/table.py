@@ -10,13 +10,13 @@ be offered on the agent, see `coverage`.
 
 import numpy as np
 
-from allocator.core.array_structures import grow, grow_heads, pack
-from allocator.core.compiled import loop_view
 from allocator.core.filters import coverage, refusals
 from allocator.core.filters.calendar import Calendar
 from allocator.core.filters.coverage import Offerable
 from allocator.core.filters.refusals import NEVER, Refusals
 from allocator.core.filters.rest import RestRefusals
+from allocator.core.numba.array_structures import grow, grow_heads, pack
+from allocator.core.numba.compiled import loop_view
 from allocator.core.snapshot import Bools, Filters, Ints
 
 

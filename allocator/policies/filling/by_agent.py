@@ -9,25 +9,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from allocator.core import by_reference
-from allocator.core.by_reference import keep, lend
-from allocator.core.compiled import entry
+from allocator.core.numba import pointers
+from allocator.core.numba.compiled import entry
+from allocator.core.numba.pointers import keep, lend
 from allocator.core.snapshot import Words
-from allocator.policies.filling import (
-    charging,
-    cycle_stages,
-    loop_arrays,
-    offers,
-    quota_room,
-    quotas,
-    scoring,
-    tournament,
-    visits,
-)
-from allocator.policies.filling.compiled import compiled, fingerprint, hot
-from allocator.policies.filling.cycle_stages import OVERDUE
-from allocator.policies.filling.loop_arrays import Effort, Log, Scene
-from allocator.policies.filling.visits import NOBODY, Visit
+from allocator.policies.filling.rules import charging, offers, quota_room, quotas
+from allocator.policies.filling.scene import cycle_stages, loop_arrays, scoring, tournament
+from allocator.policies.filling.scene.compiled import compiled, fingerprint, hot
+from allocator.policies.filling.scene.cycle_stages import OVERDUE
+from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
+from allocator.policies.filling.search import visits
+from allocator.policies.filling.search.visits import NOBODY, Visit
 
 RANDOM, ROUND_ROBIN, LISTED = range(3)
 
@@ -205,7 +197,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
 
 fill = _compile(
     fingerprint(
-        by_reference,
+        pointers,
         loop_arrays,
         cycle_stages,
         scoring,

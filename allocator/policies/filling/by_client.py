@@ -11,29 +11,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocator.core import by_reference
-from allocator.core.by_reference import keep, lend
-from allocator.core.compiled import entry
+from allocator.core.numba import pointers
+from allocator.core.numba.compiled import entry
+from allocator.core.numba.pointers import keep, lend
 from allocator.core.snapshot import Ints
-from allocator.policies.filling import (
-    agent_index,
-    best_agent,
-    charging,
-    cycle_stages,
-    fit_index,
-    loop_arrays,
-    offers,
-    quota_room,
-    quotas,
-    scoring,
-    tournament,
-    wary,
-)
-from allocator.policies.filling.agent_index import AgentIndex, can_serve
-from allocator.policies.filling.compiled import allocating, compiled, fingerprint, hot
-from allocator.policies.filling.cycle_stages import OVERDUE
-from allocator.policies.filling.fit_index import FitIndex
-from allocator.policies.filling.loop_arrays import Effort, Log, Scene
+from allocator.policies.filling.rules import charging, offers, quota_recheck, quota_room, quotas
+from allocator.policies.filling.scene import cycle_stages, loop_arrays, scoring, tournament
+from allocator.policies.filling.scene.compiled import allocating, compiled, fingerprint, hot
+from allocator.policies.filling.scene.cycle_stages import OVERDUE
+from allocator.policies.filling.scene.loop_arrays import Effort, Log, Scene
+from allocator.policies.filling.search import agent_index, best_agent, fit_index
+from allocator.policies.filling.search.agent_index import AgentIndex, can_serve
+from allocator.policies.filling.search.fit_index import FitIndex
 
 
 class Findings(NamedTuple):
@@ -176,11 +165,11 @@ def _readmit_leaf(
 
 @compiled
 def _heed_quotas(
-    scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, careful: wary.Wary
+    scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, careful: quota_recheck.Wary
 ) -> None:
     """After a grant let those take part again whom quotas leave less of: see `wary`."""
     for i in range(len(careful.leaf)):
-        if wary.has_less(scene, careful, i):
+        if quota_recheck.has_less(scene, careful, i):
             for n in range(careful.start[i], careful.start[i + 1]):
                 slot = careful.slot[n]
                 if not field.empty[slot]:
@@ -193,7 +182,7 @@ def _serve(
     field: AgentIndex,
     fit: FitIndex,
     findings: Findings,
-    careful: wary.Wary,
+    careful: quota_recheck.Wary,
     log: Log,
     leaf: int,
     slot: int,
@@ -237,7 +226,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
         own_fit = fit_index.begin(lent, effort.block, best_fit)
         fit = lend(own_fit)
         own_findings = _begin(lent, field)
-        own_wary = wary.begin(lent, field.alive)
+        own_wary = quota_recheck.begin(lent, field.alive)
         careful = lend(own_wary)
         findings = lend(own_findings)
         while True:
@@ -270,7 +259,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
 
 fill = _compile(
     fingerprint(
-        by_reference,
+        pointers,
         loop_arrays,
         cycle_stages,
         scoring,
@@ -282,6 +271,6 @@ fill = _compile(
         agent_index,
         best_agent,
         fit_index,
-        wary,
+        quota_recheck,
     )
 )

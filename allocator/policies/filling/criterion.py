@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from allocator.core.memo import constant, fixed, remember
+from allocator.core.numba.memo import constant, fixed, remember
 from allocator.core.snapshot import Bools, Floats, Snapshot
 
 

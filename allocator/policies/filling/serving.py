@@ -8,13 +8,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from allocator.core import by_reference
-from allocator.core.by_reference import keep, lend
-from allocator.core.compiled import Superseded, entry, interpret, loop_view
+from allocator.core.numba import pointers
+from allocator.core.numba.compiled import Superseded, entry, interpret, loop_view
+from allocator.core.numba.pointers import keep, lend
 from allocator.core.snapshot import Bools, Ints
-from allocator.policies.filling import cycle_stages, loop_arrays, offers, scoring
-from allocator.policies.filling.compiled import compiled, fingerprint
-from allocator.policies.filling.loop_arrays import Scene
+from allocator.policies.filling.rules import offers
+from allocator.policies.filling.scene import cycle_stages, loop_arrays, scoring
+from allocator.policies.filling.scene.compiled import compiled, fingerprint
+from allocator.policies.filling.scene.loop_arrays import Scene
 
 
 @compiled
@@ -44,7 +45,7 @@ def _compile(sources: int) -> Callable[[Scene, Ints, Ints], tuple[Bools, int]]:
     return look
 
 
-_look_at_all = _compile(fingerprint(by_reference, loop_arrays, cycle_stages, scoring, offers))
+_look_at_all = _compile(fingerprint(pointers, loop_arrays, cycle_stages, scoring, offers))
 
 
 def can_serve(scene: Scene, place: Ints, agent: Ints) -> Bools:

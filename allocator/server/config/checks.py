@@ -15,7 +15,7 @@ from typing import NoReturn
 from pydantic_core import PydanticCustomError
 
 from allocator.core import PolicySpec, parse_constraint, parse_quantities
-from allocator.server.disk import read_regular
+from allocator.server.system.disk import read_regular
 
 FILE_BYTES_MAX = 2**20
 """A larger file is no certificate and no token."""
@@ -195,7 +195,7 @@ def no_directory(text: str) -> str:
 
 def plugin_file(text: str) -> str:
     """Load the policies of a file, so that they can be named."""
-    from allocator.server.plugins import load_file
+    from allocator.server.system.plugins import load_file
 
     load_file(text)
     return text
@@ -217,7 +217,7 @@ def selection_name(text: str) -> str:
 
 def spec_that_builds(spec: PolicySpec, deadline_s: float) -> None:
     """Check that a policy takes its parameters and its selection."""
-    from allocator.server.guarded_policy import GuardedRegistry
+    from allocator.server.system.guarded_policy import GuardedRegistry
 
     try:
         GuardedRegistry(deadline_s).check(spec)

@@ -37,8 +37,8 @@ from allocator.server.config.rules import (
     distinct_roles,
 )
 from allocator.server.config.shadow import ShadowSection
+from allocator.server.config.tls import find_problem
 from allocator.server.config.watching import LogSection, MetricsSection
-from allocator.server.tls import find_problem
 
 GIB = 2**30
 MIB = 2**20

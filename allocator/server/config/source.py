@@ -32,7 +32,7 @@ from allocator.server.config.unlikely import (
     VALUE_LINES_MAX,
     unlikely,
 )
-from allocator.server.disk import read_regular
+from allocator.server.system.disk import read_regular
 
 ENVIRONMENT_PREFIX = "MESOS_ALLOCATOR_"
 SYNTAX_ERRORS_MAX = 20
@@ -93,7 +93,7 @@ def load_all(
     ConfigError
         With every problem of every source.
     """
-    from allocator.server.plugins import load_entry_points
+    from allocator.server.system.plugins import load_entry_points
 
     tree, origins, problems = gather(path, environment, flags)
     problems += [Problem("", "", text) for text in load_entry_points()]

@@ -1,0 +1,127 @@
+"""`mesos-allocator simulate`: a scenario of one's own under several policies."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from allocator.cli.exits import Exit, fail
+from allocator.cli.remote import completing
+from allocator.cli.remote.completing import Mode
+from allocator.cli.tree import Playing, shown_example
+
+if TYPE_CHECKING:
+    from allocator.lab.scenarios.running import Cell, RunResult
+    from allocator.lab.scenarios.schema import ScenarioFile
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    example = "simulate examples/scenarios/one_greedy_framework.toml --policy drf,ps-dsf --seeds 5"
+    app.command(cls=Playing, epilog=shown_example(example))(simulate)
+
+
+def simulate(
+    scenario: Annotated[Path, typer.Argument(help="A TOML file; see examples/scenarios.")],
+    policy: Annotated[
+        str,
+        typer.Option(
+            help="Names, joined by commas: drf, ps-dsf, rps-dsf, tsf, bf-drf, ...",
+            autocompletion=completing.joined(completing.policies),
+        ),
+    ] = "drf,ps-dsf",
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="oblivious, characterised, or both joined by a comma.",
+            autocompletion=completing.joined(completing.among(*Mode)),
+        ),
+    ] = "oblivious,characterised",
+    seeds: Annotated[int, typer.Option(help="Workloads to draw, from seed 0 on.", min=1)] = 3,
+    jobs: Annotated[int, typer.Option(help="Processes; -1: one for each core.", min=-1)] = -1,
+    backend: Annotated[
+        str,
+        typer.Option(
+            help="loky: processes of this machine; dask, ray, spark: the workers of an existing "
+            "cluster of that engine."
+        ),
+    ] = "loky",
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Of dask the scheduler, as in tcp://host:8786; of ray the head, as in host:6379 "
+            "or ray://host:10001; of spark the master, as in spark://host:7077."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Directory for tables and the picture.")] = Path(
+        "simulate-out"
+    ),
+) -> None:
+    """Play a scenario under several policies, and compare them.
+
+    Seeds draw the same workload for every policy. Results are means over the seeds with 95 %
+    confidence intervals.
+    """
+    from allocator.cli.render.terminal import console
+    from allocator.lab.experiments.spread import BACKENDS
+    from allocator.lab.scenarios.reading import ScenarioError, read
+    from allocator.lab.scenarios.running import Cell
+    from allocator.policies import MODES, POLICIES
+
+    policies = _choose(policy, tuple(POLICIES), "--policy")
+    modes = _choose(mode, MODES, "--mode")
+    _choose(backend, BACKENDS, "--backend")
+    if jobs == 0:
+        fail(Exit.USAGE, "--jobs: 0 processes do nothing; give a number, or -1 for all cores")
+    try:
+        read_scenario = read(scenario)
+    except ScenarioError as error:
+        fail(Exit.CONFIG, *str(error).splitlines())
+    cells = [Cell(name, each, seed) for name in policies for each in modes for seed in range(seeds)]
+    console().print(read_scenario.about, markup=False)
+    results = _play(read_scenario, cells, jobs, backend, cluster)
+    _show(results, out)
+
+
+def _choose(text: str, known: tuple[str, ...], option: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        fail(Exit.USAGE, f"{option}: {text!r}; choose from {', '.join(known)}")
+    return list(dict.fromkeys(names))
+
+
+def _play(
+    scenario: "ScenarioFile", cells: list["Cell"], jobs: int, backend: str, cluster: str | None
+) -> list["RunResult"]:
+    """Play all with a progress bar; the results in the order of the cells."""
+    from allocator.cli.render.progress import progress
+    from allocator.lab.experiments.engines import BackendError
+    from allocator.lab.experiments.spread import spread
+    from allocator.lab.scenarios.running import run
+
+    results = []
+    try:
+        with progress("playing", "runs", len(cells)) as tell:
+            calls = spread(
+                partial(run, scenario), cells, jobs=jobs, backend=backend, cluster=cluster
+            )
+            for result in calls:
+                results.append(result)
+                tell(len(results))
+    except BackendError as error:
+        fail(Exit.FAILURE, f"--backend {backend}: {error}")
+    return results
+
+
+def _show(results: list["RunResult"], out: Path) -> None:
+    from allocator.cli.render.terminal import console, print_table
+    from allocator.lab.reports import sweep_report
+
+    files = sweep_report.write(out, results)
+    for columns, rows in (sweep_report.policy_table(results), sweep_report.group_table(results)):
+        console().print()
+        print_table(columns, rows, "")
+    console().print()
+    typer.echo(f"written: {', '.join(str(path) for path in files)}")

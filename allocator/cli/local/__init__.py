@@ -1,0 +1,1 @@
+"""Commands that need no running sidecar: serve, replay, graphs."""

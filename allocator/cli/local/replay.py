@@ -1,0 +1,233 @@
+"""`mesos-allocator replay`: what a sidecar answered, computed again from its journal."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from allocator import __version__
+from allocator.cli.exits import Exit, fail
+from allocator.cli.remote import completing
+from allocator.cli.remote.completing import Mode
+from allocator.cli.tree import Playing, shown_example
+from allocator.plain import json_text, printable
+
+if TYPE_CHECKING:
+    from allocator.wire.journal.framing import Torn
+    from allocator.wire.journal.replay import Found, Replay
+
+HELP = """Compute again what a sidecar answered, from its journal.
+
+Reads the files in the order in which they are given, the older first; of a directory all journals,
+PATH.2 before PATH.1 before PATH. Each file begins with all that the sidecar knew, so older files
+may be missing. A file that was cut off because the process ended while it wrote is read to its
+last whole record; of one that is damaged the rest is passed over.
+
+Every answer is compared with a digest of what was answered then, and so is what each further file
+begins with (--no-check leaves that out). Scores are 64-bit floating point numbers: on another type
+of processor, or with other versions of the allocator, numpy or numba, they may differ in the last
+digit, so that who is equally near is served in another order. Replay where it was recorded.
+
+With --policy the tasks that ran are played again on an emulated master, under the policy that was
+in force and under those that are named, and shares, use and waits are compared.
+
+Exit codes: 0 all as recorded, 1 something differs or is damaged, 2 wrong usage.
+"""
+
+_NUMBERED = re.compile(r"(.*)\.(\d+)")
+
+
+@dataclass(slots=True)
+class FileFound:
+    """What a file turned out to be.
+
+    Attributes
+    ----------
+    path, sidecar_id, sidecar_version : str
+    file : int
+        Its number within the process that wrote it.
+    records : int
+    cut_off_at, cut_off_bytes : int or None
+        Where its last record begins, and how much of it is there, where it is not whole.
+    damage : str
+        Why the rest was passed over; empty where nothing was.
+    """
+
+    path: str
+    sidecar_id: str = ""
+    sidecar_version: str = ""
+    file: int = 0
+    records: int = 0
+    cut_off_at: int | None = None
+    cut_off_bytes: int | None = None
+    damage: str = ""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    example = "replay /var/lib/mesos-allocator --policy tsf --mode characterised"
+    app.command(help=HELP, cls=Playing, epilog=shown_example(example))(replay)
+
+
+def replay(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...|DIR",
+            exists=True,
+            readable=True,
+            show_default=False,
+            help="Journals, the older first, or their directory.",
+        ),
+    ],
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Compare with what was recorded.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Policies of your own, as in policy.plugins."),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Play the day under this policy, too; repeatable.",
+            autocompletion=completing.policies,
+        ),
+    ] = None,
+    mode: Annotated[
+        Mode | None, typer.Option(help="Of --policy; oblivious where it is not given.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Of --policy: figures and a picture.")
+    ] = None,
+) -> None:
+    """Replay a journal."""
+    from allocator import policies
+    from allocator.cli.local import what_if
+    from allocator.core import Allocator
+    from allocator.wire.journal.replay import Replay
+
+    _load_policies(plugin or [])
+    question = what_if.ask(policy or [], mode, out)
+    try:
+        files = [
+            file for path in paths for file in (journals_in(path) if path.is_dir() else [path])
+        ]
+    except OSError as error:
+        fail(Exit.FAILURE, str(error))
+    if not files:
+        fail(Exit.FAILURE, f"there is no journal in {', '.join(map(str, paths))}")
+    make = question.make if question else Allocator
+    player = Replay(policies.build, policies.fallback(), check=check, make=make)
+    read = []
+    for path in files:
+        read.append(play_file(path, player))
+        if not as_json:
+            typer.echo(printable(_in_words(read[-1])))
+    player.finish()
+    if as_json:
+        plain = {"files": list(map(asdict, read)), **asdict(player.found)}
+        if question:
+            plain["what_if"] = list(map(asdict, question.play()))
+        typer.echo(json_text(plain, indent=2))
+    else:
+        for line in _summary(player.found, check):
+            typer.echo(line)
+        if question:
+            question.print()
+    _end(read, player.found)
+
+
+def _load_policies(paths: list[str]) -> None:
+    """Load the policies of files and of installed packages, which may have decided."""
+    from allocator.server.system.plugins import PluginError, load_entry_points, load_file
+
+    for problem in load_entry_points():
+        typer.echo(problem, err=True)
+    for path in paths:
+        try:
+            load_file(path)
+        except PluginError as error:
+            fail(Exit.USAGE, f"--plugin {path}: {error}")
+
+
+def journals_in(directory: Path) -> list[Path]:
+    """List the journals of a directory, the older first."""
+    from allocator.wire.journal.framing import MAGIC
+
+    def age(path: Path) -> tuple[str, int, str]:
+        numbered = _NUMBERED.fullmatch(path.name)
+        # What is being begun, PATH.new, sorts behind PATH.
+        base, number = (numbered[1], int(numbered[2])) if numbered else (path.stem, 0)
+        return (base if numbered or path.suffix == ".new" else path.name, -number, path.name)
+
+    def is_journal(path: Path) -> bool:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+
+    files = (path for path in directory.iterdir() if path.is_file())
+    return sorted(filter(is_journal, files), key=age)
+
+
+def play_file(path: Path, player: "Replay") -> FileFound:
+    """Replay a file, as far as it goes."""
+    from allocator.wire.journal.framing import JournalError, read_records
+
+    found = FileFound(str(path))
+
+    def cut_off(torn: "Torn") -> None:
+        found.cut_off_at, found.cut_off_bytes = torn
+
+    try:
+        with path.open("rb") as file:
+            for record in read_records(file, cut_off):
+                if record.HasField("start"):
+                    start = record.start
+                    found.file, found.sidecar_version = start.file, start.sidecar_version
+                    found.sidecar_id = start.sidecar_id
+                elif not record.HasField("checkpoint_piece"):
+                    found.records += not record.HasField("checkpoint_end")
+                player.take(record)
+    except (OSError, JournalError, MemoryError) as error:
+        found.damage = str(error) or "it does not fit into memory"
+    return found
+
+
+def _in_words(found: FileFound) -> str:
+    parts = [f"{found.path}: {found.records} records"]
+    if found.file:
+        parts.append(f"file {found.file} of sidecar {found.sidecar_id!r}")
+    if found.sidecar_version not in {"", __version__}:
+        parts.append(f"written by version {found.sidecar_version!r}, this is {__version__}")
+    if found.cut_off_at is not None:
+        where = f"{found.cut_off_bytes} bytes at byte {found.cut_off_at}"
+        parts.append(f"cut off within a record, {where}: the process ended while it wrote")
+    if found.damage:
+        parts.append(f"passed over from here on: {found.damage}")
+    return "; ".join(parts)
+
+
+def _summary(found: "Found", check: bool) -> Iterator[str]:
+    for name in ("records", "sessions", "answers", "cycles", "decisions"):
+        yield f"{name:10} {getattr(found, name)}"
+    if found.repeated:
+        yield f"repeated   {found.repeated} records stand in two files, and count once"
+    if found.missing:
+        yield f"missing    {found.missing} records stand in no file"
+    if check:
+        wrong = found.differing + found.checkpoints_differing
+        verdict = f"{wrong} DIFFER" if wrong else "all as recorded"
+        states = f"{found.checkpoints} states between files"
+        yield f"checked    {found.checked} records with answers, {states}: {verdict}"
+
+
+def _end(read: list[FileFound], found: "Found") -> None:
+    errors = [f"{each.path}: {each.damage}" for each in read if each.damage]
+    errors += found.differences
+    if errors or found.differing or found.checkpoints_differing:
+        fail(Exit.FAILURE, *errors)

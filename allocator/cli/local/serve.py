@@ -1,0 +1,122 @@
+"""`serve` and `check-config`."""
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from allocator.cli.exits import Exit, fail
+from allocator.cli.tree import shown_example
+from allocator.plain import json_text
+from allocator.server.system import loop_cache
+
+if TYPE_CHECKING:
+    from allocator.server.config import Flag, Loaded
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", envvar="MESOS_ALLOCATOR_CONFIG", help="TOML file."),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Set one option; may be repeated."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    example = "serve --config /etc/mesos-allocator/config.toml --set http.port=5057"
+    app.command(epilog=shown_example(example))(serve)
+    example = "check-config /etc/mesos-allocator/config.toml"
+    app.command("check-config", epilog=shown_example(example))(check_config)
+
+
+def serve(
+    config: ConfigFile = None,
+    assignments: Assignments = None,
+    listen: Annotated[
+        list[str] | None, typer.Option(help="Same as listen.targets; may be repeated.")
+    ] = None,
+    http_port: Annotated[int | None, typer.Option(help="Same as http.port.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Same as policy.name.")] = None,
+    mode: Annotated[str | None, typer.Option(help="Same as policy.mode.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="Same as log.level.")] = None,
+) -> None:
+    """Run the sidecar until SIGTERM or SIGINT; SIGHUP has it read its configuration again.
+
+    Options come from the file; MESOS_ALLOCATOR_SECTION__KEY in the environment overrides it, and
+    what is given here overrides both.
+    """
+    short = {
+        "--listen": ("listen.targets", ",".join(listen) if listen else None),
+        "--http-port": ("http.port", None if http_port is None else str(http_port)),
+        "--policy": ("policy.name", policy),
+        "--mode": ("policy.mode", mode),
+        "--log-level": ("log.level", log_level),
+    }
+    flags = _flags(assignments, short)
+    loaded = _load(config, flags)
+    note = loop_cache.prepare()
+
+    from allocator.server.config import load_all
+    from allocator.server.process.main import run
+
+    raise typer.Exit(run(partial(load_all, config, os.environ, flags), loaded, note))
+
+
+def check_config(
+    file: Annotated[Path | None, typer.Argument(help="TOML file; none: only the rest.")] = None,
+    assignments: Assignments = None,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print every option with its default, and end.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the configuration that results, as JSON.")
+    ] = False,
+) -> None:
+    """Say everything that is wrong with a configuration."""
+    if example:
+        from allocator.server.config import example as example_text
+
+        typer.echo(example_text(), nl=False)
+        return
+    from allocator.server.views.status_warnings import OPEN_SESSIONS
+
+    loaded = _load(file, _flags(assignments, {}))
+    if as_json:
+        typer.echo(json_text(loaded.config.model_dump(mode="json"), indent=2))
+    else:
+        typer.echo(f"{file or 'configuration'}: ok")
+    if target := loaded.config.open_to_sessions():
+        typer.echo(f"warning: {OPEN_SESSIONS.format(target)}", err=True)
+
+
+def _flags(assignments: list[str] | None, short: dict[str, tuple[str, str | None]]) -> list["Flag"]:
+    """All values that were given on the command line."""
+    from allocator.server.config import Flag
+
+    flags = [_assignment(text) for text in assignments or ()]
+    return flags + [
+        Flag(flag, key, text) for flag, (key, text) in short.items() if text is not None
+    ]
+
+
+def _load(path: Path | None, flags: list["Flag"]) -> "Loaded":
+    """Read the configuration, or end with every problem of it."""
+    from allocator.server.config import ConfigError, load_all
+
+    try:
+        return load_all(path, os.environ, flags)
+    except ConfigError as error:
+        fail(Exit.CONFIG, *map(str, error.problems))
+
+
+def _assignment(text: str) -> "Flag":
+    from allocator.server.config import Flag
+
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise typer.BadParameter(f"{text!r} is not of the form section.key=value")
+    return Flag("--set", key.strip(), value)

@@ -1,0 +1,4 @@
+"""Commands that speak to a running sidecar.
+
+Begin with `connection`.
+"""

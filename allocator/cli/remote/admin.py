@@ -1,0 +1,171 @@
+"""Commands for a running sidecar: what it does, why, and what operators set."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from google.protobuf.message import Message
+
+from allocator.cli.exits import Exit, fail
+from allocator.cli.remote import completing, explain, top
+from allocator.cli.remote.connection import Arguments, Sidecar, group, printed_by, remote
+from allocator.cli.remote.options import RoleBelow
+
+if TYPE_CHECKING:
+    from allocator.v1 import types_pb2
+
+
+class Sort(StrEnum):
+    """In which order frameworks are shown."""
+
+    WAITING = "waiting"
+    SHARE = "share"
+    NAME = "name"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    remote(app, "status", printed_by("allocator.cli.render.tables", "status"))(status)
+    # The width is for people only; which frameworks, and in which order, is for JSON as well.
+    remote(app, "shares", _show_shares, _arrange_shares)(shares)
+    top.register(app)
+    remote(app, "dump", None)(dump)
+    remote(app, "snapshot", None)(snapshot)
+    explain.register(group(app, "explain", "Why a framework, a role or an agent gets nothing."))
+
+
+def _show_shares(data: dict[str, Any], *, wide: bool, **_options: object) -> None:
+    from allocator.cli.render import share_tables
+
+    share_tables.shares(data, wide=wide)
+
+
+def _arrange_shares(data: dict[str, Any], arguments: Arguments) -> dict[str, Any]:
+    from allocator.cli.render import share_tables
+
+    names = ("sort", "limit", "waiting")
+    chosen = share_tables.View(**{name: arguments[name] for name in names})
+    return share_tables.arranged(data, chosen)
+
+
+def status(sidecar: Sidecar) -> Message:
+    """Show what the sidecar is doing."""
+    from allocator.v1 import admin_pb2
+
+    return sidecar.stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=sidecar.timeout_s)
+
+
+def shares(
+    sidecar: Sidecar,
+    role: RoleBelow = "",
+    fair: Annotated[
+        bool,
+        typer.Option(
+            "--fair",
+            help="Also what the policy would give if the whole cluster were given out anew; costs"
+            " about as much as one allocation.",
+        ),
+    ] = False,
+    newcomer: Annotated[
+        str,
+        typer.Option(
+            help="Also what a new framework in this role would be given.",
+            autocompletion=completing.roles,
+        ),
+    ] = "",
+    newcomer_demand: Annotated[
+        str,
+        typer.Option(
+            help="What one task of it needs, as in 'cpus:2;mem:2048'; none: unknown.",
+            autocompletion=completing.amounts,
+        ),
+    ] = "",
+    wide: Annotated[bool, typer.Option("--wide", help="All columns.")] = False,
+    sort: Annotated[
+        Sort, typer.Option(help="Who comes first: who waits longest, has most, or by name.")
+    ] = Sort.WAITING,
+    limit: Annotated[
+        int, typer.Option(min=0, help="So many frameworks and roles at most; 0: all.")
+    ] = 0,
+    waiting: Annotated[
+        bool, typer.Option("--waiting", help="Only frameworks that wait for an offer.")
+    ] = False,
+) -> Message:
+    """Show who holds what; frameworks that starve come first."""
+    from allocator.v1 import admin_pb2
+
+    del wide, sort, limit, waiting  # for what is made of the answer
+    request = admin_pb2.GetSharesRequest(
+        role=role,
+        fair=fair,
+        newcomer_role=newcomer,
+        newcomer_demand=quantities(newcomer_demand),
+    )
+    return sidecar.stub.GetShares(request, timeout=sidecar.timeout_s)
+
+
+def dump(
+    sidecar: Sidecar,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File; none: standard output.")
+    ] = None,
+) -> None:
+    """Write the whole state as JSON."""
+    from allocator.v1 import admin_pb2
+
+    pieces = sidecar.stub.Dump(admin_pb2.DumpRequest(), timeout=sidecar.timeout_s)
+    if output is None:
+        for piece in pieces:
+            sys.stdout.buffer.write(piece.json)
+        return
+    try:
+        with output.open("wb") as file:
+            for piece in pieces:
+                file.write(piece.json)
+    except OSError as error:
+        fail(Exit.FAILURE, f"{output}: {error.strerror}")
+
+
+def snapshot(
+    sidecar: Sidecar,
+    output: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")],
+    anonymise: Annotated[
+        bool,
+        typer.Option(
+            "--anonymise",
+            help="Put pseudonyms in the place of names of frameworks, roles, agents, hosts, users"
+            " and attributes; amounts stay.",
+        ),
+    ] = False,
+) -> None:
+    """Save the state for a bug report; `replay FILE` decides its next cycle again, anywhere."""
+    from allocator.v1 import admin_pb2
+
+    request = admin_pb2.SnapshotRequest(anonymise=anonymise)
+    pieces = sidecar.stub.Snapshot(request, timeout=sidecar.timeout_s)
+    # Nothing stands under the name before all of it is there.
+    unfinished = output.with_name(f"{output.name}.part")
+    try:
+        with unfinished.open("wb") as file:
+            unfinished.chmod(0o600)
+            for piece in pieces:
+                file.write(piece.data)
+        unfinished.replace(output)
+    except OSError as error:
+        fail(Exit.FAILURE, f"{output}: {error.strerror}")
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def quantities(text: str) -> "types_pb2.Quantities":
+    """Read amounts by name, or say that the command line is wrong."""
+    from allocator.core import parse_quantities
+    from allocator.v1 import types_pb2
+
+    try:
+        amounts = parse_quantities(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return types_pb2.Quantities(name=amounts.keys(), amount=amounts.values())

@@ -1,0 +1,297 @@
+"""One call to a running sidecar: the options that all such commands share, errors, output."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cache, wraps
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
+
+import typer
+from google.protobuf.message import Message
+from typer.core import TyperCommand
+
+from allocator.cli.exits import Exit, fail
+from allocator.cli.remote.examples import EXAMPLES
+from allocator.cli.tree import PLAIN, shown_example
+from allocator.plain import json_text
+
+if TYPE_CHECKING:
+    import grpc
+
+    from allocator.v1.admin_pb2_grpc import AdminServiceStub
+
+TARGET_DEFAULT = "127.0.0.1:5056"
+RESPONSE_BYTES_MAX = 256 * 2**20
+
+_CHANGING = ("set", "remove", "stop", "reset")
+"""Names of commands that change something."""
+
+_OURS = "Deadline Exceeded"
+"""What gRPC says where no answer came: the sidecar's own say more."""
+
+_NOT_BELIEVED = re.compile(r"CERTIFICATE_VERIFY_FAILED: ([^:)]+)")
+
+
+@dataclass(frozen=True)
+class Connection:
+    """The options of every command that speaks to a sidecar."""
+
+    target: Annotated[
+        str,
+        typer.Option(envvar="MESOS_ALLOCATOR_TARGET", help="host:port or unix:/path."),
+    ] = TARGET_DEFAULT
+    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds to wait.")] = 10.0
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="MESOS_ALLOCATOR_TLS_CA",
+            help="PEM file of the authority that signed the sidecar's certificate; turns TLS on.",
+        ),
+    ] = None
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(envvar="MESOS_ALLOCATOR_TLS_CERT", help="PEM file of our certificate."),
+    ] = None
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(envvar="MESOS_ALLOCATOR_TLS_KEY", help="PEM file of our private key."),
+    ] = None
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="MESOS_ALLOCATOR_TOKEN_FILE", help="File with a token that has rights."
+        ),
+    ] = None
+
+    def open(self) -> "grpc.Channel":
+        """Make a channel; nothing is sent yet."""
+        token = self._read(self.token_file)
+        if token is None:
+            return self._open()
+        self._check_that_hidden()
+        channel = self._open()
+        import grpc
+
+        from allocator.lab.links.bearer import Bearer
+
+        return grpc.intercept_channel(channel, Bearer(token.decode("utf-8", "replace").strip()))
+
+    def _open(self) -> "grpc.Channel":
+        import grpc
+
+        options = [
+            ("grpc.max_receive_message_length", RESPONSE_BYTES_MAX),
+            ("grpc.enable_http_proxy", 0),
+        ]
+        if not (self.tls_ca or self.tls_cert or self.tls_key):
+            return grpc.insecure_channel(self.target, options)
+        self._check_tls()
+        credentials = grpc.ssl_channel_credentials(
+            self._read(self.tls_ca), self._read(self.tls_key), self._read(self.tls_cert)
+        )
+        return grpc.secure_channel(self.target, credentials, options)
+
+    def _check_that_hidden(self) -> None:
+        """End where a token would pass in clear over a network."""
+        from allocator.server.config.checks import is_local
+
+        if not (self.tls_ca or self.tls_cert or self.tls_key or is_local(self.target)):
+            text = "a token would pass there in clear; give --tls-ca, or leave --token-file out"
+            fail(Exit.USAGE, f"{self.target}: {text}")
+
+    def _check_tls(self) -> None:
+        """End where TLS cannot be had with these files: gRPC would abort the process."""
+        from allocator.server.config.tls import expired_at, find_problem
+
+        if self.target.startswith("unix:"):
+            text = "a Unix socket needs no TLS, and sidecars speak none on theirs"
+            fail(Exit.USAGE, f"{self.target}: {text}; leave --tls-ca, --tls-cert and --tls-key out")
+        files = {"cert": self.tls_cert, "key": self.tls_key, "ca": self.tls_ca}
+        for path in files.values():
+            self._read(path)
+        problem = find_problem(*(str(path or "") for path in files.values()))
+        if problem:
+            path = files[problem.part]
+            where = f"--tls-{problem.part}" + (f" {path}" if path else "")
+            fail(Exit.USAGE, f"{where}: {problem.message}".replace("tls_", "--tls-"))
+
+        if self.tls_cert and (ended := expired_at(str(self.tls_cert))):
+            fail(Exit.USAGE, f"--tls-cert {self.tls_cert}: has expired ({ended}); name a valid one")
+
+    def _read(self, path: Path | None) -> bytes | None:
+        try:
+            return path.read_bytes() if path else None
+        except OSError as error:
+            fail(Exit.USAGE, f"{error.filename}: {error.strerror}")
+
+    def _unavailable(self, details: str) -> str:
+        """Tell apart who is not there, who cannot be believed, and who does not want us."""
+        if refused := _NOT_BELIEVED.search(details):
+            mend = "--tls-ca names whom to believe, and the sidecar's log what it has"
+            return f"the certificate of the sidecar at {self.target}: {refused[1]}; {mend}"
+        if "Socket closed" in details:
+            mend = "it may want TLS (--tls-ca), or a certificate (--tls-cert and --tls-key)"
+            return f"the sidecar at {self.target} closed the connection; {mend}"
+        mend = "is it running? --target or MESOS_ALLOCATOR_TARGET names another"
+        # gRPC tells the whole way down; what happened stands at its end.
+        why = details.rpartition(": ")[2].rstrip(")")
+        return f"no sidecar answers at {self.target}; {mend} ({why})"
+
+    def explain(self, error: "grpc.RpcError", *, changes: bool = False) -> NoReturn:
+        """Say what went wrong, and end; a command that changes something says what is not known."""
+        import grpc
+
+        assert isinstance(error, grpc.Call)
+        code, details = error.code(), error.details() or ""
+        if code == grpc.StatusCode.UNAVAILABLE:
+            fail(Exit.UNREACHABLE, self._unavailable(details))
+        if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+            late = f"the sidecar at {self.target} did not answer within {self.timeout:g} s"
+            if details != _OURS:  # it says so itself, and what became of it
+                fail(Exit.UNREACHABLE, f"{late}: {details}")
+            mend = "; `mesos-allocator settings show` says whether the change counts"
+            fail(Exit.UNREACHABLE, late + (mend if changes else ""))
+        refused = (
+            grpc.StatusCode.INVALID_ARGUMENT,
+            grpc.StatusCode.FAILED_PRECONDITION,
+            grpc.StatusCode.PERMISSION_DENIED,
+        )
+        if code in refused:
+            fail(Exit.REFUSED, details)
+        fail(Exit.FAILURE, f"{code.name}: {details}")
+
+
+class Sidecar(typer.Context):
+    """The context of a command that speaks to a sidecar, and so what its function is given.
+
+    Attributes
+    ----------
+    connection : Connection
+        What the command line says of it.
+    stub
+        Its administration.
+    """
+
+    connection: Connection
+    stub: "AdminServiceStub"
+
+    @property
+    def timeout_s(self) -> float:
+        """How long an answer may take."""
+        return self.connection.timeout
+
+    @property
+    def as_json(self) -> bool:
+        """Whether the answer is printed as JSON."""
+        return self.connection.json
+
+
+@cache
+def _connecting() -> Any:  # noqa: ANN401  # a command of Typer's
+    """Let Typer make options of the fields of `Connection`, and a `Connection` of what is given."""
+    app = typer.Typer(add_completion=False)
+    app.command()(Connection)
+    return typer.main.get_command(app)
+
+
+class RemoteCommand(TyperCommand):
+    """A command that speaks to a sidecar: behind its own options stand those of `Connection`."""
+
+    context_class = Sidecar
+
+    def __init__(
+        self,
+        name: str | None,
+        *,
+        params: list[Any],
+        **settings: Any,  # noqa: ANN401
+    ) -> None:
+        """Take the options that the command's function has."""
+        super().__init__(name, params=[*params, *_connecting().params], **settings)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Run the command's function while a channel is open."""
+        import grpc
+
+        from allocator.v1.admin_pb2_grpc import AdminServiceStub
+
+        _check_texts(ctx.params)
+        given = {each.name: ctx.params.pop(each.name) for each in fields(Connection)}
+        ctx.connection = _connecting().callback(**given)
+        with ctx.connection.open() as channel:
+            ctx.stub = AdminServiceStub(channel)
+            try:
+                return super().invoke(ctx)
+            except grpc.RpcError as error:
+                ctx.connection.explain(error, changes=self.name in _CHANGING)
+
+
+def _check_texts(given: dict[str, Any]) -> None:
+    """End where something given is no UTF-8: it cannot be told to anybody."""
+    for name, value in given.items():
+        for text in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(text, str) and not text.isascii():
+                try:
+                    text.encode()
+                except UnicodeEncodeError:
+                    where = name.replace("_", "-")
+                    fail(Exit.USAGE, f"{where} {text!a}: is no UTF-8; write it as UTF-8")
+
+
+Arguments: TypeAlias = dict[str, Any]
+"""What was given to a command, by name."""
+
+
+def group(app: typer.Typer, name: str, what: str) -> typer.Typer:
+    """Add a command that has commands of its own; without one of them it prints its help."""
+    commands = typer.Typer(no_args_is_help=True, **PLAIN)
+    app.add_typer(commands, name=name, help=what)
+    return commands
+
+
+def printed_by(module: str, name: str) -> Callable[[dict[str, Any]], None]:
+    """Print a response with the function `name` of a module, which is imported only then."""
+
+    def print_it(data: dict[str, Any]) -> None:
+        getattr(import_module(module), name)(data)
+
+    return print_it
+
+
+def remote(
+    app: typer.Typer,
+    name: str,
+    show: Callable[..., None] | None,
+    arrange: Callable[[dict[str, Any], Arguments], dict[str, Any]] | None = None,
+) -> Callable[[Callable[..., Message | None]], None]:
+    """Register a command that calls a sidecar.
+
+    The function takes a `Sidecar` and options of its own and returns the response; `show` prints
+    it for people. What is shown, as JSON too, is what `arrange` makes of the response by the
+    options, which `show` gets as well.
+    """
+
+    def register(function: Callable[..., Message | None]) -> None:
+        @wraps(function)
+        def command(sidecar: Sidecar, **arguments: Any) -> None:  # noqa: ANN401
+            response = function(sidecar, **arguments)
+            if response is None or show is None:
+                return
+            from allocator.cli.remote.views import plain
+
+            data = plain(response)
+            options = {} if arrange is None else arguments
+            if arrange is not None:
+                data = arrange(data, options)
+            if sidecar.as_json:
+                typer.echo(json_text(data, indent=2))
+            else:
+                show(data, **options)
+
+        example = shown_example(EXAMPLES.get(function.__name__, ""))
+        app.command(name, cls=RemoteCommand, epilog=example)(command)
+
+    return register

@@ -1,0 +1,12 @@
+"""Options that several commands have."""
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from allocator.cli.remote import completing
+
+RoleBelow: TypeAlias = Annotated[
+    str, typer.Option(help="Only this role and those below it.", autocompletion=completing.roles)
+]
+"""The role that is shown; all where it is empty."""

@@ -1,0 +1,207 @@
+"""`mesos-allocator top`: who waits, who holds what, and what lies on offer, while one watches."""
+
+import os
+import select
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from google.protobuf.message import Message
+
+from allocator.cli.remote.connection import Sidecar, remote
+from allocator.cli.remote.options import RoleBelow
+
+if TYPE_CHECKING:
+    import grpc
+    from rich.console import Group
+
+HEAD_LINES = 6
+"""What stands above the table, and its own head."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    remote(app, "top", _show)(top)
+
+
+def top(
+    sidecar: Sidecar,
+    role: RoleBelow = "",
+    interval: Annotated[
+        float, typer.Option(min=0.2, help="Seconds between two looks at the sidecar.")
+    ] = 2.0,
+) -> Message | None:
+    """Watch who waits longest, shares, and what lies on offer; q or Ctrl-C ends it.
+
+    Where the output is no terminal it is one plain table, and with --json one answer.
+    """
+    shares, status = _look(sidecar, role)
+    if sidecar.as_json or not sys.stdout.isatty():
+        return shares
+    _watch(sidecar, role, interval, shares, status)
+    return None
+
+
+def _look(sidecar: Sidecar, role: str) -> tuple[Message, Message]:
+    from allocator.v1 import admin_pb2
+
+    request = admin_pb2.GetSharesRequest(role=role)
+    shares = sidecar.stub.GetShares(request, timeout=sidecar.timeout_s)
+    status = sidecar.stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=sidecar.timeout_s)
+    return shares, status
+
+
+def _show(data: dict[str, Any]) -> None:
+    """Print one table of all frameworks."""
+    from allocator.cli.render.terminal import print_table
+
+    print_table(COLUMNS, rows(data), "no frameworks")
+
+
+def _watch(
+    sidecar: Sidecar, role: str, interval_s: float, shares: Message, status: Message
+) -> None:
+    """Show one look after the other on the whole terminal, until somebody ends it."""
+    import grpc
+    from rich.live import Live
+
+    from allocator.cli.remote.views import plain
+
+    problem = ""
+    before: tuple[float, int] | None = None
+    with _keys() as pressed, Live(screen=True, auto_refresh=False) as live:
+        try:
+            while True:
+                now = time.monotonic(), plain(status)["cycles"]
+                text = _rate(before, now)
+                view = _view(plain(shares), plain(status), text, problem, live.console.height)
+                live.update(view, refresh=True)
+                before = now
+                if pressed(interval_s):
+                    return
+                try:
+                    shares, status = _look(sidecar, role)
+                    problem = ""
+                except grpc.RpcError as error:
+                    code = cast("grpc.Call", error).code().name.lower()
+                    problem = f"no answer ({code}); as of before:"
+        except KeyboardInterrupt:
+            return
+
+
+def _rate(before: tuple[float, int] | None, now: tuple[float, int]) -> str:
+    if before is None or now[0] == before[0]:
+        return ""
+    return f", {(now[1] - before[1]) / (now[0] - before[0]):.1f} cycles/s"
+
+
+def _view(
+    shares: dict[str, Any], status: dict[str, Any], rate: str, problem: str, height: int
+) -> "Group":
+    from rich.console import Group
+
+    from allocator.cli.render.terminal import as_text, table_of
+
+    found = list(rows(shares))
+    room = max(1, height - HEAD_LINES)
+    more = f"and {len(found) - room} more" if len(found) > room else ""
+    table = table_of(COLUMNS, found[:room])
+    return Group(
+        *(as_text(line) for line in _head(shares, status, rate, problem)), table, as_text(more)
+    )
+
+
+def _head(shares: dict[str, Any], status: dict[str, Any], rate: str, problem: str) -> Iterator[str]:
+    """What stands above the table."""
+    master = f"master {status['master_id']}" if status["in_session"] else "no session"
+    policy = status["policy"]
+    yield (
+        f"{problem or 'mesos-allocator'} {master}, policy {policy['name']} {policy['mode']},"
+        f" {status['active_agents']} of {status['agents']} agents,"
+        f" {status['active_frameworks']} of {status['frameworks']} frameworks"
+    )
+    median, p99 = status["cycle_p50_ms"], status["cycle_p99_ms"]
+    times = "" if median is None else f", median {median:.1f} ms, p99 {p99:.1f} ms"
+    waiting = sum(1 for each in shares["clients"] if each["waited_cycles"])
+    yield (
+        f"{status['cycles']} cycles{rate}{times}; {status['outstanding_decisions']} decisions in"
+        f" flight; {waiting} wait; Jain index {shares['jain_index']:.3f}"
+    )
+    yield "  ".join(
+        f"{use['name']} {100 * use['held'] / use['total']:.0f} %"
+        for use in status["resources"]
+        if use["total"]
+    )
+
+
+COLUMNS = [
+    "framework",
+    "role",
+    ">waited",
+    ">share",
+    ">on offer",
+    ">offered for",
+    ">filters",
+    "needs",
+    "state",
+]
+
+
+def rows(shares: dict[str, Any]) -> Iterator[tuple[object, ...]]:
+    """One row a framework in a role, whoever waits longest first, then whoever has least."""
+    from allocator.cli.render.terminal import in_words
+
+    clients = sorted(
+        shares["clients"],
+        key=lambda each: (-each["waited_cycles"], each["weighted_share"], each["framework_id"]),
+    )
+    for each in clients:
+        state = "suppressed" if each["suppressed"] else "active"
+        yield (
+            each["framework_name"] or each["framework_id"],
+            each["role"],
+            each["waited_cycles"] or "",
+            f"{each['share']:.4f}",
+            f"{each['offered_share']:.4f}" if each["offered_share"] else "",
+            f"{each['offer_age_s']:.0f} s" if each["offer_age_s"] else "",
+            each["filters"] or "",
+            in_words(each["demand"]) or "unknown",
+            state if each["active"] else "inactive",
+        )
+
+
+@contextmanager
+def _keys() -> "Iterator[Any]":
+    """Read single keys, unseen; gives a function that waits and says whether to end."""
+    if not sys.stdin.isatty():
+        yield _sleep
+        return
+    import termios
+    import tty
+
+    number = sys.stdin.fileno()
+    before = termios.tcgetattr(number)
+    tty.setcbreak(number)
+    try:
+        yield _pressed
+    finally:
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
+
+
+def _sleep(within_s: float) -> bool:
+    time.sleep(within_s)
+    return False
+
+
+def _pressed(within_s: float) -> bool:
+    """Wait for a key; whether it is one that ends the view."""
+    until_s = time.monotonic() + within_s
+    while (left_s := until_s - time.monotonic()) > 0:
+        ready, _, _ = select.select([sys.stdin], [], [], left_s)
+        # Not by `sys.stdin`, which would keep keys in a buffer that `select` knows nothing of.
+        if ready and os.read(sys.stdin.fileno(), 1) in {b"q", b"Q", b"\x03", b""}:
+            return True
+    return False

@@ -1,0 +1,79 @@
+"""What the demo prints: one line a run, one line a claim."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from allocator.cli.render.terminal import console, table_of
+from allocator.lab.reports.resource_names import NAMES
+
+if TYPE_CHECKING:
+    from allocator.lab.experiments.claims import Verdict
+    from allocator.lab.experiments.demand_sources import Average
+    from allocator.lab.experiments.runs import Result
+
+
+def print_runs(results: Sequence["Result"]) -> None:
+    """Print what was allocated and how long things took, then what it cost: 80 columns suffice."""
+    kinds = results[0].kinds
+    use, cost = [], []
+    for result in results:
+        run = result.figures
+        allocated = [f"{run.mean[k] * 100:.1f} ± {run.deviation[k] * 100:.1f}" for k in kinds]
+        job_s = sum(run.job_s.values()) / len(run.job_s)
+        times = (f"{job_s:.1f}", f"{run.wait_max_s:.1f}")
+        use.append((result.name, f"{run.makespan_s:.0f}", *allocated, *times))
+        latency = (f"{run.latency_p50_ms:.2f}", f"{run.latency_p99_ms:.2f}")
+        counts = (run.offers, run.declines, run.executors)
+        memory = f"{result.memory_mib:.0f}" if result.memory_mib else ""
+        cost.append((result.name, *counts, *latency, memory))
+    out = console()
+    amounts = [f">{NAMES.get(kind, kind)} %" for kind in kinds]
+    out.print(table_of(["run", ">ends s", *amounts, ">job s", ">wait s"], use))
+    out.print("%: allocated, mean ± standard deviation over time while the load was full")
+    out.print("job: mean of the roles' mean times from registration to the end")
+    out.print("wait: longest until a framework's first offer\n")
+    heads = ("run", ">offers", ">declines", ">tasks", ">p50 ms", ">p99 ms", ">MiB")
+    out.print(table_of(heads, cost))
+    out.print("p50, p99: from asking for a cycle to having its decisions")
+    out.print("MiB: the most that the sidecar had resident during the run\n")
+
+
+def print_sources(rows: Iterable["Average"]) -> None:
+    """Print what each source of demands costs."""
+    a_job = ("demand", ">offers a job", ">declines a job", ">executors a job")
+    heads = (*a_job, ">makespan s", ">longest wait s", ">confirmed", ">refuted", ">probes")
+    console().print(table_of(heads, map(_source, rows)))
+
+
+def _source(row: "Average") -> tuple[str, ...]:
+    numbers = (row.offers, row.declines, row.executors)
+    times = (row.makespan_s, row.wait_max_s)
+    return (
+        row.source,
+        *(f"{number:.1f}" for number in numbers),
+        *(f"{time_s:.0f}" for time_s in times),
+        *(f"{number:.1f}" for number in (row.confirmed, row.refuted, row.probes)),
+    )
+
+
+def print_claims(verdicts: Sequence["Verdict"], seeds: int) -> None:
+    """Print claims, with what was measured: 80 columns suffice."""
+    heads = ("", f">mean of {seeds}", ">95 % interval", "claim of [1], section V")
+    out = console()
+    out.print(table_of(heads, map(_claim, verdicts)))
+    out.print(f"mean over {seeds} seeds, with its 95 % confidence interval: wanted are means above")
+    out.print("0, or, where ± is given, within that")
+    for verdict in verdicts:
+        if verdict.outcome != "holds" and verdict.claim.reason:
+            out.print(f"- {verdict.claim.text} ({verdict.claim.about}): {verdict.claim.reason}")
+
+
+def _claim(verdict: "Verdict") -> tuple[str, ...]:
+    claim = verdict.claim
+    wanted = f", ±{claim.margin:g}" if claim.margin else ""
+    return (
+        verdict.outcome,
+        f"{verdict.mean:+.2f} {claim.unit}",
+        f"{verdict.low:+.2f} to {verdict.high:+.2f}",
+        f"{claim.text} ({claim.about}{wanted})",
+    )

@@ -1,0 +1,80 @@
+"""Tables of the papers' experiments, as `mesos-allocator reproduce` prints them."""
+
+from collections.abc import Iterator
+
+from rich.box import HORIZONTALS
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from allocator.lab.papers.report import Cell, Report
+
+_WIDTH_IN_FILES = 100
+_NAME_WIDTH = 24  # of the names of rows, at least; longer ones go on in the next line
+_EXPLANATION = "computed, and below it the published number with its tolerance; < before a bound"
+
+
+def print_report(report: Report) -> None:
+    """Print a report: its table, in parts where it is wider than the terminal, and its notes."""
+    console = Console()
+    wide = console if console.is_terminal else Console(width=_WIDTH_IN_FILES)
+    parts = list(_parts(report, wide.width))
+    for number, columns in enumerate(parts):
+        title = report.title if number == 0 else f"{report.title}, continued"
+        wide.print(_table(report, columns, title))
+    lines = [_EXPLANATION]
+    lines += [f"[{number}] {departure}" for number, departure in enumerate(report.departures, 1)]
+    for line in (*lines, *report.notes):
+        wide.print(f"- {line}", markup=False, highlight=False)
+    wide.print()
+
+
+def _parts(report: Report, width: int) -> Iterator[range]:
+    """Columns that stand beside each other on so many characters; one at least."""
+    begin, used = 0, _NAME_WIDTH
+    for column in range(len(report.columns)):
+        needs = _width(report, column) + 2
+        if column > begin and used + needs > width:
+            yield range(begin, column)
+            begin, used = column, _NAME_WIDTH
+        used += needs
+    yield range(begin, len(report.columns))
+
+
+def _width(report: Report, column: int) -> int:
+    """What the numbers of a column need, and the longest word above them."""
+    texts = [_text(row.cells[column]) for row in report.rows if column < len(row.cells)]
+    lines = [len(line) for text in texts for line in Text.from_markup(text).plain.split("\n")]
+    return max([*lines, *map(len, report.columns[column].split())], default=1)
+
+
+def _table(report: Report, columns: range, title: str) -> Table:
+    table = Table(
+        title=title,
+        caption=report.source,
+        title_justify="left",
+        caption_justify="left",
+        box=HORIZONTALS,
+        show_lines=True,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("", min_width=_NAME_WIDTH - 2, overflow="fold")
+    for column in columns:
+        table.add_column(report.columns[column], justify="right", min_width=_width(report, column))
+    for row in report.rows:
+        name = escape(row.name)
+        if row.departure:
+            name += f" \\[{report.departures.index(row.departure) + 1}]"
+        if columns.start < max(len(row.cells), 1):
+            table.add_row(name, *map(_text, row.cells[columns.start : columns.stop]))
+    return table
+
+
+def _text(cell: Cell) -> str:
+    """Computed number and verdict; below it the published number."""
+    computed = cell.computed_text()
+    if cell.published is None:
+        return f"{computed}\n[dim]{cell.outcome}[/dim]" if cell.outcome else computed
+    verdict = "[green]✓[/green]" if cell.agrees else "[red]✗[/red]"
+    return f"{computed} {verdict}\n[dim]{cell.published_text('±')}[/dim]"

@@ -1,0 +1,179 @@
+"""What is set, as tables: policies, rules, where each comes from, and what a change did."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import Any
+
+from allocator.cli.render.terminal import as_text, console, in_words, print_table
+
+RULES = ("demand", "constraint", "limit", "drain", "weight")
+
+
+def policy_in_words(policy: dict[str, Any]) -> str:
+    """Write a policy in one line."""
+    selection = policy["selection"] or "its own selection"
+    competition = "flat" if policy["flat"] else "hierarchical"
+    parameters = "".join(f", {key}={value}" for key, value in policy["parameters"].items())
+    subtrees = "".join(f"; {name} below {role}" for role, name in policy["subtrees"].items())
+    return f"{policy['name']} ({selection}, {policy['mode']}, {competition}{parameters}){subtrees}"
+
+
+def policy(data: dict[str, Any]) -> None:
+    """Print the policy in force, and what a change of it did."""
+    console().print(as_text(policy_in_words(data["policy"])))
+    if data.get("policies"):
+        console().print(as_text(f"policies:   {', '.join(data['policies'])}"))
+        console().print(as_text(f"selections: {', '.join(data['selections'])}"))
+    if data.get("change", {}).get("dry_run"):
+        _forecasts(data)
+    _tell(data)
+
+
+def _forecasts(data: dict[str, Any]) -> None:
+    """Print how clients would fare under another policy."""
+    rows = (
+        (
+            each["framework_name"] or each["framework_id"],
+            each["role"],
+            f"{each['share']:.4f}",
+            f"{each['offered_now']:.4f} of {each['agents_now']}",
+            f"{each['offered_then']:.4f} of {each['agents_then']}",
+            f"{each['fair_now']:.4f}",
+            f"{each['fair_then']:.4f}",
+            f"{each['fair_then'] - each['fair_now']:+.4f}",
+        )
+        for each in data["forecasts"]
+    )
+    head = ["framework", "role", ">share", ">next offer", ">then", ">in the end", ">then", ">"]
+    console().print()
+    print_table(head, rows, "no framework would fare otherwise")
+    same = data["unaffected"]
+    text = "share: held now. next offer: of the next cycle, share and agents. in the end: share if"
+    console().print(as_text(f"{text} all were given out anew. {same} frameworks fare the same."))
+
+
+def demands(data: dict[str, Any]) -> None:
+    """Print the rules about demands."""
+    rows = (
+        (
+            *_patterns(rule),
+            in_words(rule["demand"]) or "unknown",
+            "overrides" if rule["override"] else "",
+        )
+        for rule in data["demands"]
+    )
+    print_table(["role", "framework", "one task needs", ""], rows, "no rules")
+    _tell(data)
+
+
+def constraints(data: dict[str, Any]) -> None:
+    """Print the rules about agents."""
+    rows = ((*_patterns(rule), rule["expression"]) for rule in data["constraints"])
+    print_table(["role", "framework", "agents"], rows, "no rules")
+    _tell(data)
+
+
+def limits(data: dict[str, Any]) -> None:
+    """Print the limits on roles."""
+    rows = ((rule["role"], in_words(rule["limit"])) for rule in data["limits"])
+    print_table(["role", "at most"], rows, "no limits")
+    _tell(data)
+
+
+def drains(data: dict[str, Any]) -> None:
+    """Print the agents that are drained."""
+    print_table(["agent"], ((rule["agent"],) for rule in data["drains"]), "no agent is drained")
+    _tell(data)
+
+
+def weights(data: dict[str, Any]) -> None:
+    """Print the rules about frameworks' weights."""
+    rows = ((*_patterns(rule), f"{rule['weight']:g}") for rule in data["weights"])
+    print_table(["role", "framework", ">weight"], rows, "no rules")
+    _tell(data)
+
+
+def shadow(data: dict[str, Any]) -> None:
+    """Print which policy looks on, and what a change of that did."""
+    console().print(as_text(shadow_in_words(data["shadow"])))
+    _tell(data)
+
+
+def shadow_in_words(spec: dict[str, Any]) -> str:
+    """Write which policy looks on."""
+    if not spec["name"]:
+        return "no policy looks on"
+    return f"{policy_in_words(spec).replace(', hierarchical', '')} looks on"
+
+
+def settings(data: dict[str, Any]) -> None:
+    """Print settings, and what a change did."""
+    print_settings(data["settings"])
+    _tell(data)
+
+
+def print_settings(shown: Iterable[dict[str, Any]]) -> None:
+    """Print settings with where they come from; a file's directory is named once, below."""
+    files: dict[str, str] = {}
+    rows = []
+    for each in shown:
+        origin = _origin(each)
+        if each["source"] == "file":
+            path, _, line = origin.rpartition(":")
+            short = PurePath(path).name
+            origin = f"{short}:{line}" if files.setdefault(short, path) == path else origin
+        rows.append((f"{each['key']} {each['scope']}", each["value"], _matched(each), origin))
+    print_table(["setting", "value", "now", "from"], rows, "nothing is set")
+    for short, path in files.items():
+        if short != path:
+            console().print(as_text(f"{short}: {path}"))
+
+
+def _patterns(rule: dict[str, Any]) -> tuple[str, str]:
+    return rule["role"] or "*", rule["framework_name"] or "*"
+
+
+def _origin(setting: dict[str, Any]) -> str:
+    if not setting["set_at_ms"]:
+        return setting["place"] or setting["source"]
+    when = datetime.fromtimestamp(setting["set_at_ms"] / 1000, UTC)
+    return f"operator {setting['place']}, {when:%Y-%m-%d %H:%M:%SZ}"
+
+
+def _matched(setting: dict[str, Any]) -> str:
+    """What a rule is about in the cluster as it is."""
+    found = setting["match"]
+    if setting["key"] not in RULES or setting["value"] == "taken back":
+        return ""
+    return _match(setting["key"], found)
+
+
+def _match(kind: str, found: dict[str, Any]) -> str:
+    frameworks = f"{found['frameworks']} of {found['frameworks_total']} frameworks"
+    if kind == "constraint":
+        without = found["frameworks_without_agents"]
+        stuck = f", {without} WITHOUT AN AGENT" if without else ""
+        return f"{found['agents']} of {found['agents_total']} agents, {frameworks}{stuck}"
+    if kind == "demand":
+        return f"{frameworks}, counts for {found['frameworks_served_by']}"
+    if kind == "drain":
+        return f"{found['agents']} of {found['agents_total']} agents"
+    return frameworks
+
+
+def _tell(data: dict[str, Any]) -> None:
+    """Print what a change did, and whether it lasts."""
+    change = data.get("change")
+    if not change:
+        return
+    kind = next((name for name in RULES if f"{name}s" in data), "")
+    if kind and change["match"]["frameworks_total"] + change["match"]["agents_total"]:
+        console().print(as_text(f"the rule is about {_match(kind, change['match'])}"))
+    for warning in change["warnings"]:
+        console().print(as_text(f"warning: {warning}"))
+    if change["dry_run"]:
+        console().print("dry run: nothing was changed")
+    elif change["lasts_not"]:
+        text = f"note: this ends with the sidecar's process: {change['lasts_not']}"
+        console().print(as_text(text))

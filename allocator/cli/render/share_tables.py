@@ -1,0 +1,149 @@
+"""Who holds what, as tables: few columns that fit a terminal, or all of them."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from allocator.cli.render.terminal import console, in_words, print_table
+
+
+class View(NamedTuple):
+    """Which frameworks are shown, and in which order.
+
+    Attributes
+    ----------
+    sort : str
+        ``waiting``, ``share`` or ``name``.
+    limit : int
+        So many frameworks, and as many roles; 0: all.
+    waiting : bool
+        Only frameworks that wait.
+    """
+
+    sort: str = "waiting"
+    limit: int = 0
+    waiting: bool = False
+
+
+def arranged(data: dict[str, Any], view: View) -> dict[str, Any]:
+    """Choose and order what is shown: by default who waits longest comes first.
+
+    Of those that wait equally long the smaller share comes first, of others the larger one.
+    """
+    clients = [each for each in data["clients"] if each["waited_cycles"] or not view.waiting]
+    orders: dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]] = {
+        "waiting": lambda each: (
+            -each["waited_cycles"],
+            each["weighted_share"] if each["waited_cycles"] else -each["weighted_share"],
+        ),
+        "share": lambda each: (-each["weighted_share"],),
+        "name": lambda each: (each["framework_name"], each["framework_id"], each["role"]),
+    }
+    clients.sort(key=orders[view.sort])
+    most = view.limit or None
+    shown = {**data, "clients": clients[:most], "roles": data["roles"][:most]}
+    return {**shown, "not_shown": len(data["clients"]) - len(shown["clients"])}
+
+
+def shares(data: dict[str, Any], *, wide: bool = False) -> None:
+    """Print roles and frameworks, in few columns or in all."""
+    head, of_role = (_wide if wide else _narrow)(data["fair"])
+    print_table(head, map(of_role, data["roles"]), "no roles")
+    console().print()
+    more = _MORE_WIDE if wide else _MORE
+    rows = (
+        (_name(each), *of_role(each), *(value(each) for value in more.values()))
+        for each in data["clients"]
+    )
+    print_table(["framework", *head, *more], rows, "no frameworks")
+    if data["not_shown"]:
+        console().print(f"{data['not_shown']} more frameworks are not shown")
+    _tell_of_fairness(data)
+
+
+def _tell_of_fairness(data: dict[str, Any]) -> None:
+    envy = data["envy_max"]
+    envy_text = (
+        "too much to compare"
+        if envy is None
+        else f"{envy:,.3g} tasks"
+        if envy < 1000
+        else f"{envy:,.0f} tasks"
+    )
+    console().print(f"\nJain index {data['jain_index']:.3f}, largest envy: {envy_text}")
+    if data["fair"]:
+        text = "root mean square of all differences from the fair share"
+        console().print(f"{text}: {data['fairness_error_rms']:.4f}")
+    if data["newcomer_share"] is not None:
+        console().print(f"a newcomer would be given {data['newcomer_share']:.4f}")
+
+
+_Columns = tuple[list[str], Callable[[dict[str, Any]], tuple[object, ...]]]
+
+
+def _narrow(fair: bool) -> _Columns:
+    """Columns that fit 80 characters, beside those of frameworks; fair shares stand for amounts."""
+
+    def row(share: dict[str, Any]) -> tuple[object, ...]:
+        last = _fair(share, fair) if fair else (_dominant(share),)
+        return (share["role"], f"{share['share']:.3f}", *last)
+
+    return ["role", ">share", *([">fair", ">off by"] if fair else ["mostly"])], row
+
+
+def _wide(fair: bool) -> _Columns:
+    def row(share: dict[str, Any]) -> tuple[object, ...]:
+        return (
+            share["role"],
+            f"{share['weight']:g}",
+            f"{share['share']:.4f}",
+            *_fair(share, fair),
+            f"{share['weighted_share']:.4f}",
+            share["dominant_resource"],
+            in_words(share["held"]),
+            f"{share['offered_share']:.4f}",
+        )
+
+    head = ["role", ">weight", ">share", *[">fair", ">off by"] * fair]
+    return [*head, ">weighted", "dominant", "held", ">offered"], row
+
+
+def _fair(share: dict[str, Any], fair: bool) -> tuple[object, ...]:
+    return (f"{share['fair_share']:.3f}", f"{share['fairness_error']:+.3f}") if fair else ()
+
+
+def _dominant(share: dict[str, Any]) -> str:
+    """What it holds of its dominant resource."""
+    name = share["dominant_resource"]
+    return in_words({name: share["held"][name]}) if name else ""
+
+
+def _name(share: dict[str, Any]) -> str:
+    return share["framework_name"] or share["framework_id"]
+
+
+def _state(share: dict[str, Any]) -> str:
+    if not share["active"]:
+        return "inactive"
+    return "suppressed" if share["suppressed"] else "active"
+
+
+def _age(share: dict[str, Any]) -> str:
+    return f"{share['offer_age_s']:.0f} s" if share["offer_age_s"] else ""
+
+
+_MORE: dict[str, Callable[[dict[str, Any]], object]] = {
+    "one task": lambda each: in_words(each["demand"]),
+    ">waited": lambda each: each["waited_cycles"] or "",
+    "state": _state,
+}
+
+_MORE_WIDE: dict[str, Callable[[dict[str, Any]], object]] = {
+    ">score": lambda each: "" if each["score"] is None else f"{each['score']:.4f}",
+    "demand": lambda each: in_words(each["demand"]),
+    "from": lambda each: each["demand_source"],
+    ">agents": lambda each: each["agents"],
+    ">filters": lambda each: each["filters"],
+    ">offered for": _age,
+    ">waited": lambda each: each["waited_cycles"],
+    "state": _state,
+}

@@ -1,0 +1,78 @@
+"""The status of a sidecar, as tables."""
+
+from typing import Any
+
+from allocator.cli.render.setting_tables import policy_in_words, print_settings
+from allocator.cli.render.terminal import as_text, console, print_table
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else ""
+
+
+def status(data: dict[str, Any]) -> None:
+    """Print a status."""
+    session = "none"
+    if data["in_session"]:
+        session = f"master {data['master_id']} (Mesos {data['mesos_version']})"
+    pairs = [
+        ("sidecar", f"{data['sidecar_version']}, {data['sidecar_id']}"),
+        ("up", f"{data['uptime_s']:.0f} s"),
+        ("session", session),
+        ("sessions so far", data["sessions"]),
+        ("batch", f"{data['sequence']}, clock {data['clock_ms']} ms"),
+        ("policy", policy_in_words(data["policy"])),
+        ("agents", f"{data['agents']}, {data['active_agents']} active"),
+        ("frameworks", f"{data['frameworks']}, {data['active_frameworks']} active"),
+        ("roles", data["roles"]),
+        ("filters", data["filters"]),
+        ("events", data["events"]),
+        ("cycles", data["cycles"]),
+        ("cycle time", _cycle_time(data)),
+        ("loops", _loops(data)),
+        ("decisions", f"{data['decisions']}, {data['outstanding_decisions']} outstanding"),
+    ]
+    print_table(["", ""], pairs, "")
+    for warning in data["warnings"]:
+        console().print(
+            as_text(f"warning: {warning['what']}: {warning['text']}; {warning['mend']}")
+        )
+    _settings_in_force(data)
+    if data["resources"]:
+        rows = (
+            (
+                use["name"],
+                use["total"],
+                use["held"],
+                _percent(use["held"], use["total"]),
+                use["offered"],
+            )
+            for use in data["resources"]
+        )
+        console().print()
+        print_table(["resource", ">total", ">held", ">", ">of which on offer"], rows, "")
+
+
+def _settings_in_force(data: dict[str, Any]) -> None:
+    """Print the rules in force and what operators set, and whether that lasts."""
+    shown = [each for each in data["settings"] if not each["key"].startswith("policy.")]
+    if shown:
+        console().print()
+        print_settings(shown)
+    if any(each["source"] == "operator" for each in data["settings"]):
+        where = data["state_directory"]
+        kept = f"kept in {where}" if where else "ends with the process: no state directory"
+        problem = f"; NOT KEPT: {data['state_problem']}" if data["state_problem"] else ""
+        console().print(as_text(f"what operators set: {kept}{problem}"))
+
+
+def _cycle_time(data: dict[str, Any]) -> str:
+    median, p99 = data["cycle_p50_ms"], data["cycle_p99_ms"]
+    return "" if median is None else f"median {median:.1f} ms, p99 {p99:.1f} ms"
+
+
+def _loops(data: dict[str, Any]) -> str:
+    if data["loops_state"] == "compiled":
+        return "compiled"
+    done, parts = data["loop_parts_compiled"], data["loop_parts"]
+    return f"interpreted ({data['loops_state']}), {done} of {parts} parts compiled"

@@ -1,0 +1,43 @@
+"""Offers of which something is in use, and the rest has not come back yet."""
+
+import numpy as np
+
+from allocator.core.numba.array_structures import pair
+from allocator.core.snapshot import Bools, Ints
+
+
+class AcceptedOffers:
+    """Who has accepted something of what is on offer to it, on which agent.
+
+    So what then comes back is known to be the rest of an offer that was accepted, and no decline.
+    """
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._keys: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def note(self, client: Ints, agent: Ints, rows: Bools) -> None:
+        """Something came into use in these rows (N,), and something is on offer still."""
+        if rows.any():
+            self._keys.update(pair(agent[rows], client[rows]).tolist())
+
+    def take(self, client: Ints, agent: Ints, over: Bools) -> Bools:
+        """Say in which rows (N,) something was accepted; where offers are over, forget it."""
+        found = np.zeros(len(client), np.bool_)
+        if not self._keys:
+            return found
+        keys = pair(agent, client).tolist()
+        found[:] = [key in self._keys for key in keys]
+        self._keys.difference_update(key for key, ends in zip(keys, over, strict=True) if ends)
+        return found
+
+    def forget(self, *, client: int = 0, agent: int = 0) -> None:
+        """Forget a client, or an agent, that has gone."""
+        if not self._keys:
+            return
+        gone = agent << 32 | client
+        mask = (2**32 - 1) if client else -(2**32)
+        self._keys = {key for key in self._keys if key & mask != gone}

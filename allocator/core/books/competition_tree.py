@@ -1,0 +1,178 @@
+"""The tree of one cycle: which clients compete, below which roles."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core.books.roles import ROOT, RoleTable
+from allocator.core.numba.memo import fixed, remember
+from allocator.core.numba.tree_sums import count_up
+from allocator.core.snapshot import Bools, Floats, Ints, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The tree without the numbers that change from cycle to cycle.
+
+    Attributes
+    ----------
+    client : (L,) int64
+    parent : (N,) int64
+    child_start, child : (N + 1,), (N - 1,) int64
+    role : (N,) int64
+        The role whose weight a node bears; the root's, 1, where it bears none.
+    below : (N,) int64
+        The role that the children of an inner node are in.
+    leaf_of_client, parent_of_client : (C,) int64
+    """
+
+    client: Ints
+    parent: Ints
+    child_start: Ints
+    child: Ints
+    role: Ints
+    below: Ints
+    leaf_of_client: Ints
+    parent_of_client: Ints
+
+    def tree(
+        self,
+        weight_of_role: Floats,
+        scheme_of_role: Ints,
+        served: Ints,
+        weight_of_client: Floats | None = None,
+    ) -> Tree:
+        """Fill in weights and schemes, and how often the clients (C,) were served.
+
+        Where clients have weights of their own, (C,), leaves bear these beside their roles'.
+        """
+        # How often a role was served is the sum of its clients.
+        count = count_up(self.parent, self.client, self.parent_of_client, served)
+        weight = _chosen(weight_of_role, self.role)
+        if weight_of_client is not None:
+            weight = _with_own(weight, weight_of_client, self.client)
+        return Tree(
+            self.client,
+            self.parent,
+            self.child_start,
+            self.child,
+            weight,
+            count,
+            _chosen(scheme_of_role, self.below),
+        )
+
+
+@remember(size=2)
+def _chosen(of_role: np.ndarray, role: Ints) -> np.ndarray:
+    """What each node has from its role."""
+    return fixed(of_role[role])
+
+
+@remember(size=2)
+def _with_own(weight: Floats, of_client: Floats, client: Ints) -> Floats:
+    """Multiply each leaf's weight, which come first, by its client's own."""
+    weight = weight.copy()
+    weight[: len(client)] *= of_client[client]
+    return fixed(weight)
+
+
+def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) -> Shape:
+    """Build the tree over the live clients.
+
+    Parameters
+    ----------
+    live : (C,) bool
+    role_of_client : (C,) int64
+        0 for rows that are no clients.
+    roles : RoleTable
+    flat : bool
+        All clients below the root, with the weights of their roles.
+
+    Notes
+    -----
+    A role that has both frameworks and child roles with somebody to serve gets one more child, of
+    weight 1, for its own frameworks: Mesos's virtual leaf.
+    """
+    client = np.flatnonzero(live)
+    if flat:
+        # One family: all clients are children of the root, and bear the weights of their roles.
+        root = len(client)
+        parent = np.append(np.full(root, root), -1)
+        bears = np.append(role_of_client[client], ROOT)
+        nowhere = np.full(root + 1, ROOT)
+        return _link(client, parent, bears, nowhere, np.full(len(live), root))
+    own = role_of_client[client]
+    # Keep the roles that have a client, and every role above them. Deepest first, so that a role
+    # that was marked marks its own parent in turn.
+    kept = np.zeros(len(roles.path), np.bool_)
+    kept[own] = True
+    kept[ROOT] = True
+    for level in reversed(roles.by_depth()):
+        kept[roles.parent[level[kept[level]]]] = True
+    rows = np.flatnonzero(kept)
+    inner = rows[rows != ROOT]
+    # A role with frameworks of its own and child roles gets a virtual leaf for the frameworks.
+    has_child = np.zeros(len(roles.path), np.bool_)
+    has_child[roles.parent[inner]] = True
+    has_own = np.zeros(len(roles.path), np.bool_)
+    has_own[own] = True
+    virtual = np.flatnonzero(has_child & has_own & (np.arange(len(roles.path)) != ROOT))
+    return _hierarchy(client, role_of_client, roles, inner, virtual)
+
+
+def _hierarchy(
+    client: Ints, role_of_client: Ints, roles: RoleTable, inner: Ints, virtual: Ints
+) -> Shape:
+    """Number the nodes: leaves, then roles and virtual leaves, deepest first, the root last.
+
+    A virtual leaf comes before its siblings, as Mesos's name for it, ".", does.
+    """
+    leaves = len(client)
+    role = np.concatenate([inner, virtual])
+    depth = np.concatenate([roles.depth[inner], roles.depth[virtual] + 1])
+    is_virtual = np.arange(len(role)) >= len(inner)
+    # Deepest first, so that children have lower numbers than their parents; on one level the
+    # virtual leaves come first.
+    order = np.lexsort((role, ~is_virtual, -depth))
+    number = np.empty(len(role), np.int64)
+    number[order] = leaves + np.arange(len(role))
+    root = leaves + len(role)
+
+    # From roles to nodes. The parent of a virtual leaf is its own role's node.
+    node_of_role = np.full(len(roles.path), -1, np.int64)
+    node_of_role[ROOT] = root
+    node_of_role[inner] = number[: len(inner)]
+    parent_of_inner = np.empty(len(role), np.int64)
+    parent_of_inner[: len(inner)] = node_of_role[roles.parent[inner]]
+    parent_of_inner[len(inner) :] = node_of_role[virtual]
+    # A role that is not in the tree counts for the nearest role above it that is: what its
+    # clients hold must be counted there. From the top, so that the parent is always known.
+    for level in roles.by_depth():
+        absent = level[node_of_role[level] < 0]
+        node_of_role[absent] = node_of_role[roles.parent[absent]]
+    # Clients of a role with a virtual leaf hang below that leaf.
+    holder = node_of_role.copy()
+    holder[virtual] = number[len(inner) :]
+    parent_of_client = holder[role_of_client]
+
+    # All nodes in their order: clients, roles and virtual leaves, root. A virtual leaf bears no
+    # weight of its own, but its children are in its role.
+    parent = np.concatenate([parent_of_client[client], parent_of_inner[order], [-1]])
+    bears = np.concatenate(
+        [np.zeros(leaves, np.int64), np.where(is_virtual, ROOT, role)[order], [ROOT]]
+    )
+    below = np.concatenate([np.zeros(leaves, np.int64), role[order], [ROOT]])
+    return _link(client, parent, bears, below, parent_of_client)
+
+
+def _link(client: Ints, parent: Ints, role: Ints, below: Ints, parent_of_client: Ints) -> Shape:
+    """Add the lists of children."""
+    # Sorted by parent, the children of a node stand side by side, in ascending order. Their
+    # counts, added up, say where each family starts.
+    child = np.argsort(parent[:-1], kind="stable")
+    child_start = np.zeros(len(parent) + 1, np.int64)
+    np.cumsum(np.bincount(parent[:-1], minlength=len(parent)), out=child_start[1:])
+    leaf_of_client = np.full(len(parent_of_client), -1, np.int64)
+    leaf_of_client[client] = np.arange(len(client))
+    arrays = client, parent, child_start, child, role, below, leaf_of_client, parent_of_client
+    return Shape(*map(fixed, arrays))

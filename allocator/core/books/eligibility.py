@@ -1,0 +1,285 @@
+"""Who may not be served where: a bit for each (agent, client).
+
+Three sources bar a pair: exclusions that the host told us of, rules on attributes (operator or
+label), and capabilities. The host's are kept bit by bit. The others depend on the client only
+through its *rule*, which few clients do not share: so they are evaluated once for each rule and
+agent, and painted with the rule's mask of clients.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from allocator.core.constraints import Clause, conditions
+from allocator.core.numba.array_structures import grow
+from allocator.core.snapshot import Bools, Ints, Words
+
+_BITS = 64
+_HOSTNAME = "hostname"
+_BIT = tuple(np.uint64(1 << bit) for bit in range(_BITS))
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a client requires of agents, beside enough resources.
+
+    Attributes
+    ----------
+    clauses : tuple of Clause
+    gpus : bool
+        The framework can take agents that have GPUs.
+    any_region : bool
+        The framework can take agents outside the master's region.
+    many_roles : bool
+        The framework needs agents that know several roles.
+    nested_role : bool
+        The role is below another one, which the agent must understand.
+    """
+
+    clauses: tuple[Clause, ...] = ()
+    gpus: bool = True
+    any_region: bool = True
+    many_roles: bool = False
+    nested_role: bool = False
+
+    def allows(self, agent: "AgentTraits") -> bool:
+        """Whether the agent satisfies the rule."""
+        return self.takes(agent) and all(clause.holds(agent.attributes) for clause in self.clauses)
+
+    def takes(self, agent: "AgentTraits") -> bool:
+        """Whether the agent satisfies all but the clauses."""
+        return (
+            (self.gpus or not agent.gpus)
+            and (self.any_region or not agent.remote)
+            and (not self.many_roles or agent.many_roles)
+            and (not self.nested_role or agent.nested_roles)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTraits:
+    """What rules look at."""
+
+    attributes: Mapping[str, str]
+    gpus: bool
+    remote: bool
+    many_roles: bool
+    nested_roles: bool
+
+
+@dataclass(slots=True)
+class _RuleClass:
+    """The clients with one rule, and the agents that it bars."""
+
+    clients: set[int] = field(default_factory=set)
+    mask: Words = field(default_factory=lambda: np.zeros(0, np.uint64))
+    bars: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+
+def _barred_by(rule: Rule, traits: Sequence[AgentTraits | None]) -> Bools:
+    """Which agents (N,) a rule bars; None is an agent that is not there, and not barred.
+
+    Agents that are alike in what the rule asks for are judged once. Hosts are all different, so
+    what is asked of them is looked up for each.
+    """
+    asked = conditions(rule.clauses) if rule.clauses else {}
+    host = asked.pop(_HOSTNAME, None)
+    names, each = tuple(asked), tuple(asked.values())
+    barred: dict[tuple[object, ...], bool] = {}
+    bars = np.zeros(len(traits), np.bool_)
+    for row, its in enumerate(traits):
+        if its is None:
+            continue
+        get = its.attributes.get
+        if host is not None and not host.holds(get(_HOSTNAME)):
+            bars[row] = True
+            continue
+        alike = its.gpus, its.remote, its.many_roles, its.nested_roles, *map(get, names)
+        found = barred.get(alike)
+        if found is None:
+            found = not rule.takes(its) or not all(
+                condition.holds(get(name)) for name, condition in zip(names, each, strict=True)
+            )
+            barred[alike] = found
+        bars[row] = found
+    return bars
+
+
+def _column(words: Words, client: int) -> Bools:
+    """One client's bits."""
+    word = words[:, client // _BITS] >> np.uint64(client % _BITS)
+    return (word & np.uint64(1)).astype(np.bool_)
+
+
+class Eligibility:
+    """The relation between clients and agents.
+
+    Attributes
+    ----------
+    excluded : (A, W) uint64
+        Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
+    excluding : (A,) bool
+        Agents with such a bit; some whose bits were taken back may be among them.
+    """
+
+    def __init__(self) -> None:
+        """Begin with everybody welcome everywhere."""
+        self.excluded: Words = np.zeros((0, 0), np.uint64)
+        self.excluding: Bools = np.zeros(0, np.bool_)
+        self._told: Words = np.zeros((0, 0), np.uint64)
+        self._traits: list[AgentTraits | None] = []
+        self._marked: set[int] = set()  # clients that the host may have told us of
+        self._rule: dict[int, Rule] = {}
+        self._classes: dict[Rule, _RuleClass] = {}
+
+    def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
+        """Make room for so many agents and clients."""
+        words = max(self.excluded.shape[1], -(-clients // _BITS), 1)
+        self.excluded = grow(self.excluded, agents, words)
+        self.excluding = grow(self.excluding, agents)
+        self._told = grow(self._told, agents, words)
+        self._traits.extend([None] * (agents - len(self._traits)))
+        # Masks and bars of the rules keep exactly the size of the relation.
+        for entry in self._classes.values():
+            entry.mask = grow(entry.mask, words)[:words]
+            entry.bars = grow(entry.bars, len(self.excluded))[: len(self.excluded)]
+
+    def set_agents(self, agents: Ints, traits: Sequence[AgentTraits]) -> None:
+        """Tell what agents (N,) are like."""
+        for agent, its in zip(agents.tolist(), traits, strict=True):
+            self._traits[agent] = its
+        # Begin with what the host said, then paint each rule that bars an agent over it.
+        self.excluded[agents] = self._told[agents]
+        for rule, entry in self._classes.items():
+            bars = _barred_by(rule, traits)
+            entry.bars[agents] = bars
+            self.excluded[agents[bars]] |= entry.mask
+        self.excluding[agents] = self.excluded[agents].any(axis=1)
+
+    def drop_agent(self, agent: int) -> None:
+        """Forget an agent, with the exclusions on it."""
+        self._traits[agent] = None
+        self._told[agent] = 0
+        self.excluded[agent] = 0
+        self.excluding[agent] = False
+        for entry in self._classes.values():
+            entry.bars[agent] = False
+
+    def set_rule(self, client: int, rule: Rule | None) -> None:
+        """Give a client its rule; None: it is gone, with the exclusions of it."""
+        word, bit = client // _BITS, _BIT[client % _BITS]
+        before = self._rule.get(client)
+        if rule is None:
+            self._told[:, word] &= ~bit
+            self._marked.discard(client)
+        elif before == rule:
+            return
+        # Leave the old rule, then work the client's column out again.
+        self._leave(client)
+        if rule is not None:
+            entry = self._class(rule)
+            entry.clients.add(client)
+            entry.mask[word] |= bit
+            self._rule[client] = rule
+            # The usual newcomer: nobody barred it so far, and nothing bars it now.
+            if before is None and client not in self._marked and not np.count_nonzero(entry.bars):
+                return
+        column = self._told[:, word] & bit
+        if rule is not None:
+            column[entry.bars] = bit
+        self._exclude(word, bit, column)
+
+    def forget(self, client: int) -> None:
+        """Take back every exclusion of a client that the host told us of."""
+        if client not in self._marked:
+            return
+        self._marked.discard(client)
+        word, bit = client // _BITS, _BIT[client % _BITS]
+        self._told[:, word] &= ~bit
+        # What is left is what the client's rule bars.
+        rule = self._rule.get(client)
+        column = np.zeros(len(self.excluded), np.uint64)
+        if rule is not None:
+            column[self._classes[rule].bars] = bit
+        self._exclude(word, bit, column)
+
+    def _exclude(self, word: int, bit: np.uint64, column: Words) -> None:
+        """Set a client's bit on all agents, and leave the other bits of the word as they are."""
+        self.excluded[:, word] = (self.excluded[:, word] & ~bit) | column
+        self.excluding |= column != 0
+
+    def tell(self, client: Ints, agent: Ints, excluded: Bools) -> None:
+        """Take note of exclusions (N,) that begin or end, in order."""
+        for one, where, begins in zip(
+            client.tolist(), agent.tolist(), excluded.tolist(), strict=True
+        ):
+            word, bit = one // _BITS, _BIT[one % _BITS]
+            if begins:
+                self._marked.add(one)
+                self._told[where, word] |= bit
+                self.excluded[where, word] |= bit
+                self.excluding[where] = True
+            else:
+                # The host takes it back, but the client's rule may bar the pair all the same.
+                self._told[where, word] &= ~bit
+                rule = self._rule.get(one)
+                if rule is None or not self._classes[rule].bars[where]:
+                    self.excluded[where, word] &= ~bit
+
+    def barred(self, client: Ints, agent: Ints) -> Bools:
+        """Which pairs (N,) are excluded."""
+        words = self.excluded[agent, client // _BITS]
+        return ((words >> (client % _BITS).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
+
+    @property
+    def traits(self) -> Sequence[AgentTraits | None]:
+        """What agents are like, by handle."""
+        return self._traits
+
+    def rule_of(self, client: int) -> Rule:
+        """What a client requires of agents."""
+        return self._rule.get(client, Rule())
+
+    def excluded_of(self, client: int) -> Bools:
+        """Where a client may not be served, by handle of the agent, (A,)."""
+        return _column(self.excluded, client)
+
+    def told_of(self, client: int) -> Bools:
+        """Where that is so because the host said it, (A,)."""
+        return _column(self._told, client)
+
+    def _leave(self, client: int) -> None:
+        """Take a client out of its rule; a rule that nobody has is forgotten."""
+        rule = self._rule.pop(client, None)
+        if rule is None:
+            return
+        entry = self._classes[rule]
+        entry.clients.discard(client)
+        if not entry.clients:
+            del self._classes[rule]
+        else:
+            entry.mask[client // _BITS] &= ~_BIT[client % _BITS]
+
+    def _class(self, rule: Rule) -> _RuleClass:
+        """Return the class of a rule; one that is met first is evaluated on every agent."""
+        entry = self._classes.get(rule)
+        if entry is None:
+            entry = self._classes[rule] = _RuleClass(
+                mask=np.zeros(self.excluded.shape[1], np.uint64),
+                bars=_barred_by(rule, self._traits),
+            )
+        return entry
+
+    def check(self) -> None:
+        """Verify the relation against the rules, pair by pair."""
+        assert not self.excluded[~self.excluding].any()
+        for client, rule in self._rule.items():
+            assert client in self._classes[rule].clients
+            word, bit = client // _BITS, _BIT[client % _BITS]
+            assert client in self._marked or not (self._told[:, word] & bit).any()
+            for agent, traits in enumerate(self._traits):
+                expected = bool(self._told[agent, word] & bit)
+                if traits is not None:
+                    expected = expected or not rule.allows(traits)
+                assert bool(self.excluded[agent, word] & bit) == expected

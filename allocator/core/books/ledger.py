@@ -1,0 +1,307 @@
+"""Who holds what where: one row for each (client, agent) that has something.
+
+The ledger also keeps the two sums that cycles need, by agent and by client, in step with the rows:
+a change either happens in all three or in none.
+"""
+
+import numpy as np
+
+from allocator.core.books import ledger_loops as loops
+from allocator.core.books.ledger_loops import Books
+from allocator.core.numba.array_structures import KeyMap, grow, grow_heads, pair
+from allocator.core.numba.sparse_rows import SparseRows
+from allocator.core.snapshot import Bools, Ints
+
+
+class Ledger:
+    """The holdings, with their sums by agent and by client."""
+
+    def __init__(self) -> None:
+        """Begin with nothing held."""
+        self._rows = KeyMap()
+        self._spare: list[int] = []
+        self._end = 0
+        narrow = (0, 0)
+        self.books = Books(
+            held=np.zeros(narrow, np.int64),
+            offered=np.zeros(narrow, np.int64),
+            since_ms=np.zeros(0, np.int64),
+            opened_ms=np.zeros(0, np.int64),
+            agent=np.zeros(0, np.int64),
+            client=np.zeros(0, np.int64),
+            agent_held=np.zeros(narrow, np.int64),
+            client_held=np.zeros(narrow, np.int64),
+            client_offered=np.zeros(narrow, np.int64),
+            agents_held=np.zeros(0, np.int64),
+            touched=np.zeros(0, np.bool_),
+            of_agent=np.zeros(0, np.int32),
+            next_of_agent=np.zeros(0, np.int32),
+            previous_of_agent=np.zeros(0, np.int32),
+            of_client=np.zeros(0, np.int32),
+            next_of_client=np.zeros(0, np.int32),
+            previous_of_client=np.zeros(0, np.int32),
+        )
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def reserve(self, *, agents: int = 0, clients: int = 0, kinds: int = 0) -> None:
+        """Make room for so many agents, clients and kinds."""
+        books = self.books
+        # Rows that share a width (the kinds) grow together.
+        width = max(kinds, books.agent_held.shape[1])
+        self.books = books._replace(
+            held=grow(books.held, 0, width),
+            offered=grow(books.offered, 0, width),
+            since_ms=grow(books.since_ms, 0),
+            opened_ms=grow(books.opened_ms, 0),
+            agent=grow(books.agent, 0),
+            client=grow(books.client, 0),
+            agent_held=grow(books.agent_held, agents, width),
+            client_held=grow(books.client_held, clients, width),
+            client_offered=grow(books.client_offered, clients, width),
+            agents_held=grow(books.agents_held, clients),
+            touched=grow(books.touched, agents),
+            of_agent=grow_heads(books.of_agent, agents),
+            next_of_agent=grow(books.next_of_agent, 0),
+            previous_of_agent=grow(books.previous_of_agent, 0),
+            of_client=grow_heads(books.of_client, clients),
+            next_of_client=grow(books.next_of_client, 0),
+            previous_of_client=grow(books.previous_of_client, 0),
+        )
+
+    def find(self, client: Ints, agent: Ints) -> Ints:
+        """Rows of holdings; -1 where nothing is held."""
+        return self._rows.get(pair(agent, client))
+
+    def uses_something(self, client: Ints, agent: Ints) -> Bools:
+        """Where a client has something in use on an agent, beside what is on offer."""
+        rows = self.find(client, agent)
+        uses = rows >= 0
+        held, offered = self.books.held[rows[uses]], self.books.offered[rows[uses]]
+        uses[uses] = (held != offered).any(axis=1)
+        return uses
+
+    def is_offered_something(self, client: Ints, agent: Ints) -> Bools:
+        """Where a client has something on offer on an agent."""
+        rows = self.find(client, agent)
+        offered = rows >= 0
+        offered[offered] = self.books.offered[rows[offered]].any(axis=1)
+        return offered
+
+    def charge(
+        self, client: Ints, agent: Ints, kind: Ints, amount: Ints, *, as_offer: bool, now_ms: int
+    ) -> None:
+        """Book amounts (N, K), all >= 0, to clients on agents."""
+        # An empty amount must not make a row.
+        something = amount.any(axis=1)
+        if not something.all():
+            client, agent, amount = client[something], agent[something], amount[something]
+        if len(client):
+            rows = self._open(client, agent, now_ms)
+            amount = np.ascontiguousarray(amount)  # one layout: loops are compiled for each
+            loops.charge(self.books, rows, kind, amount, as_offer, now_ms)
+
+    def offer(self, client: Ints, agent: Ints, amounts: SparseRows, *, now_ms: int) -> None:
+        """Book N offers; no two of them are of the same client on the same agent."""
+        if len(client):
+            rows = self._open(client, agent, now_ms)  # which may replace the books
+            loops.offer(self.books, rows, amounts, now_ms)
+
+    def withdraw(self, client: Ints, agent: Ints, amounts: SparseRows) -> bool:
+        """Take offers back; False, with nothing changed, where one is not held any more."""
+        rows = self.find(client, agent)
+        done = bool(loops.withdraw(self.books, rows, amounts))
+        if done:
+            self._close(rows)
+        return done
+
+    def release(self, client: Ints, agent: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
+        """Give amounts (N, K) back; rows with a client or agent below 1 are passed over.
+
+        Returns
+        -------
+        int
+            -1; or a row that gives back more than is held, with nothing changed.
+        """
+        rows = self.find(client, agent)
+        # Look first for rows that give back what is not held at all: the loop passes over these.
+        nothing_held = (rows < 0) & (client > 0) & (agent > 0) & amount.any(axis=1)
+        if nothing_held.any():
+            return int(np.argmax(nothing_held))
+        failed = int(loops.release(self.books, rows, kind, np.ascontiguousarray(amount), used))
+        if failed < 0:
+            self._close(rows)
+        return failed
+
+    def use(self, client: Ints, agent: Ints, kind: Ints, amount: Ints) -> None:
+        """Move amounts (N, K) from offered to used, as far as they are offered."""
+        loops.use(self.books, self.find(client, agent), kind, np.ascontiguousarray(amount))
+
+    def drop(self, rows: Ints) -> None:
+        """Forget holdings altogether."""
+        books = self.books
+        kind = np.arange(books.held.shape[1])
+        # One kind of release for both parts: all that is offered goes, then all that is used.
+        loops.release(books, rows, kind, books.held[rows], np.zeros(len(rows), np.bool_))
+        self._close(rows)
+
+    def rows_of_agent(self, agent: int) -> Ints:
+        """Rows of all holdings on an agent, ascending."""
+        rows: Ints = loops.listed(self.books.of_agent, self.books.next_of_agent, agent)
+        rows.sort()
+        return rows
+
+    def rows_of_client(self, client: int) -> Ints:
+        """Rows of all holdings of a client, ascending."""
+        rows: Ints = loops.listed(self.books.of_client, self.books.next_of_client, client)
+        rows.sort()
+        return rows
+
+    def rows(self) -> Ints:
+        """Rows of all holdings, ascending."""
+        return np.flatnonzero(self.books.agent[: self._end] > 0)
+
+    def oldest_offer_ms(self) -> Ints:
+        """Since when each client has had something on offer, (C,); -1 where it has nothing."""
+        return loops.oldest_offer(self.books, self._end)
+
+    def offered_by_agent(self) -> Ints:
+        """What is on offer on each agent and not in use, (A, K)."""
+        return loops.offered_by_agent(self.books, self._end)
+
+    def holders(self, agents: Ints) -> Ints:
+        """Who holds something on some agents (J,): sorted keys ``place there * 2**32 + client``."""
+        keys: Ints = loops.keys_of_agents(self.books, agents)
+        return keys
+
+    def opened_ms(self, keys: Ints) -> Ints:
+        """Since when clients have had something on agents, (N,), by keys as of `holders`.
+
+        Where a client has nothing, it is later than any time.
+        """
+        rows = self._rows.get(keys)
+        opened_ms = np.full(len(keys), np.iinfo(np.int64).max)
+        opened_ms[rows >= 0] = self.books.opened_ms[rows[rows >= 0]]
+        return opened_ms
+
+    def find_offers(
+        self, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
+    ) -> Ints:
+        """Find whom amounts were offered to; of several clients that of the lowest row.
+
+        Parameters
+        ----------
+        role_of_client : (C,) int64
+        role, agent : (N,) int64
+        kind : (K,) int64
+        amount : (N, K) int64, thousandths
+
+        Returns
+        -------
+        (N,) int64
+            Clients; 0 where nobody in the role has so much on offer there.
+        """
+        amount = np.ascontiguousarray(amount)
+        found: Ints = loops.find_offers(self.books, role_of_client, role, agent, kind, amount)
+        return found
+
+    def _open(self, client: Ints, agent: Ints, now_ms: int) -> Ints:
+        """Rows of holdings, made where there is none."""
+        keys = pair(agent, client)
+        rows = self._rows.get(keys)
+        missing = np.flatnonzero(rows < 0)
+        if len(missing):
+            # The same holding may be named several times: it gets one row, and the rows that are
+            # left over go back.
+            taken = self._take_rows(len(missing))
+            rows[missing], first = self._rows.claim(keys[missing], taken)
+            fresh, at = taken[: len(first)], missing[first]
+            self._spare.extend(taken[len(first) :].tolist())
+            self.books.agent[fresh] = agent[at]
+            self.books.client[fresh] = client[at]
+            self.books.opened_ms[fresh] = now_ms
+            np.add.at(self.books.agents_held, client[at], 1)
+            loops.enlist(self.books, fresh)
+        return rows
+
+    def _take_rows(self, count: int) -> Ints:
+        """Take rows that are free: spare ones first, then further ones, for which it makes room."""
+        at = max(len(self._spare) - count, 0)
+        taken = self._spare[at:]
+        del self._spare[at:]
+        more = count - len(taken)
+        taken.extend(range(self._end, self._end + more))
+        self._end += more
+        books = self.books
+        if self._end <= len(books.agent):
+            return np.array(taken, np.int64)
+        self.books = books._replace(
+            held=grow(books.held, self._end),
+            offered=grow(books.offered, self._end),
+            since_ms=grow(books.since_ms, self._end),
+            opened_ms=grow(books.opened_ms, self._end),
+            agent=grow(books.agent, self._end),
+            client=grow(books.client, self._end),
+            next_of_agent=grow(books.next_of_agent, self._end),
+            previous_of_agent=grow(books.previous_of_agent, self._end),
+            next_of_client=grow(books.next_of_client, self._end),
+            previous_of_client=grow(books.previous_of_client, self._end),
+        )
+        return np.array(taken, np.int64)
+
+    def _close(self, rows: Ints) -> None:
+        """Free the rows that hold nothing any more."""
+        books = self.books
+        emptied = np.unique(rows[loops.emptied(books.held, rows)])
+        if not len(emptied):
+            return
+        agent, client = books.agent[emptied], books.client[emptied]
+        self._rows.delete(pair(agent, client))
+        np.subtract.at(books.agents_held, client, 1)
+        loops.unlist(books, emptied)
+        # Zeros mark a free row; its amounts are zeros already.
+        books.agent[emptied] = 0
+        books.client[emptied] = 0
+        self._spare.extend(emptied.tolist())
+
+    def check(self, now_ms: int) -> None:
+        """Verify that the sums are the sums of the rows, and that no row is empty or lost."""
+        books = self.books
+        rows = self.rows()
+        # The rows themselves: found under their keys, within bounds, not empty, with sensible
+        # times.
+        assert len(rows) == len(self._rows)
+        assert (self.find(books.client[rows], books.agent[rows]) == rows).all()
+        assert (books.offered >= 0).all()
+        assert (books.held >= books.offered).all()
+        assert books.held[rows].any(axis=1).all()
+        since_ms = books.since_ms[books.offered.any(axis=1)]
+        assert ((since_ms >= 0) & (since_ms <= now_ms)).all()
+        assert (books.opened_ms[rows] <= now_ms).all()
+        offering = books.client_offered.any(axis=1)
+        assert ((self.oldest_offer_ms() >= 0) == offering).all()
+        # The sums by agent and by client, added up again.
+        for owner, held, total in (
+            (books.agent, books.held, books.agent_held),
+            (books.client, books.held, books.client_held),
+            (books.client, books.offered, books.client_offered),
+        ):
+            expected = np.zeros_like(total)
+            np.add.at(expected, owner[rows], held[rows])
+            assert (expected == total).all()
+        offered = np.zeros_like(books.agent_held)
+        np.add.at(offered, books.agent[rows], books.offered[rows])
+        assert (self.offered_by_agent() == offered).all()
+        counts = np.bincount(books.client[rows], minlength=len(books.agents_held))
+        assert (counts == books.agents_held).all()
+        # The lists of the agents and clients hold every row once.
+        for owner, heads, rows_of in (
+            (books.agent, books.of_agent, self.rows_of_agent),
+            (books.client, books.of_client, self.rows_of_client),
+        ):
+            listed = [rows_of(one) for one in range(len(heads))]
+            assert all((owner[some] == one).all() for one, some in enumerate(listed))
+            assert (np.sort(np.concatenate(listed)) == rows).all()
+        every = np.arange(len(books.of_agent))
+        assert (self.holders(every) == np.sort(pair(books.agent[rows], books.client[rows]))).all()

@@ -1,0 +1,300 @@
+"""The arrays of the ledger, and the loops over them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.numba.array_structures import push, unlink
+from allocator.core.numba.compiled import loop, part
+from allocator.core.numba.sparse_rows import SparseRows
+from allocator.core.snapshot import Bools, Indices, Ints
+
+
+class Books(NamedTuple):
+    """The arrays of the ledger, as the compiled loops take them.
+
+    Attributes
+    ----------
+    held, offered : (H, K) int64
+        Of each holding; `offered` is the part that is not in use yet.
+    since_ms : (H,) int64
+        Since when something of the holding has been on offer without a break; means nothing where
+        nothing is.
+    opened_ms : (H,) int64
+        Since when the client has had something on the agent without a break.
+    agent, client : (H,) int64
+    agent_held : (A, K) int64
+    client_held, client_offered : (C, K) int64
+    agents_held : (C,) int64
+    touched : (A,) bool
+        Set whenever what is held on the agent changes.
+    of_agent, next_of_agent, previous_of_agent : (A,), (H,), (H,) int32
+        The holdings on each agent, as a doubly linked list.
+    of_client, next_of_client, previous_of_client : (C,), (H,), (H,) int32
+        The same for the holdings of each client.
+    """
+
+    held: Ints
+    offered: Ints
+    since_ms: Ints
+    opened_ms: Ints
+    agent: Ints
+    client: Ints
+    agent_held: Ints
+    client_held: Ints
+    client_offered: Ints
+    agents_held: Ints
+    touched: Bools
+    of_agent: Indices
+    next_of_agent: Indices
+    previous_of_agent: Indices
+    of_client: Indices
+    next_of_client: Indices
+    previous_of_client: Indices
+
+
+@part()
+def _add_cell(books: Books, row: int, kind: int, held: int, offered: int) -> None:
+    """Add to one cell of a row and to the sums; every change of the books comes through here."""
+    agent, client = books.agent[row], books.client[row]
+    books.held[row, kind] += held
+    books.agent_held[agent, kind] += held
+    books.touched[agent] = True
+    books.client_held[client, kind] += held
+    books.offered[row, kind] += offered
+    books.client_offered[client, kind] += offered
+
+
+@part()
+def _on_offer(books: Books, row: int) -> bool:
+    """Say whether anything of a holding is on offer."""
+    for k in range(books.offered.shape[1]):
+        if books.offered[row, k] != 0:
+            return True
+    return False
+
+
+@loop
+def charge(books: Books, rows: Ints, kind: Ints, amount: Ints, as_offer: bool, now_ms: int) -> None:
+    """Add amounts (N, K) to rows (N,)."""
+    for i in range(len(rows)):
+        # The time counts from the moment at which something is on offer where nothing was before.
+        if as_offer and not _on_offer(books, rows[i]):
+            books.since_ms[rows[i]] = now_ms
+        for k in range(len(kind)):
+            if amount[i, k] != 0:
+                _add_cell(books, rows[i], kind[k], amount[i, k], amount[i, k] if as_offer else 0)
+
+
+@loop
+def offer(books: Books, rows: Ints, amounts: SparseRows, now_ms: int) -> None:
+    """Add what is on offer to rows (N,)."""
+    for i in range(len(rows)):
+        if not _on_offer(books, rows[i]):
+            books.since_ms[rows[i]] = now_ms
+        for x in range(amounts.start[i], amounts.start[i + 1]):
+            _add_cell(books, rows[i], amounts.kind[x], amounts.amount[x], amounts.amount[x])
+
+
+@loop
+def withdraw(books: Books, rows: Ints, amounts: SparseRows) -> bool:
+    """Take offers back; False, with nothing changed, where one is not held any more."""
+    offered = np.zeros(len(amounts.amount), np.int64)  # how much of each part was not in use
+    for i in range(len(rows)):
+        for x in range(amounts.start[i], amounts.start[i + 1]):
+            row, kind, amount = rows[i], amounts.kind[x], amounts.amount[x]
+            # Take back this part. If some of it came into use, less than the amount was on offer.
+            if row >= 0 and books.held[row, kind] >= amount:
+                offered[x] = min(amount, books.offered[row, kind])
+                _add_cell(books, row, kind, -amount, -offered[x])
+                continue
+            # This part is not held any more: put back all parts that were taken before it.
+            for done in range(i, -1, -1):
+                end = x if done == i else amounts.start[done + 1]
+                for y in range(amounts.start[done], end):
+                    _add_cell(books, rows[done], amounts.kind[y], amounts.amount[y], offered[y])
+            return False
+    return True
+
+
+@part()
+def _give_back_row(books: Books, row: int, kind: Ints, amount: Ints, used: bool) -> None:
+    """Release one row; where a task ended, what was in use goes first, else what was offered."""
+    for k in range(len(kind)):
+        if amount[k] == 0:
+            continue
+        # `back` is how much of the amount is taken from what was offered; the rest comes from
+        # what was in use.
+        offered = books.offered[row, kind[k]]
+        in_use = books.held[row, kind[k]] - offered
+        back = max(amount[k] - in_use, 0) if used else min(amount[k], offered)
+        _add_cell(books, row, kind[k], -amount[k], -back)
+
+
+@loop
+def release(books: Books, rows: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
+    """Release row by row; returns -1 when all went well.
+
+    Otherwise returns the first row that releases more than is held, with nothing changed.
+    """
+    before = np.zeros((len(rows), len(kind)), np.int64)
+    for i in range(len(rows)):
+        row = rows[i]
+        if row < 0:
+            continue
+        # Look at the whole row before it is changed, and keep what is needed to undo it.
+        fits = True
+        for k in range(len(kind)):
+            before[i, k] = books.offered[row, kind[k]]
+            fits = fits and books.held[row, kind[k]] >= amount[i, k]
+        if not fits:
+            # More than is held: give the rows before back exactly what they lost.
+            for undone in range(i - 1, -1, -1):
+                row = rows[undone]
+                if row < 0:
+                    continue
+                for k in range(len(kind)):
+                    offered = before[undone, k] - books.offered[row, kind[k]]
+                    _add_cell(books, row, kind[k], amount[undone, k], offered)
+            return i
+        _give_back_row(books, row, kind, amount[i], used[i])
+    return -1
+
+
+@loop
+def use(books: Books, rows: Ints, kind: Ints, amount: Ints) -> None:
+    """Have offered amounts (N, K) come into use, as far as they are offered."""
+    for i in range(len(rows)):
+        if rows[i] < 0:
+            continue
+        for k in range(len(kind)):
+            moved = min(amount[i, k], books.offered[rows[i], kind[k]])
+            _add_cell(books, rows[i], kind[k], 0, -moved)
+
+
+@loop
+def emptied(held: Ints, rows: Ints) -> Bools:
+    """Say which rows hold nothing; a row below 0 is none."""
+    empty = np.zeros(len(rows), np.bool_)
+    for i in range(len(rows)):
+        row = rows[i]
+        if row < 0:
+            continue
+        empty[i] = True
+        for k in range(held.shape[1]):
+            if held[row, k] != 0:
+                empty[i] = False
+                break
+    return empty
+
+
+@loop
+def oldest_offer(books: Books, end: int) -> Ints:
+    """Say since when each client has something on offer, (C,); -1 where it has nothing."""
+    oldest = np.full(len(books.agents_held), -1, np.int64)
+    for row in range(end):
+        client = books.client[row]
+        if client == 0 or not _on_offer(books, row):
+            continue
+        if oldest[client] < 0 or books.since_ms[row] < oldest[client]:
+            oldest[client] = books.since_ms[row]
+    return oldest
+
+
+@loop
+def offered_by_agent(books: Books, end: int) -> Ints:
+    """Add up what is on offer on each agent, (A, K)."""
+    offered = np.zeros(books.agent_held.shape, np.int64)
+    for row in range(end):
+        agent = books.agent[row]
+        if agent == 0:
+            continue
+        for k in range(books.offered.shape[1]):
+            if books.offered[row, k] != 0:
+                offered[agent, k] += books.offered[row, k]
+    return offered
+
+
+@loop
+def enlist(books: Books, rows: Ints) -> None:
+    """Put new rows into the lists of their agents and clients."""
+    for row in rows:
+        agent, client = books.agent[row], books.client[row]
+        push(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
+        push(books.of_client, books.next_of_client, books.previous_of_client, client, row)
+
+
+@loop
+def unlist(books: Books, rows: Ints) -> None:
+    """Take rows out of the lists of their agents and clients."""
+    for row in rows:
+        agent, client = books.agent[row], books.client[row]
+        unlink(books.of_agent, books.next_of_agent, books.previous_of_agent, agent, row)
+        unlink(books.of_client, books.next_of_client, books.previous_of_client, client, row)
+
+
+@loop
+def listed(heads: Indices, following: Indices, owner: int) -> Ints:
+    """Give the items of an owner's list, in its order."""
+    count = 0
+    item = heads[owner]
+    while item >= 0:
+        count += 1
+        item = following[item]
+    items = np.empty(count, np.int64)
+    item = heads[owner]
+    for i in range(count):
+        items[i] = item
+        item = following[item]
+    return items
+
+
+@loop
+def keys_of_agents(books: Books, agents: Ints) -> Ints:
+    """List who holds something on some agents, as sorted keys ``place * 2**32 + client``."""
+    # Count first, so that the array has the right size; then fill it.
+    count = 0
+    for agent in agents:
+        row = books.of_agent[agent]
+        while row >= 0:
+            count += 1
+            row = books.next_of_agent[row]
+    keys = np.empty(count, np.int64)
+    end = 0
+    for place in range(len(agents)):
+        row = books.of_agent[agents[place]]
+        while row >= 0:
+            # An agent's holdings are few: each goes to its place among those before it.
+            key = (place << 32) + books.client[row]
+            at = end
+            while at > 0 and keys[at - 1] > key:
+                keys[at] = keys[at - 1]
+                at -= 1
+            keys[at] = key
+            end += 1
+            row = books.next_of_agent[row]
+    return keys
+
+
+@loop
+def find_offers(
+    books: Books, role_of_client: Ints, role: Ints, agent: Ints, kind: Ints, amount: Ints
+) -> Ints:
+    """Find who was offered so much, row by row; 0 where nobody was. See `Ledger.find_offers`."""
+    found = np.zeros(len(role), np.int64)
+    for i in range(len(role)):
+        # Among the agent's holdings in this role that have so much on offer, the one of the
+        # lowest row.
+        lowest = -1
+        row = books.of_agent[agent[i]]
+        while row >= 0:
+            if role_of_client[books.client[row]] == role[i] and (lowest < 0 or row < lowest):
+                enough = True
+                for k in range(len(kind)):
+                    enough = enough and books.offered[row, kind[k]] >= amount[i, k]
+                if enough:
+                    lowest = row
+            row = books.next_of_agent[row]
+        if lowest >= 0:
+            found[i] = books.client[lowest]
+    return found

@@ -1,0 +1,99 @@
+"""Decisions whose outcome is not known yet, first come first settled."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.numba import sparse_rows
+from allocator.core.numba.sparse_rows import SparseRows
+from allocator.core.snapshot import Ints
+
+
+class OpenDecisions(NamedTuple):
+    """Some decisions in their order.
+
+    Attributes
+    ----------
+    client : (N,) int64
+        0 where the decision is void.
+    agent : (N,) int64
+    amounts : SparseRows of N rows
+    """
+
+    client: Ints
+    agent: Ints
+    amounts: SparseRows
+
+
+class Tentative:
+    """A queue of decisions in arrays, one piece a cycle.
+
+    Attributes
+    ----------
+    first : int
+        Number of the oldest decision that is not settled.
+    """
+
+    def __init__(self) -> None:
+        """Begin with decision 1."""
+        self.first = 1
+        self._pieces: list[OpenDecisions] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def next(self) -> int:
+        """Number of the next decision."""
+        return self.first + len(self)
+
+    def append(self, client: Ints, agent: Ints, amounts: SparseRows) -> None:
+        """Queue decisions: clients (N,), agents (N,), N rows of amounts."""
+        if len(client):
+            self._pieces.append(OpenDecisions(client.copy(), agent, amounts))
+            self._count += len(client)
+
+    def oldest(self, count: int) -> OpenDecisions:
+        """The oldest decisions, as a copy."""
+        taken, left = [], count
+        # Take whole pieces, and the beginning of the last one.
+        for client, agent, amounts in self._pieces:
+            if not left:
+                break
+            size = min(len(client), left)
+            taken.append(OpenDecisions(client[:size], agent[:size], amounts.cut(0, size)))
+            left -= size
+        empty = np.empty(0, np.int64)
+        return OpenDecisions(
+            client=np.concatenate([empty, *(piece.client for piece in taken)]),
+            agent=np.concatenate([empty, *(piece.agent for piece in taken)]),
+            amounts=sparse_rows.joined([piece.amounts for piece in taken]),
+        )
+
+    def drop(self, count: int) -> None:
+        """Forget the oldest decisions."""
+        self.first += count
+        self._count -= count
+        while count:
+            client, agent, amounts = self._pieces.pop(0)
+            size = len(client)
+            # Of this piece some decisions stay open: put them back at the front.
+            if size > count:
+                rest = OpenDecisions(client[count:], agent[count:], amounts.cut(count, size))
+                self._pieces.insert(0, rest)
+            count -= min(size, count)
+
+    def void_agent(self, agent: int) -> None:
+        """Make all open decisions on an agent void, because the agent is gone."""
+        for piece in self._pieces:
+            piece.client[piece.agent == agent] = 0
+
+    def void_client(self, client: int) -> None:
+        """Make all open decisions for a client void, because the client is gone."""
+        for piece in self._pieces:
+            piece.client[piece.client == client] = 0
+
+    def has_client(self, client: int) -> bool:
+        """Whether a decision for the client is open."""
+        return any((piece.client == client).any() for piece in self._pieces)

@@ -1,0 +1,253 @@
+"""Quotas: what roles consume, how much more they may, and what is kept back for them.
+
+A role consumes what is reserved to it or below it, offered or not, and what clients in it or below
+it hold of unreserved and not revocable resources. Only scalars are bounded. A limit binds all that
+is below the role, too; guarantees are for roles at the top, as Mesos allows them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core.books.state import State
+from allocator.core.events import SetQuota
+from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaTree:
+    """The roles with a quota, deepest first, and what is below each of them.
+
+    Attributes
+    ----------
+    path : list of str, Q long
+    above : (Q,) int64
+        The innermost of these roles that this one is below; -1 where there is none.
+    limit, guarantee : (Q, R) int64, thousandths
+        `UNBOUNDED` where there is no limit.
+    of_kind : (K,) int64
+        The innermost of these roles that a kind is reserved in; -1 where it is in none.
+    of_role : (n,) int64
+        The innermost of these roles that a role is in.
+    """
+
+    path: list[str]
+    above: Ints
+    limit: Ints
+    guarantee: Ints
+    of_kind: Ints
+    of_role: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaUse:
+    """What the Q roles with a quota consume and may still have, deepest first.
+
+    Attributes
+    ----------
+    path : list of str, Q long
+    above : (Q,) int64
+        The innermost of these roles that this one is below; -1 where there is none.
+    guarantee, limit, consumed, left : (Q, R) int64, thousandths
+        `UNBOUNDED` where there is no limit.
+    of_role : (n,) int64
+        The innermost of these roles that a role is in; -1 where it is in none.
+    available : (R,) int64, thousandths
+        What is free and counts against quota, on all agents.
+    """
+
+    path: list[str]
+    above: Ints
+    guarantee: Ints
+    limit: Ints
+    consumed: Ints
+    left: Ints
+    of_role: Ints
+    available: Ints
+
+
+def quota_tree(state: State) -> QuotaTree:
+    """Find out which quotas each kind and each role is under."""
+    space, quotas, limits = state.space, state.quotas, state.settings.limits
+    # Deepest first: whoever adds up goes through the rows once, from children to parents.
+    path = sorted({*quotas, *limits}, key=lambda each: (-each.count("/"), each))
+    row = {each: index for index, each in enumerate(path)}
+    limit = np.full((len(path), len(space.names)), UNBOUNDED)
+    guarantee = np.zeros((len(path), len(space.names)), np.int64)
+    scalar = space.scalar
+    for index, each in enumerate(path):
+        quota = quotas.get(each, SetQuota(each, {}, {}))
+        # The master's limit and the operator's own: the smaller one binds.
+        for name, amount in (*quota.limits.items(), *limits.get(each, {}).items()):
+            column = space.column(name)
+            limit[index, column] = min(limit[index, column], amount)
+        for name, amount in quota.guarantees.items():
+            guarantee[index, space.column(name)] = amount
+    # Only scalars are bounded.
+    limit[:, ~scalar] = UNBOUNDED
+    guarantee[:, ~scalar] = 0
+    return QuotaTree(
+        path=path,
+        above=np.array([_innermost(row, each.rpartition("/")[0]) for each in path], np.int64),
+        limit=limit,
+        guarantee=guarantee,
+        of_kind=np.array(
+            [_innermost(row, kind.reserved_role) if kind else -1 for kind in space.kinds], np.int64
+        ),
+        of_role=state.roles.inherit(row, -1),
+    )
+
+
+def _innermost(row: dict[str, int], path: str) -> int:
+    """The deepest of some roles that a path is in, itself included; -1 where there is none."""
+    deepest = max((each.count("/") for each in row), default=0)
+    # Shorten the path, then take one level away at a time until a role with a quota is met.
+    path = "/".join(path.split("/", deepest + 1)[: deepest + 1])  # none of them is deeper
+    while path:
+        if path in row:
+            return row[path]
+        path = path.rpartition("/")[0]
+    return -1
+
+
+def consumed(state: State, tree: QuotaTree) -> Ints:
+    """What each of the roles with a quota consumes, (Q, R), thousandths."""
+    space, clients = state.space, state.clients
+    result = np.zeros_like(tree.guarantee)
+    # What is reserved to a role counts whether it is offered or not.
+    reserved = np.flatnonzero((tree.of_kind >= 0) & space.scalar_kind)
+    total = state.total_by_kind()
+    np.add.at(result, (tree.of_kind[reserved], space.column_of_kind[reserved]), total[reserved])
+    # What clients hold counts only as far as it is unreserved and not revocable.
+    held = space.by_column(state.ledger.books.client_held * space.bounded_kind)
+    row = tree.of_role[clients.role]
+    inside = np.flatnonzero(row >= 0)
+    np.add.at(result, row[inside], held[inside])
+    # A role consumes what the roles below it do; deepest first, so each sum is complete.
+    for index in range(len(tree.path)):
+        if tree.above[index] >= 0:
+            result[tree.above[index]] += result[index]
+    return result
+
+
+def quota_use(state: State, tree: QuotaTree) -> QuotaUse:
+    """Work out what the roles with a quota consume and may still have, for reports."""
+    used = consumed(state, tree)
+    return QuotaUse(
+        path=tree.path,
+        above=tree.above,
+        guarantee=tree.guarantee,
+        limit=tree.limit,
+        consumed=used,
+        left=left_of(tree, used),
+        of_role=tree.of_role,
+        available=available(state),
+    )
+
+
+def bounds_of(state: State, tree: QuotaTree) -> Bounds:
+    """Work out the bounds of a cycle."""
+    bounds = _of_quotas(state, tree)
+    return bounds if state.settings.outstanding_max >= 1 else _with_caps(state, bounds)
+
+
+def _of_quotas(state: State, tree: QuotaTree) -> Bounds:
+    space, clients = state.space, state.clients
+    if not tree.path:
+        return Bounds.none(len(clients.framework), len(space.names))
+    used = consumed(state, tree)
+    owed = np.maximum(tree.guarantee - used, 0)
+    return Bounds(
+        of_client=tree.of_role[clients.role],
+        of_framework=np.full(len(clients.framework), -1),
+        above=tree.above,
+        left=left_of(tree, used),
+        owed=owed,
+        available=np.where(space.scalar, available(state), UNBOUNDED),
+        required=owed.sum(axis=0),
+    )
+
+
+def is_owed(bounds: Bounds, client: Ints) -> Bools:
+    """Say of clients (n,) whether a guarantee of their role, or of one above it, is unmet."""
+    owed = np.append(bounds.owed.any(axis=1), False)
+    if not owed.any():
+        return np.zeros(len(client), np.bool_)
+    # From the top down, so that what holds of a role holds of all below it.
+    for row in range(len(bounds.above) - 1, -1, -1):
+        owed[row] |= owed[bounds.above[row]]
+    found: Bools = owed[bounds.of_client[client]]
+    return found
+
+
+def left_of(tree: QuotaTree, used: Ints) -> Ints:
+    """How much more each role may be given, (Q, R); `UNBOUNDED` where there is no limit."""
+    return np.where(tree.limit < UNBOUNDED, tree.limit - used, UNBOUNDED)
+
+
+def available(state: State) -> Ints:
+    """What nobody holds and what counts against quota, on all agents by name, (R,).
+
+    Where an agent shrank below what is held on it, the cluster has so much less. What is free on a
+    drained agent meets nobody's guarantee.
+    """
+    space, drained = state.space, state.agents.drained
+    unheld = (state.agents.capacity - state.ledger.books.agent_held) * space.bounded_kind
+    if drained.any():
+        unheld[drained] = np.minimum(unheld[drained], 0)
+    return space.by_column(unheld.sum(axis=0, keepdims=True))[0]
+
+
+def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[Ints, Ints]:
+    """Divide limits and guarantees among the clients that compete below their roles, by weight.
+
+    Parameters
+    ----------
+    of_client : (n,) int64
+        The innermost role with a quota that each is in; -1 where it is in none.
+    weight : (n,) float64
+        The part of the whole that each has.
+
+    Returns
+    -------
+    limit, guarantee : (n, R) int64, thousandths
+        `UNBOUNDED` where there is no limit.
+    """
+    below = np.bincount(of_client[of_client >= 0], weight[of_client >= 0], len(tree.path))
+    for at, above in enumerate(tree.above.tolist()):
+        if above >= 0:
+            below[above] += below[at]
+    limit = np.full((len(of_client), tree.limit.shape[1]), UNBOUNDED)
+    guarantee = np.zeros_like(limit)
+    # From the innermost role outwards: the smallest limit binds, and the largest guarantee holds.
+    role = of_client.copy()
+    while (inside := np.flatnonzero(role >= 0)).size:
+        here = role[inside]
+        part = (weight[inside] / below[here])[:, None]
+        bounded = tree.limit[here] < UNBOUNDED
+        most = np.where(bounded, (tree.limit[here] * part).astype(np.int64), UNBOUNDED)
+        limit[inside] = np.minimum(limit[inside], most)
+        least = (tree.guarantee[here] * part).astype(np.int64)
+        guarantee[inside] = np.maximum(guarantee[inside], least)
+        role[inside] = tree.above[here]
+    return limit, guarantee
+
+
+def _with_caps(state: State, bounds: Bounds) -> Bounds:
+    """Add a bound for each framework: what it may have on offer and not in use, in all its roles.
+
+    What it has been offered of anything counts; what is offered in the cycle counts as for quotas.
+    """
+    clients, frameworks = state.clients, len(state.frameworks.bound)
+    # What each framework has on offer in all its roles, and how much that may be at most.
+    offered = np.zeros((frameworks, len(state.space.names)), np.int64)
+    np.add.at(offered, clients.framework, state.offered_by_column())
+    most = np.floor(state.total_by_column() * state.settings.outstanding_max).astype(np.int64)
+    left = np.where(state.space.scalar, most - offered, UNBOUNDED)
+    # A role's bound and a framework's are not one below the other: so a client is under both.
+    return bounds._replace(
+        of_framework=len(bounds.above) + clients.framework,
+        above=np.concatenate([bounds.above, np.full(frameworks, -1)]),
+        left=np.concatenate([bounds.left, left]),
+        owed=np.concatenate([bounds.owed, np.zeros_like(left)]),
+    )

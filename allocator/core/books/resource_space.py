@@ -1,0 +1,186 @@
+"""The resource space: which kinds there are, and which column each belongs to."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from allocator.core.events import EventError
+from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.resources import Kind
+from allocator.core.snapshot import Bools, Ints
+
+
+@loop
+def _add_by_column(amounts: Ints, column_of_kind: Ints, columns: Ints) -> None:
+    # Books may have room for kinds that are not bound yet.
+    for row in range(len(amounts)):
+        for kind in range(min(len(column_of_kind), amounts.shape[1])):
+            columns[row, column_of_kind[kind]] += amounts[row, kind]
+
+
+NOWHERE = "(what no agent has)"
+"""The column of all that frameworks name and nobody has: a demand for it fits nowhere."""
+
+
+class ResourceSpace:
+    """Kinds by handle, columns by name.
+
+    A name gets its column when it is first mentioned by a kind, or by operators in a quota, a limit
+    or the usual minimum; then it keeps it. What frameworks name makes none.
+
+    Attributes
+    ----------
+    kinds : list of Kind or None
+    names : list of str
+    column_of_kind : (K,) int64
+    scalar_kind, bounded_kind, shared_kind : (K,) bool
+        What each kind is; zeros where the handle is not bound.
+    rest : list of int
+        Handles of the rest kinds.
+    version : int
+        Grows whenever a kind is bound.
+    """
+
+    def __init__(self, limit: int, excluded: frozenset[str]) -> None:
+        """Take at most `limit` kinds; names in `excluded` do not count towards shares."""
+        self._limit = limit
+        self._excluded = excluded
+        self.kinds: list[Kind | None] = []
+        self.rest: list[int] = []
+        self.names: list[str] = []
+        self._column: dict[str, int] = {}
+        self._nowhere = -1
+        self._not_scalar: set[str] = set()
+        self.version = 0
+        self.column_of_kind: Ints = np.empty(0, np.int64)
+        self._is_plain = True
+        self.scalar_kind: Bools = np.empty(0, np.bool_)
+        self.bounded_kind: Bools = np.empty(0, np.bool_)
+        self.shared_kind: Bools = np.empty(0, np.bool_)
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def column(self, name: str) -> int:
+        """Column of a resource, made where there is none."""
+        if name not in self._column:
+            self._column[name] = len(self.names)
+            self.names.append(name)
+        return self._column[name]
+
+    def check_kind(self, handle: int, kind: Kind, field: str) -> None:
+        """Raise an `EventError` where the kind cannot be bound."""
+        if not 0 <= handle < self._limit:
+            message = f"kind {handle} is out of range; handles of kinds are 0 to {self._limit - 1}"
+            raise EventError("limit", field, message)
+        known = self.kinds[handle] if handle < len(self.kinds) else None
+        if known is not None and known != kind:
+            message = f"kind {handle} is bound to {known}; bind {kind.name!r} to another handle"
+            raise EventError("handle", field, message)
+
+    def bind(self, handle: int, kind: Kind) -> None:
+        """Bind a kind."""
+        more = handle + 1 - len(self.kinds)
+        if more > 0:
+            self.kinds.extend([None] * more)
+            self.column_of_kind = np.append(self.column_of_kind, np.zeros(more, np.int64))
+            self.scalar_kind = np.append(self.scalar_kind, np.zeros(more, np.bool_))
+            self.bounded_kind = np.append(self.bounded_kind, np.zeros(more, np.bool_))
+            self.shared_kind = np.append(self.shared_kind, np.zeros(more, np.bool_))
+        self.kinds[handle] = kind
+        self.version += 1
+        self.column_of_kind[handle] = self.column(kind.name)
+        # The usual cluster: a kind for each name, in the same order.
+        self._is_plain = bool((self.column_of_kind == np.arange(len(self.kinds))).all())
+        self.scalar_kind[handle] = kind.scalar
+        self.bounded_kind[handle] = kind.bounded
+        self.shared_kind[handle] = kind.shared
+        if kind.rest and handle not in self.rest:
+            self.rest.append(handle)
+        if not kind.scalar:
+            self._not_scalar.add(kind.name)
+
+    def vector(self, amounts: Mapping[int, int], field: str) -> Ints:
+        """Amounts by kind as a row.
+
+        Raises
+        ------
+        EventError
+            Where a kind is not bound.
+        """
+        self.check_bound(amounts, field)
+        row = np.zeros(len(self.kinds), np.int64)
+        for handle, amount in amounts.items():
+            row[handle] = amount
+        return row
+
+    def check_bound(self, kinds: Iterable[int], field: str) -> None:
+        """Raise an `EventError` where one of these kinds is not bound."""
+        known = self.kinds
+        for handle in kinds:
+            if not 0 <= handle < len(known) or known[handle] is None:
+                message = f"kind {handle} is not bound; define it before it is used"
+                raise EventError("handle", field, message)
+
+    def unknown(self, quantities: Mapping[str, int]) -> frozenset[str]:
+        """Names of amounts that have no column."""
+        return frozenset(
+            name for name, amount in quantities.items() if amount and name not in self._column
+        )
+
+    def demanded(self, quantities: Mapping[str, int]) -> Ints:
+        """What a framework names as a row of columns; whatever has none is `NOWHERE`."""
+        unknown = self.unknown(quantities)
+        if unknown and self._nowhere < 0:
+            self._nowhere = len(self.names)
+            self.names.append(NOWHERE)
+        row = np.zeros(len(self.names), np.int64)
+        for name, amount in quantities.items():
+            column = self._column.get(name, self._nowhere)
+            if amount:
+                row[column] = max(row[column], amount)
+        return row
+
+    def quantities(self, quantities: Mapping[str, int]) -> Ints:
+        """Amounts by name as a row of columns; new names get a column."""
+        columns = [self.column(name) for name in quantities]
+        row = np.zeros(len(self.names), np.int64)
+        row[columns] = list(quantities.values())
+        return row
+
+    def named(self, row: Ints) -> dict[str, int]:
+        """A row of columns as amounts by name, without zeros."""
+        return {self.names[column]: int(row[column]) for column in np.flatnonzero(row)}
+
+    @property
+    def counted(self) -> Bools:
+        """Which columns count towards shares, (R,)."""
+        skipped = self._excluded | self._not_scalar
+        return np.array([name not in skipped for name in self.names], np.bool_)
+
+    @property
+    def scalar(self) -> Bools:
+        """Which columns are scalars, (R,)."""
+        return np.array([name not in self._not_scalar for name in self.names], np.bool_)
+
+    @property
+    def plain_kind(self) -> Ints:
+        """The plain kind of each column, (R,); -1 where there is none.
+
+        Where a name has several (one of ranges and one of sets, say) it is the first, and the
+        others are special kinds that anybody may have.
+        """
+        plain = np.full(len(self.names), -1, np.int64)
+        # Backwards, so that the first kind of a name is written last.
+        for handle, kind in reversed(list(enumerate(self.kinds))):
+            if kind is not None and kind.plain:
+                plain[self._column[kind.name]] = handle
+        return plain
+
+    def by_column(self, amounts: Ints) -> Ints:
+        """Add amounts (n, K) of all kinds up by name: (n, R)."""
+        if self._is_plain and amounts.shape[1] == len(self.names) == len(self.kinds):
+            return amounts.copy()
+        columns = np.zeros((len(amounts), len(self.names)), np.int64)
+        _add_by_column(loop_view(amounts), loop_view(self.column_of_kind), columns)
+        return columns

@@ -1,0 +1,188 @@
+"""The tree of roles: paths, parents, weights."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from allocator.core.events import EventError
+from allocator.core.numba.array_structures import grow
+from allocator.core.snapshot import Bools, Ints
+
+ROOT = 0
+
+_SHOWN = 80
+"""So many characters of a path that is too deep are shown."""
+
+
+class RoleTable:
+    """Roles by handle; row 0 is the root, above every role.
+
+    Attributes
+    ----------
+    path : list of str
+    bound : (n,) bool
+    parent, depth : (n,) int64
+        The root is its own parent, at depth 0.
+    weight : (n,) float64
+    version : int
+        Grows whenever a role comes or goes.
+    """
+
+    def __init__(self) -> None:
+        """Begin with the root alone."""
+        self.path: list[str] = [""]
+        self.bound = grow(np.ones(1, np.bool_), 1)
+        self.parent = grow(np.zeros(1, np.int64), 1)
+        self.depth = grow(np.zeros(1, np.int64), 1)
+        self.weight = grow(np.ones(1), 1)
+        self.version = 0
+        self._row: dict[str, int] = {"": ROOT}
+        self._weights: dict[str, float] = {}
+        self._levels: tuple[int, list[Ints]] = (-1, [])
+        nobody = np.empty(0, np.int64)
+        self._order: tuple[int, Ints, Ints] = (-1, nobody, nobody.copy())
+
+    def __len__(self) -> int:
+        return len(self._row) - 1
+
+    def check_define(self, roles: Mapping[int, str], depth_max: int, field: str) -> None:
+        """Raise an `EventError` where one of the roles cannot be bound.
+
+        Parameters
+        ----------
+        roles : dict of handle to path
+        depth_max : int
+            How many names a path has at most: all that is worked out per level stays cheap.
+        field : str
+        """
+        # Roles of the same event may be parents of those that follow them.
+        coming: set[str] = set()
+        for handle, path in roles.items():
+            check_depth(path, depth_max, field)
+            if handle < 1:
+                message = f"role {handle} is out of range; handles of roles are 1 and more"
+                raise EventError("limit", field, message)
+            bound = handle < len(self.path) and self.bound[handle]
+            if bound and self.path[handle] != path:
+                message = f"role {handle} is bound to {self.path[handle]!r}; take a free handle"
+                raise EventError("handle", field, message)
+            if not bound and (path in self._row or path in coming):
+                message = f"role {path!r} has a handle already; use that"
+                raise EventError("handle", field, message)
+            parent = path.rpartition("/")[0]
+            if not path or not all(path.split("/")):
+                message = f"{path!r} is not a role; write it as 'eng' or 'eng/ads'"
+                raise EventError("value", field, message)
+            if parent not in self._row and parent not in coming:
+                message = f"role {path!r} comes before its parent; define {parent!r} first"
+                raise EventError("handle", field, message)
+            coming.add(path)
+
+    def define(self, handle: int, path: str) -> None:
+        """Bind a role whose parent is bound."""
+        if handle < len(self.path) and self.bound[handle]:
+            return
+        self.path.extend([""] * (handle + 1 - len(self.path)))
+        self.bound = grow(self.bound, handle + 1)
+        self.parent = grow(self.parent, handle + 1)
+        self.depth = grow(self.depth, handle + 1)
+        self.weight = grow(self.weight, handle + 1)
+        parent = self._row[path.rpartition("/")[0]]
+        self.path[handle] = path
+        self.bound[handle] = True
+        self.parent[handle] = parent
+        self.depth[handle] = self.depth[parent] + 1
+        self.weight[handle] = self._weights.get(path, 1.0)
+        self._row[path] = handle
+        self.version += 1
+
+    def is_bound(self, handle: int) -> bool:
+        """Whether the handle names a role (the root is none)."""
+        return 0 < handle < len(self.path) and bool(self.bound[handle])
+
+    def row(self, path: str) -> int | None:
+        """Handle of a role by its path."""
+        return self._row.get(path)
+
+    def set_weights(self, weights: Mapping[str, float]) -> None:
+        """Set weights by path; they wait for roles that are not bound yet."""
+        self._weights.update(weights)
+        for path, weight in weights.items():
+            if path in self._row:
+                self.weight[self._row[path]] = weight
+
+    def by_depth(self) -> list[Ints]:
+        """Bound roles below the root, level by level."""
+        if self._levels[0] != self.version:
+            # Sort by depth, and cut where a level ends. Kept until a role comes or goes.
+            rows = np.flatnonzero(self.bound[: len(self.path)])[1:]
+            depth = self.depth[rows]
+            ends = np.cumsum(np.bincount(depth, minlength=2)[1:])[:-1]
+            levels = np.split(rows[np.argsort(depth, kind="stable")], ends)
+            self._levels = self.version, levels
+        return self._levels[1]
+
+    def inherit(self, own: Mapping[str, int], nothing: int) -> Ints:
+        """Give every role the number of the innermost of some roles that it is in.
+
+        Parameters
+        ----------
+        own : dict of path to number
+        nothing : int
+            For roles that are in none of them, and rows that are not bound.
+
+        Returns
+        -------
+        (n,) int64
+        """
+        has = np.zeros(len(self.path), np.bool_)
+        number = np.full(len(self.path), nothing)
+        for path, value in own.items():
+            row = self._row.get(path, ROOT)
+            if row != ROOT:
+                has[row], number[row] = True, value
+        # From the top: a role without a number of its own takes that of its parent.
+        for level in self.by_depth():
+            rest = level[~has[level]]
+            number[rest] = number[self.parent[rest]]
+        return number
+
+    def inside(self, path: str) -> Bools:
+        """Which roles are this one or below it, (rows,); none where it is not bound."""
+        enter, leave = self._numbering()
+        top = self._row.get(path)
+        if top is None:
+            return np.zeros(len(self.parent), np.bool_)
+        inside: Bools = (enter >= enter[top]) & (enter < leave[top])
+        return inside
+
+    def _numbering(self) -> tuple[Ints, Ints]:
+        """Number the roles so that those below role r are ``enter[r]`` to ``leave[r] - 1``."""
+        if self._order[0] != self.version:
+            size = np.ones(len(self.parent), np.int64)
+            levels = self.by_depth()
+            # How many roles are in each subtree, from the bottom up.
+            for level in reversed(levels):
+                np.add.at(size, self.parent[level], size[level])
+            enter = np.full(len(self.parent), -1)
+            enter[ROOT] = 0
+            # From the top down, each role gets a range of its parent's: after the parent itself
+            # and the subtrees of the siblings before it.
+            for level in levels:
+                children = level[np.argsort(self.parent[level], kind="stable")]
+                parent = self.parent[children]
+                before = np.cumsum(size[children]) - size[children]
+                # How much stands before the first child of the same parent does not count.
+                others = before[np.searchsorted(parent, parent)]
+                enter[children] = enter[parent] + 1 + before - others
+            self._order = self.version, enter, enter + size
+        return self._order[1], self._order[2]
+
+
+def check_depth(path: str, depth_max: int, field: str) -> None:
+    """Raise an `EventError` where a role is too deep."""
+    depth = path.count("/") + 1
+    if depth > depth_max:
+        shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."
+        message = f"{shown!r} has {depth} levels; at most {depth_max}, raise limits.role_depth"
+        raise EventError("limit", field, message)

@@ -1,0 +1,183 @@
+"""What is free and not plain, and who may have it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core.books.state import State
+from allocator.core.books.tables import REFINED, REVOCABLE, SHARED
+from allocator.core.filters.rest import RestRefusals
+from allocator.core.numba.array_structures import pack
+from allocator.core.resources import Kind
+from allocator.core.snapshot import Bools, Ints, Specials, Tier, Words
+
+_CAPABILITIES = {
+    REVOCABLE: "REVOCABLE_RESOURCES",
+    SHARED: "SHARED_RESOURCES",
+    REFINED: "RESERVATION_REFINEMENT",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The special kinds, in the order in which tasks take them, and who may have them.
+
+    Attributes
+    ----------
+    kind, column, tier : (S,) int64
+    bounded, whole : (S,) bool
+    reach : (S, W) uint64
+    """
+
+    kind: Ints
+    column: Ints
+    tier: Ints
+    bounded: Bools
+    whole: Bools
+    reach: Words
+
+
+def reach_of(state: State) -> Reach:
+    """Say of each special kind who may have it.
+
+    What is reserved to the innermost role comes first, and what can be divided before what cannot.
+    The rest is within everybody's reach: only the module knows whose its parts are.
+    """
+    plain = frozenset(state.space.plain_kind.tolist())
+    chosen = [
+        (handle, kind)
+        for handle, kind in enumerate(state.space.kinds)
+        if kind is not None and handle not in plain
+    ]
+    # The order in which a task takes them: by tier, the innermost reservation first, divisible
+    # before indivisible, then by handle.
+    chosen.sort(key=lambda each: (_tier(each[1]), -_depth(each[1]), each[1].whole, each[0]))
+    kinds = [kind for _, kind in chosen]
+    words = state.eligibility.excluded.shape[1]
+    reach = np.zeros((len(kinds), words), np.uint64)
+    # Many kinds have the same takers: these are found once.
+    takers: dict[tuple[str, int], Words] = {}
+    for row, kind in enumerate(kinds):
+        key = (kind.reserved_role, _needs(kind))
+        if key not in takers:
+            takers[key] = pack(_takers(state, *key), words)
+        reach[row] = takers[key]
+    return Reach(
+        kind=np.array([handle for handle, _ in chosen], np.int64),
+        column=np.array([state.space.column(kind.name) for kind in kinds], np.int64),
+        tier=np.array([_tier(kind) for kind in kinds], np.int64),
+        bounded=np.array([kind.bounded for kind in kinds], np.bool_),
+        whole=np.array([kind.whole for kind in kinds], np.bool_),
+        reach=reach,
+    )
+
+
+def specials_of(reach: Reach, free: Ints) -> Specials:
+    """List what is free (A, K) of the special kinds, agent by agent."""
+    amount = free[:, reach.kind]
+    agent, row = np.nonzero(amount)
+    start = np.zeros(len(free) + 1, np.int64)
+    np.cumsum(np.bincount(agent, minlength=len(free)), out=start[1:])
+    return Specials(
+        start=start,
+        row=row,
+        free=amount[agent, row],
+        kind=reach.kind,
+        column=reach.column,
+        tier=reach.tier,
+        bounded=reach.bounded,
+        whole=reach.whole,
+        reach=reach.reach,
+    )
+
+
+def without_refusers(specials: Specials, handle: Ints, refusals: RestRefusals) -> Specials:
+    """Bar clients from the rest of an agent when they got nothing of it a short time ago.
+
+    The rest of such an agent gets a row of its own among the special kinds, which those clients
+    may not have. For all other agents nothing changes.
+
+    Parameters
+    ----------
+    specials : Specials
+    handle : (A,) int64
+        Of the agents that these are about.
+    refusals : RestRefusals
+    """
+    row, words = specials.row.copy(), specials.reach.shape[1]
+    rows: list[int] = []
+    reach: list[Words] = []
+    places = np.flatnonzero(np.isin(handle, list(refusals))) if len(refusals) else handle[:0]
+    for place in places.tolist():
+        agent = int(handle[place])
+        for entry in range(int(specials.start[place]), int(specials.start[place + 1])):
+            usual = int(row[entry])
+            kept = refusals.clients(agent, int(specials.kind[usual]), int(specials.free[entry]))
+            if kept:
+                # A copy of the usual row, with these clients taken out of its reach.
+                row[entry] = len(specials.kind) + len(rows)
+                rows.append(usual)
+                outside = np.zeros(64 * words, np.bool_)
+                outside[kept] = True
+                reach.append(specials.reach[usual] & ~pack(outside, words))
+    if not rows:
+        return specials
+    some = np.array(rows)
+    return specials._replace(
+        row=row,
+        kind=np.append(specials.kind, specials.kind[some]),
+        column=np.append(specials.column, specials.column[some]),
+        tier=np.append(specials.tier, specials.tier[some]),
+        bounded=np.append(specials.bounded, specials.bounded[some]),
+        whole=np.append(specials.whole, specials.whole[some]),
+        reach=np.concatenate([specials.reach, reach]),
+    )
+
+
+def out_of_reach(kind: Kind, takes: int, inside: bool) -> tuple[str, ...]:
+    """Say why a client may not have a kind: the capabilities that it lacks, or another's role.
+
+    Parameters
+    ----------
+    kind : Kind
+    takes : int
+        What the client's framework is capable of.
+    inside : bool
+        Whether its role is the one that the kind is reserved to, or below it.
+
+    Returns
+    -------
+    tuple of str
+        Empty where it may.
+    """
+    lacking = _needs(kind) & ~takes
+    names = tuple(name for bit, name in _CAPABILITIES.items() if lacking & bit)
+    return names if inside or not kind.reserved_role else (*names, f"@{kind.reserved_role}")
+
+
+def _tier(kind: Kind) -> int:
+    if kind.rest:
+        return Tier.REST
+    if kind.shared:
+        return Tier.SHARED
+    if kind.revocable:
+        return Tier.REVOCABLE
+    return Tier.RESERVED if kind.depth else Tier.OPEN
+
+
+def _depth(kind: Kind) -> int:
+    return kind.reserved_role.count("/")
+
+
+def _needs(kind: Kind) -> int:
+    """What a framework has to be capable of, as bits."""
+    return REVOCABLE * kind.revocable + SHARED * kind.shared + REFINED * (kind.depth > 1)
+
+
+def _takers(state: State, reserved_role: str, needs: int) -> Bools:
+    """Which clients (C,) are in the role or below it, and capable of so much."""
+    clients = state.clients
+    takers: Bools = (clients.takes & needs) == needs
+    if reserved_role:
+        takers = takers & state.roles.inside(reserved_role)[clients.role]
+    return takers

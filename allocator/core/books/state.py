@@ -1,0 +1,211 @@
+"""The whole state of one session: tables, ledger, filters, relation, open decisions."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from allocator.core.books.accepted import AcceptedOffers
+from allocator.core.books.eligibility import Eligibility
+from allocator.core.books.ledger import Ledger
+from allocator.core.books.open_decisions import Tentative
+from allocator.core.books.resource_space import ResourceSpace
+from allocator.core.books.roles import RoleTable
+from allocator.core.books.tables import AgentTable, ClientTable, FrameworkTable
+from allocator.core.demand.demand import Settings
+from allocator.core.demand.demand_memory import DemandMemory
+from allocator.core.events import Options, SetQuota
+from allocator.core.filters.table import FilterTable
+from allocator.core.plan import Plan
+from allocator.core.snapshot import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a session may ask us to keep.
+
+    Handles are row numbers, so their limit bounds memory; the relation between clients and agents
+    takes one bit for each pair. A role's depth bounds what is worked out level by level.
+    """
+
+    agents: int = 131_072
+    frameworks: int = 65_536
+    roles: int = 65_536
+    role_depth: int = 64
+    clients: int = 131_072
+    kinds: int = 512
+    filters: int = 20_000_000
+
+
+class State:
+    """Everything that the allocator knows.
+
+    Events change it through `allocator.core.apply`; a cycle changes it in `Allocator.allocate` and
+    `cycle.commit`: the clock, filters that expire, decisions that are charged,
+    who was served and who waits. Nobody else does.
+
+    Attributes
+    ----------
+    now_ms : int
+        The host's clock, as it was told last.
+    paused_ms : int
+        When decisions were held back last, or let go on.
+    memory : DemandMemory
+        What frameworks were seen to need, in earlier sessions too.
+    plan : Plan or None
+        What cycles go by, of a policy that plans.
+    beyond : dict of str to int
+        The largest handle of agents, frameworks and roles that was passed over, for it is more than
+        is kept; 0: none was.
+    """
+
+    # Kept from one question to the next, so whoever only asks changes them, too.
+    DERIVED: ClassVar[tuple[str, ...]] = ("_total", "_total_version")
+
+    def __init__(self, settings: Settings, limits: Limits) -> None:
+        """Begin empty, with these settings."""
+        self.settings = settings
+        self.limits = limits
+        self.options = Options()
+        self.now_ms = 0
+        self.paused = False
+        self.paused_ms = 0
+        self.whitelist: frozenset[str] | None = None
+        self.quotas: dict[str, SetQuota] = {}
+        self.quota_version = 0
+        self.beyond = {"agents": 0, "frameworks": 0, "roles": 0}
+        self.space = ResourceSpace(limits.kinds, self.options.fairness_excluded)
+        self.agents = AgentTable()
+        self.frameworks = FrameworkTable()
+        self.roles = RoleTable()
+        self.clients = ClientTable()
+        self.ledger = Ledger()
+        self.filters = FilterTable(limits.filters)
+        self.eligibility = Eligibility()
+        self.tentative = Tentative()
+        self.accepted = AcceptedOffers()
+        self.memory = DemandMemory()
+        self.plan: Plan | None = None
+        self._total: Ints = np.zeros(0, np.int64)
+        self._total_version = -1
+        self._reserved = (-1, -1, -1, -1)
+        self.set_options(self.options)
+
+    def set_options(self, options: Options) -> None:
+        """Begin the resource space anew, with the names that the options mention."""
+        self.options = options
+        self.space = ResourceSpace(self.limits.kinds, options.fairness_excluded)
+        self.clients = ClientTable()  # for its columns are those of the space
+        for amounts in (*options.minimum, *self.settings.limits.values()):
+            self.space.quantities(amounts)
+        self.reserve()
+
+    def reserve(self, *, agents: int = 0, clients: int = 0) -> None:
+        """Make all arrays agree on rows for agents, clients and kinds."""
+        kinds, columns = len(self.space), len(self.space.names)
+        rows_a, rows_c = len(self.agents.bound), len(self.clients.framework)
+        # Called often; mostly everything has room.
+        unchanged = (rows_a, rows_c, kinds, columns) == self._reserved
+        if unchanged and agents <= rows_a and clients <= rows_c:
+            return
+        self.agents.reserve(agents, kinds)
+        self.clients.reserve(clients, columns)
+        # The tables double their rows; the others follow them exactly.
+        rows_a, rows_c = len(self.agents.bound), len(self.clients.framework)
+        self.ledger.reserve(agents=rows_a, clients=rows_c, kinds=kinds)
+        self.filters.reserve(agents=rows_a, clients=rows_c, kinds=kinds)
+        self.eligibility.reserve(agents=rows_a, clients=rows_c)
+        self._reserved = (rows_a, rows_c, kinds, columns)
+
+    @property
+    def free(self) -> Ints:
+        """What may be offered, (A, K); zero where more is held than there is.
+
+        What is shared may be, whoever holds it.
+        """
+        return self.free_on(None)
+
+    def free_on(self, agents: Ints | None) -> Ints:
+        """What may be offered on some agents (J,), or on all of them: (J, K), as in `free`."""
+        held, capacity = self.ledger.books.agent_held, self.agents.capacity
+        if agents is not None:
+            held, capacity = held[agents], capacity[agents]
+        if self.space.shared_kind.any():
+            held = np.where(self.space.shared_kind, 0, held)
+        free = capacity - held
+        return np.maximum(free, 0, out=free)
+
+    def total_by_kind(self) -> Ints:
+        """Capacity of the cluster by kind, (K,)."""
+        kinds = self.agents.capacity.shape[1]
+        if self._total_version != self.agents.version or len(self._total) != kinds:
+            self._total = self.agents.capacity.sum(axis=0)
+            self._total_version = self.agents.version
+        return self._total
+
+    def agents_by_column(self) -> Ints:
+        """How many agents have something of each name, (R,); of several kinds the commonest."""
+        found = np.zeros(len(self.space.names), np.int64)
+        has = np.count_nonzero(self.agents.capacity[:, : len(self.space)], axis=0)
+        np.maximum.at(found, self.space.column_of_kind, has)
+        return found
+
+    def total_by_column(self) -> Ints:
+        """Capacity of the cluster by name, (R,)."""
+        return self.space.by_column(self.total_by_kind()[None])[0]
+
+    def held_by_column(self) -> Ints:
+        """What each client holds, by name, (C, R); each shared volume counts once."""
+        books = self.ledger.books
+        held = books.client_held
+        # Of a shared kind a client holds each volume once, however many of its tasks use it.
+        for kind in np.flatnonzero(self.space.shared_kind).tolist():
+            rows = np.flatnonzero(books.held[:, kind])
+            once = np.minimum(books.held[rows, kind], self.agents.capacity[books.agent[rows], kind])
+            held = held.copy()
+            held[:, kind] = 0
+            np.add.at(held[:, kind], books.client[rows], once)
+        return self.space.by_column(held)
+
+    def offered_by_column(self) -> Ints:
+        """What is offered to each client and not in use, by name, (C, R)."""
+        return self.space.by_column(self.ledger.books.client_offered)
+
+    def set_capacity(self, agent: int | Ints, capacity: Ints) -> None:
+        """Replace an agent's capacity (K,), or that of several, (N, K)."""
+        self.agents.set_capacity(agent, capacity)
+        self.ledger.books.touched[agent] = True
+
+    def live_clients(self) -> np.ndarray:
+        """Which clients may be offered something, (C,) bool."""
+        clients = self.clients
+        return clients.subscribed & ~clients.suppressed & self.frameworks.active[clients.framework]
+
+    def check(self) -> None:
+        """Verify every invariant; slow: for tests, and where a defect is suspected.
+
+        Raises
+        ------
+        AssertionError
+        """
+        self.ledger.check(self.now_ms)
+        self.filters.check()
+        self.eligibility.check()
+        # What is held and what is free make up the capacity, unless more is held than there is.
+        held, capacity = self.ledger.books.agent_held, self.agents.capacity
+        over = held > capacity
+        kept = np.where(over, held, held + self.free) == np.where(over, held, capacity)
+        kept[:, : len(self.space)] |= self.space.shared_kind
+        assert kept.all()
+        assert not held[~self.agents.bound].any()
+        # Every client has its row, its framework and its role; free rows hold nothing.
+        clients = self.clients
+        rows = np.flatnonzero(clients.framework)
+        assert len(rows) == len(clients)
+        for row in rows.tolist():
+            framework, role = int(clients.framework[row]), int(clients.role[row])
+            assert clients.row(framework, role) == row
+            assert row in self.frameworks.clients[framework]
+            assert self.roles.is_bound(role)
+        assert not self.ledger.books.client_held[clients.framework == 0].any()
+        assert not clients.subscribed[clients.framework == 0].any()

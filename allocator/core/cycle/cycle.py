@@ -1,0 +1,302 @@
+"""One cycle: let the policy decide on a snapshot, check, charge, coalesce."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from allocator.core.books.quota import is_owed
+from allocator.core.books.state import State
+from allocator.core.cycle.decisions import Decisions
+from allocator.core.cycle.snapshot_builder import reaches
+from allocator.core.events import Holdings
+from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.numba.sparse_rows import SparseRows, groups_of, rows_of
+from allocator.core.plans.reclaims import reclaims
+from allocator.core.policy import Policy
+from allocator.core.snapshot import Bools, Grants, Ints, Snapshot, Words
+
+_INT64 = np.dtype(np.int64)
+
+
+class BadGrantError(AssertionError):
+    """A policy granted what it must not."""
+
+
+@dataclass(frozen=True, slots=True)
+class CycleReport:
+    """What happened in the last cycle.
+
+    Attributes
+    ----------
+    candidates, clients : int
+        Agents with something to give, and clients that could take.
+    grants, decisions : int
+    policy_error : str
+        Why the policy could not be used; empty where it could.
+    """
+
+    candidates: int = 0
+    clients: int = 0
+    grants: int = 0
+    decisions: int = 0
+    policy_error: str = ""
+
+
+def check_grants(excluded: Words, handle: Ints, snapshot: Snapshot, grants: Grants) -> None:
+    """Raise `BadGrantError` where the policy gave what it must not.
+
+    Parameters
+    ----------
+    excluded : (A, W) uint64
+        Which pairs may not meet, as in the snapshot.
+    handle : (J,) int64
+        Which row of `excluded` is for each agent of the snapshot.
+    snapshot : Snapshot
+        Its arrays still say what was free before.
+    grants : Grants
+    """
+    client, agent = grants.client, grants.agent
+    # The form: one entry for each grant, one column for each resource, in whole thousandths.
+    if {each.dtype for each in (client, agent, grants.amount)} != {_INT64}:
+        raise BadGrantError("columns that are not int64")
+    shape_ok = grants.amount.shape == (len(client), snapshot.free.shape[1])
+    if not shape_ok or len(agent) != len(client) or len(grants.tasks) != len(client):
+        raise BadGrantError("columns of unequal length")
+    if not len(client):
+        return
+    arrays = (
+        *(client, agent, grants.amount, grants.special_grant),
+        *(snapshot.leaf_of_client, snapshot.agents, handle),
+        *(excluded, snapshot.free),
+    )
+    wrong = _wrong_grant(*map(loop_view, arrays))
+    if wrong:
+        raise BadGrantError(_WRONG_GRANTS[wrong])
+    _check_specials(snapshot, grants)
+    _check_bounds(snapshot, grants)
+
+
+_WRONG_GRANTS = (
+    "",
+    "a grant to a client that takes no offers",
+    "a grant on an agent that is not to be offered",
+    "a grant on an agent that is excluded",
+    "an empty or negative grant",
+    "more granted than is free",
+)
+
+
+@loop
+def _wrong_grant(
+    client: Ints,
+    agent: Ints,
+    amount: Ints,
+    special_grant: Ints,
+    leaf_of_client: Ints,
+    candidates: Ints,
+    handle: Ints,
+    excluded: Words,
+    free: Ints,
+) -> int:
+    """What is wrong, as an index of `_WRONG_GRANTS`."""
+    candidate = np.zeros(len(free), np.bool_)
+    candidate[candidates] = True
+    something = np.zeros(len(client), np.bool_)
+    something[special_grant] = True
+    left = free.copy()
+    for row in range(len(client)):
+        # Whom, and where: a client of this cycle, a candidate agent, a pair that may meet.
+        who, where = client[row], agent[row]
+        if who < 0 or who >= len(leaf_of_client) or leaf_of_client[who] < 0:
+            return 1
+        if where < 0 or where >= len(free) or not candidate[where]:
+            return 2
+        if excluded[handle[where], who // 64] >> np.uint64(who % 64) & np.uint64(1):
+            return 3
+        # How much: something, nothing negative, and per agent no more than is free.
+        for r in range(amount.shape[1]):
+            if amount[row, r] < 0:
+                return 4
+            something[row] |= amount[row, r] > 0
+            left[where, r] -= amount[row, r]
+            if left[where, r] < 0:
+                return 5
+        if not something[row]:
+            return 4
+    return 0
+
+
+def _check_specials(snapshot: Snapshot, grants: Grants) -> None:
+    """Verify that nobody is given what it may not have, or more of it than there is."""
+    if not len(grants.special):
+        return
+    specials = snapshot.specials
+    agent, client = grants.agent[grants.special_grant], grants.client[grants.special_grant]
+    # The client must be among those who may have this kind.
+    word = specials.reach[grants.special, client // 64]
+    if not ((word >> (client % 64).astype(np.uint64)) & np.uint64(1)).all():
+        raise BadGrantError("a grant of what the client may not have")
+    # Put what is free and what is given into tables (agents, special kinds), and compare them.
+    shape = (len(snapshot.free), len(specials.kind))
+    free, given = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    owner = np.repeat(np.arange(shape[0]), np.diff(specials.start))
+    free[owner, specials.row] = specials.free
+    np.add.at(given, (agent, grants.special), grants.special_amount)
+    if (given > free).any() or (grants.special_amount <= 0).any():
+        raise BadGrantError("more granted of a special kind than is free")
+    # What cannot be divided is given as a whole, or not at all.
+    parted = specials.whole & ((given > 0) & (given < free)).any(axis=0)
+    if parted.any():
+        raise BadGrantError("a part of what is indivisible granted")
+
+
+def _check_bounds(snapshot: Snapshot, grants: Grants) -> None:
+    """Verify that no limit is exceeded."""
+    bounds = snapshot.bounds
+    if not len(bounds.above):
+        return
+    # What counts against quota: all that is plain, and of special kinds those that do.
+    counted = grants.amount.copy()
+    part = np.flatnonzero(snapshot.specials.bounded[grants.special])
+    at = grants.special_grant[part], snapshot.specials.column[grants.special[part]]
+    np.add.at(counted, at, grants.special_amount[part])
+    given = np.zeros_like(bounds.left)
+    # Each grant counts for the client's role and all roles above it. Go up level by level, for
+    # all grants at once, until each has come to the top.
+    bound = bounds.of_client[grants.client]
+    while (bound >= 0).any():
+        inside = bound >= 0
+        np.add.at(given, bound[inside], counted[inside])
+        bound = np.where(inside, bounds.above[bound], -1)
+    own = bounds.of_framework[grants.client]
+    np.add.at(given, own[own >= 0], counted[own >= 0])
+    if (given > np.maximum(bounds.left, 0)).any():
+        raise BadGrantError("more granted than a limit allows")
+
+
+def coalesce(grants: Grants) -> Grants:
+    """Add up grants of the same client and agent, in the order of the first of each."""
+    if len(grants) < 2:
+        return grants
+    key = (grants.agent << np.int64(32)) | grants.client
+    ordered = np.sort(key)
+    if (ordered[1:] != ordered[:-1]).all():
+        return grants  # as mostly, where whole agents are offered
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    # `np.unique` sorts by key; number the pairs by their first grant instead.
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    amount = np.zeros((len(first), grants.amount.shape[1]), np.int64)
+    np.add.at(amount, rank[group], grants.amount)
+    tasks = np.zeros(len(first), np.int64)
+    np.add.at(tasks, rank[group], grants.tasks)
+    at = first[order]
+    return Grants(
+        client=grants.client[at],
+        agent=grants.agent[at],
+        tasks=tasks,
+        amount=amount,
+        special_grant=rank[group][grants.special_grant],
+        special=grants.special,
+        special_amount=grants.special_amount,
+    )
+
+
+def run_policy(state: State, snapshot: Snapshot, policy: Policy, seed: int) -> Grants:
+    """Let a policy decide, and check what it says; whatever it raises is the caller's."""
+    grants = policy.allocate(snapshot, seed)
+    check_grants(state.eligibility.excluded, snapshot.handle, snapshot, grants)
+    return grants
+
+
+def _by_column(snapshot: Snapshot, grants: Grants) -> Ints:
+    """What is granted of each resource, whatever its kind, (G, R)."""
+    if not len(grants.special):
+        return grants.amount
+    columns = grants.amount.copy()
+    at = grants.special_grant, snapshot.specials.column[grants.special]
+    np.add.at(columns, at, grants.special_amount)
+    return columns
+
+
+def _enough(snapshot: Snapshot, client: Ints, columns: Ints) -> Bools:
+    """Which grants reach the minimum of their client."""
+    own_rows = snapshot.minimum_rows[client]
+    if (own_rows == snapshot.minimum_rows[0]).all():  # mostly everybody has the usual minimum
+        begin, stop = snapshot.minimum_rows[0].tolist()
+        return reaches(columns, snapshot.minimum[begin:stop])
+    first, end = own_rows.T
+    enough = np.zeros(len(client), np.bool_)
+    # Clients with the same minimum are compared at once; there are few different ones.
+    for pair in set(zip(first.tolist(), end.tolist(), strict=True)):
+        own = (first == pair[0]) & (end == pair[1])
+        enough[own] = reaches(columns[own], snapshot.minimum[pair[0] : pair[1]])
+    return enough
+
+
+def offers_of(snapshot: Snapshot, grants: Grants) -> tuple[Grants, Ints, Bools]:
+    """Put grants together to one for each client and agent.
+
+    Returns
+    -------
+    merged : Grants
+    amount : (G, R) int64, thousandths
+        Of each resource, whatever its kind.
+    enough : (G,) bool
+        Which of them are offered. What is too small even together is dropped, and stays free.
+    """
+    merged = coalesce(grants)
+    amount = _by_column(snapshot, merged)
+    return merged, amount, _enough(snapshot, merged.client, amount)
+
+
+def _grouped(amounts: SparseRows, owed: Bools) -> tuple[Ints, Ints]:
+    """Divide offers into groups with the same kinds, those to whom guarantees are owed first.
+
+    What others may have depends on what these are given, and gates judge offers one by one.
+    """
+    if not owed.any() or owed.all():
+        return groups_of(amounts)
+    first, then = np.flatnonzero(owed), np.flatnonzero(~owed)
+    order_first, end_first = groups_of(amounts.take(first))
+    order_then, end_then = groups_of(amounts.take(then))
+    order = np.concatenate([first[order_first], then[order_then]])
+    return order, np.concatenate([end_first, len(first) + end_then])
+
+
+def reclaiming(state: State, decisions: Decisions) -> Decisions:
+    """Ask, after a cycle over all agents, who is to leave which; also where nothing is free."""
+    asked = reclaims(state, decisions.cycle)
+    return replace(decisions, reclaims=asked) if len(asked.framework) else decisions
+
+
+def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Decisions:
+    """Charge grants to the books as tentative decisions."""
+    merged, _, enough = offers_of(snapshot, grants)
+    amounts = rows_of(snapshot, merged)
+    rows = np.flatnonzero(enough)
+    if len(rows) < len(enough):
+        amounts = amounts.take(rows)
+    # Decisions about the same kinds stand side by side: this is their order from here on.
+    order, ends = _grouped(amounts, is_owed(snapshot.bounds, merged.client[rows]))
+    if len(ends) > 1:
+        amounts, rows = amounts.take(order), rows[order]
+    client = merged.client[rows]
+    agent = snapshot.handle[merged.agent[rows]]
+    # Charge the books, and keep the decisions until their outcomes come.
+    first = state.tentative.next
+    state.ledger.offer(client, agent, amounts, now_ms=state.now_ms)
+    state.tentative.append(client, agent, amounts)
+    np.add.at(state.clients.served, client, 1)
+    state.clients.waited[client] = 0
+    state.clients.offered_ms[client] = state.now_ms
+    framework, role = state.clients.framework[client], state.clients.role[client]
+    # Cut the rows where a group ends.
+    groups = []
+    for begin, end in pairwise([0, *ends.tolist()]):
+        kind, amount = amounts.table(begin, end)
+        own = slice(begin, end)
+        groups.append(Holdings(framework[own], role[own], agent[own], kind, amount))
+    return Decisions(cycle, first, tuple(groups))

@@ -1,0 +1,359 @@
+"""The snapshot of a cycle: what policies see of the books."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from allocator.core.books.competition_tree import Shape, shape
+from allocator.core.books.quota import QuotaTree, bounds_of, quota_tree
+from allocator.core.books.special_resources import Reach, reach_of, specials_of, without_refusers
+from allocator.core.books.state import State
+from allocator.core.cycle.demand_probing import probed
+from allocator.core.cycle.servable import servable
+from allocator.core.filters.coverage import Offerable
+from allocator.core.numba.array_structures import distinct_rows, read_only, some
+from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.numba.memo import Steady, fixed
+from allocator.core.plan import Plan
+from allocator.core.plans.planning import Problem, held_by_group, problem_of, shown
+from allocator.core.policy import Subtree
+from allocator.core.snapshot import AgentClasses, Bools, Filters, Ints, Snapshot, Specials, Tree
+from allocator.core.task_counts import has_demand
+
+_PARTS = tuple(each.name for each in fields(Snapshot))
+FULL_MODE = "characterised"
+
+_Kept = TypeVar("_Kept")
+
+
+class SnapshotBuilder:
+    """Takes snapshots, and keeps from one to the next what did not change."""
+
+    def __init__(self) -> None:
+        """Begin with nothing kept."""
+        self._kept: dict[str, tuple[Hashable, Any]] = {}
+        self._steady = Steady()
+
+    def build(self, state: State, wanted: Ints | None) -> Snapshot:
+        """Take a snapshot for a cycle.
+
+        Parameters
+        ----------
+        state : State
+        wanted : (n,) int64 or None
+            The agents that the host asked a cycle for; None: all.
+        """
+        space, clients, steady = state.space, state.clients, self._steady
+        names = len(space.names)
+        plain = self._keep("plain", (space.version, names), lambda: space.plain_kind)
+        reach = self._reach(state)
+        minimum, minimum_rows = self._minimum(state)
+        least = minimum if (minimum_rows[:, 0] < minimum_rows[:, 1]).all() else None
+        # Which agents are candidates: those asked for, and ready, with enough free for somebody.
+        rows = _ready(state, wanted)
+        by_kind = state.free_on(rows)
+        specials = specials_of(reach, by_kind)
+        free = _plain(by_kind, plain)
+        agents = _candidates(free, specials, least)
+        if rows is None:
+            agents = agents[state.agents.ready[agents]]
+        if 0 < 2 * len(agents) < len(free):  # the others are no part of this cycle
+            kept = np.append(0, agents)
+            rows, by_kind = (kept if rows is None else rows[kept]), by_kind[kept]
+            specials = specials_of(reach, by_kind)
+            free = _plain(by_kind, plain)
+            agents = np.arange(1, len(rows))
+        # From here on an agent's row in the snapshot may differ from its handle.
+        handle = np.arange(len(free)) if rows is None else rows
+        specials = without_refusers(specials, handle, state.filters.rest)
+        # Then the parts that do not depend on which agents take part, and the snapshot itself.
+        capacity = self._capacity(state)
+        excluded, excluding = state.eligibility.excluded, state.eligibility.excluding
+        demand = steady("demand", clients.demand)
+        known = steady("characterised", _characterised(state, demand, self._schemes(state)))
+        tree_shape = self._tree_shape(state)
+        snapshot = Snapshot(
+            resources=tuple(space.names),
+            counted=self._keep("counted", (space.version, names), lambda: fixed(space.counted)),
+            capacity=capacity if rows is None else capacity[rows],
+            free=free,
+            specials=specials,
+            total=self._total(state),
+            agents=agents,
+            handle=handle,
+            minimum=minimum,
+            minimum_rows=minimum_rows,
+            bounds=bounds_of(state, self.quota_tree(state)),
+            held=state.held_by_column(),
+            agents_held=state.ledger.books.agents_held,
+            demand=demand,
+            characterised=known,
+            overdue=steady("overdue", _overdue(state)),
+            excluded=excluded if rows is None else excluded[rows],
+            excluding=excluding if rows is None else excluding[rows],
+            filters=self._filters(state, handle, free, specials, plain, demand, known),
+            holder=state.ledger.holders(handle),
+            tree=self._tree(state, tree_shape),
+            leaf_of_client=tree_shape.leaf_of_client,
+            parent_of_client=tree_shape.parent_of_client,
+            classes=self._agent_classes(state, capacity),
+            plan=self._plan(state, handle, excluded.shape[1]),
+        )
+        return frozen(_without_hopeless(snapshot))
+
+    def problem(self, state: State, *, about_holders: bool) -> Problem:
+        """Copy what a plan is about: who may be served, and where wanted who holds anything."""
+        tree_shape, capacity = self._tree_shape(state), self._capacity(state)
+        if about_holders:
+            clients, flat = state.clients, state.settings.policy.flat
+            holds = state.ledger.books.agents_held > 0
+            takes_part = state.live_clients() | (holds & state.frameworks.active[clients.framework])
+            tree_shape = shape(takes_part, clients.role, state.roles, flat=flat)
+        return problem_of(
+            state,
+            tree_shape,
+            self._tree(state, tree_shape),
+            self.quota_tree(state),
+            capacity=capacity,
+            free=state.space.by_column(state.free_on(None)),
+            total=self._total(state),
+        )
+
+    def _tree(self, state: State, tree_shape: Shape) -> Tree:
+        """The tree of the competition, with all weights."""
+        clients, steady = state.clients, self._steady
+        own = steady("own weights", clients.weight) if state.settings.weights else None
+        weights = steady("weights", _weights(state))
+        return tree_shape.tree(weights, self._schemes(state), clients.served, own)
+
+    def _plan(self, state: State, handle: Ints, words: int) -> Plan | None:
+        """Show the plan in force; the same arrays while they say the same."""
+        if state.plan is None:
+            return None
+        plan, steady = shown(state.plan, handle, len(state.clients.framework), words), self._steady
+        return Plan(
+            steady("plan_target", plan.target),
+            steady("plan_group", plan.group),
+            steady("plan_allowed", plan.allowed),
+            steady("plan_price", plan.price),
+            steady("plan_part", plan.part),
+            held=held_by_group(state, state.plan, handle),
+        )
+
+    def _keep(self, name: str, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
+        """Return what is kept under a name; make it again only where its key has changed."""
+        kept_key, kept = self._kept.get(name, (None, None))
+        if kept is None or kept_key != key:
+            kept = make()
+            self._kept[name] = (key, kept)
+        return kept
+
+    def _tree_shape(self, state: State) -> Shape:
+        flat = state.settings.policy.flat
+        return self._keep(
+            "shape",
+            (state.clients.version, flat),
+            lambda: shape(state.live_clients(), state.clients.role, state.roles, flat=flat),
+        )
+
+    def _schemes(self, state: State) -> Ints:
+        """Which scheme of the policy orders the children of each role, (n,)."""
+        subtrees = sorted(state.settings.policy.subtrees)
+        number = {path: index + 1 for index, path in enumerate(subtrees)}
+
+        def make() -> Ints:
+            return fixed(state.roles.inherit(number, 0))
+
+        return self._keep("schemes", (state.roles.version, tuple(subtrees)), make)
+
+    def _minimum(self, state: State) -> tuple[Ints, Ints]:
+        clients = state.clients
+        key = (clients.version, len(clients.framework), len(state.space.names), state.options)
+        return self._keep("minimum", key, lambda: minimum_of(state))
+
+    def _capacity(self, state: State) -> Ints:
+        """The capacity of all agents by column."""
+        space = state.space
+        key = (state.agents.version, len(space), len(space.names), len(state.agents.bound))
+        return self._keep("capacity", key, lambda: space.by_column(state.agents.capacity))
+
+    def _total(self, state: State) -> Ints:
+        """What the whole cluster has, by column."""
+        key = (state.agents.version, state.space.version, len(state.space), len(state.space.names))
+        return self._keep("total", key, lambda: fixed(state.total_by_column()))
+
+    def _agent_classes(self, state: State, capacity: Ints) -> AgentClasses:
+        def make() -> AgentClasses:
+            classes = distinct_rows(capacity[state.agents.bound])
+            return AgentClasses(fixed(classes.rows), fixed(classes.times))
+
+        return self._keep("classes", (state.agents.version, capacity.shape[1]), make)
+
+    def _reach(self, state: State) -> Reach:
+        key = (state.clients.version, state.roles.version, state.space.version)
+        return self._keep("reach", key, lambda: reach_of(state))
+
+    def quota_tree(self, state: State) -> QuotaTree:
+        """The quotas that each kind and each role is under."""
+        names = len(state.space.names)
+        key = (state.quota_version, state.roles.version, state.space.version, names)
+        return self._keep("quotas", key, lambda: quota_tree(state))
+
+    def _filters(
+        self,
+        state: State,
+        handle: Ints,
+        free: Ints,
+        specials: Specials,
+        plain: Ints,
+        demand: Ints,
+        known: Bools,
+    ) -> Filters:
+        """Show the filters; what they cover depends on all that clients could be offered."""
+        offerable = Offerable(
+            free=free,
+            start=specials.start,
+            row=specials.row,
+            special_free=specials.free,
+            kind=specials.kind,
+            reach=specials.reach,
+            plain_kind=plain,
+            demand=demand,
+            known=known,
+            takes=self._steady("takes", state.clients.takes),
+        )
+        return state.filters.show(offerable, handle, state.ledger.books.touched)
+
+
+def frozen(snapshot: Snapshot) -> Snapshot:
+    """Make every array read-only: many are the books' own."""
+    return Snapshot(*(_frozen_part(getattr(snapshot, name)) for name in _PARTS))
+
+
+def _frozen_part(part: Any) -> Any:  # noqa: ANN401 - arrays, tuples of them, and what is neither
+    if isinstance(part, np.ndarray):
+        return read_only(part)
+    if isinstance(part, AgentClasses):
+        return AgentClasses(read_only(part.capacity), read_only(part.count))
+    if isinstance(part, Plan):
+        return part  # fixed already
+    if hasattr(part, "_make"):
+        return part._make(map(_frozen_part, part))
+    return part
+
+
+def _overdue(state: State) -> Bools:
+    """Who waited so many full cycles that it comes first."""
+    patience = state.settings.patience_cycles
+    if not patience:
+        return np.zeros(len(state.clients.framework), np.bool_)
+    return state.clients.waited >= patience
+
+
+def _without_hopeless(snapshot: Snapshot) -> Snapshot:
+    """Let only those come first whom some agent can serve: the others cost a stage for nothing."""
+    rows = np.flatnonzero(snapshot.overdue)
+    if not len(rows):
+        return snapshot
+    # Only those whom some agent could serve stay overdue.
+    overdue = np.zeros_like(snapshot.overdue)
+    overdue[rows[servable(snapshot, rows)]] = True
+    return replace(snapshot, overdue=overdue)
+
+
+def _weights(state: State) -> np.ndarray:
+    weight = state.roles.weight.copy()
+    weight[0] = 1.0
+    return weight
+
+
+def _plain(free: Ints, plain: Ints) -> Ints:
+    """What anybody may be granted of each column, (A, R)."""
+    if np.array_equal(plain, np.arange(free.shape[1])):
+        return free
+    columns = np.zeros((len(free), len(plain)), np.int64)
+    grantable = plain >= 0
+    columns[:, grantable] = free[:, plain[grantable]]
+    return columns
+
+
+def minimum_of(state: State) -> tuple[Ints, Ints]:
+    """What an offer must reach: rows (M, R), and which of them are each client's, (C, 2)."""
+    # The rows that everybody has come first. A client with rows of its own gets these instead.
+    usual = list(state.options.minimum)
+    rows = list(usual)
+    of_client = np.tile([0, len(usual)], (len(state.clients.framework), 1))
+    for client, own in state.clients.minimum.items():
+        of_client[client] = len(rows), len(rows) + len(own)
+        rows.extend(own)
+    minimum = np.zeros((len(rows), len(state.space.names)), np.int64)
+    for index, row in enumerate(rows):
+        minimum[index] = state.space.demanded(row)
+    return fixed(minimum), fixed(of_client)
+
+
+def reaches(amount: Ints, minimum: Ints) -> Bools:
+    """Which rows of amounts (n, R) are large enough to be offered, by rows of minimum (m, R)."""
+    enough: Bools = _reached(loop_view(amount), loop_view(minimum))
+    return enough
+
+
+@loop
+def _reached(amount: Ints, minimum: Ints) -> Bools:
+    enough = np.zeros(len(amount), np.bool_)
+    for row in range(len(amount)):
+        # Nothing is never enough. Without a minimum, everything else is.
+        largest = 0
+        for r in range(amount.shape[1]):
+            largest = max(largest, amount[row, r])
+        if largest == 0:
+            continue
+        enough[row] = not len(minimum)
+        # It need reach one row of the minimum only, but that in every column.
+        for m in range(len(minimum)):
+            lacks = False
+            for r in range(amount.shape[1]):
+                lacks |= amount[row, r] < minimum[m, r]
+            if not lacks:
+                enough[row] = True
+                break
+    return enough
+
+
+def _ready(state: State, wanted: Ints | None) -> Ints | None:
+    """Row 0 and the agents that were asked for and may be offered; None: all are asked for.
+
+    Where all are, whoever may not is left out later: that costs less than to gather the others.
+    """
+    if wanted is None:
+        return None
+    agents = state.agents
+    # Only these rows, for a cycle over one agent must not look at all.
+    rows = wanted[(wanted > 0) & (wanted < len(agents.bound))]
+    if len(rows) > 1:
+        rows = np.unique(rows)
+    ready = agents.bound[rows] & agents.active[rows] & agents.whitelisted[rows]
+    return np.append(0, rows[ready & ~agents.drained[rows]])
+
+
+def _candidates(free: Ints, specials: Specials, least: Ints | None) -> Ints:
+    """Agents that have enough for somebody: some row of `least`, or anything where it is None."""
+    whole = free if not len(specials.row) else free + specials.by_column(free.shape[1])
+    enough = some(whole) if least is None else reaches(whole, least)
+    return np.flatnonzero(enough)
+
+
+def _characterised(state: State, demand: Ints, scheme_of_role: Ints) -> Bools:
+    """Which clients are served in whole tasks."""
+    clients, policy = state.clients, state.settings.policy
+    # Below some roles the mode may be another one.
+    below = (Subtree.read(text).mode for _, text in sorted(policy.subtrees.items()))
+    full = np.array([(mode or policy.mode) == FULL_MODE for mode in (policy.mode, *below)])
+    if not full.any():
+        return np.zeros(len(clients.framework), np.bool_)
+    known, wrong = has_demand(demand), probed(state)
+    if not full.all():
+        known = known & full[scheme_of_role[clients.role]]
+    return known & ~wrong if wrong.any() else known

@@ -1,0 +1,192 @@
+"""What frameworks were seen to need, kept for the next ones of their sort.
+
+A Spark job is a framework of its own: what one was seen to take is known when it is about to leave.
+So it is remembered under *topics*: the role with the pattern of the name, with the principal, with
+the user. A new framework of which nobody states the demand begins with what is remembered, its
+*prior*, until what it accepts agrees or disagrees.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+from typing import TypeAlias
+
+from allocator.core.demand.demand import Settings
+from allocator.core.events import FrameworkInfo
+
+Topic: TypeAlias = tuple[str, str, str]
+"""Path of a role; ``name``, ``principal`` or ``user``; and which."""
+
+_NUMBERS = re.compile(r"[0-9]+(?:[-_.:/ ]?[0-9]+)*")
+_CERTAINTY = 4
+"""A demand is at most so many times as certain as it must be to count: so it can be unlearned."""
+
+
+@lru_cache(maxsize=4096)
+def name_pattern(name: str) -> str:
+    """Give the part of a name that jobs of one sort share.
+
+    >>> name_pattern("pi-2-17"), name_pattern("report 2026-11-22")
+    ('pi-#', 'report #')
+    """
+    return _NUMBERS.sub("#", name)
+
+
+def name_topic(role: str, info: FrameworkInfo) -> Topic:
+    """Which topic is about frameworks of the same name."""
+    return role, "name", name_pattern(info.name)
+
+
+def wide_topics(role: str, info: FrameworkInfo) -> list[Topic]:
+    """Which topics are about frameworks of any name, by the same principal or user."""
+    both = (("principal", info.principal), ("user", info.user))
+    return [(role, kind, who) for kind, who in both if who]
+
+
+def common_unit(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...] | None:
+    """Find the largest amounts of which both are whole multiples.
+
+    None where one of them has another shape than the other, or is nothing. Amounts of a single
+    resource all have the same shape, which says nothing: there one must be a multiple of the other.
+
+    >>> common_unit((6000, 6144), (4000, 4096))
+    (2000, 2048)
+    >>> common_unit((4000, 1408), (8000, 1408)), common_unit((3000,), (2000,))
+    (None, None)
+    """
+    times, other_times = gcd(*one), gcd(*other)
+    if not times or not other_times or len(one) != len(other):
+        return None
+    if any(a * other_times != b * times for a, b in zip(one, other, strict=True)):
+        return None
+    shared = gcd(times, other_times)
+    if shared not in (times, other_times) and sum(map(bool, one)) == 1:
+        return None
+    return tuple(amount // times * shared for amount in one)
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A demand that is remembered.
+
+    Attributes
+    ----------
+    amounts : dict of str to int, thousandths
+    weight : int
+        How many lessons agreed; halved by each that did not, and with time.
+    taught_ms : int
+        When the last one was, on the memory's own clock.
+    """
+
+    amounts: Mapping[str, int]
+    weight: int
+    taught_ms: int
+
+
+class DemandMemory:
+    """Demands by topic. It outlives sessions.
+
+    Attributes
+    ----------
+    entries : dict of topic to Remembered
+        The one that was taught last comes last.
+    elapsed_ms : int
+        Time that passed in sessions: masters' clocks need not agree.
+    confirmed, refuted, probes : int
+        Priors that the first acceptance agreed with, or not; offers of all that is free to
+        frameworks that had waited with theirs.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.entries: dict[Topic, Remembered] = {}
+        self.elapsed_ms = 0
+        self.confirmed = 0
+        self.refuted = 0
+        self.probes = 0
+        self._clock_ms = -1
+
+    def advance(self, now_ms: int) -> None:
+        """Tell the time, on the clock of the session."""
+        if self._clock_ms >= 0:
+            self.elapsed_ms += now_ms - self._clock_ms
+        self._clock_ms = now_ms
+
+    def begin_session(self) -> None:
+        """Expect another clock."""
+        self._clock_ms = -1
+
+    def weight(self, settings: Settings, topic: Topic) -> int:
+        """How certain the demand of a topic is by now; 0 where there is none."""
+        entry = self.entries.get(topic)
+        if entry is None:
+            return 0
+        halvings = (self.elapsed_ms - entry.taught_ms) // settings.prior_half_life_ms
+        return entry.weight >> min(halvings, 63)
+
+    def recall(self, settings: Settings, topics: Iterable[Topic]) -> Mapping[str, int] | None:
+        """Find the demand to begin with: of the first topic of which it is certain enough."""
+        for topic in topics:
+            if self.weight(settings, topic) >= settings.learn_after:
+                return self.entries[topic].amounts
+        return None
+
+    def teach(
+        self,
+        settings: Settings,
+        topic: Topic,
+        amounts: Mapping[str, int],
+        *,
+        times: int = 1,
+        one_task: bool = False,
+    ) -> None:
+        """Take a lesson.
+
+        Parameters
+        ----------
+        settings : Settings
+        topic : Topic
+        amounts : dict of str to int, thousandths
+            None of them 0.
+        times : int
+            So many equal lessons at once.
+        one_task : bool
+            These are surely the amounts of one task. Else they may be those of several.
+        """
+        entry, most = self.entries.get(topic), _CERTAINTY * settings.learn_after
+        if not settings.priors_max or (
+            # It is as certain as it can be, and was taught at this moment: many are, in a batch.
+            entry is not None
+            and (entry.weight, entry.taught_ms) == (most, self.elapsed_ms)
+            and entry.amounts == amounts
+        ):
+            return
+        weight = self.weight(settings, topic)
+        self.entries.pop(topic, None)
+        known = entry.amounts if entry else {}
+        unit = _unit(known, amounts)
+        if unit is not None and unit == amounts:
+            weight += times
+        elif unit is not None and not one_task:
+            # Several tasks, perhaps: that fits, and says no more. Where it shows that what was
+            # believed were several, too, it counts once.
+            weight += unit != known
+        else:
+            # It disagrees: each lesson halves the weight, and the one after which nothing is left
+            # of it says what is believed from then on.
+            needed = max(weight.bit_length(), 1)
+            unit = known if times < needed else dict(amounts)
+            weight = weight >> times if times < needed else times - needed + 1
+        self.entries[topic] = Remembered(unit, min(weight, most), self.elapsed_ms)
+        while len(self.entries) > settings.priors_max:
+            del self.entries[next(iter(self.entries))]
+
+
+def _unit(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int] | None:
+    """Find the common unit of amounts by name."""
+    if one.keys() != other.keys():
+        return None
+    found = common_unit(tuple(one.values()), tuple(other[name] for name in one))
+    return None if found is None else dict(zip(one, found, strict=True))

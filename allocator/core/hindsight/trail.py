@@ -1,0 +1,370 @@
+"""What happened lately, for whoever asks why somebody got nothing.
+
+A trail keeps the last cycles, each with what the policy saw and gave, and the last events about
+offers. It refers to what was made anyway, and copies only what the books go on to change. No
+decision depends on it, and no checkpoint holds it.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.books.state import State
+from allocator.core.cycle.decisions import Decisions
+from allocator.core.events import AgentInfo, Event, FrameworkInfo, Outcomes, Release, Transition
+from allocator.core.filters.excerpt import excerpt
+from allocator.core.policy import PolicySpec
+from allocator.core.snapshot import Bools, Filters, Grants, Ints, Snapshot, Words
+
+CYCLES_MAX = 256
+"""Cycles of which the decisions are kept."""
+
+SNAPSHOTS_MAX = 32
+"""Of the latest of these what the policy saw is kept, too."""
+
+BYTES_MAX = 32 * 2**20
+"""What cycles take together; the oldest go first."""
+
+SNAPSHOT_BYTES_MAX = 8 * 2**20
+"""Of a cycle that saw more, only the decisions are kept."""
+
+EVENTS_MAX = 4096
+EVENT_BYTES_MAX = 8 * 2**20
+
+_AGENTS_NAMED = 256
+"""Of so many agents of a cycle it is kept what they were called then."""
+
+_FILTERS_MAX = 512
+
+_SHADOW_CELLS_MAX = 2**20
+"""Of so many amounts filters are copied for a policy that looks on."""
+
+_NO_ROWS = np.empty(0, np.int32)
+
+_OFFER_EVENTS = (Outcomes, Release, Transition)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Whom the rows of clients meant at a moment.
+
+    Attributes
+    ----------
+    framework, role : (C,) int64
+        Handles; 0 where the row was free.
+    info : tuple of FrameworkInfo or None
+        By handle of the framework.
+    path : sequence of str
+        By handle of the role: the books' own, which grows, but of which no entry changes.
+    """
+
+    framework: Ints
+    role: Ints
+    info: tuple[FrameworkInfo | None, ...]
+    path: Sequence[str]
+
+
+@dataclass(slots=True)
+class CycleRecord:
+    """A cycle that was run; the trail takes its snapshot away when it is not among the latest.
+
+    Attributes
+    ----------
+    stamp : int
+        Grows from event to cycle to event.
+    number : int
+    at_ms : int
+        On the host's clock.
+    whole : bool
+        It was about all agents.
+    candidates : int
+        Agents with something to give.
+    names : Names
+    agents : tuple of AgentInfo or None
+        The first candidate agents.
+    seen : Seen or None
+        What the policy saw, as it was before the cycle; None where it is not kept.
+    bound_paths : tuple of str
+        Roles that the first of the snapshot's bounds are for.
+    grants : Grants
+        What the policy gave, before what is below somebody's minimum was dropped.
+    decisions : Decisions
+    policy : PolicySpec
+        What was to decide.
+    policy_error : str
+        Why the fallback decided; empty where the policy did.
+    nbytes : int
+        What is kept of the decisions because of this record.
+    seed : int
+        The source of chance.
+    probed : (C,) bool or None
+        Whose demand was doubted; kept only where a policy looks on.
+    """
+
+    stamp: int
+    number: int
+    at_ms: int
+    whole: bool
+    candidates: int
+    names: Names
+    agents: tuple[AgentInfo | None, ...]
+    seen: "Seen | None"
+    bound_paths: tuple[str, ...]
+    grants: Grants
+    decisions: Decisions
+    policy: PolicySpec
+    policy_error: str
+    nbytes: int
+    seed: int
+    probed: Bools | None
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """What the policy saw."""
+        return self.seen.snapshot() if self.seen else None
+
+
+class Seen(NamedTuple):
+    """What a policy sees, with copies of what the books go on to change.
+
+    Attributes
+    ----------
+    taken : Snapshot
+        As it was taken, changed since.
+    agents_held, excluding, filters
+        Its parts that change, as they were. The lists of filters may be left out; the bits of what
+        they cover never are.
+    excluded : (E, W) uint64
+        The rows of the agents that exclude somebody; the others are zeros.
+    filters_kept : bool
+        Whether the lists are complete.
+    nbytes : int
+        What is kept because of this, about.
+    """
+
+    taken: Snapshot
+    agents_held: Ints
+    excluded: Words
+    excluding: Bools
+    filters: Filters
+    filters_kept: bool
+    nbytes: int
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot as it was."""
+        excluded = np.zeros(self.taken.excluded.shape, np.uint64)
+        excluded[self.excluding] = self.excluded
+        return replace(
+            self.taken,
+            agents_held=self.agents_held,
+            excluded=excluded,
+            excluding=self.excluding,
+            filters=self.filters,
+        )
+
+
+class OfferEvent(NamedTuple):
+    """Something that became of offers.
+
+    Attributes
+    ----------
+    stamp : int
+        As in `CycleRecord`.
+    at_ms : int
+    event : Outcomes, Release or Transition
+    nbytes : int
+    """
+
+    stamp: int
+    at_ms: int
+    event: Outcomes | Release | Transition
+    nbytes: int
+
+
+class Trail:
+    """The last cycles and the last events about offers, the oldest first; bounded in bytes.
+
+    Attributes
+    ----------
+    cycles : deque of CycleRecord
+    events : deque of OfferEvent
+    for_shadow : CycleRecord or None
+        The latest cycle with what it saw, where a policy looks on: for the host to take away.
+    shadow_bytes_max : int
+        What it may have seen at most, for the host to set; 0: none is wanted now.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.cycles: deque[CycleRecord] = deque()
+        self._bytes = 0
+        self.events: deque[OfferEvent] = deque()
+        self._event_bytes = 0
+        self._stamp = 0
+        self._names: tuple[tuple[int, int], Names] | None = None
+        self.for_shadow: CycleRecord | None = None
+        self.shadow_bytes_max = 0
+
+    def see(self, state: State, snapshot: Snapshot) -> Seen | None:
+        """Copy what a cycle is about to change, as far as it is to be kept."""
+        if state.settings.shadow is None or not self.shadow_bytes_max:
+            return see(snapshot, nbytes_max=SNAPSHOT_BYTES_MAX)
+        # In another mode filters have to be looked at one by one.
+        cells = max(1, snapshot.filters.amount.shape[1])
+        filters_max = max(_FILTERS_MAX, _SHADOW_CELLS_MAX // cells)
+        return see(snapshot, filters_max, max(SNAPSHOT_BYTES_MAX, self.shadow_bytes_max))
+
+    def note(self, now_ms: int, event: Event) -> None:
+        """Keep an event that says what became of offers."""
+        if not isinstance(event, _OFFER_EVENTS):  # as most
+            return
+        nbytes = _size_of(event)
+        self._stamp += 1
+        self.events.append(OfferEvent(self._stamp, now_ms, event, nbytes))
+        self._event_bytes += nbytes
+        while len(self.events) > EVENTS_MAX or self._event_bytes > EVENT_BYTES_MAX:
+            self._event_bytes -= self.events.popleft().nbytes
+
+    def keep(
+        self,
+        state: State,
+        snapshot: Snapshot,
+        seen: Seen | None,
+        grants: Grants,
+        decisions: Decisions,
+        policy_error: str,
+        *,
+        seed: int,
+        probed: Bools | None,
+        whole: bool,
+        bound_paths: tuple[str, ...],
+    ) -> None:
+        """Keep a cycle that was decided; `seen` was taken before the cycle changed the books."""
+        self._stamp += 1
+        candidates, info = snapshot.agents, state.agents.info
+        size = grants.amount.nbytes
+        for group in decisions.groups:
+            size += group.amount.nbytes
+        record = CycleRecord(
+            stamp=self._stamp,
+            number=decisions.cycle,
+            at_ms=state.now_ms,
+            whole=whole,
+            candidates=len(candidates),
+            names=self.names(state),
+            agents=tuple(
+                [info[handle] for handle in snapshot.handle[candidates[:_AGENTS_NAMED]].tolist()]
+            ),
+            seen=seen,
+            bound_paths=bound_paths,
+            grants=grants,
+            decisions=decisions,
+            policy=state.settings.policy,
+            policy_error=policy_error,
+            nbytes=size,
+            seed=seed,
+            probed=probed,
+        )
+        if probed is not None:
+            self.for_shadow = copy(record)
+        if seen is not None and seen.nbytes > SNAPSHOT_BYTES_MAX:
+            record.seen = None
+        self.cycles.append(record)
+        self._bytes += _size_of_record(record)
+        if len(self.cycles) > SNAPSHOTS_MAX:
+            old = self.cycles[-SNAPSHOTS_MAX - 1]
+            self._bytes -= _size_of_record(old) - old.nbytes
+            old.seen = None
+        while len(self.cycles) > CYCLES_MAX or self._bytes > BYTES_MAX:
+            self._bytes -= _size_of_record(self.cycles.popleft())
+
+    def latest(self) -> tuple[CycleRecord, ...]:
+        """The cycles as they are kept now, the oldest first, for another thread."""
+        return tuple(map(copy, self.cycles))
+
+    def names(self, state: State) -> Names:
+        """Whom the rows of clients mean now."""
+        version = state.clients.version, state.roles.version
+        if self._names is None or self._names[0] != version:
+            names = Names(
+                framework=state.clients.framework.copy(),
+                role=state.clients.role.copy(),
+                info=tuple(state.frameworks.info),
+                path=state.roles.path,
+            )
+            self._names = version, names
+        return self._names[1]
+
+
+def see(
+    snapshot: Snapshot, filters_max: int = _FILTERS_MAX, nbytes_max: int = 2**62
+) -> Seen | None:
+    """Copy of a snapshot what the books go on to change.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        As it was taken.
+    filters_max : int
+        So many filters are copied at most.
+    nbytes_max : int
+        None is given for a snapshot that is larger.
+    """
+    nbytes = _size_of_snapshot(snapshot)
+    if nbytes > nbytes_max:
+        return None
+    filters = snapshot.filters
+    # Mostly there are none on the few agents that a cycle is about.
+    nobody = bool((filters.head[snapshot.agents] < 0).all())
+    kept = None if nobody else excerpt(filters, snapshot.agents, filters_max)
+    largest, covered = filters.largest.copy(), filters.covered.copy()
+    if kept is None:
+        head = np.full(len(filters.head), -1, np.int32)
+        lists = Filters(
+            head, _NO_ROWS, _NO_ROWS, np.empty((0, filters.amount.shape[1]), np.int64), *filters[4:]
+        )
+    else:
+        lists = kept
+    return Seen(
+        snapshot,
+        snapshot.agents_held.copy(),
+        snapshot.excluded[snapshot.excluding],
+        snapshot.excluding.copy(),
+        lists._replace(largest=largest, covered=covered),
+        nobody or kept is not None,
+        nbytes,
+    )
+
+
+def _size_of_snapshot(snapshot: Snapshot) -> int:
+    """Bytes of a snapshot that nothing else keeps, about."""
+    filters, bounds = snapshot.filters, snapshot.bounds
+    return (
+        2 * snapshot.free.nbytes
+        + (0 if snapshot.plan is None else snapshot.plan.held.nbytes)
+        + snapshot.held.nbytes
+        + snapshot.agents_held.nbytes
+        + snapshot.excluded.shape[1] * 8 * int(np.count_nonzero(snapshot.excluding))
+        + snapshot.holder.nbytes
+        + bounds.left.nbytes
+        + bounds.owed.nbytes
+        + bounds.of_client.nbytes
+        + snapshot.tree.served.nbytes
+        + filters.largest.nbytes
+        + filters.covered.nbytes
+    )
+
+
+def _size_of_record(record: CycleRecord) -> int:
+    return record.nbytes + (record.seen.nbytes if record.seen else 0)
+
+
+def _size_of(event: Outcomes | Release | Transition) -> int:
+    if isinstance(event, Outcomes):
+        return event.reason.nbytes + event.amount.nbytes
+    holdings = event.used if isinstance(event, Transition) else event.released
+    return holdings.amount.nbytes + 3 * holdings.framework.nbytes

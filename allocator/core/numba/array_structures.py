@@ -1,0 +1,281 @@
+"""Arrays that grow, a map from keys to rows, and linked lists in arrays.
+
+These are the containers that the books are made of. Loops over them are compiled, so that one
+event about ten thousand rows costs about as much as one about a single row.
+"""
+
+import heapq
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.core.numba.compiled import loop, part
+from allocator.core.snapshot import Bools, Indices, Ints, Words
+
+_FEWEST = 64
+
+_Item = TypeVar("_Item", bound=np.generic)
+
+
+def grow(array: NDArray[_Item], rows: int, columns: int | None = None) -> NDArray[_Item]:
+    """Make room for so many rows (and columns), doubling; new places hold zeros.
+
+    Returns the array itself where it is large enough.
+    """
+    shape = [_doubled(array.shape[0], rows), *array.shape[1:]]
+    if columns is not None:
+        shape[1] = max(array.shape[1], columns)
+    if tuple(shape) == array.shape:
+        return array
+    # The old array becomes the first corner of the larger one.
+    larger = np.zeros(shape, array.dtype)
+    larger[tuple(slice(0, size) for size in array.shape)] = array
+    return larger
+
+
+def _doubled(size: int, wanted: int) -> int:
+    """Double a size until it is large enough, so that growing costs little on average."""
+    size = max(size, _FEWEST)
+    while size < wanted:
+        size *= 2
+    return size
+
+
+def grow_heads(heads: Indices, owners: int) -> Indices:
+    """Make room for the lists of so many owners; new ones are empty."""
+    larger = grow(heads, owners)
+    if len(larger) > len(heads):
+        larger[len(heads) :] = -1
+    return larger
+
+
+class DistinctRows(NamedTuple):
+    """The different rows of a table (n, K), in ascending order.
+
+    Attributes
+    ----------
+    rows : (D, K)
+    which : (n,) int64
+        Where each row of the table stands in `rows`.
+    times : (D,) int64
+        How often each occurs.
+    """
+
+    rows: NDArray[Any]
+    which: Ints
+    times: Ints
+
+
+def distinct_rows(table: NDArray[Any]) -> DistinctRows:
+    """Find the different rows of a table of few columns.
+
+    `np.unique` with an axis compares rows as records, which takes ten times as long.
+    """
+    if not table.shape[1]:
+        some_row = min(len(table), 1)
+        return DistinctRows(
+            table[:some_row], np.zeros(len(table), np.int64), np.full(some_row, len(table))
+        )
+    # The first column counts most; lexsort takes it last.
+    order = np.lexsort(table.T[::-1])
+    ordered = table[order]
+    begins = np.ones(len(table), np.bool_)
+    np.any(ordered[1:] != ordered[:-1], axis=1, out=begins[1:])
+    which = np.empty(len(table), np.int64)
+    which[order] = np.cumsum(begins) - 1
+    starts = np.flatnonzero(begins)
+    return DistinctRows(ordered[starts], which, np.diff(starts, append=len(table)))
+
+
+def some(table: NDArray[Any]) -> Bools:
+    """Which rows (n,) of a table (n, K) are not all zeros; faster than `any` on few columns."""
+    result = np.zeros(len(table), np.bool_)
+    for column in range(table.shape[1]):
+        result |= table[:, column] != 0
+    return result
+
+
+def read_only(array: NDArray[_Item]) -> NDArray[_Item]:
+    """Give a view that cannot be written; the array itself where it cannot be written anyway."""
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def pair(high: Ints | int, low: Ints | int) -> Any:  # noqa: ANN401
+    """Join two row numbers into one key."""
+    return (np.asarray(high, np.int64) << np.int64(32)) | np.asarray(low, np.int64)
+
+
+def pack(flags: Bools, words: int) -> Words:
+    """Pack flags into words, lowest bit first."""
+    padded = np.zeros(words * 64, np.bool_)
+    padded[: len(flags)] = flags
+    packed: Words = np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)
+    return packed
+
+
+class FreeRows:
+    """Row numbers that are free, lowest first."""
+
+    def __init__(self, first: int) -> None:
+        """Rows from `first` on are free."""
+        self._returned: list[int] = []
+        self._next = first
+
+    def take(self) -> int:
+        """Take the lowest free row."""
+        if self._returned:
+            return heapq.heappop(self._returned)
+        self._next += 1
+        return self._next - 1
+
+    def give(self, row: int) -> None:
+        """Give a row back."""
+        heapq.heappush(self._returned, row)
+
+    @property
+    def limit(self) -> int:
+        """One more than the highest row that was ever taken."""
+        return self._next
+
+
+@part()
+def _slot(keys: Ints, key: int) -> Any:  # noqa: ANN401
+    """Find the slot of a key, or the empty one where it would go."""
+    mask = len(keys) - 1
+    # Mix the key, so that neighbouring keys do not land side by side. Then go on from there until
+    # the key or an empty slot is met.
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    slot = np.int64(mixed >> np.uint64(32)) & mask
+    while keys[slot] != key and keys[slot] != -1:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@loop
+def _get_many(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
+    found = np.empty(len(wanted), np.int64)
+    for i in range(len(wanted)):
+        slot = _slot(keys, wanted[i])
+        found[i] = rows[slot] if keys[slot] != -1 else -1
+    return found
+
+
+@loop
+def _claim_many(keys: Ints, rows: Ints, wanted: Ints, fresh: Ints) -> tuple[Ints, Ints]:
+    found = np.empty(len(wanted), np.int64)
+    first = np.empty(len(fresh), np.int64)
+    claimed = 0
+    for i in range(len(wanted)):
+        slot = _slot(keys, wanted[i])
+        if keys[slot] == -1:
+            keys[slot] = wanted[i]
+            rows[slot] = fresh[claimed]
+            first[claimed] = i
+            claimed += 1
+        found[i] = rows[slot]
+    return found, first[:claimed]
+
+
+@loop
+def _delete_many(keys: Ints, rows: Ints, gone: Ints) -> None:
+    mask = len(keys) - 1
+    for i in range(len(gone)):
+        hole = _slot(keys, gone[i])
+        if keys[hole] == -1:
+            continue
+        keys[hole] = -1
+        # Close the gap: whatever follows without a break may have been pushed past this slot.
+        slot = (hole + 1) & mask
+        while keys[slot] != -1:
+            key, row = keys[slot], rows[slot]
+            keys[slot] = -1
+            home = _slot(keys, key)
+            keys[home] = key
+            rows[home] = row
+            slot = (slot + 1) & mask
+
+
+class KeyMap:
+    """A map from int64 keys (>= 0) to rows, with open addressing."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self._keys = np.full(_FEWEST, -1, np.int64)
+        self._rows = np.zeros(_FEWEST, np.int64)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get(self, keys: Ints) -> Ints:
+        """Rows of keys; -1 where a key is absent."""
+        return _get_many(self._keys, self._rows, keys)
+
+    def claim(self, keys: Ints, rows: Ints) -> tuple[Ints, Ints]:
+        """Find keys, and give those that are absent the next of some rows, as they are met.
+
+        Parameters
+        ----------
+        keys : (n,) int64
+            The same may stand there several times.
+        rows : (m,) int64
+            At least as many as there are absent keys.
+
+        Returns
+        -------
+        (n,) int64
+            The row of each key.
+        (u,) int64
+            For each row that was given, in order, where its key stands among the keys.
+        """
+        self._make_room(len(rows))
+        found, first = _claim_many(self._keys, self._rows, keys, rows)
+        self._count += len(first)
+        return found, first
+
+    def delete(self, keys: Ints) -> None:
+        """Remove keys that are present."""
+        _delete_many(self._keys, self._rows, keys)
+        self._count -= len(keys)
+
+    def _make_room(self, more: int) -> None:
+        # At most half full, so that searches stay short.
+        count = self._count + more
+        if count * 2 <= len(self._keys):
+            return
+        used = self._keys >= 0
+        old_keys, old_rows = self._keys[used], self._rows[used]
+        size = _doubled(len(self._keys), 4 * count)
+        self._keys = np.full(size, -1, np.int64)
+        self._rows = np.zeros(size, np.int64)
+        _claim_many(self._keys, self._rows, old_keys, old_rows)
+
+
+@part()
+def push(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
+    """Put an item at the head of its owner's doubly linked list."""
+    # The item goes before the one that was first.
+    first = head[owner]
+    following[item] = first
+    previous[item] = -1
+    if first >= 0:
+        previous[first] = item
+    head[owner] = item
+
+
+@part()
+def unlink(head: Indices, following: Indices, previous: Indices, owner: int, item: int) -> None:
+    """Take an item out of its owner's doubly linked list."""
+    before, after = previous[item], following[item]
+    # Join the neighbours; the head moves on where the item was first.
+    if before >= 0:
+        following[before] = after
+    else:
+        head[owner] = after
+    if after >= 0:
+        previous[after] = before

@@ -1,0 +1,195 @@
+"""What numba has to know of our own types: loops, and tuples that are lent (`by_reference`).
+
+Imported with the first loop that is compiled.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba.core import cgutils, codegen, types
+from numba.core.imputils import impl_ret_borrowed
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    AttributeTemplate,
+    infer_global,
+    signature,
+)
+from numba.extending import (
+    infer_getattr,
+    lower_builtin,
+    lower_getattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+)
+
+from allocator.core.numba.compiled import Loop, cache_may_fail
+from allocator.core.numba.pointers import keep, lend
+
+_ADDRESS = ir.IntType(8).as_pointer()
+
+
+_parts: set[str] = set()
+"""Names of the functions that run only as parts of others."""
+
+
+def njit(function: Callable[..., Any], options: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Make numba's dispatcher of a function; `options` are those of ``numba.njit``."""
+    # Without a wrapper for Python, nobody but compiled functions can call it.
+    if options.get("no_cpython_wrapper"):
+        _parts.add(function.__qualname__)
+    dispatcher = numba.njit(**options)(function)
+    # If a later numba keeps its cache elsewhere, errors of it are not tolerated; no more is lost.
+    cache = getattr(dispatcher, "_cache", None)
+    for name in ("load_overload", "save_overload") if cache is not None else ():
+        setattr(cache, name, _tolerant(getattr(cache, name)))
+    return dispatcher
+
+
+def _tolerant(use_cache: Callable[..., Any]) -> Callable[..., Any]:
+    """Use the cache; where that fails and may fail, nothing was found in it, or is kept."""
+
+    def use(*arguments: Any) -> Any:  # noqa: ANN401
+        try:
+            return use_cache(*arguments)
+        except OSError:
+            if not cache_may_fail():
+                raise
+            return None
+
+    return use
+
+
+def _optimise_once() -> None:
+    """Have parts optimised as parts of the loops that they end in, and not by themselves, too.
+
+    Numba would optimise a part again for each function on the way up to its loop. If a later numba
+    does this elsewhere, compiling takes longer, and nothing else changes.
+    """
+    library: Any = codegen.JITCodeLibrary
+    optimise = getattr(library, "_optimize_final_module", None)
+    if optimise is None:
+        return
+
+    def optimise_loops(self: Any) -> None:  # noqa: ANN401
+        if self.name not in _parts:
+            optimise(self)
+
+    library._optimize_final_module = optimise_loops  # noqa: SLF001 - see above
+
+
+_optimise_once()
+
+
+@typeof_impl.register(Loop)
+def _type_of_loop(loop: Loop, _context: Any) -> types.Type:  # noqa: ANN401
+    return types.Dispatcher(loop.dispatcher)
+
+
+class Lent(types.Type):
+    """Type of a pointer to a named tuple."""
+
+    def __init__(self, fields: types.BaseNamedTuple) -> None:
+        """Point to this kind of tuple."""
+        self.fields = fields
+        # Numba tells types apart by their names.
+        super().__init__(f"Lent({fields})")
+
+
+@register_model(Lent)
+class _LentModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Lent) -> None:  # noqa: ANN401
+        """Represent it as a pointer without a type."""
+        super().__init__(dmm, fe_type, _ADDRESS)
+
+
+@infer_getattr
+class _LentAttributes(AttributeTemplate):
+    key = Lent
+
+    def generic_resolve(  # type: ignore[override]
+        self,
+        lent: Any,  # noqa: ANN401
+        name: str,
+    ) -> Any:  # noqa: ANN401
+        """Find the type of a field; a tuple in the tuple is lent, too."""
+        if name not in lent.fields.fields:
+            return None
+        field = lent.fields[lent.fields.fields.index(name)]
+        return Lent(field) if isinstance(field, types.BaseNamedTuple) else field
+
+
+@lower_getattr_generic(Lent)
+def _read_field(
+    context: Any,  # noqa: ANN401
+    builder: Any,  # noqa: ANN401
+    lent: Any,  # noqa: ANN401
+    pointer: Any,  # noqa: ANN401
+    name: str,
+) -> Any:  # noqa: ANN401
+    """Make the code that reads a field of a lent tuple."""
+    index = lent.fields.fields.index(name)
+    field = lent.fields[index]
+    # The pointer has no type: give it that of the tuple, and go to the field.
+    layout = context.data_model_manager[lent.fields].get_data_type().as_pointer()
+    place = cgutils.gep_inbounds(builder, builder.bitcast(pointer, layout), 0, index)
+    # A tuple in the tuple is not copied: its place is its pointer.
+    if isinstance(field, types.BaseNamedTuple):
+        return builder.bitcast(place, _ADDRESS)
+    # Any other value is read. It is borrowed: whoever lent the tuple owns its arrays.
+    model = context.data_model_manager[field]
+    value = model.from_data(builder, _load(builder, place))
+    return impl_ret_borrowed(context, builder, field, value)
+
+
+def _load(builder: Any, place: Any) -> Any:  # noqa: ANN401
+    """Load what never changes, number by number, which the compiler handles best."""
+    kind = place.type.pointee
+    # A single number. The compiler may take an earlier read for this one.
+    if not isinstance(kind, ir.LiteralStructType):
+        loaded = builder.load(place)
+        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return loaded
+    # A record (an array, say): read its numbers one by one.
+    result = ir.Constant(kind, ir.Undefined)
+    for index in range(len(kind.elements)):
+        part = _load(builder, cgutils.gep_inbounds(builder, place, 0, index))
+        result = builder.insert_value(result, part, index)
+    return result
+
+
+@infer_global(lend)
+class _LendTemplate(AbstractTemplate):
+    def generic(self, arguments: Any, _keywords: Any) -> Any:  # noqa: ANN401
+        """Find the type of the result."""
+        (fields,) = arguments
+        return signature(Lent(fields), fields)
+
+
+@lower_builtin(lend, types.BaseNamedTuple)
+def _write_down(context: Any, builder: Any, call: Any, arguments: Any) -> Any:  # noqa: ANN401
+    """Make the code of `lend`: store the tuple on the stack, and give a pointer to it."""
+    data = context.data_model_manager[call.args[0]].as_data(builder, arguments[0])
+    place = cgutils.alloca_once(builder, data.type)
+    builder.store(data, place)
+    # The compiler takes it for another place than the one written to: so it may rely on what it
+    # reads there never to change.
+    same = ir.FunctionType(_ADDRESS, [_ADDRESS])
+    written = builder.bitcast(place, _ADDRESS)
+    return builder.asm(same, "", "=r,0,~{memory}", [written], side_effect=True)
+
+
+@infer_global(keep)
+class _KeepTemplate(AbstractTemplate):
+    def generic(self, arguments: Any, _keywords: Any) -> Any:  # noqa: ANN401
+        """Find the type of the result."""
+        (fields,) = arguments
+        return signature(types.none, fields)
+
+
+@lower_builtin(keep, types.BaseNamedTuple)
+def _touch(context: Any, _builder: Any, _call: Any, _arguments: Any) -> Any:  # noqa: ANN401
+    """Make no code for `keep`: that the arrays are named here keeps them alive."""
+    return context.get_dummy_value()

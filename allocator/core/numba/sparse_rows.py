@@ -1,0 +1,156 @@
+"""Amounts by row and kind where each row has few of many kinds."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.snapshot import Grants, Ints, Snapshot, Words
+
+
+class SparseRows(NamedTuple):
+    """Rows of amounts by kind; row i has the parts ``range(start[i], start[i + 1])``.
+
+    Attributes
+    ----------
+    start : (N + 1,) int64
+    kind : (X,) int64
+        Ascending within a row, each once.
+    amount : (X,) int64, thousandths
+        More than 0.
+    """
+
+    start: Ints
+    kind: Ints
+    amount: Ints
+
+    def take(self, rows: Ints) -> "SparseRows":
+        """Some of the rows, in the order in which they are named."""
+        count = np.diff(self.start)[rows]
+        start = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(count, out=start[1:])
+        # Where each part of the result stands in the old arrays: its own position, moved by how
+        # far its row was moved.
+        at = np.arange(start[-1]) + np.repeat(self.start[rows] - start[:-1], count)
+        return SparseRows(start, self.kind[at], self.amount[at])
+
+    def cut(self, first: int, end: int) -> "SparseRows":
+        """Neighbouring rows."""
+        begin, stop = self.start[first], self.start[end]
+        start = self.start[first : end + 1] - begin
+        return SparseRows(start, self.kind[begin:stop], self.amount[begin:stop])
+
+    def table(self, first: int, end: int) -> tuple[Ints, Ints]:
+        """Neighbouring rows, all of the same kinds, as these kinds (K,) and a table (n, K)."""
+        begin, second, stop = self.start[first], self.start[first + 1], self.start[end]
+        kind = self.kind[begin:second]
+        return kind, self.amount[begin:stop].reshape(end - first, len(kind))
+
+
+def joined(tables: list[SparseRows]) -> SparseRows:
+    """Put rows one below the other."""
+    if len(tables) == 1:
+        return tables[0]
+    # The starts of each piece move by the parts of all pieces before it.
+    ends = np.cumsum([0, *(len(each.kind) for each in tables)])
+    starts = [each.start[1:] + end for each, end in zip(tables, ends, strict=False)]
+    return SparseRows(
+        start=np.concatenate([np.zeros(1, np.int64), *starts]),
+        kind=np.concatenate([np.empty(0, np.int64), *(each.kind for each in tables)]),
+        amount=np.concatenate([np.empty(0, np.int64), *(each.amount for each in tables)]),
+    )
+
+
+def rows_of(snapshot: Snapshot, grants: Grants) -> SparseRows:
+    """Say what is granted by kind; parts of one kind in one grant are added up."""
+    specials = snapshot.specials
+    if not len(grants.special):  # as mostly
+        plain = snapshot.filters.plain_kind
+        order = np.argsort(plain, kind="stable")
+        return SparseRows(*_plain_rows(*map(loop_view, (grants.amount, plain, order))))
+    # Plain amounts: one part for each cell that is not zero. Special ones are added as they are.
+    row, column = np.nonzero(grants.amount)
+    kind = snapshot.filters.plain_kind[column]
+    amount = grants.amount[row, column]
+    row = np.concatenate([row, grants.special_grant])
+    kind = np.concatenate([kind, specials.kind[grants.special]])
+    amount = np.concatenate([amount, grants.special_amount])
+    # Sort by row, then by kind; equal keys become neighbours and are added up.
+    key = (row << np.int64(32)) | kind
+    order = np.argsort(key, kind="stable")
+    key, amount = key[order], amount[order]
+    first = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else order
+    if len(first) < len(key):
+        amount, key = np.add.reduceat(amount, first), key[first]
+    start = np.searchsorted(key, np.arange(len(grants) + 1) << np.int64(32))
+    return SparseRows(start, key & (2**32 - 1), amount)
+
+
+@loop
+def _plain_rows(amount: Ints, plain_kind: Ints, order: Ints) -> tuple[Ints, Ints, Ints]:
+    """Turn amounts by column (G, R) into the fields of `SparseRows`; columns by ascending kind."""
+    count, end = amount.size, 0
+    start, kind = np.zeros(len(amount) + 1, np.int64), np.empty(count, np.int64)
+    part = np.empty(count, np.int64)
+    for row in range(len(amount)):
+        for column in order:
+            if amount[row, column] != 0:
+                kind[end], part[end] = plain_kind[column], amount[row, column]
+                end += 1
+        start[row + 1] = end
+    return start, kind[:end], part[:end]
+
+
+def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
+    """Divide rows into groups with the same kinds.
+
+    Returns
+    -------
+    order : (N,) int64
+        The rows, group after group, in the order of the first row of each.
+    end : (G,) int64
+        Where each group ends there.
+    """
+    size, count = len(rows.start) - 1, np.diff(rows.start)
+    if not size:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    # Mostly all rows are of the same kinds.
+    if (count == count[0]).all():
+        kinds = rows.kind.reshape(size, count[0])
+        if (kinds == kinds[0]).all():
+            return np.arange(size), np.array([size])
+    # Rows whose sets of kinds have the same mark are taken for a group at first.
+    mark = _marks(rows)
+    _, first, group = np.unique(mark, return_index=True, return_inverse=True)
+    leader = first[group]  # of each row: the first with its mark
+    # Then compare each row, kind by kind, with the first of its group, for marks may clash.
+    at = np.arange(len(rows.kind)) - np.repeat(rows.start[:-1] - rows.start[leader], count)
+    if (count != count[leader]).any() or (rows.kind != rows.kind[at]).any():
+        leader = _leaders(rows)  # two sets of kinds have one mark
+    # Group after group, in the order of their first rows.
+    order = np.argsort(leader, kind="stable")
+    led = leader[order]
+    end = np.flatnonzero(np.append(led[1:] != led[:-1], True)) + 1 if len(led) else order
+    return order, end
+
+
+def _marks(rows: SparseRows) -> Words:
+    """A number for each row's set of kinds; different sets almost surely have different numbers."""
+    if not len(rows.kind):
+        return np.zeros(len(rows.start) - 1, np.uint64)
+    # Mix each kind by a hash, and add the hashes up for each row: the difference of two running
+    # totals. Overflow does no harm.
+    mixed = (rows.kind.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    total = np.append(np.uint64(0), np.cumsum(mixed))
+    marks: Words = total[rows.start[1:]] - total[rows.start[:-1]]
+    return marks
+
+
+def _leaders(rows: SparseRows) -> Ints:
+    """The first row with the same kinds as each row, found one by one."""
+    first: dict[bytes, int] = {}
+    bounds = zip(rows.start[:-1].tolist(), rows.start[1:].tolist(), strict=True)
+    kinds = [rows.kind[begin:end].tobytes() for begin, end in bounds]
+    return np.array([first.setdefault(each, row) for row, each in enumerate(kinds)], np.int64)

@@ -1,0 +1,172 @@
+"""Compare the emulated master's books with a sidecar's, number by number.
+
+The master has objects, the sidecar was told of kinds: so the master's amounts are added up by kind.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import grpc
+
+from allocator.core import State
+from allocator.lab.links.sidecar_process import channel
+from allocator.lab.master.ledger import Ledger
+from allocator.lab.master.ledger_rows import Amount, Refusal
+from allocator.v1 import admin_pb2, admin_pb2_grpc
+
+Books = dict[str, object]
+"""Facts by name: ``agent 7``, ``held 1 2 7`` (framework, role, agent), ``filters 1 2 7``, ..."""
+
+
+def of_ledger(ledger: Ledger, now_ms: int) -> Books:
+    """Write down what the ledger says."""
+    return dict(_of_ledger(ledger, now_ms))
+
+
+def of_state(state: State, now_ms: int) -> Books:
+    """Write down what an allocator's state says; it must have no decision open."""
+    assert not len(state.tentative), f"{len(state.tentative)} decisions are not settled"
+    return {
+        **dict(_of_state(state)),
+        **dict(_filters_of_state(state, now_ms)),
+        "holds_back": state.paused,
+    }
+
+
+def of_sidecar(target: str) -> Books:
+    """Write down what a running sidecar says of its agents and holdings."""
+    with channel(target) as to_sidecar:
+        pieces = admin_pb2_grpc.AdminServiceStub(to_sidecar).Dump(admin_pb2.DumpRequest())
+        try:
+            dump = json.loads(b"".join(piece.json for piece in pieces))
+        except grpc.RpcError as error:
+            raise ConnectionError(f"no dump from {target}: {error}") from None
+    return dict(_of_dump(dump))
+
+
+def differences(ours: Books, theirs: Books, *, offered: bool = True) -> list[str]:
+    """Say in what two books differ, where both speak of it.
+
+    Parameters
+    ----------
+    ours, theirs : Books
+    offered : bool
+        Whether to tell offered from used: after a new session a sidecar takes for used what was
+        offered in the one before.
+    """
+    spoken = {name.partition(" ")[0] for name in theirs} | {"agent", "held", "offered"}
+    names = {name for name in ours if name.partition(" ")[0] in spoken} | theirs.keys()
+    return [
+        f"{name}: {ours.get(name)} here, {theirs.get(name)} there"
+        for name in sorted(names)
+        if ours.get(name) != theirs.get(name) and (offered or not name.startswith("offered "))
+    ]
+
+
+def _of_ledger(ledger: Ledger, now_ms: int) -> Iterator[tuple[str, object]]:
+    """The facts of the master's ledger, by kind; under the same names as those of a state."""
+    by_kind = ledger.kinds.by_kind
+    for kind, each in enumerate(ledger.kinds.kinds):
+        yield f"kind {kind}", each
+    for path, quota in ledger.quotas.items():
+        yield f"quota {path}", (dict(quota.guarantees), dict(quota.limits))
+    yield "whitelist", ledger.whitelist
+    yield "holds_back", ledger.holds_back
+    for agent, row in ledger.agents.items():
+        capacity, held = _short(by_kind(row.capacity)), _short(by_kind(row.held))
+        yield f"agent {agent}", (row.agent_id, row.active, capacity, held)
+    for framework, subscriber in ledger.frameworks.items():
+        yield f"framework {framework}", (subscriber.framework_id, subscriber.active)
+        for role in subscriber.roles:
+            yield f"subscription {framework} {role}", role in subscriber.suppressed
+    for framework, role, agent, holding in ledger.rows():
+        yield f"held {framework} {role} {agent}", _short(by_kind(holding.both()))
+        if any(holding.offered):
+            yield f"offered {framework} {role} {agent}", _short(by_kind(holding.offered))
+    for framework, places in ledger.filters.items():
+        for (role, agent), refusals in places.items():
+            live = [f for f in refusals if f.expires_ms >= now_ms]
+            if live:
+                told = _essential(Refusal(by_kind(f.amount), f.expires_ms) for f in live)
+                yield f"filters {framework} {role} {agent}", told
+
+
+def _of_state(state: State) -> Iterator[tuple[str, object]]:
+    """The facts of an allocator's state, without its filters."""
+    agents, frameworks, clients = state.agents, state.frameworks, state.clients
+    books = state.ledger.books
+    for handle, kind in enumerate(state.space.kinds):
+        yield f"kind {handle}", kind
+    for path, quota in state.quotas.items():
+        yield f"quota {path}", (dict(quota.guarantees), dict(quota.limits))
+    yield "whitelist", state.whitelist
+    for agent, info in enumerate(agents.info):
+        if info is not None and agents.bound[agent]:
+            capacity, held = agents.capacity[agent].tolist(), books.agent_held[agent].tolist()
+            active = bool(agents.active[agent])
+            yield f"agent {agent}", (info.agent_id, active, _short(capacity), _short(held))
+    for framework, told in enumerate(frameworks.info):
+        if told is not None and frameworks.bound[framework]:
+            yield f"framework {framework}", (told.framework_id, bool(frameworks.active[framework]))
+    for client in clients.subscribed.nonzero()[0].tolist():
+        who = f"{clients.framework[client]} {clients.role[client]}"
+        yield f"subscription {who}", bool(clients.suppressed[client])
+    for row in state.ledger.rows().tolist():
+        client = int(books.client[row])
+        where = f"{clients.framework[client]} {clients.role[client]} {books.agent[row]}"
+        yield f"held {where}", _short(books.held[row].tolist())
+        if books.offered[row].any():
+            yield f"offered {where}", _short(books.offered[row].tolist())
+
+
+def _filters_of_state(state: State, now_ms: int) -> Iterator[tuple[str, object]]:
+    """The filters in force, by framework, role and agent."""
+    rows, clients = state.filters.rows, state.clients
+    found: dict[str, list[Refusal]] = {}
+    for row in (rows.agent > 0).nonzero()[0].tolist():
+        expires_ms = int(rows.expires_ms[row])
+        if expires_ms >= now_ms:
+            client = int(rows.client[row])
+            where = f"{clients.framework[client]} {clients.role[client]} {rows.agent[row]}"
+            refusal = Refusal(_short(rows.amount[row].tolist()), expires_ms)
+            found.setdefault(f"filters {where}", []).append(refusal)
+    for name, refusals in found.items():
+        yield name, _essential(refusals)
+
+
+def _of_dump(dump: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """The facts of a sidecar's dump: agents and holdings."""
+    kinds = len(dump["kinds"])
+
+    def row(sparse: Mapping[str, int]) -> tuple[int, ...]:
+        return _short([sparse.get(str(kind), 0) for kind in range(kinds)])
+
+    for agent in dump["agents"]:
+        capacity, held = row(agent["capacity"]), row(agent["held"])
+        yield f"agent {agent['agent']}", (agent["agent_id"], agent["active"], capacity, held)
+    for holding in dump["holdings"]:
+        where = f"{holding['framework']} {holding['role']} {holding['agent']}"
+        yield f"held {where}", row(holding["held"])
+        if holding["offered"]:
+            yield f"offered {where}", row(holding["offered"])
+
+
+def _essential(refusals: Iterable[Refusal]) -> list[tuple[object, ...]]:
+    """Filters without those that another one makes superfluous: larger, and in force as long."""
+    short = (Refusal(_short(f.amount), f.expires_ms) for f in refusals)
+    different = {(f.amount, f.expires_ms): f for f in short}.values()
+    return sorted(
+        (f.amount, f.expires_ms)
+        for f in different
+        if not any(
+            other is not f and other.covers(f.amount) and other.expires_ms >= f.expires_ms
+            for other in different
+        )
+    )
+
+
+def _short(row: Sequence[int]) -> Amount:
+    """A row without the zeros at its end."""
+    width = max((kind + 1 for kind, value in enumerate(row) if value), default=0)
+    return tuple(row[:width])

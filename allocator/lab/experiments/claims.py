@@ -1,0 +1,375 @@
+"""What section V of the paper claims, over many seeds.
+
+Each seed is a workload; all policies play the same ones, so differences are taken seed by seed and
+their mean is given with a 95 % confidence interval (Student's t). A claim that one thing is larger
+holds where the whole interval is above zero; a claim that two things are about equal, where the
+whole interval is inside the margin. Otherwise it was not shown, or the contrary was.
+
+The allocator runs in the same process here; what it decides does not depend on how it is reached.
+
+References
+----------
+.. [1] Kesidis, Shan, Jain, Urgaonkar, Khamse-Ashari, Lambadaris. "Scheduling Distributed Resources
+   in Heterogeneous Private Clouds." MASCOTS 2018, sec. V-E and V-F.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+from scipy import stats
+
+from allocator.core import Floats, Options, PolicySpec, Settings
+from allocator.lab.experiments.demo_runs import OBLIVIOUS, STAGED_APART_MS, STAGED_JOBS
+from allocator.lab.experiments.play import play
+from allocator.lab.experiments.runs import CHARACTERISED
+from allocator.lab.links.in_process import DirectLink
+from allocator.lab.master.cycles import Timing
+from allocator.lab.reports.run_report import Figures, figures, sampled
+from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.workloads.job_queues import Experiment
+from allocator.lab.workloads.spark_experiment import (
+    DRIVERS,
+    HETEROGENEOUS,
+    HOMOGENEOUS,
+    ONE_OF_EACH,
+    Drivers,
+    experiment,
+)
+from allocator.policies import build
+
+CONFIDENCE = 0.95
+MARGIN = 2.0
+"""Makespans that differ by less, in percent, count as about equal."""
+
+EARLY_S = (20, 40)
+LATE_S = (60, 360)
+"""Where agents register one by one, at 0, 10 and 20 s: just filled, and the five minutes after."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """An experiment but for its seed. Two settings are equal only where they are the same.
+
+    Attributes
+    ----------
+    jobs : int
+        Of each queue.
+    drivers : Drivers
+    selection : str
+        How the policies choose agents; empty: as they do by default.
+    flat : bool
+        Frameworks compete directly, not roles first.
+    answer_ms : int
+        From an offer to the driver's answer.
+    interval_ms : int
+        From one full allocation cycle to the next.
+    """
+
+    name: str
+    cluster: tuple[AgentSpec, ...]
+    jobs: int = 50
+    apart_ms: int = 0
+    drivers: Drivers = DRIVERS
+    selection: str = ""
+    flat: bool = False
+    answer_ms: int = 10
+    interval_ms: int = 1_000
+
+    def experiment(self, seed: int, scale: float) -> Experiment:
+        """Make the experiment of a seed."""
+        jobs = max(1, round(self.jobs * scale))
+        return experiment(
+            seed, cluster=self.cluster, jobs=jobs, apart_ms=self.apart_ms, drivers=self.drivers
+        )
+
+
+HETERO = Setting("three types", HETEROGENEOUS)
+AT_ONCE = Setting("three types, executors start at once", HETEROGENEOUS, drivers=Drivers(start=0.0))
+EQUAL = Setting("equal agents", HOMOGENEOUS)
+STAGED = Setting("one by one", ONE_OF_EACH, STAGED_JOBS, STAGED_APART_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A policy in a mode in a setting."""
+
+    policy: str
+    mode: str
+    setting: Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What is compared of a run.
+
+    Attributes
+    ----------
+    makespan_s : float
+    variance : float
+        Of the allocated part over time, mean of CPU and memory.
+    memory_early, memory_late : float
+        Allocated part of the memory in `EARLY_S` and `LATE_S`, percent.
+    """
+
+    makespan_s: float
+    variance: float
+    memory_early: float
+    memory_late: float
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Something that is said of the runs of one seed.
+
+    Attributes
+    ----------
+    text, about : str
+        The claim, and what of it is measured here.
+    cases : tuple of Case
+        Which runs it takes.
+    measure : function of the cases' measures
+        A number in `unit`; the claim is about its mean.
+    margin : float
+        0: the mean is above zero. Else: the mean is between -margin and margin.
+    reason : str
+        Where the claim is known not to hold here: why.
+    """
+
+    text: str
+    about: str
+    cases: tuple[Case, ...]
+    measure: Callable[..., float]
+    unit: str = "%"
+    margin: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came out for a claim.
+
+    Attributes
+    ----------
+    mean, low, high : float
+        Of the measure over all seeds: mean and ends of the confidence interval.
+    outcome : str
+        ``holds``, ``not shown`` or ``contrary``.
+    """
+
+    claim: Claim
+    values: tuple[float, ...]
+    mean: float
+    low: float
+    high: float
+    outcome: str
+
+
+def earlier(later: Measures, sooner: Measures) -> float:
+    """By how many percent of the first run's makespan the second one's is shorter."""
+    return (later.makespan_s - sooner.makespan_s) / later.makespan_s * 100
+
+
+def steadier(rough: Measures, calm: Measures) -> float:
+    """By how many percent of the first run's variance the second one's is smaller."""
+    return (rough.variance - calm.variance) / rough.variance * 100
+
+
+def recovered(run: Measures) -> float:
+    """By how many points the allocated memory has grown since the agents were first filled."""
+    return run.memory_late - run.memory_early
+
+
+def fuller(less: Measures, more: Measures) -> float:
+    """By how many points more memory the second run had allocated."""
+    return more.memory_late - less.memory_late
+
+
+EXECUTORS = (
+    "characterised, more is allocated, but in more and shorter-lived executors, each of which "
+    "needs seconds to start and is idle at the end of its job. Where executors start at once the "
+    "claim holds: see the next line"
+)
+LOCKED_IN = (
+    "; and what V-F says of BF-DRF is true of DRF: an agent once filled with a bad mixture stays "
+    "so, for what comes free goes to whoever gave it back"
+)
+COINCIDENCE = (
+    "it stays at its first packing until executors of both groups happen to end within one "
+    "allocation interval on different agents; best fit then puts them right. In some seeds that "
+    "happens within the five minutes"
+)
+TEXTS = {"drf": "DRF", "tsf": "TSF", "ps-dsf": "PS-DSF", "bf-drf": "BF-DRF", "rps-dsf": "rPS-DSF"}
+
+
+def _pair(one: tuple[str, str], other: tuple[str, str], setting: Setting) -> tuple[Case, Case]:
+    return Case(*one, setting), Case(*other, setting)
+
+
+def _by_policy() -> Iterator[Claim]:
+    """Yield the claims of V-E about policies."""
+    for mode in (OBLIVIOUS, CHARACTERISED):
+        pair = _pair(("drf", mode), ("ps-dsf", mode), HETERO)
+        yield Claim("PS-DSF ends the batch before DRF", mode, pair, earlier)
+    mode = CHARACTERISED
+    for first, second in (("drf", "tsf"), ("ps-dsf", "bf-drf"), ("ps-dsf", "rps-dsf")):
+        pair = _pair((first, mode), (second, mode), HETERO)
+        text = f"{TEXTS[second]} takes about as long as {TEXTS[first]}"
+        yield Claim(text, mode, pair, earlier, margin=MARGIN)
+    for name in ("bf-drf", "rps-dsf"):
+        pair = _pair(("tsf", mode), (name, mode), HETERO)
+        yield Claim(f"{TEXTS[name]} ends the batch before TSF", mode, pair, earlier)
+    for mode in (OBLIVIOUS, CHARACTERISED):
+        pair = _pair(("drf", mode), ("ps-dsf", mode), EQUAL)
+        text = "on equal agents PS-DSF takes about as long as DRF"
+        yield Claim(text, mode, pair, earlier, margin=MARGIN)
+
+
+def _by_mode() -> Iterator[Claim]:
+    """Yield the claims of V-E about modes."""
+    for name in ("drf", "ps-dsf"):
+        modes = (name, OBLIVIOUS), (name, CHARACTERISED)
+        text = "characterised ends the batch before oblivious"
+        pair = _pair(*modes, HETERO)
+        reason = EXECUTORS + (LOCKED_IN if name == "drf" else "")
+        yield Claim(text, TEXTS[name], pair, earlier, reason=reason)
+        about = f"{TEXTS[name]}, if executors start at once"
+        yield Claim(text, about, _pair(*modes, AT_ONCE), earlier)
+        text = "characterised has a lower variance of utilisation"
+        yield Claim(text, TEXTS[name], pair, steadier)
+
+
+def _one_by_one() -> Iterator[Claim]:
+    """Yield the claims of V-F."""
+    best_fit, residual = _pair(("bf-drf", CHARACTERISED), ("rps-dsf", CHARACTERISED), STAGED)
+    where, unit = STAGED.name, "points"
+    yield Claim("rPS-DSF recovers memory efficiency", where, (residual,), recovered, unit)
+    yield Claim("BF-DRF does not", where, (best_fit,), recovered, unit, MARGIN, COINCIDENCE)
+    text = "rPS-DSF has more memory allocated than BF-DRF"
+    yield Claim(text, where, (best_fit, residual), fuller, unit)
+
+
+CLAIMS = (*_by_policy(), *_by_mode(), *_one_by_one())
+
+
+def run_case(case: Case, seed: int, scale: float) -> Measures:
+    """Play one case of one seed."""
+    setting = case.setting
+    scenario = setting.experiment(seed, scale)
+    spec = PolicySpec(case.policy, setting.selection, mode=case.mode, flat=setting.flat)
+    link = DirectLink(build, Settings(policy=spec, seed=seed))
+    timing = Timing(answer_ms=setting.answer_ms)
+    options = Options(allocation_interval_ms=setting.interval_ms)
+    told = case.mode == CHARACTERISED
+    played = play(scenario, link, tell_demand=told, options=options, timing=timing)
+    assert not played.record.rejected, f"{case}, seed {seed}: {played.record.rejected}"
+    numbers = figures(played, case.policy, case.mode, seed)
+    return measures_of(numbers, sampled(played)[1], played.master.ledger.names)
+
+
+def measures_of(numbers: Figures, part: Floats, kinds: Sequence[str]) -> Measures:
+    """Take what claims compare from a run's figures and its allocated parts, second by second."""
+    memory = part[:, kinds.index("mem")] * 100
+    return Measures(
+        makespan_s=numbers.makespan_s,
+        variance=float(np.mean([value**2 for value in numbers.deviation.values()])),
+        memory_early=_mean(memory, EARLY_S),
+        memory_late=_mean(memory, LATE_S),
+    )
+
+
+def _mean(series: Floats, window: tuple[int, int]) -> float:
+    return float(series[window[0] : window[1]].mean()) if len(series) > window[0] else 0.0
+
+
+def check_claims(
+    seeds: Sequence[int],
+    scale: float = 1.0,
+    claims: Sequence[Claim] = CLAIMS,
+    *,
+    cores: int = -1,
+    backend: str = "loky",
+    watch: Callable[[int, int], None] = lambda _done, _total: None,
+) -> list[Verdict]:
+    """Play all that the claims need, and judge them.
+
+    Parameters
+    ----------
+    seeds : sequence of int
+        At least two.
+    scale : float
+        Part of the jobs.
+    claims : sequence of Claim
+    cores : int
+        -1: all.
+    backend : str
+        Of joblib; an engine that is registered with it, such as ``dask`` or ``ray``, does as well.
+    watch : callable
+        Told how many runs of how many are done.
+    """
+    cases = list(dict.fromkeys(case for claim in claims for case in claim.cases))
+    wanted = [(case, seed) for seed in seeds for case in cases]
+    measured: dict[tuple[Case, int], Measures] = {}
+    with parallel_config(backend=backend):
+        results = Parallel(n_jobs=cores, return_as="generator")(
+            delayed(run_case)(case, seed, scale) for case, seed in wanted
+        )
+        for key, measures in zip(wanted, results, strict=True):
+            measured[key] = measures
+            watch(len(measured), len(wanted))
+    return [judge_claim(claim, seeds, measured) for claim in claims]
+
+
+def judge_claim(
+    claim: Claim, seeds: Sequence[int], measured: Mapping[tuple[Case, int], Measures]
+) -> Verdict:
+    """Take the differences seed by seed, and see whether the claim holds."""
+    values = np.array(
+        [claim.measure(*(measured[case, seed] for case in claim.cases)) for seed in seeds]
+    )
+    mean = float(values.mean())
+    half = float(stats.sem(values) * stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
+    low, high = mean - half, mean + half
+    if claim.margin:
+        holds = max(-low, high) < claim.margin
+        contrary = low > claim.margin or high < -claim.margin
+    else:
+        holds, contrary = low > 0, high < 0
+    outcome = "holds" if holds else "contrary" if contrary else "not shown"
+    return Verdict(claim, tuple(values.tolist()), mean, low, high, outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one run of each case says of a claim: no proof, for there is no interval.
+
+    Attributes
+    ----------
+    value : float
+        The claim's measure.
+    agrees : bool
+    """
+
+    claim: Claim
+    value: float
+    agrees: bool
+
+
+def look_once(measured: Mapping[Case, Measures], claims: Sequence[Claim] = CLAIMS) -> list[Seen]:
+    """Hold the claims against one run of each case; those whose cases were not played are left out.
+
+    Examples
+    --------
+    >>> drf, other = (Case(name, OBLIVIOUS, HETERO) for name in ("drf", "ps-dsf"))
+    >>> runs = {drf: Measures(200.0, 1.0, 0.0, 0.0), other: Measures(150.0, 1.0, 0.0, 0.0)}
+    >>> [(each.claim.text, each.value, each.agrees) for each in look_once(runs)]
+    [('PS-DSF ends the batch before DRF', 25.0, True)]
+    """
+    found = []
+    for claim in claims:
+        if all(case in measured for case in claim.cases):
+            value = float(claim.measure(*(measured[case] for case in claim.cases)))
+            agrees = abs(value) < claim.margin if claim.margin else value > 0
+            found.append(Seen(claim, value, agrees))
+    return found

@@ -1,0 +1,133 @@
+"""What it costs not to know what Spark's executors need.
+
+The same jobs are played with nothing known (all that is free is offered, as Mesos's own allocator
+does), with the demand learnt by each framework for itself, with what frameworks before it were
+seen to need, and with the demand told by an operator's rules. Spark itself cannot tell it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator import policies
+from allocator.core import PolicySpec, SetDemand, Settings
+from allocator.lab.experiments.play import play
+from allocator.lab.experiments.runs import CHARACTERISED
+from allocator.lab.links.in_process import DirectLink
+from allocator.lab.reports.run_report import Figures, figures
+from allocator.lab.workloads.spark_jobs import settings_of, spark_jobs
+
+SOURCES = ("oblivious", "learnt", "remembered", "told")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRun:
+    """One run.
+
+    Attributes
+    ----------
+    source : str
+        One of `SOURCES`.
+    jobs : int
+    figures : Figures
+    confirmed, refuted, probes : int
+        Remembered demands that a framework's first acceptance agreed with or not; and times that a
+        framework was offered all that is free because it had got nothing for long.
+    """
+
+    source: str
+    jobs: int
+    figures: Figures
+    confirmed: int
+    refuted: int
+    probes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """What several runs of one source come to.
+
+    Attributes
+    ----------
+    source : str
+    offers, declines, executors : float
+        A job. In fine-grained mode tasks count as executors do.
+    makespan_s : float
+    wait_max_s : float
+        Longest time from the registration of any job to its first offer.
+    confirmed, refuted, probes : float
+        A run, see `SourceRun`.
+    """
+
+    source: str
+    offers: float
+    declines: float
+    executors: float
+    makespan_s: float
+    wait_max_s: float
+    confirmed: float
+    refuted: float
+    probes: float
+
+
+def settings_for(source: str, policy: str, mode: str, seed: int) -> Settings:
+    """Set a sidecar up so that it knows demands from one source alone."""
+    spec = PolicySpec(policy, mode="oblivious" if source == "oblivious" else CHARACTERISED)
+    settings = Settings(policy=spec, seed=seed)
+    if source != "remembered":
+        settings.priors_max = 0
+    if source == "told":
+        for role, spark in settings_of(mode).items():
+            if spark.executor:
+                settings.demands[role, ""] = SetDemand(role, "", spark.executor)
+    return settings
+
+
+def play_source(
+    source: str, mode: str = "coarse", *, policy: str = "drf", seed: int = 0, jobs: int = 6
+) -> SourceRun:
+    """Play the jobs with one source of demands.
+
+    Parameters
+    ----------
+    source : str
+        One of `SOURCES`.
+    mode : str
+        How Spark is set up: `allocator.lab.workloads.spark_jobs.MODES`. What no size is set for
+        cannot be told.
+    policy : str
+    seed : int
+    jobs : int
+        Of each of four queues, two a role.
+    """
+    scenario = spark_jobs(seed, mode, jobs=jobs)
+    link = DirectLink(policies.build, settings_for(source, policy, mode, seed))
+    played = play(scenario, link, tell_demand=False)
+    memory = link.allocator.state.memory
+    return SourceRun(
+        source=source,
+        jobs=scenario.jobs,
+        figures=figures(played, policy, mode, seed),
+        confirmed=memory.confirmed,
+        refuted=memory.refuted,
+        probes=memory.probes,
+    )
+
+
+def average(runs: Iterable[SourceRun]) -> Average:
+    """Average runs of one source over their seeds."""
+    every = list(runs)
+    jobs = sum(run.jobs for run in every)
+    numbers = [run.figures for run in every]
+    return Average(
+        source=every[0].source,
+        offers=sum(each.offers for each in numbers) / jobs,
+        declines=sum(each.declines for each in numbers) / jobs,
+        executors=sum(each.executors for each in numbers) / jobs,
+        makespan_s=float(np.mean([each.makespan_s for each in numbers])),
+        wait_max_s=max(each.wait_max_s for each in numbers),
+        confirmed=float(np.mean([run.confirmed for run in every])),
+        refuted=float(np.mean([run.refuted for run in every])),
+        probes=float(np.mean([run.probes for run in every])),
+    )

@@ -1,0 +1,155 @@
+"""What the demo plays, and which runs belong into one picture."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from allocator.core import PolicySpec
+from allocator.lab.experiments.runs import CHARACTERISED, Run
+from allocator.lab.frameworks.trace_framework import Replay
+from allocator.lab.workloads import recorded as trace_workload
+from allocator.lab.workloads import synthetic
+from allocator.lab.workloads.scenario import Scenario
+from allocator.lab.workloads.spark_experiment import ONE_OF_EACH, experiment
+from allocator.lab.workloads.traces import read_nodes, read_pods, read_swim
+
+SECTION_V = "section-v"
+OBLIVIOUS = "oblivious"
+MODES = (OBLIVIOUS, CHARACTERISED)
+POLICIES = ("drf", "ps-dsf", "rps-dsf", "tsf", "bf-drf")
+STAGED_POLICIES = ("bf-drf", "rps-dsf")
+
+STAGED_JOBS = 20
+STAGED_APART_MS = 10_000
+
+SWIM_FILE = "FB-2009_samples_24_times_1hr_1.tsv"
+NODES_FILE = "openb_node_list_all_node.csv"
+PODS_FILE = "openb_pod_list_gpuspec33.csv"
+SWIM_HOUR = 21
+SWIM_AGENTS = 1_000
+OPENB_AGENTS = 1_523
+OPENB_PODS = 8_152
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Runs to draw beside each other.
+
+    Attributes
+    ----------
+    runs : tuple of str
+        Names of runs.
+    """
+
+    file: str
+    title: str
+    runs: tuple[str, ...]
+
+
+PICTURES = (
+    Picture("fig-1.png", "Oblivious", ("drf oblivious", "ps-dsf oblivious")),
+    Picture("fig-2.png", "Characterised", ("drf characterised", "ps-dsf characterised")),
+    Picture(
+        "fig-3.png",
+        "Characterised",
+        ("tsf characterised", "bf-drf characterised", "rps-dsf characterised"),
+    ),
+    Picture("fig-4.png", "DRF", ("drf oblivious", "drf characterised")),
+    Picture(
+        "fig-5.png",
+        "Agents registered one by one",
+        ("bf-drf characterised staged", "rps-dsf characterised staged"),
+    ),
+)
+"""As the figures of section V are composed."""
+
+
+def pictures(trace: str, source: str, played: Sequence[str]) -> list[Picture]:
+    """Say what to draw: of section V the paper's figures, else one picture for each mode.
+
+    Parameters
+    ----------
+    trace, source : str
+        What was played, and where it came from.
+    played : sequence of str
+        Names of the runs.
+    """
+    if trace == SECTION_V:
+        found = [each for each in PICTURES if set(each.runs) <= set(played)]
+        return found or [Picture("all.png", "Section V", tuple(played))]
+    return [
+        Picture(f"{trace}-{mode}.png", f"{trace}, {mode}: {source}", runs)
+        for mode in MODES
+        if (runs := tuple(name for name in played if name.endswith(f" {mode}")))
+    ]
+
+
+def section_v(policies: Sequence[str], modes: Sequence[str], seed: int, scale: float) -> list[Run]:
+    """List the runs of the Spark-on-Mesos experiment.
+
+    Parameters
+    ----------
+    policies, modes : sequence of str
+    seed : int
+    scale : float
+        Part of the fifty jobs of each queue (twenty where agents register one by one).
+    """
+    whole = experiment(seed, jobs=max(1, round(50 * scale)))
+    jobs = max(1, round(STAGED_JOBS * scale))
+    staged = experiment(seed, cluster=ONE_OF_EACH, jobs=jobs, apart_ms=STAGED_APART_MS)
+    runs = [
+        Run(f"{name} {mode}", PolicySpec(name, mode=mode), seed, whole)
+        for mode in modes
+        for name in policies
+    ]
+    runs += [
+        Run(f"{name} {mode} staged", PolicySpec(name, mode=mode), seed, staged)
+        for mode in modes
+        for name in policies
+        if mode == CHARACTERISED and name in STAGED_POLICIES
+    ]
+    return runs
+
+
+def on_trace(
+    scenario: Scenario, policies: Sequence[str], modes: Sequence[str], seed: int
+) -> list[Run]:
+    """List the runs of one scenario."""
+    return [
+        Run(f"{name} {mode}", PolicySpec(name, mode=mode), seed, scenario)
+        for mode in modes
+        for name in policies
+    ]
+
+
+def trace_directory() -> Path:
+    """Where the traces are, if they are anywhere: MESOS_ALLOCATOR_TRACES names the directory."""
+    return Path(os.environ.get("MESOS_ALLOCATOR_TRACES", "traces"))
+
+
+def swim(seed: int, agents: int, hour: int, scale: float) -> tuple[Replay, str]:
+    """An hour of the SWIM sample, or of its stand-in; and which of the two it is."""
+    path = trace_directory() / SWIM_FILE
+    if path.is_file():
+        jobs, source = read_swim(path, hour), f"{path.name}, hour {hour}"
+    else:
+        jobs, source = synthetic.swim_jobs(seed), f"synthetic ({path} is not there)"
+    kept = jobs[: max(1, round(len(jobs) * scale))]
+    return trace_workload.swim(kept, agents, seed), source
+
+
+def openb(seed: int, agents: int, scale: float) -> tuple[Replay, str]:
+    """The openb cluster, or its stand-in; and which of the two it is."""
+    nodes_path, pods_path = trace_directory() / NODES_FILE, trace_directory() / PODS_FILE
+    if nodes_path.is_file() and pods_path.is_file():
+        nodes, pods = read_nodes(nodes_path), read_pods(pods_path)
+        source = f"{nodes_path.name}, {pods_path.name}"
+    else:
+        nodes = synthetic.openb_nodes(OPENB_AGENTS)
+        pods = synthetic.openb_pods(seed, OPENB_PODS)
+        source = f"synthetic ({nodes_path} or {pods_path} is not there)"
+    # Every n-th node and pod, so that what is left is mixed as the whole.
+    nodes = nodes[:: max(1, round(len(nodes) / agents))]
+    pods = pods[:: max(1, round(1 / scale))]
+    return trace_workload.openb(nodes, pods), source

@@ -1,0 +1,51 @@
+"""A process that plays runs, one after the other, on a sidecar of its own.
+
+``python -m allocator.lab.experiments.run_worker FD TARGET``, where FD is a connection to whoever
+wants the runs played. When that one is gone, however it went, so is this process.
+"""
+
+import os
+import queue
+import sys
+import threading
+import traceback
+from multiprocessing.connection import Connection
+from typing import TypeAlias
+
+from allocator.lab.experiments.runs import Result, Run, play_on, result_of
+from allocator.lab.workloads.scenario import Progress
+
+Note: TypeAlias = int | Result | str
+"""What a worker says: how many jobs have ended; what came of the run; or why nothing did."""
+
+
+def main() -> None:
+    """Play what comes."""
+    connection: Connection[Note, Run] = Connection(int(sys.argv[1]))
+    runs: queue.SimpleQueue[Run] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(connection, runs), daemon=True).start()
+    while True:
+        connection.send(_play(connection, runs.get(), sys.argv[2]))
+
+
+def _read(connection: "Connection[Note, Run]", runs: "queue.SimpleQueue[Run]") -> None:
+    """Take runs; where nobody is left to give any, end at once, also in the middle of a run."""
+    try:
+        while True:
+            runs.put(connection.recv())
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+def _play(connection: "Connection[Note, Run]", run: Run, target: str) -> Note:
+    def watch(progress: Progress) -> None:
+        connection.send(len(progress.ended_ms))
+
+    try:
+        return result_of(run, play_on(run, target, watch))
+    except Exception:  # noqa: BLE001 - whoever wanted it is told.
+        return traceback.format_exc()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""A recorded day under another policy: the same tasks, wanted at the same moments.
+
+What a journal does not say is assumed. A task is wanted from the moment at which its framework
+subscribed, revived, or last declined an offer that would have held it, whichever was latest. It
+lasts as long as it did, wherever it runs. A framework launches it on the first offer that holds it,
+and wants nothing that it never ran. What was reserved or revocable counts as nobody's in
+particular.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from allocator import policies
+from allocator.core import Floats, PolicySpec
+from allocator.lab.experiments.play import UnfinishedError, play
+from allocator.lab.frameworks.base import Identity
+from allocator.lab.frameworks.recorded_framework import RecordedFramework, Wanted
+from allocator.lab.links.in_process import DirectLink
+from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.workloads.recorded_day import Day, DayAgent, DayFramework, Ran
+from allocator.lab.workloads.scenario import Progress, Stage
+
+OWN_AGENT = "recorded-agent"
+"""An attribute that each agent has: its id."""
+
+
+class WhatIf:
+    """A recorded day as a scenario; times count from its beginning.
+
+    Attributes
+    ----------
+    ran : list of Ran
+        What ran in this run so far.
+    """
+
+    def __init__(self, day: Day) -> None:
+        self.ran: list[Ran] = []
+        self._day = day
+        self._tasks: defaultdict[tuple[str, str], list[Wanted]] = defaultdict(list)
+        for task in day.ran:
+            wanted = Wanted(task.need, self._when(task.wanted_ms), task.end_ms - task.start_ms)
+            self._tasks[task.framework, task.role].append(wanted)
+        for tasks in self._tasks.values():
+            tasks.sort(key=lambda task: task.wanted_ms)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the resources."""
+        return self._day.kinds
+
+    @property
+    def agents(self) -> tuple[tuple[int, AgentSpec], ...]:
+        """When each agent registers."""
+        return tuple(
+            (
+                self._when(agent.came_ms),
+                AgentSpec(agent.hostname, agent.capacity, {OWN_AGENT: agent.agent_id}),
+            )
+            for agent in self._day.agents.values()
+        )
+
+    @property
+    def jobs(self) -> int:
+        """How many frameworks there are, counted for each of their roles in which they ran."""
+        return len(self._tasks)
+
+    def begin(self, stage: Stage) -> None:
+        """Plan everything."""
+        day = self._day
+        for when_ms, weights in day.weights:
+            stage.at(self._when(when_ms), partial(stage.master.set_weights, weights))
+        for when_ms, role, quota in day.quotas:
+            stage.at(self._when(when_ms), partial(stage.master.set_quota, role, quota))
+        for (framework_id, role), tasks in self._tasks.items():
+            framework = day.frameworks.get(framework_id)
+            came_ms = self._when(framework.came_ms) if framework else tasks[0].wanted_ms
+            submit = partial(self._submit, stage, framework_id, role, framework)
+            stage.at(came_ms, submit)
+        for agent in day.agents.values():
+            if agent.left_ms >= 0:
+                stage.at(self._when(agent.left_ms), partial(_remove, stage, agent))
+
+    def _when(self, time_ms: int) -> int:
+        return max(time_ms - self._day.begin_ms, 0)
+
+    def _submit(
+        self, stage: Stage, framework_id: str, role: str, framework: DayFramework | None
+    ) -> None:
+        allowed = framework.allowed.get(role) if framework else None
+        identity = Identity(
+            framework.name if framework else framework_id,
+            (role,),
+            framework.demand if framework else {},
+            allowed={} if allowed is None else {OWN_AGENT: allowed},
+            capabilities=frozenset({"GPU_RESOURCES"}),
+        )
+
+        def ran(task: Wanted, begun_ms: int) -> None:
+            now_ms = stage.master.event_heap.now_ms
+            self.ran.append(Ran(framework_id, role, task.need, task.wanted_ms, begun_ms, now_ms))
+
+        left = partial(stage.ended, role)
+        stage.submit(RecordedFramework(identity, self._tasks[framework_id, role], ran, left))
+
+
+def _remove(stage: Stage, agent: DayAgent) -> None:
+    """Remove an agent that left, if it is still there."""
+    for handle, row in stage.master.ledger.agents.items():
+        if row.attributes.get(OWN_AGENT) == agent.agent_id:
+            stage.master.remove_agent(handle)
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a day.
+
+    Attributes
+    ----------
+    name : str
+        Which policy, or that it was recorded.
+    tasks : int
+        That ran to their end.
+    unfinished : str
+        Why some did not; empty where all did.
+    makespan_s : float
+        Until the last of them ended.
+    used : dict of str to float
+        Of each resource, the part of the cluster's amount that was in use, the mean over the
+        recorded time.
+    wait_mean_s, wait_p95_s, wait_max_s : float
+        From when a task was wanted to when it began.
+    role_share : dict of str to float
+        The dominant share that each role had, the mean over the recorded time.
+    role_wait_s : dict of str to float
+        The mean wait of its tasks.
+    """
+
+    name: str
+    tasks: int
+    unfinished: str
+    makespan_s: float
+    used: dict[str, float]
+    wait_mean_s: float
+    wait_p95_s: float
+    wait_max_s: float
+    role_share: dict[str, float]
+    role_wait_s: dict[str, float]
+
+
+def as_recorded(day: Day) -> Outcome:
+    """Describe what happened."""
+    begin = day.begin_ms
+    ran = [
+        replace(
+            task,
+            wanted_ms=max(task.wanted_ms - begin, 0),
+            start_ms=max(task.start_ms - begin, 0),
+            end_ms=task.end_ms - begin,
+        )
+        for task in day.ran
+    ]
+    return describe("as recorded", day, ran)
+
+
+def play_day(
+    day: Day, policy: PolicySpec, name: str, watch: Callable[[Progress], None] | None = None
+) -> Outcome:
+    """Play a day under a policy.
+
+    Parameters
+    ----------
+    day : Day
+    policy : PolicySpec
+    name : str
+        What to call it.
+    watch : callable
+        Called every ten simulated seconds.
+    """
+    assert day.settings is not None
+    scenario, unfinished = WhatIf(day), ""
+    link = DirectLink(policies.build, replace(day.settings, policy=policy))
+    if scenario.jobs:
+        try:
+            play(scenario, link, tell_demand=True, options=day.options, watch=watch)
+        except UnfinishedError as error:
+            unfinished = str(error)
+    return describe(name, day, scenario.ran, unfinished)
+
+
+def describe(name: str, day: Day, ran: list[Ran], unfinished: str = "") -> Outcome:
+    """Describe what ran, with times from the beginning of the day."""
+    total = _total(day)
+    span_ms = max(day.end_ms - day.begin_ms, 1)
+    waits_s = np.array([task.start_ms - task.wanted_ms for task in ran] or [0]) / 1000
+    roles = np.array([task.role for task in ran])
+    # Amount times time of each task within the recorded time, (T, R); and its share of the cluster.
+    held = np.array([[task.need.get(kind, 0) for kind in day.kinds] for task in ran], float)
+    inside_ms = [min(task.end_ms, span_ms) - min(task.start_ms, span_ms) for task in ran]
+    part = held.reshape(-1, len(day.kinds)) / total * np.array(inside_ms)[:, None] / span_ms
+    names = sorted(set(roles.tolist()))
+    return Outcome(
+        name=name,
+        tasks=len(ran),
+        unfinished=unfinished,
+        makespan_s=max((task.end_ms for task in ran), default=0) / 1000,
+        used=dict(zip(day.kinds, part.sum(axis=0).tolist(), strict=True)),
+        wait_mean_s=float(waits_s.mean()),
+        wait_p95_s=float(np.percentile(waits_s, 95)),
+        wait_max_s=float(waits_s.max()),
+        role_share={role: float(part[roles == role].sum(axis=0).max()) for role in names},
+        role_wait_s={role: float(waits_s[roles == role].mean()) for role in names},
+    )
+
+
+def _total(day: Day) -> Floats:
+    """What the cluster had of each resource, the mean over the day; infinite where it had none."""
+    span_ms = max(day.end_ms - day.begin_ms, 1)
+    total = np.zeros(len(day.kinds))
+    for agent in day.agents.values():
+        left_ms = day.end_ms if agent.left_ms < 0 else agent.left_ms
+        present = max(left_ms - max(agent.came_ms, day.begin_ms), 0) / span_ms
+        total += [agent.capacity.get(kind, 0) * present for kind in day.kinds]
+    return np.where(total > 0, total, np.inf)

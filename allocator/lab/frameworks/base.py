@@ -1,0 +1,281 @@
+"""Simulated frameworks: what they are told, and what they may answer.
+
+A framework is a set of reactions. It never sees the ledger: it knows its offers and its tasks, as a
+scheduler that talks to Mesos does.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import zip_longest
+from typing import Protocol, runtime_checkable
+
+from allocator.core import format_quantities
+from allocator.lab.event_heap import EventHeap
+from allocator.lab.master.ledger_rows import Amount
+from allocator.lab.master.resources import Resource
+
+REFUSE_DEFAULT_MS = 5_000
+"""Mesos's `Filters.refuse_seconds` where a framework sends none."""
+
+Quantities = dict[str, int]
+"""Thousandths by resource name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a framework says of itself when it subscribes.
+
+    Attributes
+    ----------
+    name : str
+    roles : tuple of str
+    demand : dict of str to int, thousandths
+        Needs of one task, put on the label that the sidecar reads; empty: not said.
+    allowed : mapping of str to frozenset of str
+        For each attribute named here, the values that an agent may have.
+    capabilities : frozenset of str
+        Beside MULTI_ROLE.
+    minimum : mapping of str to tuple of mapping of str to int, thousandths
+        By role: what an offer must reach at least, any one of them; nothing: any offer will do.
+    several_roles : bool
+        Whether it has the capability MULTI_ROLE; without it `roles` is one.
+    user, principal : str
+    more_labels : mapping of str to str
+        Beside those of its demand and of what it allows.
+    """
+
+    name: str
+    roles: tuple[str, ...]
+    demand: Quantities = field(default_factory=dict)
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    capabilities: frozenset[str] = frozenset()
+    minimum: Mapping[str, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
+    several_roles: bool = True
+    user: str = "sim"
+    principal: str = ""
+    more_labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def announced(self) -> frozenset[str]:
+        """Its capabilities, as it tells the master."""
+        return self.capabilities | ({"MULTI_ROLE"} if self.several_roles else set())
+
+    def labels(self) -> dict[str, str]:
+        """The labels of the FrameworkInfo."""
+        labels = dict(self.more_labels)
+        if self.demand:
+            labels["allocator.demand"] = format_quantities(self.demand)
+        if self.allowed:
+            labels["allocator.constraint"] = ";".join(
+                f"{name}={'|'.join(sorted(values))}" for name, values in self.allowed.items()
+            )
+        return labels
+
+
+@dataclass(slots=True, eq=False)
+class Offer:
+    """Resources of one agent, offered to one framework in one role."""
+
+    framework: int
+    role: int
+    agent: int
+    amount: Amount
+    live: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """What a framework runs on an agent; in Spark's coarse-grained mode, an executor."""
+
+    framework: int
+    role: int
+    agent: int
+    amount: Amount
+    live: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """An operation: what of an offer is turned into what (reserve, create, grow, ...)."""
+
+    consumed: Mapping[Resource, int]
+    converted: Mapping[Resource, int]
+
+
+class Master(Protocol):
+    """What a framework may ask of the master."""
+
+    event_heap: EventHeap
+
+    def amount(self, quantities: Mapping[str, int]) -> Amount:
+        """Thousandths by name as a row of the plain resources."""
+        ...
+
+    def resources_of(self, amount: Amount) -> dict[Resource, int]:
+        """A row by resource, without zeros."""
+        ...
+
+    def row(self, amounts: Mapping[Resource, int]) -> Amount:
+        """Thousandths by resource as a row."""
+        ...
+
+    def path(self, role: int) -> str:
+        """Path of a role."""
+        ...
+
+    def attributes(self, agent: int) -> Mapping[str, str]:
+        """The attributes of an agent, as each of its offers shows them."""
+        ...
+
+    def accept(
+        self,
+        offer: Offer,
+        amounts: Sequence[Amount],
+        refuse_ms: int,
+        conversions: Sequence[Conversion] = (),
+    ) -> list[Task]:
+        """Carry operations out, then launch one task for each amount; the rest is declined."""
+        ...
+
+    def decline(self, offers: Sequence[Offer], refuse_ms: int) -> None:
+        """Give offers back."""
+        ...
+
+    def end(self, task: Task) -> None:
+        """A task ends; its resources come back."""
+        ...
+
+    def suppress(self, framework: "Framework", roles: Sequence[str] = ()) -> None:
+        """No more offers in these roles; none named: in all."""
+        ...
+
+    def revive(self, framework: "Framework", roles: Sequence[str] = ()) -> None:
+        """Offers again in these roles, and none of the filters; none named: in all."""
+        ...
+
+    def unsubscribe(self, framework: "Framework") -> None:
+        """Leave for good."""
+        ...
+
+    def answer_inverse_offer(
+        self, framework: "Framework", agent: int, *, accept: bool, refuse_ms: int
+    ) -> None:
+        """Say whether it leaves an agent."""
+        ...
+
+
+class Framework(Protocol):
+    """The reactions of a framework."""
+
+    identity: Identity
+
+    def subscribed(self, master: Master) -> None:
+        """It is registered, for the first time or again."""
+        ...
+
+    def offered(self, offers: list[Offer]) -> None:
+        """Offers of one cycle, those that are still live; each must be answered."""
+        ...
+
+    def lost(self, tasks: list[Task]) -> None:
+        """These tasks are gone, with their agent."""
+        ...
+
+
+@runtime_checkable
+class Leaver(Protocol):
+    """A framework that takes inverse offers."""
+
+    def asked_to_leave(self, agent: int) -> None:
+        """An agent is wanted for others; it is to be answered."""
+        ...
+
+
+class TaskQueue:
+    """A framework with so many equal tasks to run, each of which gives back what it used.
+
+    It suppresses offers while nothing waits, as Mesos asks of frameworks, and leaves after the last
+    task. A task that is lost with its agent is run again. Asked to leave an agent it does, at once.
+
+    Parameters
+    ----------
+    identity : Identity
+    need : dict of str to int, thousandths
+    durations_ms : sequence of int
+        One for each task, in the order in which they are launched.
+    refuse_ms : int
+        Filter on what it cannot use.
+    left : callable
+        Called once when the framework has left.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        need: Quantities,
+        durations_ms: Sequence[int],
+        refuse_ms: int = REFUSE_DEFAULT_MS,
+        left: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.identity = identity
+        self.need = need
+        self.waiting = list(reversed(durations_ms))
+        self.refuse_ms = refuse_ms
+        self.running: dict[Task, int] = {}
+        self._left = left
+
+    def subscribed(self, master: Master) -> None:
+        """Remember the master."""
+        self._master = master
+        self._amount = master.amount(self.need)
+
+    def offered(self, offers: list[Offer]) -> None:
+        """Launch as many tasks as fit and wait; decline the rest."""
+        useless = []
+        for offer in offers:
+            launch = min(len(self.waiting), fit(offer.amount, self._amount))
+            if launch == 0:
+                useless.append(offer)
+                continue
+            for task in self._master.accept(offer, [self._amount] * launch, self.refuse_ms):
+                self._start(task, self.waiting.pop())
+        if useless:
+            self._master.decline(useless, self.refuse_ms)
+        if not self.waiting:
+            self._master.suppress(self)
+
+    def lost(self, tasks: list[Task]) -> None:
+        """Run them again, from their beginning."""
+        had_none = not self.waiting
+        self.waiting += [self.running.pop(task) for task in tasks]
+        if had_none:
+            self._master.revive(self)
+
+    def asked_to_leave(self, agent: int) -> None:
+        """Kill what runs there, to be run again elsewhere."""
+        self._master.answer_inverse_offer(self, agent, accept=True, refuse_ms=0)
+        tasks = [task for task in self.running if task.agent == agent]
+        for task in tasks:
+            self._master.end(task)
+        if tasks:
+            self.lost(tasks)
+
+    def _start(self, task: Task, duration_ms: int) -> None:
+        self.running[task] = duration_ms
+        self._master.event_heap.after(duration_ms, partial(self._finish, task))
+
+    def _finish(self, task: Task) -> None:
+        if not task.live:
+            return
+        del self.running[task]
+        self._master.end(task)
+        if not self.running and not self.waiting:
+            self._master.unsubscribe(self)
+            self._left()
+
+
+def fit(available: Amount, need: Amount) -> int:
+    """How many times the need fits; at least one resource must be needed."""
+    both = zip_longest(available, need, fillvalue=0)
+    return min(a // n for a, n in both if n > 0)

@@ -1,0 +1,285 @@
+"""Spark on Mesos in coarse-grained mode, as far as the paper's experiment needs it.
+
+`spark_coarse` is the whole of it. Here executors have one size and do not revive offers as they
+end.
+
+Each job is a framework of its own. It takes offers in whole executors, one at a time round-robin
+over the offers at hand, up to ``spark.cores.max``; keeps every executor to the end of the job; and
+lets the executors pull its tasks. When the job ends, the driver asks the executors to stop and
+waits for them (``spark.mesos.coarse.shutdownTimeout``, 10 s), so they go one by one;
+then it leaves.
+
+Offers that it cannot use are declined with Mesos's default filter of 5 s; once the maximum is
+reached, with ``spark.mesos.rejectOfferDurationForReachedMaxCores``, 120 s. Spark never suppresses
+offers in this mode.
+
+References
+----------
+.. [1] Apache Spark 2.2, MesosCoarseGrainedSchedulerBackend: resourceOffers, handleMatchedOffers,
+   buildMesosTasks, stop.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from allocator.lab.frameworks.base import (
+    REFUSE_DEFAULT_MS,
+    Identity,
+    Master,
+    Offer,
+    Quantities,
+    Task,
+    fit,
+)
+from allocator.lab.master.ledger_rows import Amount, minus
+
+REFUSE_AT_MAXIMUM_MS = 120_000
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What drivers do with offers and executors where Spark, its settings or its age differ.
+
+    Attributes
+    ----------
+    refuse_ms : int
+        Filter on what is declined before the job has all its executors.
+    hoard_ms : int
+        So long an offer that is not used is kept before it is declined.
+    launches_max : int or None
+        Executors that are launched in one round of offers at most.
+    one_per_agent : bool
+        One executor an agent, which takes all the CPUs of its offer: Spark 1.6, and later
+        versions without ``spark.executor.cores``.
+    whole_offers : bool
+        Whatever of an offer no further executor fits into is held by the last one, to the end of
+        the job: a framework that is "configured to accept all resources offered to it".
+    release_idle : bool
+        An executor without work stops when no task of the stage is left to begin, not at the end
+        of the job.
+    """
+
+    refuse_ms: int = REFUSE_DEFAULT_MS
+    hoard_ms: int = 0
+    launches_max: int | None = None
+    one_per_agent: bool = False
+    whole_offers: bool = False
+    release_idle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of a Spark application.
+
+    Attributes
+    ----------
+    executor : dict of str to int, thousandths
+        What one executor takes of an agent.
+    slots : int
+        Spark tasks that an executor runs at once (its cores).
+    executors_max : int
+    stages_ms : tuple of tuple of int
+        Durations of the tasks of each stage; a stage begins when the one before is complete.
+    start_ms : int
+        From the launch of an executor until it takes tasks.
+    stop_ms : tuple of int
+        How long executors take to stop after the job, drawn from in turn; none: at once.
+    habits : Habits
+    """
+
+    executor: Quantities
+    slots: int
+    executors_max: int
+    stages_ms: tuple[tuple[int, ...], ...]
+    start_ms: int = 0
+    stop_ms: tuple[int, ...] = (0,)
+    habits: Habits = field(default_factory=Habits)
+
+    def framework(self, identity: Identity, left: Callable[[], None]) -> "SparkJob":
+        """Make the framework that the job is."""
+        return SparkJob(identity, self, left)
+
+
+@dataclass(slots=True, eq=False)
+class Executor:
+    """An executor that runs, and how much of it is idle."""
+
+    task: Task
+    slots: int
+    idle: int = 0
+    running: dict[int, int] = field(default_factory=dict)
+
+
+class SparkJob:
+    """A job as a framework.
+
+    Parameters
+    ----------
+    identity : Identity
+    job : Job
+    left : callable
+        Called once when the framework has left.
+    """
+
+    def __init__(self, identity: Identity, job: Job, left: Callable[[], None]) -> None:
+        self.identity = identity
+        self.job = job
+        self.executors: dict[Task, Executor] = {}
+        self.done = False
+        self._left = left
+        self._stages = list(reversed(job.stages_ms))
+        self._waiting: list[int] = list(reversed(self._stages.pop())) if self._stages else []
+        self._tickets = 0
+
+    def subscribed(self, master: Master) -> None:
+        """Remember the master; a job without tasks is over at once."""
+        self._master = master
+        self._amount: Amount = master.amount(self.job.executor)
+
+    def offered(self, offers: list[Offer]) -> None:
+        """Launch executors round-robin over the offers; decline what is not needed."""
+        if self.done or self._has_enough():
+            self._decline(offers)
+            return
+        launches = self._round_robin(offers)
+        useless = [offer for offer, count in zip(offers, launches, strict=True) if not count]
+        for offer, count in zip(offers, launches, strict=True):
+            if not count:
+                continue
+            taken = executors_of(offer.amount, self._amount, count, self.job)
+            refuse_ms = self.job.habits.refuse_ms
+            amounts = [amount for amount, _ in taken]
+            tasks = self._master.accept(offer, amounts, refuse_ms)
+            for task, (_, slots) in zip(tasks, taken, strict=True):
+                self.executors[task] = executor = Executor(task, slots)
+                self._master.event_heap.after(self.job.start_ms, partial(self._ready, executor))
+        if useless and self.job.habits.hoard_ms:
+            after_ms = self.job.habits.hoard_ms
+            self._master.event_heap.after(after_ms, partial(self._decline, useless))
+        elif useless:
+            self._decline(useless)
+
+    def lost(self, tasks: list[Task]) -> None:
+        """Give back to the queue what ran on executors that are gone."""
+        for task in tasks:
+            executor = self.executors.pop(task)
+            self._waiting += executor.running.values()
+        for executor in self.executors.values():
+            self._pull(executor)
+        if self.done:
+            self._leave_if_alone()
+
+    def _decline(self, offers: Sequence[Offer]) -> None:
+        """Give back offers that were not taken back meanwhile."""
+        live = [offer for offer in offers if offer.live]
+        full = len(self.executors) >= self.job.executors_max and not self.done
+        if live:
+            refuse_ms = REFUSE_AT_MAXIMUM_MS if full else self.job.habits.refuse_ms
+            self._master.decline(live, refuse_ms)
+
+    def _has_enough(self) -> bool:
+        """Whether more executors would find no work: only who releases them looks at that."""
+        return self.job.habits.release_idle and not self._waiting
+
+    def _round_robin(self, offers: Sequence[Offer]) -> list[int]:
+        """How many executors to launch on each offer: one after the other on all of them."""
+        habits = self.job.habits
+        room = [fit(offer.amount, self._amount) for offer in offers]
+        if habits.one_per_agent:
+            there = {task.agent for task in self.executors}
+            room = [
+                min(count, offer.agent not in there)
+                for count, offer in zip(room, offers, strict=True)
+            ]
+        launches = [0] * len(offers)
+        wanted = self.job.executors_max - len(self.executors)
+        if habits.launches_max is not None:
+            wanted = min(wanted, habits.launches_max)
+        while wanted > 0 and any(room):
+            for i in range(len(offers)):
+                if room[i] > 0 and wanted > 0:
+                    room[i] -= 1
+                    launches[i] += 1
+                    wanted -= 1
+        return launches
+
+    def _ready(self, executor: Executor) -> None:
+        """The executor has started, and takes tasks."""
+        executor.idle = executor.slots
+        if executor.task.live:
+            self._pull(executor)
+
+    def _pull(self, executor: Executor) -> None:
+        """Let the executor take tasks until it is full, or the job is over."""
+        while executor.idle and self._waiting:
+            duration_ms = self._waiting.pop()
+            executor.idle -= 1
+            self._tickets += 1
+            ticket = self._tickets
+            executor.running[ticket] = duration_ms
+            self._master.event_heap.after(duration_ms, partial(self._finish, executor, ticket))
+        if self.job.habits.release_idle and not executor.running and not self._waiting:
+            others = any(each.running for each in self.executors.values())
+            if others:
+                self._release(executor)
+                return
+        # A stage begins when all tasks of the one before are done.
+        busy = self._waiting or any(e.running for e in self.executors.values())
+        if not busy and not self.done:
+            self._next_stage()
+
+    def _finish(self, executor: Executor, ticket: int) -> None:
+        if not executor.task.live:
+            return
+        del executor.running[ticket]
+        executor.idle += 1
+        self._pull(executor)
+
+    def _next_stage(self) -> None:
+        """Begin the next stage; after the last one, stop the executors."""
+        if self._stages:
+            self._waiting = list(reversed(self._stages.pop()))
+            for executor in self.executors.values():
+                self._pull(executor)
+            return
+        self.done = True
+        for number, task in enumerate(self.executors):
+            delay_ms = self.job.stop_ms[number % len(self.job.stop_ms)]
+            self._master.event_heap.after(delay_ms, partial(self._stop, task))
+
+    def _release(self, executor: Executor) -> None:
+        """Stop an executor before the end of the job."""
+        number = len(self.executors) % len(self.job.stop_ms)
+        executor.idle = 0
+        delay_ms = self.job.stop_ms[number]
+        self._master.event_heap.after(delay_ms, partial(self._stop, executor.task))
+
+    def _stop(self, task: Task) -> None:
+        if not task.live:
+            return
+        del self.executors[task]
+        self._master.end(task)
+        self._leave_if_alone()
+
+    def _leave_if_alone(self) -> None:
+        if not self.executors:
+            self._master.unsubscribe(self)
+            self._left()
+
+
+def executors_of(offered: Amount, need: Amount, count: int, job: Job) -> list[tuple[Amount, int]]:
+    """What each of so many executors on an offer takes, and how many tasks it runs at once."""
+    habits = job.habits
+    if habits.one_per_agent:
+        # The first resource is the CPUs.
+        cpus = offered[0]
+        slots = job.slots * (cpus // need[0])
+        return [(offered if habits.whole_offers else (cpus, *need[1:]), slots)]
+    taken = [(need, job.slots)] * count
+    if habits.whole_offers:
+        left = offered
+        for _ in range(count - 1):
+            left = minus(left, need)
+        taken[-1] = (left, job.slots)
+    return taken

@@ -1,0 +1,220 @@
+"""The tenants of a manner in an emulated master: as raw as the protocol lets them be.
+
+A module bounds what it is told before it tells the sidecar. Here it is not bounded, so that the
+sidecar's own defence is tried: only what no message can say is left out, and a role of 200,000
+parts, of which each ancestor has a name, too.
+"""
+
+from collections.abc import Iterable
+from itertools import count
+
+from allocator.lab.frameworks.base import Conversion, Identity, Master, Offer, Task
+from allocator.lab.hostile.words import (
+    AgentWords,
+    Amounts,
+    Call,
+    Info,
+    Join,
+    Leave,
+    Manner,
+    Request,
+    Reregister,
+    Revive,
+    Suppress,
+    Update,
+    clean,
+    refusal_ms,
+    thousandths,
+)
+from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.master.resources import Resource, reserved
+from allocator.lab.workloads.cluster import AgentSpec
+
+PARTS_MAX = 500
+RESERVED_AT_ONCE = 100
+
+_CPUS = Resource("cpus")
+
+
+class Tenant:
+    """One framework: it declines what it is offered, or makes labelled reservations of it.
+
+    Parameters
+    ----------
+    identity : Identity
+    manner : Manner
+    """
+
+    def __init__(self, identity: Identity, manner: Manner) -> None:
+        self.identity = identity
+        self._refuse_s = manner.refuse_s
+        self._reserves = manner.reserves
+        self._answers = count()
+
+    def subscribed(self, master: Master) -> None:
+        """Remember the master."""
+        self._master = master
+
+    def offered(self, offers: list[Offer]) -> None:
+        """Give offers back."""
+        for offer in offers:
+            refuse_ms = refusal_ms(self._refuse_s[next(self._answers) % len(self._refuse_s)])
+            conversions = self._reservations(offer)
+            if conversions:
+                self._master.accept(offer, [], refuse_ms, conversions)
+            else:
+                self._master.decline([offer], refuse_ms)
+
+    def lost(self, tasks: list[Task]) -> None:
+        """It has none."""
+
+    def _reservations(self, offer: Offer) -> list[Conversion]:
+        """Reservations of a thousandth of a CPU, each with a label of its own."""
+        there = self._master.resources_of(offer.amount).get(_CPUS, 0)
+        several = min(self._reserves, there, RESERVED_AT_ONCE)
+        self._reserves -= several
+        role = self._master.path(offer.role)
+        return [
+            Conversion({_CPUS: 1}, {reserved(_CPUS, role, labels=(("number", str(each)),)): 1})
+            for each in range(self._reserves, self._reserves + several)
+        ]
+
+
+class Tenants:
+    """All tenants of a manner, in one master.
+
+    Parameters
+    ----------
+    master : EmulatedMaster
+    manner : Manner
+    below : str
+        A role that all of theirs are put below, as an operator's ACL would have it: so however many
+        roles they have, beside others they are one. Empty: they are what they say.
+    """
+
+    def __init__(self, master: EmulatedMaster, manner: Manner, below: str = "") -> None:
+        self.manner = manner
+        self._master = master
+        self._below = f"{below}/" if below else ""
+        self._tenants: list[Tenant] = []
+        self._machines: list[tuple[int, str]] = []
+
+    def arrive(self) -> None:
+        """Let them come."""
+        for words in self.manner.agents():
+            agent = self._master.add_agent(_spec(words))
+            self._machines.append((agent, self._master.ledger.agents[agent].agent_id))
+        for info in self.manner.frameworks():
+            self._join(info)
+
+    def turn(self, interval: int) -> None:
+        """Let them say what they say in this interval."""
+        for number, call in self.manner.turn(interval):
+            self._say(number, call)
+
+    def depart(self) -> None:
+        """Let all of them go, wherever the master is in its life."""
+        for tenant in self._tenants:
+            self._leave(tenant)
+        for agent, agent_id in self._machines:
+            self._remove(agent, agent_id)
+
+    def _say(self, number: int, call: Call) -> None:
+        match call:
+            case Join():
+                self._join(call.info)
+            case Reregister():
+                agent, agent_id = self._machines[number]
+                if self._is_there(agent, agent_id):
+                    self._master.reregister_agent(agent, _spec(call.words))
+            case Leave():
+                self._leave(self._tenants[number])
+            case Update() | Request() | Suppress() | Revive():
+                tenant = self._tenants[number]
+                if self._master.knows(tenant):
+                    self._call(tenant, call)
+
+    def _call(self, tenant: Tenant, call: Update | Request | Suppress | Revive) -> None:
+        own = set(tenant.identity.roles)
+        match call:
+            case Update():
+                tenant.identity = self._identity(call.info)
+                self._master.reconnect(tenant)
+            case Request():
+                self._master.request(tenant, *map(_quantities, call.needs))
+            # A master refuses roles that are not the framework's.
+            case Suppress() if own >= (roles := self._paths(call.roles)):
+                self._master.suppress(tenant, sorted(roles))
+            case Revive() if own >= (roles := self._paths(call.roles)):
+                self._master.revive(tenant, sorted(roles))
+
+    def _join(self, info: Info) -> None:
+        tenant = Tenant(self._identity(info), self.manner)
+        self._tenants.append(tenant)
+        self._master.subscribe(tenant)
+        self._master.excuse(tenant)
+        if info.excludes:
+            handle = self._master.member(tenant).handle
+            agents = sorted(self._master.ledger.agents)
+            roles = sorted(self._master.ledger.frameworks[handle].roles)
+            places = [(handle, role, agent) for role in roles for agent in agents]
+            self._master.exclude(places, excluded=True)
+
+    def _leave(self, tenant: Tenant) -> None:
+        self._master.return_framework(tenant)
+        if self._master.knows(tenant):
+            self._master.excuse(tenant, excused=False)
+            self._master.unsubscribe(tenant)
+
+    def _is_there(self, agent: int, agent_id: str) -> bool:
+        row = self._master.ledger.agents.get(agent)
+        return row is not None and row.agent_id == agent_id
+
+    def _remove(self, agent: int, agent_id: str) -> None:
+        if self._is_there(agent, agent_id):
+            self._master.remove_agent(agent)
+
+    def _identity(self, info: Info) -> Identity:
+        """What a framework says, as the emulated master takes it."""
+        roles = tuple(dict.fromkeys(map(self._path, info.roles[:1] if info.old else info.roles)))
+        return Identity(
+            name=clean(info.name),
+            roles=roles or (("*",) if info.old else ()),
+            capabilities=frozenset(info.capabilities),
+            minimum={
+                self._path(role): tuple(map(_quantities, any_of))
+                for role, any_of in info.minimum.items()
+            },
+            several_roles=not info.old,
+            user=clean(info.user),
+            principal=clean(info.principal),
+            more_labels={clean(key): clean(value) for key, value in info.labels},
+        )
+
+    def _paths(self, roles: Iterable[str]) -> set[str]:
+        return set(map(self._path, roles))
+
+    def _path(self, role: str) -> str:
+        parts = clean(role).split("/", PARTS_MAX)[:PARTS_MAX]
+        return self._below + "/".join(parts)
+
+
+def _quantities(amounts: Amounts) -> dict[str, int]:
+    return {clean(name): thousandths(amount) for name, amount in amounts.items()}
+
+
+def _spec(words: AgentWords) -> AgentSpec:
+    """What an agent registers with, as the emulated master takes it."""
+    special = {Resource(clean(name)): thousandths(each) for name, each in words.resources.items()}
+    special |= {
+        reserved(_CPUS, clean(role), static=True): thousandths(each)
+        for role, each in words.reserved.items()
+    }
+    return AgentSpec(
+        hostname=clean(words.hostname),
+        capacity={},
+        attributes={clean(name): clean(value) for name, value in words.attributes},
+        special={each: amount for each, amount in special.items() if amount},
+        region=clean(words.region),
+        zone=clean(words.zone),
+    )

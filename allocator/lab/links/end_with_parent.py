@@ -1,0 +1,32 @@
+"""Run a program that the kernel ends when whoever started it is gone, however that went.
+
+``python -m allocator.lab.links.end_with_parent PID PROGRAM ...``, where PID is the starter's own.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+PR_SET_PDEATHSIG = 1
+
+
+def ending_with_us(command: Sequence[str]) -> list[str]:
+    """Wrap a command line: its process ends when this one does, or the thread that starts it."""
+    if sys.platform != "linux":
+        return list(command)
+    return [sys.executable, "-m", __name__, str(os.getpid()), *command]
+
+
+def main() -> None:
+    """Ask the kernel, then become the program."""
+    # SIGKILL: a sidecar that still compiles would put off a kinder signal for half a minute.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(sys.argv[1]):
+        sys.exit("whoever wanted this process is gone")  # before the kernel was asked
+    os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 - a command line of our own, without a shell
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""Links that speak the real protocol: over gRPC, or to a sidecar's machine in the same process."""
+
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from uuid import uuid4
+
+import grpc
+
+from allocator import __version__
+from allocator.core import Allocator, Decisions, Holdings, Settings
+from allocator.lab.links.base import Batch, LinkDownError, Opening
+from allocator.lab.module_protocol import ModuleSession, SessionEndedError
+from allocator.v1 import session_pb2 as pb
+from allocator.v1.session_pb2_grpc import SessionServiceStub
+from allocator.wire import PROTOCOL_VERSION, Greeting, Sidecar, write_figures
+
+CONNECT_S = 1.0
+
+MESSAGE_BYTES_MAX = 8 * 2**20
+"""What the emulated master reads, as the real module does."""
+
+STREAM_OPTIONS = [
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.enable_http_proxy", 0),
+]
+
+UNANSWERED_MAX = 8
+"""Answers are read at the latest when so many are due: a sidecar does not wait for readers."""
+
+_GOING_AWAY = (pb.ERROR_CODE_SHUTDOWN,)
+"""Ends of a session after which to call again; any other is somebody's defect, and raised."""
+
+
+class Caller:
+    """Who calls: one instance of a module over all its sessions."""
+
+    def __init__(self, started_us: int = 1) -> None:
+        self._instance_id = uuid4().hex
+        self._started_us = started_us
+
+    def session(self, opening: Opening) -> ModuleSession:
+        """Make the client's machine for a new session."""
+        return ModuleSession(
+            Greeting(
+                master_id="emulated-master",
+                instance_id=self._instance_id,
+                instance_started_us=self._started_us,
+                options=opening.options,
+                mesos_version="1.11.0",
+                module_version=__version__,
+                message_bytes_max=MESSAGE_BYTES_MAX,
+            )
+        )
+
+
+def _whole(parts: Sequence[pb.Welcome | Decisions]) -> Decisions:
+    """Put an answer together that came in parts."""
+    groups: tuple[Holdings, ...] = ()
+    for part in parts:
+        assert isinstance(part, Decisions), "a welcome in the middle of a session"
+        groups += part.groups
+    first = parts[0]
+    assert isinstance(first, Decisions)
+    last = parts[-1]
+    assert isinstance(last, Decisions)
+    return Decisions(first.cycle, first.first_decision, groups, last.reclaims, last.holds_back)
+
+
+class StreamLink:
+    """A session over gRPC with a sidecar process.
+
+    Parameters
+    ----------
+    target : str
+        ``host:port`` or ``unix:/path``.
+    started_us : int
+        When this master began to lead: the newer of two masters has the sidecar.
+    token : str
+        That it may take the sidecar; empty: none is sent.
+    """
+
+    connect_s = CONNECT_S
+    """How long to wait for the connection."""
+
+    def __init__(self, target: str, started_us: int = 1, token: str = "") -> None:
+        self._target = target
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._caller = Caller(started_us)
+        self._channel: grpc.Channel | None = None
+        self._requests: queue.SimpleQueue[pb.SessionRequest | None] = queue.SimpleQueue()
+        self._answers: Iterator[pb.SessionResponse] = iter(())
+
+    def open(self, opening: Opening) -> None:
+        """Connect, say hello, send the snapshot."""
+        self.close()
+        self._channel = self._dial()
+        try:
+            grpc.channel_ready_future(self._channel).result(self.connect_s)
+        except grpc.FutureTimeoutError:
+            raise LinkDownError(f"no sidecar answers at {self._target}") from None
+        # gRPC takes requests from this queue on a thread of its own, until there is a None.
+        self._requests = queue.SimpleQueue()
+        self._answers = self._listen(
+            SessionServiceStub(self._channel).Session(
+                iter(self._requests.get, None), metadata=self._metadata
+            )
+        )
+        self._session = self._caller.session(opening)
+        self._requests.put(self._session.hello())
+        self._receive()
+        for request in self._session.snapshot(
+            opening.state(_kinds_max(self._session)),
+            sequence=opening.sequence,
+            clock_ms=opening.clock_ms,
+            paused=opening.paused,
+        ):
+            self._requests.put(request)
+
+    def send(self, batch: Batch) -> None:
+        """Send the batch; the answer is read later."""
+        self._requests.put(_request(self._session, batch, cycle=False))
+        if self._session.sequence - self._session.answered >= UNANSWERED_MAX:
+            self._receive()
+
+    def settle(self) -> None:
+        """Read all answers that are due."""
+        while self._session.answered < self._session.sequence:
+            self._receive()
+
+    def exchange(self, batch: Batch) -> Decisions:
+        """Send the batch, and wait for the answer to it."""
+        self._requests.put(_request(self._session, batch, cycle=True))
+        # Answers to the batches before come first.
+        while self._session.answered < batch.sequence - 1:
+            self._receive()
+        parts = [self._receive()]
+        while self._session.more:
+            parts.append(self._receive())
+        return _whole(parts)
+
+    def close(self) -> None:
+        """End the stream."""
+        self._requests.put(None)
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    def _dial(self) -> grpc.Channel:
+        """Make a channel; nothing is sent yet."""
+        return grpc.insecure_channel(self._target, STREAM_OPTIONS)
+
+    def _listen(self, call: Iterator[pb.SessionResponse]) -> Iterator[pb.SessionResponse]:
+        """Give the answers of a call as they come."""
+        return call
+
+    def _receive(self) -> pb.Welcome | Decisions:
+        try:
+            response = next(self._answers)
+        except (grpc.RpcError, StopIteration, ValueError) as error:
+            raise LinkDownError(f"the stream to {self._target} broke: {error}") from None
+        try:
+            return self._session.receive(response)
+        except SessionEndedError as error:
+            if error.error.code in _GOING_AWAY:
+                raise LinkDownError(str(error)) from None
+            raise
+
+
+class WireLink:
+    """A session with a `Sidecar` in this process: all of the protocol, without sockets.
+
+    Attributes
+    ----------
+    sidecar : Sidecar
+    """
+
+    def __init__(self, new_allocator: Callable[[Settings], Allocator], settings: Settings) -> None:
+        welcome = pb.Welcome(
+            protocol_version=PROTOCOL_VERSION,
+            sidecar_version=__version__,
+            sidecar_id="here",
+            kinds_max=new_allocator(settings).state.limits.kinds,
+        )
+        self.sidecar = Sidecar(new_allocator, settings, welcome)
+        self._caller = Caller()
+        self._stream = 0
+        self._broken = False
+
+    @property
+    def allocator(self) -> Allocator:
+        """The session's allocator."""
+        return self.sidecar.allocator
+
+    def open(self, opening: Opening) -> None:
+        """Say hello, send the snapshot."""
+        self.close()
+        self._stream = self.sidecar.open()
+        self._session = self._caller.session(opening)
+        self._broken = False
+        self._say(self._session.hello())
+        for request in self._session.snapshot(
+            opening.state(_kinds_max(self._session)),
+            sequence=opening.sequence,
+            clock_ms=opening.clock_ms,
+            paused=opening.paused,
+        ):
+            self._say(request)
+
+    def send(self, batch: Batch) -> None:
+        """Send the batch."""
+        self._exchange(batch, cycle=False)
+
+    def settle(self) -> None:
+        """Nothing is ever under way."""
+
+    def exchange(self, batch: Batch) -> Decisions:
+        """Send the batch; the answer is there at once."""
+        return self._exchange(batch, cycle=True)
+
+    def _exchange(self, batch: Batch, *, cycle: bool) -> Decisions:
+        if self._broken:
+            raise LinkDownError("the stream was cut")
+        return _whole(self._say(_request(self._session, batch, cycle=cycle)))
+
+    def cut(self) -> None:
+        """Let the next exchange fail, as a broken connection would."""
+        self._broken = True
+
+    def close(self) -> None:
+        """End the stream."""
+        if self._stream:
+            self.sidecar.close(self._stream)
+            self._stream = 0
+
+    def _say(self, request: pb.SessionRequest) -> list[pb.Welcome | Decisions]:
+        answers = self.sidecar.receive(self._stream, request.SerializeToString())
+        return [self._session.receive(answer.SerializeToString()) for _, answer in answers]
+
+
+def _kinds_max(session: ModuleSession) -> int:
+    return session.welcome.kinds_max if session.welcome else 0
+
+
+def _request(session: ModuleSession, batch: Batch, *, cycle: bool) -> pb.SessionRequest:
+    request = session.batch(batch.clock_ms, batch.messages, cycle=cycle, agents=batch.agents)
+    if batch.figures is not None:
+        request.events.figures.CopyFrom(write_figures(batch.figures))
+    assert request.events.sequence == batch.sequence, "the master and its session count differently"
+    return request

@@ -1,0 +1,77 @@
+"""A process whose wall clock can be set, while the machine's runs on.
+
+``python -m allocator.lab.links.wall_clock FILE WORD ...`` runs ``mesos-allocator WORD ...``.
+To what Python's clock says it adds the nanoseconds in FILE (int64), which `WallClock` writes. The
+monotonic clock stays, as where somebody sets a machine's time. So do gRPC's clock, and
+those of what is not written in Python, such as of the dates of certificates.
+"""
+
+import importlib
+import mmap
+import runpy
+import struct
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+
+_OFFSET = struct.Struct("<q")
+
+
+class WallClock:
+    """Sets the clock of the processes that read a file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Attributes
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.write_bytes(_OFFSET.pack(0))
+
+    def set(self, ahead_s: float) -> None:
+        """Have it so far ahead of the machine's; behind, where negative."""
+        with self.path.open("r+b") as file:
+            file.write(_OFFSET.pack(round(ahead_s * 1e9)))
+
+
+def follow(path: Path) -> None:
+    """From now on this process has the clock that a file sets."""
+    _leave_grpc_alone()
+    with path.open("rb") as file:
+        offset = mmap.mmap(file.fileno(), _OFFSET.size, access=mmap.ACCESS_READ)
+    machine_ns = time.time_ns
+
+    def time_ns() -> int:
+        return machine_ns() + int(_OFFSET.unpack(offset[:])[0])
+
+    time.time_ns = time_ns
+    time.time = lambda: time_ns() / 1e9
+
+
+def _leave_grpc_alone() -> None:
+    """Let gRPC's modules keep the machine's clock.
+
+    Their core, which is not written in Python, is told until when to wait: it would wait for hours
+    where one clock is that far ahead of the other. Nobody who sets a real clock sets one of them.
+    """
+    machine = ModuleType(time.__name__)
+    vars(machine).update(vars(time))
+    for name in ("_channel", "_common", "_server", "_cython.cygrpc"):
+        importlib.import_module(f"grpc.{name}").time = machine  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    """Follow the file, and become the program."""
+    follow(Path(sys.argv[1]))
+    sys.argv = ["mesos-allocator", *sys.argv[2:]]
+    runpy.run_module("allocator", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

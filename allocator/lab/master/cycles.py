@@ -1,0 +1,219 @@
+"""When the sidecar is asked to decide, and what is done with its decisions.
+
+A cycle over all agents is run every allocation interval, and one more after whatever makes Mesos's
+own allocator run one: an agent or a framework that comes, a framework that is active again or
+revives, an agent whose resources change. What happens at the same moment makes one cycle.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from allocator.core import Decisions, Hold
+from allocator.lab.event_heap import EventHeap, Priority
+from allocator.lab.frameworks.base import Leaver, Offer
+from allocator.lab.master.gates import Decision, judge
+from allocator.lab.master.ledger import Ledger
+from allocator.lab.master.outbox import Outbox
+from allocator.lab.master.quota import QuotaBook
+from allocator.lab.master.registered_framework import RegisteredFramework
+from allocator.lab.master.session import Session
+from allocator.lab.reports.run_record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long things take, in simulated time.
+
+    Attributes
+    ----------
+    decision_ms : int
+        From a cycle to the arrival of its decisions. What happens in between may outdate them.
+    answer_ms : int
+        From an offer to the framework's answer.
+    """
+
+    decision_ms: int = 0
+    answer_ms: int = 10
+
+
+@dataclass
+class Cycles:
+    """Asks for cycles, judges decisions, makes offers.
+
+    Attributes
+    ----------
+    members : mapping of int to RegisteredFramework
+        The master's, by handle.
+    """
+
+    event_heap: EventHeap
+    session: Session
+    ledger: Ledger
+    members: Mapping[int, RegisteredFramework]
+    outbox: Outbox
+    record: Record
+    timing: Timing
+    interval_ms: int
+
+    def __post_init__(self) -> None:
+        # Agents whose cycle is to run at the end of this moment; None: all of them.
+        self._triggered: set[int] | None = set()
+        # Inverse offers that are not answered yet: framework and agent.
+        self.inverse: set[tuple[int, int]] = set()
+        self.look: Callable[[Sequence[Offer]], None] = lambda _offers: None
+        # Frameworks whose words are not taken as they are: their decisions may be refused.
+        self.excused: set[int] = set()
+
+    def begin(self) -> None:
+        """Run the first cycle now, and then one every interval."""
+        self._triggered = set()
+        self.event_heap.after(0, self._tick, Priority.CYCLE)
+
+    def trigger(self, agent: int | None = None) -> None:
+        """Have a cycle run after what happens at this moment: for one agent, or for all."""
+        # The first trigger of this moment schedules the cycle; the others only add to it.
+        if self._triggered == set():
+            self.event_heap.after(0, self._run_triggered, Priority.CYCLE)
+        if agent is None or self._triggered is None:
+            self._triggered = None
+        else:
+            self._triggered.add(agent)
+
+    def _tick(self) -> None:
+        self.event_heap.after(self.interval_ms, self._tick, Priority.CYCLE)
+        # A cycle over all agents: what was triggered is part of it.
+        self._triggered = set()
+        self._run(())
+
+    def _run_triggered(self) -> None:
+        triggered, self._triggered = self._triggered, set()
+        if triggered is None:
+            self._run(())
+        elif there := triggered & self.ledger.agents.keys():
+            self._run(tuple(sorted(there)))
+
+    def _run(self, agents: tuple[int, ...]) -> None:
+        self.ledger.expire(self.event_heap.now_ms)
+        decisions = self.session.exchange(self.event_heap.now_ms, agents)
+        if not len(decisions) and not len(decisions.reclaims.framework):
+            return
+        # Decisions may take time; they are judged against the books of the moment of their
+        # arrival.
+        take = partial(self._take, decisions, self.session.sequence, self.session.number)
+        if self.timing.decision_ms:
+            self.event_heap.after(self.timing.decision_ms, take)
+        else:
+            take()
+
+    def _take(self, decisions: Decisions, sequence: int, session: int) -> None:
+        """Judge decisions, report what becomes of them, and make the offers."""
+        # They are of a session that is over.
+        if session != self.session.number:
+            return
+        offers: dict[int, list[Offer]] = defaultdict(list)
+        # Nothing happened since the cycle was asked for: then every decision should stand.
+        steady = sequence == self.session.sequence and not len(self.outbox)
+        quotas = QuotaBook(self.ledger)
+        for number, decision in enumerate(_one_by_one(decisions)):
+            framework, role, agent = decision.framework, decision.role, decision.agent
+            verdict = judge(self.ledger, decision, sequence, self.event_heap.now_ms, quotas)
+            self.record.outcomes[verdict.reason] += 1
+            if steady and not self._is_excused(decision):
+                self.record.steady[verdict.reason] += 1
+            self.outbox.outcome(decisions.first_decision + number, verdict)
+            # Booked at once, so that the next decision is judged with it.
+            if verdict.amount:
+                self.ledger.offer(framework, (role, agent), verdict.amount)
+                quotas.charge(self.ledger.path[role], verdict.amount)
+                offers[framework].append(Offer(framework, role, agent, verdict.amount))
+        self.look([offer for made in offers.values() for offer in made])
+        for handle, made in offers.items():
+            self._offer(self.members[handle], made)
+        for row in zip(*map(np.ndarray.tolist, decisions.reclaims), strict=True):
+            self._reclaim(*row)
+
+    def _is_excused(self, decision: Decision) -> bool:
+        """Whether the sidecar could not know better.
+
+        Of the rest of a name nobody there knows who may have which part, nor what of it counts
+        against which quota; and who is excused said what the sidecar does not take.
+        """
+        rest = any(kind.rest for kind in self.ledger.kinds.kinds)
+        return rest or decision.framework in self.excused
+
+    def _reclaim(self, framework: int, agent: int) -> None:
+        """Make an inverse offer, where the rules of maintenance let us."""
+        agents, member = self.ledger.agents, self.members.get(framework)
+        if member is None or agent not in agents or agents[agent].unavailable_ms is None:
+            return
+        holds = any(place[1] == agent for place in self.ledger.holdings[framework])
+        if not holds or (framework, agent) in self.inverse:
+            return
+        if isinstance(member.framework, Leaver):
+            self.inverse.add((framework, agent))
+            self.record.inverse_offers += 1
+            leave = member.framework.asked_to_leave
+            ask = partial(self._ask_to_leave, member, leave, agent)
+            self.event_heap.after(self.timing.answer_ms, ask, Priority.ANSWER)
+
+    def _ask_to_leave(
+        self, member: RegisteredFramework, leave: Callable[[int], None], agent: int
+    ) -> None:
+        """Deliver an inverse offer, where both are there still."""
+        if agent in self.ledger.agents and self.members.get(member.handle) is member:
+            leave(agent)
+        else:
+            self.inverse.discard((member.handle, agent))
+
+    def fall_back(self, agent: int, clients: Sequence[tuple[int, int]]) -> None:
+        """Offer an agent to the first client that may have it, without asking the sidecar.
+
+        So the module does while the sidecar is silent. It tells it afterwards, as of any use.
+
+        Parameters
+        ----------
+        agent : int
+        clients : sequence of (int, int)
+            Frameworks and their roles, in the order in which they are tried.
+        """
+        free = self.ledger.kinds.by_kind(self.ledger.available(agent))
+        for framework, role in clients:
+            wish = Decision(framework, role, agent, tuple(range(len(free))), free)
+            following = self.session.sequence + 1
+            verdict = judge(self.ledger, wish, following, self.event_heap.now_ms)
+            if any(verdict.amount):
+                self.ledger.offer(framework, (role, agent), verdict.amount)
+                row = (framework, role, agent, verdict.amount)
+                self.outbox.add(Hold(self.outbox.holdings([row])))
+                self.record.fallbacks += 1
+                self._offer(self.members[framework], [Offer(*row)])
+                return
+
+    def _offer(self, member: RegisteredFramework, offers: list[Offer]) -> None:
+        member.offers.update(dict.fromkeys(offers))
+        self.record.offers += len(offers)
+        if member.waiting:
+            member.waiting = False
+            self.record.waits_ms.append(self.event_heap.now_ms - member.subscribed_ms)
+        deliver = partial(_deliver, member, offers)
+        self.event_heap.after(self.timing.answer_ms, deliver, Priority.ANSWER)
+
+
+def _one_by_one(decisions: Decisions) -> Iterator[Decision]:
+    """Give the decisions row by row, through the groups, as they are numbered."""
+    for group in decisions.groups:
+        kinds = tuple(group.kind.tolist())
+        columns = (group.framework, group.role, group.agent, group.amount)
+        for framework, role, agent, amounts in zip(*map(np.ndarray.tolist, columns), strict=True):
+            yield Decision(framework, role, agent, kinds, tuple(amounts))
+
+
+def _deliver(member: RegisteredFramework, offers: list[Offer]) -> None:
+    """Let a framework answer those offers that were not rescinded meanwhile."""
+    live = [offer for offer in offers if offer.live]
+    if live:
+        member.framework.offered(live)

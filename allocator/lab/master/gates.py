@@ -1,0 +1,203 @@
+"""The gates that a decision passes before an offer is made of it.
+
+They are the module's (`DESIGN.md`): evaluated against the books as they are when the decision
+arrives, so that no answer, however late or wrong, can over-commit an agent.
+"""
+
+from dataclasses import dataclass
+
+from allocator.core import Reason
+from allocator.lab.master.ledger import Ledger
+from allocator.lab.master.ledger_rows import AgentRow, Amount, FrameworkRow, same
+from allocator.lab.master.quota import QuotaBook
+from allocator.lab.master.resources import allocatable, understood
+
+AMOUNT_MAX = 2**53
+GPUS = "gpus"
+GPU_CAPABILITY = "GPU_RESOURCES"
+REGION_AWARE = "REGION_AWARE"
+MULTI_ROLE = "MULTI_ROLE"
+HIERARCHICAL_ROLE = "HIERARCHICAL_ROLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One row of what the sidecar decided.
+
+    Attributes
+    ----------
+    framework, role, agent : int
+        Handles.
+    kinds : tuple of int
+        Which kinds the amounts are of.
+    amounts : tuple of int, thousandths
+    """
+
+    framework: int
+    role: int
+    agent: int
+    kinds: tuple[int, ...]
+    amounts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What comes of a decision.
+
+    Attributes
+    ----------
+    reason : Reason
+    amount : Amount
+        What is to be offered, by resource; empty where nothing is.
+    """
+
+    reason: Reason
+    amount: Amount = ()
+
+
+def judge(
+    ledger: Ledger,
+    decision: Decision,
+    sequence: int,
+    now_ms: int,
+    quotas: QuotaBook | None = None,
+) -> Verdict:
+    """Pass a decision through the gates; the books are not touched.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    decision : Decision
+    sequence : int
+        The batch that the decision answers: handles bound since then name something else.
+    now_ms : int
+    quotas : QuotaBook
+        Charged with the decisions of the batch before this one; else counted anew.
+    """
+    # Is it about what the sidecar meant, and may the two meet at all?
+    reason = _named(ledger, decision, sequence)
+    reason = reason or _who(ledger, decision) or _where(ledger, decision)
+    if reason is not None:
+        return Verdict(reason)
+    # What of it is still free, and may be given to this framework? Never more than was decided.
+    wanted = _wanted(ledger, decision)
+    if wanted is None:
+        return Verdict(Reason.MALFORMED)
+    taken = ledger.kinds.chop(_pool(ledger, decision), wanted)
+    if not any(taken):
+        return Verdict(Reason.NOTHING_AVAILABLE)
+    # Quotas may take some of it away; what is left must reach the minimum.
+    bounded = (quotas or QuotaBook(ledger)).bounded(_path(ledger, decision), taken)
+    given = bounded.amount
+    if not offerable(ledger, decision, given):
+        if bounded.by_limit:
+            return Verdict(Reason.LIMIT)
+        return Verdict(Reason.HEADROOM if bounded.by_headroom else Reason.BELOW_MINIMUM)
+    # The framework may have refused as much since.
+    filters = ledger.filters[decision.framework].get((decision.role, decision.agent), ())
+    if any(f.expires_ms >= now_ms and f.covers(given) for f in filters):
+        return Verdict(Reason.FILTERED)
+    exactly = same(ledger.kinds.by_kind(given), wanted)
+    return Verdict(Reason.OFFERED if exactly else Reason.PARTIAL, given)
+
+
+def allows(framework: FrameworkRow, agent: AgentRow) -> bool:
+    """Whether the agent has one of the allowed values of each attribute that is constrained."""
+    return all(agent.attributes.get(name) in values for name, values in framework.allowed.items())
+
+
+def offerable(ledger: Ledger, decision: Decision, amount: Amount) -> bool:
+    """Whether the amount reaches one of the framework's minima, or of the master's."""
+    own = ledger.frameworks[decision.framework].minimum.get(decision.role)
+    minimum = ledger.minimum if own is None else own
+    if not minimum or not any(amount):
+        return any(amount)  # nothing is never enough, whatever the minimum
+    there = ledger.by_name(amount)
+    return any(all(there[name] >= some for name, some in least.items()) for least in minimum)
+
+
+def _path(ledger: Ledger, decision: Decision) -> str:
+    return ledger.path.get(decision.role, "")
+
+
+def _pool(ledger: Ledger, decision: Decision) -> Amount:
+    """What is free, can be allocated to the role, and is of a form the framework understands."""
+    path = _path(ledger, decision)
+    capabilities = ledger.frameworks[decision.framework].capabilities
+    free = ledger.available(decision.agent)
+    return tuple(
+        amount if amount and allocatable(each, path) and understood(each, capabilities) else 0
+        for each, amount in zip(ledger.table.resources, free, strict=False)
+    )
+
+
+def _named(ledger: Ledger, decision: Decision, sequence: int) -> Reason | None:
+    """Say which of the handles means nothing, or something else by now; None where none does."""
+    framework = ledger.frameworks.get(decision.framework)
+    agent = ledger.agents.get(decision.agent)
+    if framework is None:
+        return Reason.UNKNOWN_FRAMEWORK
+    if decision.role not in ledger.path:
+        return Reason.BAD_ROLE
+    if agent is None:
+        return Reason.UNKNOWN_AGENT
+    # A handle that was bound after the decision's batch meant what was bound before.
+    stale = max(framework.bound_sequence, agent.bound_sequence) > sequence
+    return Reason.STALE if stale else None
+
+
+def _who(ledger: Ledger, decision: Decision) -> Reason | None:
+    """Say why the framework cannot be offered anything in the role; None where it can."""
+    if ledger.holds_back:
+        return Reason.PAUSED
+    framework = ledger.frameworks[decision.framework]
+    if not framework.active:
+        return Reason.INACTIVE_FRAMEWORK
+    if decision.role not in framework.roles:
+        return Reason.BAD_ROLE
+    return Reason.SUPPRESSED if decision.role in framework.suppressed else None
+
+
+def _where(ledger: Ledger, decision: Decision) -> Reason | None:
+    """Say why the agent cannot be offered to the framework; None where it can."""
+    agent = ledger.agents[decision.agent]
+    if not agent.active or not _listed(ledger, agent):
+        return Reason.INACTIVE_AGENT
+    framework = ledger.frameworks[decision.framework]
+    excluded = (decision.role, decision.agent) in ledger.excluded[decision.framework]
+    if excluded or not allows(framework, agent):
+        return Reason.CONSTRAINT
+    capable = _capable(ledger, framework, agent, _path(ledger, decision))
+    return None if capable else Reason.CAPABILITY
+
+
+def _listed(ledger: Ledger, agent: AgentRow) -> bool:
+    return ledger.whitelist is None or agent.hostname in ledger.whitelist
+
+
+def _capable(ledger: Ledger, framework: FrameworkRow, agent: AgentRow, path: str) -> bool:
+    """Whether the two can meet: for each of these the one that asks for it, and who has it."""
+    remote = bool(ledger.region and agent.region and agent.region != ledger.region)
+    has, knows = framework.capabilities, agent.capabilities
+    return (
+        (GPU_CAPABILITY in has or not ledger.filter_gpus or not _gpus(ledger, agent))
+        and (REGION_AWARE in has or not remote)
+        and (MULTI_ROLE in knows or MULTI_ROLE not in has)
+        and (HIERARCHICAL_ROLE in knows or "/" not in path)
+    )
+
+
+def _gpus(ledger: Ledger, agent: AgentRow) -> int:
+    return ledger.by_name(tuple(agent.capacity))[GPUS]
+
+
+def _wanted(ledger: Ledger, decision: Decision) -> Amount | None:
+    """What is decided, by kind; None where it makes no sense."""
+    if len(decision.kinds) != len(decision.amounts):
+        return None
+    wanted = [0] * len(ledger.kinds)
+    for kind, amount in zip(decision.kinds, decision.amounts, strict=True):
+        if not (0 <= amount <= AMOUNT_MAX and 0 <= kind < len(wanted)):
+            return None
+        wanted[kind] += amount
+    return tuple(wanted) if any(wanted) else None

@@ -1,0 +1,344 @@
+"""The emulated master's own books, exact and independent of the sidecar's.
+
+The ledger plays the module's part (`DESIGN.md`): it holds what every agent has, what is offered and
+what is used, in int64 thousandths, object by object. `allocator.lab.master.gates` judges decisions
+by it.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from allocator.lab.master.kinds import KindTable
+from allocator.lab.master.ledger_rows import (
+    AgentRow,
+    Amount,
+    FrameworkRow,
+    Holding,
+    LedgerError,
+    Place,
+    Quota,
+    Refusal,
+    add,
+    padded,
+    plus,
+    reaches,
+    same,
+)
+from allocator.lab.master.resources import Resource, ResourceTable
+
+MINIMUM: tuple[Mapping[str, int], ...] = ({"cpus": 10}, {"mem": 32_000})
+"""Mesos's default: 0.01 CPUs or 32 MiB."""
+
+
+class Ledger:
+    """Capacity, offers and use of a cluster.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the plain resources; the position is the resource's row.
+    minimum : sequence of mapping of str to int, thousandths
+        An offer must reach all amounts of one of these; none given: anything that is not empty.
+    filter_gpus : bool
+        Whether agents with GPUs are only for frameworks with the capability.
+    region : str
+        The master's; empty where it has none.
+
+    Attributes
+    ----------
+    table : ResourceTable
+        What the rows of the amounts are.
+    kinds : KindTable
+        What the sidecar is told of them.
+    path : mapping of int to str
+        Of roles, by handle.
+    quotas : dict of str to Quota
+        Of roles, by path.
+    whitelist : frozenset of str or None
+        Hosts whose agents may be offered; None: all.
+    recovery : (int, int) or None
+        After a failover: nothing is offered until there are so many agents, or until that time.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        minimum: Iterable[Mapping[str, int]] = MINIMUM,
+        *,
+        filter_gpus: bool = True,
+        region: str = "",
+    ) -> None:
+        self.table = ResourceTable(names)
+        self.kinds = KindTable(self.table, len(self.table))
+        self.zero: Amount = (0,) * len(self.table)
+        self.minimum = tuple(minimum)
+        self.filter_gpus = filter_gpus
+        self.region = region
+        self.paused = False
+        self.recovery: tuple[int, int] | None = None
+        self.whitelist: frozenset[str] | None = None
+        self.path: Mapping[int, str] = {}
+        self.quotas: dict[str, Quota] = {}
+        self.agents: dict[int, AgentRow] = {}
+        self.frameworks: dict[int, FrameworkRow] = {}
+        self.holdings: dict[int, dict[Place, Holding]] = {}
+        self.filters: dict[int, dict[Place, list[Refusal]]] = {}
+        self.excluded: dict[int, set[Place]] = {}
+        self._expiries: list[tuple[int, int, Place]] = []
+        self.used = list(self.zero)
+        self.total = list(self.zero)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all resources, by row."""
+        return tuple(resource.name for resource in self.table.resources)
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether nothing may be offered at all."""
+        return self.paused or self.recovery is not None
+
+    def amount(self, quantities: Mapping[str, int]) -> Amount:
+        """Thousandths by name as a row; a name that the ledger does not know is an error."""
+        plain = self.table.resources[: len(self.zero)]
+        unknown = set(quantities) - {resource.name for resource in plain}
+        if unknown:
+            message = f"no such resource: {', '.join(sorted(unknown))}"
+            raise LedgerError(message)
+        return tuple(quantities.get(resource.name, 0) for resource in plain)
+
+    def row(self, amounts: Mapping[Resource, int]) -> Amount:
+        """Thousandths by resource as a row; resources that were not met before get one."""
+        by_row = {self.table.row(resource): amount for resource, amount in amounts.items()}
+        width = max(by_row, default=-1) + 1
+        return tuple(by_row.get(row, 0) for row in range(max(width, len(self.zero))))
+
+    def by_name(self, amount: Amount) -> Counter[str]:
+        """Add a row up by name."""
+        names: Counter[str] = Counter()
+        for row, value in enumerate(amount):
+            if value:
+                names[self.table[row].name] += value
+        return names
+
+    def available(self, agent: int) -> Amount:
+        """What may be offered of an agent: a shared volume however many hold it."""
+        row = self.agents[agent]
+        free = padded(row.available(), len(self.zero))
+        if len(row.capacity) <= len(self.zero):
+            return free
+        # Of a shared volume the capacity counts, however much is held.
+        capacity = padded(row.capacity, len(free))
+        return tuple(
+            there if there and self.table[each].shared else value
+            for each, (there, value) in enumerate(zip(capacity, free, strict=True))
+        )
+
+    def rows(self) -> Iterator[tuple[int, int, int, Holding]]:
+        """Every holding, as (framework, role, agent, holding)."""
+        for framework, places in self.holdings.items():
+            for (role, agent), holding in places.items():
+                yield framework, role, agent, holding
+
+    # Agents.
+
+    def add_agent(self, agent: int, row: AgentRow) -> None:
+        """Bind a free handle to an agent of which nothing is held."""
+        if agent in self.agents or any(row.held):
+            message = f"agent {agent} is bound already, or does not start empty"
+            raise LedgerError(message)
+        self.agents[agent] = row
+        add(self.total, row.capacity)
+
+    def resize_agent(self, agent: int, capacity: Amount) -> None:
+        """Give the agent another capacity; what is held stays held."""
+        row = self.agents[agent]
+        add(self.total, row.capacity, -1)
+        row.capacity = list(capacity)
+        add(self.total, row.capacity)
+
+    def remove_agent(self, agent: int) -> None:
+        """Forget the agent, with all that is held on it."""
+        add(self.total, self.agents.pop(agent).capacity, -1)
+        # Holdings, filters and exclusions on it go as well.
+        for places in self.holdings.values():
+            for place in [place for place in places if place[1] == agent]:
+                add(self.used, places.pop(place).used, -1)
+        self.drop_filters(agent)
+        for excluded in self.excluded.values():
+            excluded -= {place for place in excluded if place[1] == agent}
+
+    def drop_filters(self, agent: int) -> None:
+        """Forget what was refused on an agent: it is gone, or it is another one now."""
+        for filters in self.filters.values():
+            for place in [place for place in filters if place[1] == agent]:
+                del filters[place]
+
+    # Frameworks.
+
+    def add_framework(self, framework: int, row: FrameworkRow) -> None:
+        """Bind a free handle to a framework; what it was known to hold stays its own."""
+        if framework in self.frameworks:
+            message = f"framework {framework} is bound already"
+            raise LedgerError(message)
+        self.frameworks[framework] = row
+        self.holdings.setdefault(framework, {})
+        self.filters[framework] = {}
+        self.excluded[framework] = set()
+
+    def remove_framework(self, framework: int) -> None:
+        """Forget the framework; what it held is free again."""
+        del self.frameworks[framework], self.filters[framework], self.excluded[framework]
+        for (_, agent), holding in self.holdings.pop(framework).items():
+            add(self.agents[agent].held, holding.offered, -1)
+            add(self.agents[agent].held, holding.used, -1)
+            add(self.used, holding.used, -1)
+
+    def deactivate_framework(self, framework: int) -> None:
+        """Make no more offers to it. Its filters are dropped."""
+        self.frameworks[framework].active = False
+        self.filters[framework].clear()
+
+    def suppress(self, framework: int, roles: Iterable[int] = ()) -> None:
+        """Make no offers in these roles (none named: all)."""
+        row = self.frameworks[framework]
+        row.suppressed |= set(roles) or row.roles
+
+    def revive(self, framework: int, roles: Iterable[int] = ()) -> None:
+        """Make offers again in these roles (none named: all). Their filters are dropped."""
+        row = self.frameworks[framework]
+        named = set(roles) or row.roles
+        row.suppressed -= named
+        filters = self.filters[framework]
+        for place in [place for place in filters if place[0] in named]:
+            del filters[place]
+
+    def change_roles(self, framework: int, roles: Iterable[int], suppressed: Iterable[int]) -> None:
+        """Subscribe to other roles: those that go lose their filters, as those that awake do."""
+        row = self.frameworks[framework]
+        asleep = set(suppressed)
+        # Roles that it left, and roles in which offers begin again.
+        dropped = (row.roles - set(roles)) | (row.suppressed - asleep)
+        row.roles, row.suppressed = set(roles), asleep
+        filters = self.filters[framework]
+        for place in [place for place in filters if place[0] in dropped]:
+            del filters[place]
+
+    # Holdings.
+
+    def offer(self, framework: int, place: Place, amount: Amount) -> None:
+        """Book an offer."""
+        if not reaches(self.available(place[1]), amount):
+            message = f"{amount} is more than is free on agent {place[1]}"
+            raise LedgerError(message)
+        self._hold(framework, place, amount)
+
+    def copy(self, framework: int, place: Place, amount: Amount) -> None:
+        """Book more copies of shared volumes that are offered."""
+        self._hold(framework, place, amount)
+
+    def recover(self, framework: int, place: Place, amount: Amount) -> None:
+        """Book what runs on an agent that comes back; the framework may be unknown yet."""
+        self._hold(framework, place, amount)
+        self.use(framework, place, amount)
+
+    def _hold(self, framework: int, place: Place, amount: Amount) -> None:
+        """Book an amount as offered, without asking whether it is free."""
+        places = self.holdings.setdefault(framework, {})
+        holding = places.setdefault(place, Holding(list(self.zero), list(self.zero)))
+        add(self.agents[place[1]].held, amount)
+        add(holding.offered, amount)
+
+    def convert(self, framework: int, place: Place, consumed: Amount, converted: Amount) -> None:
+        """Turn offered resources into others; the agent then has the others."""
+        holding = self.holdings[framework][place]
+        _take(holding.offered, consumed)
+        add(holding.offered, converted)
+        row = self.agents[place[1]]
+        add(row.held, consumed, -1)
+        add(row.held, converted)
+        self._turn(row, consumed, converted)
+
+    def convert_free(self, agent: int, consumed: Amount, converted: Amount) -> None:
+        """Turn resources that nobody holds into others."""
+        row = self.agents[agent]
+        if not reaches(row.available(), consumed):
+            message = f"{consumed} is more than nobody holds on agent {agent}"
+            raise LedgerError(message)
+        self._turn(row, consumed, converted)
+
+    def _turn(self, row: AgentRow, consumed: Amount, converted: Amount) -> None:
+        """Change the capacities of an agent and of the cluster."""
+        for amounts in (row.capacity, self.total):
+            add(amounts, consumed, -1)
+            add(amounts, converted)
+
+    def use(self, framework: int, place: Place, amount: Amount) -> None:
+        """Offered resources come into use."""
+        holding = self.holdings[framework][place]
+        _take(holding.offered, amount)
+        add(holding.used, amount)
+        add(self.used, amount)
+
+    def release(self, framework: int, place: Place, amount: Amount, *, used: bool) -> None:
+        """Resources come back, from use or from an offer."""
+        places = self.holdings[framework]
+        holding = places[place]
+        _take(holding.used if used else holding.offered, amount)
+        add(self.agents[place[1]].held, amount, -1)
+        if used:
+            add(self.used, amount, -1)
+        if holding.empty:
+            del places[place]
+
+    def refuse(self, framework: int, place: Place, refusal: Refusal) -> None:
+        """Keep a filter until it expires."""
+        self.filters[framework].setdefault(place, []).append(refusal)
+        heapq.heappush(self._expiries, (refusal.expires_ms, framework, place))
+
+    def expire(self, now_ms: int) -> None:
+        """Drop the filters that are not in force any more."""
+        while self._expiries and self._expiries[0][0] < now_ms:
+            _, framework, place = heapq.heappop(self._expiries)
+            filters = self.filters.get(framework, {})
+            # The entry may be older than the filters of the place: look at what they say.
+            left = [f for f in filters.get(place, ()) if f.expires_ms >= now_ms]
+            if left:
+                filters[place] = left
+            else:
+                filters.pop(place, None)
+
+    def forget(self) -> None:
+        """Begin anew, as a new master does: it knows quotas and weights, and nothing else."""
+        for table in (self.agents, self.frameworks, self.holdings, self.filters, self.excluded):
+            table.clear()
+        self._expiries.clear()
+        self.used, self.total = list(self.zero), list(self.zero)
+
+    def check(self) -> None:
+        """Verify that the books add up; AssertionError where they do not."""
+        # Add everything up from the holdings, and compare it with the running sums.
+        held: dict[int, Amount] = dict.fromkeys(self.agents, ())
+        used: Amount = ()
+        for _, _, agent, holding in self.rows():
+            assert min(holding.offered + holding.used) >= 0, "a negative holding"
+            assert not holding.empty, "an empty holding"
+            held[agent] = plus(held[agent], holding.both())
+            used = plus(used, holding.used)
+        for agent, row in self.agents.items():
+            booked = row.held
+            assert same(booked, held[agent]), f"agent {agent}: {booked} booked, {held[agent]} held"
+        assert same(self.used, used), f"{self.used} booked as used, {used} used"
+        total: Amount = ()
+        for row in self.agents.values():
+            total = plus(total, row.capacity)
+        assert same(self.total, total), f"{self.total} booked as total, {total} there"
+
+
+def _take(row: list[int], amount: Amount) -> None:
+    """Take an amount from a row that must have as much."""
+    if not reaches(row, amount) or min(amount, default=0) < 0:
+        message = f"{amount} cannot be taken of {tuple(row)}"
+        raise LedgerError(message)
+    add(row, amount, -1)

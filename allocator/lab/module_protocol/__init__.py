@@ -1,0 +1,22 @@
+"""The module's side of the protocol: its sessions, and its events written to protobuf."""
+
+from allocator.lab.module_protocol.client_session import (
+    BadSidecarError,
+    ModuleSession,
+    ModuleState,
+    SessionEndedError,
+)
+from allocator.lab.module_protocol.encode import read_decisions, write_batch, write_event
+from allocator.lab.module_protocol.session_start import pack_snapshot, write_hello
+
+__all__ = [
+    "BadSidecarError",
+    "ModuleSession",
+    "ModuleState",
+    "SessionEndedError",
+    "pack_snapshot",
+    "read_decisions",
+    "write_batch",
+    "write_event",
+    "write_hello",
+]

@@ -1,0 +1,241 @@
+"""The module's side of one session: what it may say when, and which answers it believes.
+
+The session library in C++ follows this machine. Like the sidecar's side it does no I/O: its
+methods give the messages to send, `receive` takes the sidecar's.
+
+    hello -> Welcome -> snapshot -> batch -> Decisions -> batch -> Decisions -> ...
+
+Batches may be sent before the answers to earlier ones have come; answers come in order, a large
+one in several parts.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from enum import Enum
+
+from google.protobuf.message import DecodeError
+
+from allocator.core import Decisions, Event, Ints, Outcomes
+from allocator.lab.module_protocol.encode import read_decisions, write_event
+from allocator.lab.module_protocol.session_start import pack_snapshot, write_hello
+from allocator.v1 import session_pb2 as pb
+from allocator.wire.codec.errors import WireError, code_name
+from allocator.wire.session.session_start import PROTOCOL_VERSION, Greeting
+
+
+class ModuleState(Enum):
+    """What the module may do next."""
+
+    IDLE = "say hello"
+    GREETING = "wait for the welcome"
+    WELCOME = "send the snapshot"
+    STREAMING = "send batches"
+    CLOSED = "begin a new session"
+
+
+class SessionEndedError(Exception):
+    """The sidecar ended the session, and said why.
+
+    Attributes
+    ----------
+    error : Error
+    """
+
+    def __init__(self, error: pb.Error) -> None:
+        where = f"{error.field}: " if error.field else ""
+        super().__init__(f"{code_name(error.code)}: {where}{error.message}")
+        self.error = error
+
+
+class BadSidecarError(Exception):
+    """The sidecar broke the protocol; the module ends the session."""
+
+
+class ModuleSession:
+    """A module's session with a sidecar.
+
+    Attributes
+    ----------
+    state : ModuleState
+    sequence : int
+        Number of the last batch that was sent.
+    answered : int
+        Number of the last batch that was answered: every event up to it is applied.
+    welcome : Welcome or None
+    more : bool
+        Another part of the answer that began is due.
+    unsettled : int
+        Decisions that came and have no outcome yet.
+    """
+
+    def __init__(self, greeting: Greeting) -> None:
+        """Begin with nothing said."""
+        self.state = ModuleState.IDLE
+        self.sequence = 0
+        self.answered = 0
+        self.welcome: pb.Welcome | None = None
+        self.more = False
+        self.unsettled = 0
+        self._greeting = greeting
+        self._next_decision = 1
+        self._cycles = 0
+        self._cycle_asked: deque[bool] = deque()
+
+    def hello(self) -> pb.SessionRequest:
+        """Say who calls."""
+        self._expect(ModuleState.IDLE)
+        self.state = ModuleState.GREETING
+        return pb.SessionRequest(hello=write_hello(self._greeting))
+
+    def snapshot(
+        self, events: Iterable[Event], *, sequence: int, clock_ms: int, paused: bool = False
+    ) -> Iterator[pb.SessionRequest]:
+        """Send the whole state; see `pack_snapshot`."""
+        for chunk in pack_snapshot(events, sequence=sequence, clock_ms=clock_ms, paused=paused):
+            yield self.chunk(chunk)
+
+    def chunk(self, chunk: pb.SnapshotChunk) -> pb.SessionRequest:
+        """Send a part of the state that is laid out already."""
+        self._expect(ModuleState.WELCOME)
+        if chunk.last:
+            self.sequence = self.answered = chunk.sequence
+            self.state = ModuleState.STREAMING
+        return pb.SessionRequest(snapshot=chunk)
+
+    def batch(
+        self,
+        clock_ms: int,
+        events: Iterable[Event] = (),
+        *,
+        cycle: bool = False,
+        agents: Iterable[int] = (),
+    ) -> pb.SessionRequest:
+        """Send events, the next batch; no agents: the cycle is over all of them."""
+        return self.batch_of(clock_ms, map(write_event, events), cycle=cycle, agents=agents)
+
+    def batch_of(
+        self,
+        clock_ms: int,
+        events: Iterable[pb.Event] = (),
+        *,
+        cycle: bool = False,
+        agents: Iterable[int] = (),
+    ) -> pb.SessionRequest:
+        """Send events that are written already."""
+        self._expect(ModuleState.STREAMING)
+        self.sequence += 1
+        self._cycle_asked.append(cycle)
+        batch = pb.EventBatch(
+            sequence=self.sequence, clock_ms=clock_ms, events=events, cycle=cycle, agents=agents
+        )
+        return pb.SessionRequest(events=batch)
+
+    def outcomes(self, reason: Ints, kind: Ints, amount: Ints) -> Outcomes:
+        """Say what became of the oldest decisions without an outcome; for the next batch.
+
+        Parameters
+        ----------
+        reason : (N,) int64
+            Numbers of `Reason`.
+        kind : (K,) int64
+        amount : (P, K) int64, thousandths
+            What was offered, one row for each PARTIAL.
+        """
+        return Outcomes(self.settle(len(reason)), reason, kind, amount)
+
+    def settle(self, count: int) -> int:
+        """Take the outcomes of the oldest decisions as said; gives the number of the first."""
+        if count > self.unsettled:
+            raise ValueError(f"{count} outcomes for {self.unsettled} open decisions")
+        first = self._next_decision - self.unsettled
+        self.unsettled -= count
+        return first
+
+    def receive(self, data: bytes | pb.SessionResponse) -> pb.Welcome | Decisions:
+        """Take what the sidecar says; of an answer in parts (`more`), one.
+
+        Raises
+        ------
+        SessionEndedError
+            The sidecar ended the session.
+        BadSidecarError
+            What it said is not possible. Either way the session is over.
+        """
+        try:
+            response = _parse(data) if isinstance(data, bytes) else data
+            return self._take(response)
+        except WireError as error:
+            self.state = ModuleState.CLOSED
+            raise BadSidecarError(str(error)) from None
+        except (BadSidecarError, SessionEndedError):
+            self.state = ModuleState.CLOSED
+            raise
+
+    def _take(self, response: pb.SessionResponse) -> pb.Welcome | Decisions:
+        if self.state is ModuleState.CLOSED:
+            raise BadSidecarError("the session is over")
+        size, most = response.ByteSize(), self._greeting.message_bytes_max
+        if size > most:
+            raise BadSidecarError(f"a message of {size} bytes; this module reads {most}")
+        said = response.WhichOneof("message")
+        if said == "error":
+            raise SessionEndedError(response.error)
+        if said == "welcome" and self.state is ModuleState.GREETING:
+            return self._take_welcome(response.welcome)
+        if said == "decisions" and self.state is ModuleState.STREAMING:
+            return self._take_decisions(response.decisions)
+        raise BadSidecarError(f"the sidecar said {said}; this module must {self.state.value}")
+
+    def _take_welcome(self, welcome: pb.Welcome) -> pb.Welcome:
+        if welcome.protocol_version != PROTOCOL_VERSION:
+            raise BadSidecarError(
+                f"the sidecar speaks version {welcome.protocol_version}, not {PROTOCOL_VERSION}"
+            )
+        self.welcome = welcome
+        self.state = ModuleState.WELCOME
+        return welcome
+
+    def _take_decisions(self, batch: pb.DecisionBatch) -> Decisions:
+        if not self._cycle_asked or batch.sequence != self.answered + 1:
+            raise BadSidecarError(
+                f"an answer to batch {batch.sequence}; {self.answered + 1} is due"
+            )
+        # The numbers of batches, cycles and decisions must all go on without a gap: otherwise the
+        # two sides do not speak of the same things.
+        asked = self._cycle_asked[0]
+        decisions = read_decisions(batch)
+        if batch.cycle != (self._cycles + 1 if asked else 0):
+            raise BadSidecarError(
+                f"cycle {batch.cycle} in the answer to batch {batch.sequence}; "
+                f"{self._cycles} were run, and {'one' if asked else 'none'} was asked for"
+            )
+        if len(decisions) and not asked:
+            raise BadSidecarError(f"decisions without a cycle in batch {batch.sequence}")
+        if batch.HasField("reclaims") and (batch.more or not asked):
+            raise BadSidecarError("reclaims: belong in the last part of an answer with a cycle")
+        if batch.first_decision != self._next_decision:
+            raise BadSidecarError(
+                f"decision {batch.first_decision} comes where {self._next_decision} is due"
+            )
+        if batch.more and not len(decisions):
+            raise BadSidecarError(f"a part of the answer to batch {batch.sequence} is empty")
+        # The last part completes the answer.
+        self.more = batch.more
+        if not batch.more:
+            self._cycle_asked.popleft()
+            self.answered = batch.sequence
+            self._cycles += asked
+        self._next_decision += len(decisions)
+        self.unsettled += len(decisions)
+        return decisions
+
+    def _expect(self, state: ModuleState) -> None:
+        if self.state is not state:
+            raise ValueError(f"the module must {self.state.value} now")
+
+
+def _parse(data: bytes) -> pb.SessionResponse:
+    try:
+        return pb.SessionResponse.FromString(data)
+    except DecodeError:
+        raise BadSidecarError(f"{len(data)} bytes are no SessionResponse") from None

@@ -1,0 +1,288 @@
+"""From what a module says to protobuf, and from the answer to decisions.
+
+The inverse of `allocator.wire.codec.decode`: an event that is written and read is the event again.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from allocator.core import (
+    ActivateAgent,
+    ActivateFramework,
+    AddAgent,
+    AddFramework,
+    Decisions,
+    Define,
+    Event,
+    Exclude,
+    Hold,
+    Holdings,
+    InverseOffer,
+    Outcomes,
+    Reclaims,
+    Refuse,
+    Release,
+    RemoveAgent,
+    RemoveFramework,
+    Request,
+    Revive,
+    SetPaused,
+    SetQuota,
+    SetUnavailability,
+    SetWeights,
+    SetWhitelist,
+    Suppress,
+    Transition,
+    UpdateAgent,
+    UpdateAllocation,
+    UpdateFramework,
+)
+from allocator.v1 import session_pb2 as pb
+from allocator.v1 import types_pb2 as types
+from allocator.wire.codec import proto_types
+from allocator.wire.codec.errors import refuse
+from allocator.wire.codec.kinds import write_kind
+
+
+def write_event(event: Event) -> pb.Event:
+    """Write an event of a module.
+
+    Raises
+    ------
+    KeyError
+        Where the event is none that a module sends.
+    """
+    return _WRITERS[type(event)](event)
+
+
+def write_batch(
+    sequence: int,
+    clock_ms: int,
+    events: Iterable[Event],
+    *,
+    cycle: bool = False,
+    agents: Iterable[int] = (),
+) -> pb.EventBatch:
+    """Write a batch of events; no agents: the cycle is over all of them."""
+    return pb.EventBatch(
+        sequence=sequence,
+        clock_ms=clock_ms,
+        events=map(write_event, events),
+        cycle=cycle,
+        agents=agents,
+    )
+
+
+def _write_define(event: Define) -> pb.Event:
+    return pb.Event(
+        define=pb.DefineHandles(
+            kinds=[write_kind(handle, kind) for handle, kind in event.kinds.items()],
+            roles=[types.Role(role=role, path=path) for role, path in event.roles.items()],
+        )
+    )
+
+
+def write_agent(event: AddAgent) -> types.Agent:
+    """Write a new agent."""
+    info = event.info
+    message = types.Agent(
+        agent=event.agent,
+        agent_id=info.agent_id,
+        hostname=info.hostname,
+        attributes=proto_types.write_attributes(info.attributes),
+        domain=types.Domain(region=info.region, zone=info.zone),
+        capabilities=proto_types.write_agent_capabilities(info.capabilities),
+        capacity=proto_types.write_amounts(event.capacity),
+        deactivated=not event.active,
+        set_aside=proto_types.write_set_aside(info.set_aside),
+    )
+    if event.unavailable_from_ms >= 0:
+        message.unavailability.start_ms = event.unavailable_from_ms
+        message.unavailability.duration_ms = event.unavailable_for_ms
+    return message
+
+
+def _write_update_agent(event: UpdateAgent) -> pb.Event:
+    aside = proto_types.write_set_aside(event.set_aside)
+    message = pb.UpdateAgent(agent=event.agent, set_aside=aside)
+    if event.hostname is not None or event.attributes is not None:
+        message.replaces_info = True
+        message.hostname = event.hostname or ""
+        message.attributes.extend(proto_types.write_attributes(event.attributes or {}))
+        message.domain.region = event.region
+        message.domain.zone = event.zone
+    if event.capabilities is not None:
+        message.replaces_capabilities = True
+        message.capabilities.extend(proto_types.write_agent_capabilities(event.capabilities))
+    if event.capacity is not None:
+        message.capacity.CopyFrom(proto_types.write_amounts(event.capacity))
+    return pb.Event(update_agent=message)
+
+
+def write_framework(event: AddFramework) -> types.Framework:
+    """Write a new framework."""
+    message = proto_types.write_framework(
+        event.framework, event.info, event.roles, event.suppressed_roles
+    )
+    message.inactive = not event.active
+    return message
+
+
+def _write_update_framework(event: UpdateFramework) -> pb.Event:
+    message = proto_types.write_framework(
+        event.framework, event.info, event.roles, event.suppressed_roles
+    )
+    return pb.Event(update_framework=message)
+
+
+def _write_release(event: Release) -> pb.Event:
+    return pb.Event(
+        release=pb.Release(
+            released=proto_types.write_holdings(event.released),
+            refuse_ms=event.refuse_ms.tolist(),
+            allocated=event.allocated.tolist(),
+        )
+    )
+
+
+def _write_update_allocation(event: UpdateAllocation) -> pb.Event:
+    return pb.Event(
+        update_allocation=pb.UpdateAllocation(
+            framework=event.framework,
+            role=event.role,
+            agent=event.agent,
+            consumed=proto_types.write_amounts(event.consumed),
+            converted=proto_types.write_amounts(event.converted),
+        )
+    )
+
+
+def _suppress(event: Suppress | Revive) -> pb.SuppressOffers:
+    return pb.SuppressOffers(framework=event.framework, roles=event.roles)
+
+
+def write_exclusions(event: Exclude) -> pb.Exclusions:
+    """Write pairs that may not meet, or may again."""
+    return pb.Exclusions(
+        framework=event.framework.tolist(),
+        role=event.role.tolist(),
+        agent=event.agent.tolist(),
+        excluded=event.excluded.tolist(),
+    )
+
+
+def write_filters(event: Refuse) -> pb.OfferFilters:
+    """Write the filters in force."""
+    return pb.OfferFilters(
+        refused=proto_types.write_holdings(event.refused), expires_ms=event.expires_ms.tolist()
+    )
+
+
+def write_whitelist(event: SetWhitelist) -> pb.Whitelist:
+    """Write the whitelist, or that there is none."""
+    hostnames = event.hostnames
+    return pb.Whitelist(restricted=hostnames is not None, hostnames=sorted(hostnames or ()))
+
+
+def _write_request(event: Request) -> pb.Event:
+    message = pb.ResourceRequest(
+        framework=event.framework,
+        requests=map(proto_types.write_quantities, event.requests),
+        set_aside=proto_types.write_set_aside(event.set_aside),
+    )
+    return pb.Event(request=message)
+
+
+def _write_unavailability(event: SetUnavailability) -> pb.Event:
+    message = pb.UnavailabilityUpdate(agent=event.agent)
+    if event.start_ms >= 0:
+        message.unavailability.start_ms = event.start_ms
+        message.unavailability.duration_ms = event.duration_ms
+    return pb.Event(unavailability=message)
+
+
+def _write_inverse_offer(event: InverseOffer) -> pb.Event:
+    return pb.Event(
+        inverse_offer=pb.InverseOfferUpdate(
+            framework=event.framework,
+            agent=event.agent,
+            status=pb.InverseOfferUpdate.Status.Value(f"STATUS_{event.status}"),
+            refuse_ms=event.refuse_ms,
+        )
+    )
+
+
+def _write_outcomes(event: Outcomes) -> pb.Event:
+    return pb.Event(
+        outcomes=pb.Outcomes(
+            first_decision=event.first_decision,
+            reason=event.reason.tolist(),
+            kind=event.kind.tolist(),
+            amount=event.amount.ravel().tolist(),
+        )
+    )
+
+
+_WRITERS: dict[type, Callable[[Any], pb.Event]] = {
+    Define: _write_define,
+    AddAgent: lambda event: pb.Event(add_agent=write_agent(event)),
+    UpdateAgent: _write_update_agent,
+    RemoveAgent: lambda event: pb.Event(remove_agent=pb.RemoveAgent(agent=event.agent)),
+    ActivateAgent: lambda event: pb.Event(
+        activate_agent=pb.ActivateAgent(agent=event.agent, active=event.active)
+    ),
+    AddFramework: lambda event: pb.Event(add_framework=write_framework(event)),
+    UpdateFramework: _write_update_framework,
+    RemoveFramework: lambda event: pb.Event(
+        remove_framework=pb.RemoveFramework(framework=event.framework)
+    ),
+    ActivateFramework: lambda event: pb.Event(
+        activate_framework=pb.ActivateFramework(framework=event.framework, active=event.active)
+    ),
+    Hold: lambda event: pb.Event(hold=proto_types.write_holdings(event.holdings)),
+    Release: _write_release,
+    Transition: lambda event: pb.Event(transition=proto_types.write_holdings(event.used)),
+    UpdateAllocation: _write_update_allocation,
+    Suppress: lambda event: pb.Event(suppress=_suppress(event)),
+    Revive: lambda event: pb.Event(revive=_suppress(event)),
+    Exclude: lambda event: pb.Event(exclusions=write_exclusions(event)),
+    SetWhitelist: lambda event: pb.Event(whitelist=write_whitelist(event)),
+    SetWeights: lambda event: pb.Event(
+        weights=pb.WeightsUpdate(weights=proto_types.write_weights(event.weights))
+    ),
+    SetQuota: lambda event: pb.Event(quota=proto_types.write_quota(event)),
+    Request: _write_request,
+    SetUnavailability: _write_unavailability,
+    InverseOffer: _write_inverse_offer,
+    SetPaused: lambda event: pb.Event(pause=pb.PauseUpdate(paused=event.paused)),
+    Outcomes: _write_outcomes,
+}
+
+
+# The answer.
+
+
+def _read_group(message: types.Holdings) -> Holdings:
+    # A group without kinds has rows, and they are answered: the gates judge them malformed.
+    if not message.framework:
+        refuse("framework", "is empty; leave out a group without decisions")
+    return proto_types.read_holdings(message)
+
+
+def read_decisions(message: pb.DecisionBatch) -> Decisions:
+    """Read the answer to a batch, or a part of it, as a module does.
+
+    Raises
+    ------
+    WireError
+        Where the columns do not make rows, or an amount is out of range. Whether the handles are
+        bound is for the module's books to say.
+    """
+    groups = tuple(proto_types.each(message.grants, _read_group, "grants"))
+    asked = message.reclaims
+    if len(asked.framework) != len(asked.agent):
+        refuse("reclaims.agent", f"has {len(asked.agent)} rows, framework {len(asked.framework)}")
+    reclaims = Reclaims(np.array(asked.framework, np.int64), np.array(asked.agent, np.int64))
+    return Decisions(message.cycle, message.first_decision, groups, reclaims, message.holds_back)

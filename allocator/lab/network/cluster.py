@@ -1,0 +1,243 @@
+"""Jobs on a cluster: tasks are begun where a scheduler says, read their input, compute and end.
+
+A task that begins takes `START_S` until it reads. It computes when all its input is there; then its
+output is on the computer where it ran. One that is killed begins anew.
+
+References
+----------
+.. [1] Isard, Prabhakaran, Currey, Wieder, Talwar, Goldberg. "Quincy: Fair Scheduling for
+   Distributed Computing Clusters." SOSP 2009, sec. 2.2 and 5.1.
+"""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.lab.network.slots import Scheduler, empty_slots
+from allocator.lab.network.topology import Topology
+from allocator.lab.network.transfers import Transfers
+from allocator.lab.network.workflow import JobPlan, Progress, Task, TaskState
+
+Floats = NDArray[np.float64]
+
+START_S = 1.0
+"""From the decision until a task reads."""
+
+JOB_START_S = 7.0
+"""From the start of a job until its first tasks are ready."""
+
+DECIDE_S = 0.5
+"""Between two decisions, at least: what happens meanwhile is decided on together.
+
+The paper's scheduler decides at every event; with 0 this one does, too."""
+
+USE_EVERY_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes
+    ----------
+    job_s : (J,) float64
+        From the start of each job to its end.
+    makespan_s : float
+        Until the last job has ended.
+    moved_gb : (3,) float64
+        By `topology.Distance`.
+    killed : int
+        How many times a task was killed.
+    use : (T, J) float64
+        Tasks of each job that run, every `USE_EVERY_S`.
+    """
+
+    job_s: Floats
+    makespan_s: float
+    moved_gb: Floats
+    killed: int
+    use: Floats
+
+
+class ClusterRun:
+    """One run of a list of jobs."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        jobs: Sequence[JobPlan],
+        concurrency: int,
+        scheduler: Scheduler,
+        *,
+        decide_s: float = DECIDE_S,
+        apart_s: float = 0.0,
+    ) -> None:
+        """Begin with an idle cluster; so many jobs run at once, in their order.
+
+        The first ones start with so much time between them, others when one before has ended.
+        """
+        self.slots = empty_slots(topology, len(jobs))
+        self.transfers = Transfers(topology.capacity())
+        self.killed = 0
+        self._jobs = [Progress(plan, topology) for plan in jobs]
+        self._scheduler = scheduler
+        self._decide_s = decide_s
+        self._to_come = list(range(len(jobs)))[::-1]
+        self._begun = np.full(len(jobs), np.nan)
+        self._ended = np.full(len(jobs), np.nan)
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._counter = count()
+        self._tasks: list[Task] = []
+        self._decides_at = np.inf
+        self._decided_at = -np.inf
+        self._use: list[list[int]] = []
+        self._next_job()
+        for number in range(1, min(concurrency, len(jobs))):
+            self._at(number * apart_s, self._next_job)
+
+    @property
+    def now_s(self) -> float:
+        """The moment."""
+        return self.transfers.now_s
+
+    def play(self) -> Outcome:
+        """Run until all jobs have ended."""
+        while np.isnan(self._ended).any():
+            self.step()
+        return Outcome(
+            self._ended - self._begun,
+            float(self._ended.max()),
+            self.transfers.moved_gb.copy(),
+            self.killed,
+            np.array(self._use, np.float64),
+        )
+
+    def step(self) -> None:
+        """Go on to the next moment at which something happens.
+
+        Raises
+        ------
+        RuntimeError
+            Where nothing can happen any more, and jobs have not ended: the scheduler leaves tasks
+            waiting for ever.
+        """
+        happens = self._events[0][0] if self._events else np.inf
+        now = min(happens, self.transfers.next_end_s(), self._decides_at)
+        if np.isinf(now):
+            raise RuntimeError(f"at {self.now_s:g} s nothing runs, and tasks wait")
+        while len(self._use) * USE_EVERY_S < now:
+            self._use.append([len(tasks) for tasks in self.slots.running])
+        for owner in self.transfers.advance(now):
+            task = self._tasks[owner]
+            task.reads_left -= 1
+            self._compute_if_read(task)
+        while self._events and self._events[0][0] <= now:
+            heapq.heappop(self._events)[2]()
+        if self._decides_at <= now:
+            self._decide()
+
+    # What happens.
+
+    def _at(self, time_s: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (time_s, next(self._counter), action))
+
+    def _next_job(self) -> None:
+        if not self._to_come:
+            return
+        job = self._to_come.pop()
+        self._begun[job] = self.now_s
+        computer = self._scheduler.place_root(self.slots, self.now_s)
+        there = self.slots.on[computer]
+        if there is not None:
+            self._kill(there)
+        self.slots.root[computer] = job
+        self._at(self.now_s + JOB_START_S, lambda: self._submit(job))
+
+    def _submit(self, job: int) -> None:
+        """Let tasks that have become ready wait."""
+        progress, new = self._jobs[job], list[Task]()
+        for stage, part, read in progress.newly_ready():
+            compute_s = float(progress.plan.compute_s[stage][part])
+            new.append(
+                Task(len(self._tasks) + len(new), job, stage, part, read, compute_s, self.now_s)
+            )
+        self._tasks += new
+        self.slots.waiting[job] += len(new)
+        self._scheduler.ready(new)
+        self._wake()
+
+    def _begin(self, task: Task, computer: int) -> None:
+        slots = self.slots
+        if slots.on[computer] is not None or slots.root[computer] >= 0:
+            raise RuntimeError(f"computer {computer} is not free for task {task.number}")
+        task.waited_s += self.now_s - task.since_s
+        task.state, task.since_s, task.computer = TaskState.RUNNING, self.now_s, computer
+        task.attempt += 1
+        slots.on[computer] = task
+        slots.running[task.job][task] = None
+        slots.waiting[task.job] -= 1
+        self._scheduler.begun(task)
+        attempt = task.attempt
+        self._at(self.now_s + START_S, lambda: self._read(task, attempt))
+
+    def _read(self, task: Task, attempt: int) -> None:
+        """Let an attempt begin to read, unless it was killed before."""
+        if task.attempt != attempt or task.state is not TaskState.RUNNING:
+            return
+        task.reads_left = 0
+        for path, distance, gb in task.input.reads(task.computer):
+            self.transfers.start(task.number, path, distance, gb)
+            task.reads_left += 1
+        self._compute_if_read(task)
+
+    def _compute_if_read(self, task: Task) -> None:
+        if not task.reads_left:
+            attempt = task.attempt
+            self._at(self.now_s + task.compute_s, lambda: self._end(task, attempt))
+
+    def _end(self, task: Task, attempt: int) -> None:
+        """Let an attempt end, unless it was killed before."""
+        if task.attempt != attempt or task.state is not TaskState.RUNNING:
+            return
+        self._leave(task, TaskState.DONE)
+        progress = self._jobs[task.job]
+        progress.done(task.stage, task.part, task.computer)
+        if progress.ended:
+            self._ended[task.job] = self.now_s
+            self.slots.root[self.slots.root.index(task.job)] = -1
+            self._next_job()
+        self._submit(task.job)
+
+    def _kill(self, task: Task) -> None:
+        self._leave(task, TaskState.WAITING)
+        self.killed += 1
+        self.transfers.cancel(task.number)
+        self.slots.waiting[task.job] += 1
+        self._scheduler.ready([task])
+        self._wake()
+
+    def _leave(self, task: Task, state: TaskState) -> None:
+        task.ran_s += self.now_s - task.since_s
+        task.state, task.since_s = state, self.now_s
+        self.slots.on[task.computer] = None
+        del self.slots.running[task.job][task]
+
+    # What is decided.
+
+    def _wake(self) -> None:
+        self._decides_at = min(self._decides_at, max(self.now_s, self._decided_at + self._decide_s))
+
+    def _decide(self) -> None:
+        self._decided_at, self._decides_at = self.now_s, np.inf
+        decision = self._scheduler.decide(self.slots, self.now_s)
+        for task in decision.kill:
+            self._kill(task)
+        for task, computer in decision.start:
+            self._begin(task, computer)
+        # What was killed waits, and has been decided on.
+        again = self._scheduler.looks_again_s if self.slots.waiting.any() else np.inf
+        self._decides_at = self.now_s + again

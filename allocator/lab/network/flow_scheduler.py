@@ -1,0 +1,158 @@
+"""Quincy's schedulers: Q, QF, QP, QFP and QFPX.
+
+At each decision all tasks that wait (and, with preemption, those that run) are sent through
+Quincy's network at the least cost: data that crosses switches, time that was waited, work that
+would be lost. The capacities at the jobs' nodes keep fair shares.
+
+References
+----------
+.. [1] Isard, Prabhakaran, Currey, Wieder, Talwar, Goldberg. "Quincy: Fair Scheduling for
+   Distributed Computing Clusters." SOSP 2009, sec. 4 and Appendix.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.lab.network.inputs import Crossing
+from allocator.lab.network.shares import fair_shares
+from allocator.lab.network.slots import Decision, Slots
+from allocator.lab.network.task_table import TaskTable
+from allocator.lab.network.workflow import Task, TaskState
+from allocator.solvers.flow.min_cost_flow import Solution, solve
+from allocator.solvers.flow.quincy_network import Cluster, QuincyNetwork, Tasks, build
+
+Ints = NDArray[np.int64]
+
+WAIT_COST = 0.5
+"""Omega: of a second of waiting."""
+
+RACK_COST = 1.0
+"""Psi: of a GB through a rack's switch."""
+
+CORE_COST = 2.0
+"""Xi: of a GB through the core switch; 20 in QFPX."""
+
+_FINE = 1000  # costs are whole thousandths
+_LOOKS_AGAIN_S = 5.0
+
+
+class FlowScheduler:
+    """Scheduling by a minimum-cost flow.
+
+    Attributes
+    ----------
+    fair : bool
+        F: each job runs its fair share, no more and no less.
+    preempts : bool
+        P: tasks that run may be killed or moved.
+    core_cost : float
+        `CORE_COST`, or another.
+    """
+
+    looks_again_s = _LOOKS_AGAIN_S
+
+    def __init__(
+        self, *, fair: bool = False, preempts: bool = False, core_cost: float = CORE_COST
+    ) -> None:
+        """Begin with nothing that waits."""
+        self.fair, self.preempts, self.core_cost = fair, preempts, core_cost
+        self._table = TaskTable(self._data_cost)
+        self._before: tuple[QuincyNetwork, Solution] | None = None
+
+    def ready(self, tasks: Sequence[Task]) -> None:
+        """Take note of tasks that wait."""
+        self._table.wait(tasks)
+
+    def begun(self, task: Task) -> None:
+        """Take note that a task runs."""
+        self._table.run(task)
+
+    def place_root(self, slots: Slots, now_s: float) -> int:
+        """A free computer, or the one whose task has run for the shortest time.
+
+        The paper lets the network choose. Where a job's root takes the place of another's that has
+        ended, as in its experiments, there is a free computer.
+        """
+        usable = [computer for computer, job in enumerate(slots.root) if job < 0]
+
+        def lost_s(computer: int) -> float:
+            task = slots.on[computer]
+            return -1.0 if task is None else task.ran_s + now_s - task.since_s
+
+        return min(usable, key=lost_s)
+
+    def decide(self, slots: Slots, now_s: float) -> Decision:
+        """Solve the network, and say what is different in its solution."""
+        runs = [task for tasks in slots.running for task in tasks] if self.preempts else []
+        network = build(self._tasks(runs, now_s), self._cluster(slots))
+        numbers = network.tasks.number
+        if not len(numbers):
+            return Decision()
+        known = () if self._before is None else network.begin_with(*self._before)
+        solution = solve(network.network, *known)
+        self._before = network, solution
+        place, decision = network.place(solution.flow), Decision()
+        for row in np.flatnonzero(place != self._table.computer[numbers]).tolist():
+            task, computer = self._table.tasks[numbers[row]], int(place[row])
+            if task.state is TaskState.RUNNING:
+                decision.kill.append(task)
+            if computer >= 0:
+                decision.start.append((task, computer))
+        return decision
+
+    def _data_cost(self, crossing: Crossing) -> int:
+        """What moving data costs, in thousandths."""
+        cost = RACK_COST * crossing.rack_gb + self.core_cost * crossing.core_gb
+        return round(_FINE * cost)
+
+    def _tasks(self, runs: Sequence[Task], now_s: float) -> Tasks:
+        """Tasks that are decided on: those that wait and those given, which run."""
+        table = self._table
+        numbers = np.flatnonzero(table.waits)
+        running = np.array(sorted(task.number for task in runs), np.int64)
+        numbers = np.sort(np.concatenate([numbers, running]))
+        row_of = np.full(len(table.waits), -1)
+        row_of[numbers] = np.arange(len(numbers))
+        waited = table.waited_s[numbers]
+        waited += np.where(table.waits[numbers], now_s - table.since_s[numbers], 0.0)
+        # Computers that are preferred; for what runs its own, and what killing it would lose.
+        pairs = table.computers.columns()
+        pairs = pairs[:, (row_of[pairs[0]] >= 0) & (table.computer[pairs[0]] != pairs[1])]
+        ran = table.ran_s[running] + now_s - table.since_s[running]
+        stays = table.here[running] - (_FINE * ran).astype(np.int64)
+        racks = table.racks.columns()
+        racks = racks[:, row_of[racks[0]] >= 0]
+        return Tasks(
+            numbers,
+            table.job[numbers],
+            # Where it costs the same to run and to wait, tasks run.
+            (_FINE * WAIT_COST * waited).astype(np.int64) + 1,
+            table.anywhere[numbers],
+            np.concatenate([row_of[pairs[0]], row_of[running]]),
+            np.concatenate([pairs[1], table.computer[running]]),
+            np.concatenate([pairs[2], stays]),
+            row_of[racks[0]],
+            racks[1],
+            racks[2],
+        )
+
+    def _cluster(self, slots: Slots) -> Cluster:
+        """Computers that can be given out, and how many each job gets of them."""
+        usable = np.array(slots.root) < 0
+        held, fixed = slots.held, np.zeros(len(slots.waiting), np.int64)
+        if not self.preempts:
+            usable &= np.array([task is None for task in slots.on])
+            fixed = held
+        wanted = held + slots.waiting
+        if self.fair:
+            least = most = fair_shares(wanted, slots.for_tasks, fixed)
+        elif wanted.sum() <= slots.for_tasks:
+            least = most = wanted
+        else:
+            # One each; as far as there are computers, where what runs may not be killed.
+            lacking = np.minimum(wanted, 1) > fixed
+            lacking &= np.cumsum(lacking) <= usable.sum()
+            least, most = fixed + lacking, wanted
+        return Cluster(slots.topology.rack_of, usable.astype(np.int64), least - fixed, most - fixed)

@@ -1,0 +1,1 @@
+"""Bonald and Roberts: proportional fairness beside DRF."""

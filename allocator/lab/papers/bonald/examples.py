@@ -1,0 +1,152 @@
+"""Bonald and Roberts: the examples of proportional fairness (PF) beside DRF.
+
+Each example is solved in the fluid model, and filled with whole tasks by the policy that serves
+the most deprived job, on a pool so large that one task is a small part of it.
+
+References
+----------
+.. [1] Bonald, Roberts. "Enhanced Cluster Computing Performance through Proportional Fairness."
+   Performance Evaluation 79, 2014, sec. 2.3, 2.4, 4.1 and 4.2.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.core import PolicySpec
+from allocator.lab.papers.report import Cell, Report, Row
+from allocator.policies import build
+from allocator.solvers.fluid import proportional_fairness, water_filling
+from allocator.testing import placement, static_snapshot
+
+Floats = NDArray[np.float64]
+
+SOURCE = "Bonald and Roberts, Performance Evaluation 2014, sec. 2 and 4"
+POOL = 3000
+"""Size of the pool, in units of the fluid model, for filling with whole tasks."""
+
+_SIXTHS = 6  # in this unit all demands of the examples are whole numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Two jobs on two resources of capacity 1.
+
+    Attributes
+    ----------
+    demand : (2, 2)
+        Normalised requirements a of each job.
+    tasks : (2,)
+        Published allocation.
+    prices : (2,), or empty where the paper does not say
+    departure : str
+        Why the published prices cannot be right.
+    """
+
+    name: str
+    demand: Sequence[Sequence[float]]
+    tasks: Sequence[float]
+    prices: Sequence[float] = ()
+    departure: str = ""
+
+
+_PRICES_DEPART = (
+    "Printed (1, 1) does not satisfy the paper's own equation (3): 1 / (4/5) = nu1 / 2 + nu2 and "
+    "1 / (3/5) = nu1 + nu2 / 3 give (3/2, 1/2)."
+)
+
+PF = (
+    Example("Prop. 5, true", ((1 / 2, 1), (1, 1 / 2)), (2 / 3, 2 / 3), (1, 1)),
+    Example("Prop. 5, job 1 claims (2/3, 1)", ((2 / 3, 1), (1, 1 / 2)), (3 / 4, 1 / 2), (2, 0)),
+    Example("Remark 3, job 1 claims (1, 1)", ((1, 1), (1, 1 / 2)), (1 / 2, 1 / 2), (2, 0)),
+    Example(
+        "Remark 4, true", ((1 / 2, 1), (1, 1 / 3)), (4 / 5, 3 / 5), (1, 1), departure=_PRICES_DEPART
+    ),
+    Example("Remark 4, job 1 claims (2/3, 1)", ((2 / 3, 1), (1, 1 / 3)), (3 / 4, 1 / 2), (2, 0)),
+)
+
+_ONE_RESOURCE_DEPARTS = (
+    "Printed (1, 2) would use resource 1 twice over; equal shares of it, which the text names, "
+    "are (1/2, 1)."
+)
+
+DRF = (
+    Example("Remark 2, DRF", ((1, 1 / 3), (1 / 2, 1)), (2 / 3, 2 / 3)),
+    Example(
+        "Remark 2, DRF without resource 2",
+        ((1, 0), (1 / 2, 0)),
+        (1, 2),
+        departure=_ONE_RESOURCE_DEPARTS,
+    ),
+)
+
+ZERO_LOAD_RATE = 0.54
+
+
+def filled(policy: str, demand: Sequence[Sequence[float]]) -> Floats:
+    """Tasks per unit of the pool, where a policy fills it with whole tasks, (2,)."""
+    sixths = np.rint(np.array(demand) * _SIXTHS)
+    snapshot = static_snapshot(capacity=[[POOL * _SIXTHS] * 2], demand=sixths)
+    spec = PolicySpec(policy, "listed", mode="characterised", flat=True)
+    tasks = placement(snapshot, build(spec).allocate(snapshot, 0)).sum(axis=1)
+    return tasks / POOL
+
+
+def zero_load_rate(tasks: int = 500, capacity: int = 100) -> float:
+    """Service rate of a job alone, relative to the fluid model ([1]_, sec. 4.2).
+
+    While more tasks are left than fit, one ends every ``1 / capacity``; the last ones have fewer
+    and fewer beside them.
+    """
+    full = (tasks - capacity + 1) / capacity
+    rest = sum(1 / running for running in range(1, capacity))
+    return (tasks / capacity) / (full + rest)
+
+
+def examples() -> Report:
+    """Propositions and remarks of section 2, and the zero-load rate of section 4.2."""
+    rows: list[Row] = []
+    ones = np.ones(2)
+    for case in PF:
+        solution = proportional_fairness.solve(np.array(case.demand, float), ones, ones)
+        tasks = _beside(solution.tasks, case.tasks, 1e-6)
+        prices = _beside(solution.prices, case.prices, 1e-6)
+        rows.append(Row(case.name, (*tasks, *prices), case.departure))
+        rows.append(_whole("pf", case.name, case.demand, case.tasks))
+    for case in DRF:
+        demand = np.array(case.demand, float)
+        found = water_filling.solve(demand, ones, water_filling.rate(demand, ones, ones)).tasks
+        rows.append(Row(case.name, _beside(found, case.tasks, 1e-6), case.departure))
+    used = float(np.array(DRF[0].tasks) @ np.array(DRF[0].demand)[:, 1])
+    rows.append(Row("Remark 2, DRF, part of resource 2 in use", (Cell(used, 8 / 9, 1e-6),)))
+    rows.append(_whole("drf", DRF[0].name, DRF[0].demand, DRF[0].tasks))
+    rows.append(
+        Row("Sec. 4.2, service rate at load zero", (Cell(zero_load_rate(), ZERO_LOAD_RATE, 0.005),))
+    )
+    return Report(
+        name="pf-examples",
+        title="Two jobs on two resources: task volumes phi and prices nu",
+        source=SOURCE,
+        columns=("phi1", "phi2", "nu1", "nu2"),
+        rows=tuple(rows),
+        notes=(
+            (
+                f"'whole tasks': filled by the policy on a pool of {POOL} units a resource, "
+                f"divided by {POOL}; tolerance one task."
+            ),
+            "Remark 2 says that resource 2 is not saturated; 8/9 follows from (2/3, 2/3).",
+        ),
+    )
+
+
+def _whole(
+    policy: str, name: str, demand: Sequence[Sequence[float]], expected: Sequence[float]
+) -> Row:
+    return Row(f"{name}, whole tasks", _beside(filled(policy, demand), expected, 1 / POOL))
+
+
+def _beside(found: Floats, expected: Sequence[float], tolerance: float) -> tuple[Cell, ...]:
+    published: Sequence[float | None] = expected or [None] * len(found)
+    return tuple(Cell(float(f), e, tolerance) for f, e in zip(found, published, strict=True))

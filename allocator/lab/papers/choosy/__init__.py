@@ -1,0 +1,1 @@
+"""Ghodsi et al., Choosy: constrained max-min fairness."""

@@ -1,0 +1,320 @@
+"""Choosy and the ideal schedulers that it is compared with, on machines of some types.
+
+Every machine runs one task. Users come with tasks, and can use some types. What happens when
+machines fall free or a user comes is decided by one of
+
+- ``choosy``: each free machine goes to the user with the fewest machines among those that can use
+  it and have tasks that wait;
+- ``restricted``: the best allocation vector without touching what runs, over all machines that are
+  free at that moment;
+- ``migration``: the same, and tasks may move to other machines at no cost;
+- ``preemption``: and they may be paused at no cost, too;
+- ``periodic``: an optimal allocation is planned when a user comes or goes, and free machines go to
+  users who are to have more of their type.
+
+Vectors are compared in ascending order, the smallest entry first. All ideals follow augmenting
+paths: a user gets one more machine because others exchange theirs. No such path that helps the
+poorest is left at the end, which makes the vector the best there is.
+
+References
+----------
+.. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
+   Constraints." EuroSys 2013, sec. 6, 7.1 and 7.2.
+"""
+
+import heapq
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.lab.papers.choosy.users import Coming, History, Task, User
+from allocator.solvers.max_min import whole as max_min_whole
+
+Ints = NDArray[np.int64]
+
+SCHEDULERS = ("choosy", "restricted", "migration", "preemption", "periodic")
+
+
+class Machines:
+    """Types of machines, users, and a scheduler."""
+
+    def __init__(self, count: Sequence[int], scheduler: str, seed: int) -> None:
+        """Begin with idle machines."""
+        self.idle = list(count)
+        self._count = np.array(count, np.int64)
+        self._scheduler = scheduler
+        self._rng = np.random.default_rng(seed)
+        self._users: list[User] = []
+        self._events: list[tuple[float, int, Task]] = []
+        self._number = 0
+        self._now = 0.0
+        self._plan: dict[User, Ints] = {}
+
+    def play(
+        self, coming: Sequence[Coming], moments: Sequence[float], until: float = np.inf
+    ) -> History:
+        """Let users come, run and leave; look at what they hold at some moments, ascending."""
+        users = [self._make(number, each) for number, each in enumerate(coming)]
+        agenda = sorted(
+            [(each.at, n, True) for n, each in enumerate(coming)]
+            + [(each.leaves, n, False) for n, each in enumerate(coming) if each.leaves is not None]
+        )
+        agenda.reverse()
+        held = np.zeros((len(moments), len(users)), np.int64)
+        there = np.zeros((len(moments), len(users)), np.bool_)
+        looked = 0
+        while agenda or self._events:
+            task_at = self._events[0][0] if self._events else np.inf
+            now = min(task_at, agenda[-1][0] if agenda else np.inf, until)
+            while looked < len(moments) and moments[looked] < now:
+                held[looked] = [user.held for user in users]
+                there[looked] = [user in self._users for user in users]
+                looked += 1
+            if now >= until:
+                break
+            self._now = now
+            if agenda and agenda[-1][0] <= now:
+                # Those who come or go at one moment do so together.
+                while agenda and agenda[-1][0] <= now:
+                    _, number, comes = agenda.pop()
+                    self._come(users[number]) if comes else self._cancel(users[number])
+                self._schedule()
+            else:
+                self._end(heapq.heappop(self._events)[2])
+        stay = [np.nan if user.gone is None else user.gone - user.came for user in users]
+        return History(np.array(stay), held, there)
+
+    def _make(self, number: int, coming: Coming) -> User:
+        running: list[dict[Task, None]] = [{} for _ in self.idle]
+        can = sum(1 << kind for kind in coming.types)
+        return User(number, coming.types, iter(coming.durations), coming.count, running, can=can)
+
+    # What happens.
+
+    def _come(self, user: User) -> None:
+        user.came = self._now
+        self._users.append(user)
+        self._replan()
+
+    def _cancel(self, user: User) -> None:
+        if user not in self._users:
+            return
+        for tasks in user.running:
+            for task in tasks:
+                self.idle[task.type] += 1
+                task.due = np.nan
+            tasks.clear()
+        user.held = user.on = 0
+        self._go(user)
+
+    def _end(self, task: Task) -> None:
+        if not task.due <= self._now:
+            return
+        user = task.user
+        self._off(user, task)
+        user.held -= 1
+        self.idle[task.type] += 1
+        if not user.held and not user.wants:
+            self._go(user)
+        self._schedule()
+
+    def _go(self, user: User) -> None:
+        user.gone = self._now
+        self._users.remove(user)
+        self._plan.pop(user, None)
+        self._replan()
+
+    # Who gets what.
+
+    def _schedule(self) -> None:
+        match self._scheduler:
+            case "choosy":
+                self._greedy(lambda user, _type: user.held)
+            case "periodic":
+                self._greedy(self._behind_plan)
+            case "restricted":
+                self._augment(movable=set())
+            case "migration":
+                self._augment(movable=None)
+            case "preemption":
+                self._augment(movable=None)
+                self._take_from_the_rich()
+
+    def _greedy(self, score: Callable[[User, int], float]) -> None:
+        """Give each idle machine, in random order, to the user with the lowest score."""
+        wanting = [user for user in self._users if user.wants]
+        usable = {kind for user in wanting for kind in user.types if self.idle[kind]}
+        free = [kind for kind in sorted(usable) for _ in range(self.idle[kind])]
+        if len(free) > 1:
+            self._rng.shuffle(free)
+        full: set[int] = set()
+        for kind in free:
+            if not wanting:
+                return
+            if kind in full:
+                continue
+            able = [user for user in wanting if kind in user.types]
+            if not able:
+                full.add(kind)
+                continue
+            user = min(able, key=lambda each: score(each, kind))
+            self._begin(user, kind)
+            if not user.wants:
+                wanting.remove(user)
+
+    def _behind_plan(self, user: User, kind: int) -> float:
+        """Below zero where the plan has more of the type for the user; else as Choosy."""
+        planned = self._plan[user][kind] if user in self._plan else 0
+        behind = len(user.running[kind]) < planned
+        return user.held - (10**9 if behind else 0)
+
+    def _replan(self) -> None:
+        if self._scheduler != "periodic" or not self._users:
+            return
+        eligible = np.zeros((len(self._users), len(self._count)), np.bool_)
+        for row, user in enumerate(self._users):
+            eligible[row, list(user.types)] = True
+        found = max_min_whole.solve(eligible, self._count).given
+        self._plan = {user: found[row] for row, user in enumerate(self._users)}
+
+    def _augment(self, movable: set[Task] | None) -> None:
+        """Give idle machines to the poorest that can have one more, by exchange if need be.
+
+        `movable` are the tasks that may change machines: those begun now (they have not begun in
+        truth), or, where it is None, all.
+        """
+        while True:
+            idle = sum(1 << kind for kind, count in enumerate(self.idle) if count)
+            within = self._leading_to(idle, movable)
+            wanting = [user for user in self._users if user.can & within and user.wants]
+            if not wanting:
+                return
+            user = min(wanting, key=lambda each: each.held)
+            path = self._path(user, movable, ends_at=None)
+            assert path is not None
+            task = self._follow(user, path, movable)
+            if movable is not None:
+                movable.add(task)
+
+    def _leading_to(self, types: int, movable: set[Task] | None) -> int:
+        """Types on which room can be made by moves that end on one of these types, as bits."""
+        if movable is None:
+            moves = [(user.on, user.can) for user in self._users]
+        else:
+            moves = [(1 << task.type, task.user.can) for task in movable]
+        again = True
+        while again:
+            again = False
+            for on, can in moves:
+                if can & types and on & ~types:
+                    types |= on
+                    again = True
+        return types
+
+    def _take_from_the_rich(self) -> None:
+        """Pause tasks of users who have two machines more than somebody who could use one."""
+        while (poor := self._who_may_take()) is not None:
+            path = self._path(poor, None, ends_at=poor.held + 2)
+            assert path is not None
+            self._follow(poor, path, None)
+
+    def _who_may_take(self) -> User | None:
+        """The poorest who can get a machine of somebody with two more."""
+        for user in sorted(self._users, key=lambda each: each.held):
+            if not user.wants:
+                continue
+            rich = 0
+            for other in self._users:
+                if other.held >= user.held + 2:
+                    rich |= other.on
+            if rich and user.can & self._leading_to(rich, None):
+                return user
+        return None
+
+    def _path(
+        self, user: User, movable: set[Task] | None, ends_at: int | None
+    ) -> list[tuple[int, User | None]] | None:
+        """Find the shortest path by which the user gets one machine more.
+
+        Each step is a type and whose task leaves it; the last one is idle (None), or, where
+        `ends_at` is given, of a user who holds so many and loses it.
+        """
+        before: dict[int, tuple[int, User] | None] = dict.fromkeys(user.types)
+        queue = list(user.types)
+        for kind in queue:
+            if self.idle[kind] and ends_at is None:
+                return self._back(before, kind, None)
+            for other in self._users:
+                tasks = other.running[kind]
+                if not tasks:
+                    continue
+                if ends_at is not None and other.held >= ends_at:
+                    return self._back(before, kind, other)
+                if movable is not None and movable.isdisjoint(tasks):
+                    continue
+                for following in other.types:
+                    if following not in before:
+                        before[following] = kind, other
+                        queue.append(following)
+        return None
+
+    def _back(
+        self, before: dict[int, tuple[int, User] | None], kind: int, last: User | None
+    ) -> list[tuple[int, User | None]]:
+        path: list[tuple[int, User | None]] = [(kind, last)]
+        while (step := before[kind]) is not None:
+            kind, mover = step
+            path.append((kind, mover))
+        return path[::-1]
+
+    def _follow(
+        self, user: User, path: list[tuple[int, User | None]], movable: set[Task] | None
+    ) -> Task:
+        """Make room at the beginning of the path, from its end on; then begin a task there."""
+        kind, loser = path[-1]
+        if loser is not None:
+            self._pause(loser, kind)
+        for (kind, mover), (following, _) in zip(path[-2::-1], path[:0:-1], strict=True):
+            assert mover is not None
+            tasks = mover.running[kind]
+            task = next(each for each in tasks if movable is None or each in movable)
+            self._off(mover, task)
+            task.type = following
+            self._on(mover, task)
+            self.idle[following] -= 1
+            self.idle[kind] += 1
+        return self._begin(user, path[0][0])
+
+    def _begin(self, user: User, kind: int) -> Task:
+        if user.paused:
+            duration = user.paused.pop()
+        else:
+            duration = next(user.waiting)
+            user.left -= 1
+        task = Task(user, kind, self._now + duration)
+        self._on(user, task)
+        user.held += 1
+        self.idle[kind] -= 1
+        self._number += 1
+        heapq.heappush(self._events, (task.due, self._number, task))
+        return task
+
+    def _pause(self, user: User, kind: int) -> None:
+        task = next(reversed(user.running[kind]))
+        self._off(user, task)
+        user.paused.append(task.due - self._now)
+        task.due = np.nan
+        user.held -= 1
+        self.idle[kind] += 1
+
+    @staticmethod
+    def _on(user: User, task: Task) -> None:
+        user.running[task.type][task] = None
+        user.on |= 1 << task.type
+
+    @staticmethod
+    def _off(user: User, task: Task) -> None:
+        del user.running[task.type][task]
+        if not user.running[task.type]:
+            user.on &= ~(1 << task.type)

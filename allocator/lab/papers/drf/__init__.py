@@ -1,0 +1,1 @@
+"""Ghodsi et al., Dominant Resource Fairness."""

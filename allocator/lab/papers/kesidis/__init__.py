@@ -1,0 +1,1 @@
+"""Kesidis et al.: six schedulers on Mesos, and per-server fairness."""

@@ -1,0 +1,178 @@
+"""Pages of the papers (``docs/papers``), written from results that were kept as JSON.
+
+`mesos-allocator reproduce pages` computes experiments, keeps each result beside the pages, and
+writes the pages from what is kept. No number on a page is typed. A result that was kept says with
+which seed and how many trials it was computed.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from allocator.lab.papers.report import Cell, Line, Panel, Report, Row
+
+RESULTS = "results"
+
+PAPERS: Mapping[str, tuple[str, str]] = {
+    "drf": ("Dominant Resource Fairness", "Ghodsi et al., NSDI 2011"),
+    "kesidis": (
+        "Scheduling Distributed Resources in Heterogeneous Private Clouds",
+        "Kesidis et al., MASCOTS 2018",
+    ),
+    "choosy": (
+        "Choosy: Max-Min Fair Sharing for Datacenter Jobs with Constraints",
+        "Ghodsi et al., EuroSys 2013",
+    ),
+    "pf": (
+        "Enhanced Cluster Computing Performance through Proportional Fairness",
+        "Bonald and Roberts, Performance Evaluation 2014",
+    ),
+    "quincy": (
+        "Quincy: Fair Scheduling for Distributed Computing Clusters",
+        "Isard et al., SOSP 2009",
+    ),
+}
+"""Pages by the first word of the experiments' names: title and source."""
+
+Kept = tuple[Report, Mapping[str, int]]
+"""A report, and the options that it was computed with."""
+
+
+def page_of(name: str) -> str:
+    """The page that an experiment is on: that of its first word, or of the paper it belongs to."""
+    return "kesidis" if name.startswith("ps-dsf-") else name.split("-", maxsplit=1)[0]
+
+
+def keep(directory: Path, report: Report, options: Mapping[str, int]) -> None:
+    """Write a result, and its figure."""
+    from allocator.lab.reports.paper_plot import draw
+
+    results = directory / RESULTS
+    results.mkdir(parents=True, exist_ok=True)
+    text = f'{{"options": {json.dumps(dict(options))},\n"report": {_in_lines(asdict(report))}}}\n'
+    (results / f"{report.name}.json").write_text(text, encoding="utf-8")
+    if report.panels:
+        draw(directory / f"{report.name}.svg", report)
+
+
+def _in_lines(data: Mapping[str, Any]) -> str:
+    """JSON with a line for each entry, and for each part of an entry that is a list."""
+    entries = []
+    for key, value in data.items():
+        if isinstance(value, list | tuple):
+            inner = ",\n".join(json.dumps(each, ensure_ascii=False) for each in value)
+            entries.append(f'"{key}": [\n{inner}]')
+        else:
+            entries.append(f'"{key}": {json.dumps(value, ensure_ascii=False)}')
+    return "{" + ",\n".join(entries) + "}"
+
+
+def load(directory: Path, name: str) -> Kept | None:
+    """Read a result that was kept; None where there is none."""
+    path = directory / RESULTS / f"{name}.json"
+    if not path.is_file():
+        return None
+    data = json.loads(path.read_text(encoding="utf-8"))
+    return _report(data["report"]), data["options"]
+
+
+def _report(data: Mapping[str, Any]) -> Report:
+    rows = tuple(
+        Row(row["name"], tuple(Cell(**cell) for cell in row["cells"]), row["departure"])
+        for row in data["rows"]
+    )
+    panels = tuple(
+        Panel(
+            **{
+                **panel,
+                "lines": tuple(
+                    Line(**{**line, **{key: tuple(line[key]) for key in ("x", "y", "half")}})
+                    for line in panel["lines"]
+                ),
+            }
+        )
+        for panel in data["panels"]
+    )
+    plain = {key: data[key] for key in ("name", "title", "source")}
+    columns, notes = tuple(data["columns"]), tuple(data["notes"])
+    return Report(**plain, columns=columns, rows=rows, notes=notes, panels=panels)
+
+
+def form(report: Report) -> tuple[Any, ...]:
+    """What a report consists of, without its numbers: a kept one of another form is stale."""
+    lines = [(panel.title, [line.name for line in panel.lines]) for panel in report.panels]
+    shape = [(row.name, len(row.cells)) for row in report.rows]
+    return report.name, report.title, report.source, report.columns, shape, lines
+
+
+def write(directory: Path, names: Sequence[str]) -> list[Path]:
+    """Write the pages of these experiments from what is kept; gives the files."""
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    for page in dict.fromkeys(page_of(name) for name in names):
+        path = directory / f"{page}.md"
+        path.write_text(render(directory, page, names), encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def render(directory: Path, page: str, names: Sequence[str]) -> str:
+    """The text of a page."""
+    title, source = PAPERS[page]
+    parts = [
+        f"# {title}",
+        f"{source}. Written by `mesos-allocator reproduce pages`; no number here is typed.",
+        (
+            "A cell is what was computed, with its 95 % confidence interval where it is a mean "
+            "over seeds, and behind it in brackets what was published, with the tolerance; ✓ and "
+            "✗ say whether they agree, < stands before a bound."
+        ),
+    ]
+    here = [name for name in names if page_of(name) == page]
+    parts += [_section(name, load(directory, name)) for name in here]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(name: str, kept: Kept | None) -> str:
+    if kept is None:
+        return (
+            f"## {name}\n\nNot computed for this page. `mesos-allocator reproduce {name}` does it."
+        )
+    report, options = kept
+    lines = [f"## {report.title}", "", f"{report.source}."]
+    given = "".join(f" --{key} {value}" for key, value in options.items())
+    lines += ["", f"`mesos-allocator reproduce {name}{given}`", ""]
+    lines += ["| | " + " | ".join(report.columns) + " |", "|---|" + "---:|" * len(report.columns)]
+    departures = report.departures
+    for row in report.rows:
+        head = row.name
+        if row.departure:
+            head += f" [{departures.index(row.departure) + 1}]"
+        cells = [cell_text(cell) for cell in row.cells]
+        cells += [""] * (len(report.columns) - len(cells))
+        lines.append(f"| {head} | " + " | ".join(cells) + " |")
+    if report.panels:
+        lines += ["", f"![{report.title}]({report.name}.svg)"]
+    lines.append("")
+    lines += [f"- [{number}] {text}" for number, text in enumerate(departures, 1)]
+    lines += [f"- {note}" for note in report.notes]
+    return "\n".join(lines)
+
+
+def cell_text(cell: Cell) -> str:
+    """A cell on a page.
+
+    Examples
+    --------
+    >>> cell_text(Cell(1.51, 2.0, 0.5, half=0.02))
+    '1.51 ± 0.02 ✓ (2 ± 0.5)'
+    >>> cell_text(Cell(-0.3, half=0.1, outcome="contrary"))
+    '-0.3 ± 0.1 contrary'
+    """
+    text = cell.computed_text()
+    if cell.published is None:
+        return f"{text} {cell.outcome}".rstrip()
+    off = "" if cell.agrees else f", off by {cell.computed - cell.published:+.3g}"
+    return f"{text} {'✓' if cell.agrees else '✗'} ({cell.published_text()}{off})"

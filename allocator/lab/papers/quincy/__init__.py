@@ -1,0 +1,1 @@
+"""Isard et al., Quincy: scheduling by a flow of minimum cost."""

@@ -1,0 +1,197 @@
+"""What came out, beside what was published."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite, isnan
+
+from allocator.lab.reports.confidence import interval
+
+_ROUNDING = 1e-9  # what a comparison forgives beside its tolerance: the rounding of float64
+_TOLERANCE_SHOWN = 1e-4  # of the number; smaller ones are rounding
+
+
+def in_digits(value: float, digits: int) -> str:
+    """A number in so many digits; a large one as a whole number, not as a power of ten.
+
+    Examples
+    --------
+    >>> in_digits(0.012345, 2), in_digits(1234.5, 2)
+    ('0.012', '1234')
+    """
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in text else text
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One number.
+
+    Attributes
+    ----------
+    computed : float
+    published : float or None
+        None where the paper gives no number to compare with.
+    tolerance : float
+        How far the computed number may be from the published one.
+    at_most : bool
+        The published number is a bound: anything below it agrees, too.
+    half : float or None
+        Half the width of the 95 % confidence interval, where the number is a mean over seeds.
+    outcome : str
+        Where the paper makes a claim and no number: ``holds``, ``not shown`` or ``contrary``.
+    """
+
+    computed: float
+    published: float | None = None
+    tolerance: float = 0.0
+    at_most: bool = False
+    half: float | None = None
+    outcome: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the computed number is within the tolerance of the published one."""
+        if self.published is None:
+            return True
+        over = self.computed - self.published
+        off = over if self.at_most else abs(over)
+        return isfinite(self.computed) and off <= self.tolerance + _ROUNDING
+
+    def computed_text(self) -> str:
+        """The computed number, with its interval, in as many digits as are worth reading.
+
+        Examples
+        --------
+        >>> Cell(3107.25, half=230.4).computed_text()
+        '3107 ± 230'
+        """
+        if self.half is None:
+            return in_digits(self.computed, 4)
+        half = 0.0 if self.half < _ROUNDING * abs(self.computed) else self.half
+        return f"{in_digits(self.computed, 4)} ± {in_digits(half, 2)}"
+
+    def published_text(self, plus_minus: str = " ± ") -> str:
+        """The published number with its tolerance; ``<`` before a bound."""
+        if self.published is None:
+            return ""
+        # Of two zeros it says nothing.
+        differs = self.published != 0 or self.computed != 0
+        shown = differs and self.tolerance > _TOLERANCE_SHOWN * abs(self.published)
+        within = plus_minus + in_digits(self.tolerance, 2) if shown else ""
+        return f"{'<' if self.at_most else ''}{in_digits(self.published, 4)}{within}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table.
+
+    Attributes
+    ----------
+    name : str
+    cells : tuple of Cell
+    departure : str
+        Why the row is known to differ from the paper; empty where it should agree.
+    """
+
+    name: str
+    cells: tuple[Cell, ...]
+    departure: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every cell agrees."""
+        return all(cell.agrees for cell in self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One curve of a figure.
+
+    Attributes
+    ----------
+    x, y : tuple of float
+    half : tuple of float
+        Half the width of the confidence interval of each y; empty: none.
+    points : bool
+        Drawn as points (simulated beside a formula).
+    dashed : bool
+    """
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    half: tuple[float, ...] = ()
+    points: bool = False
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One picture of a figure."""
+
+    title: str
+    xlabel: str
+    ylabel: str
+    lines: tuple[Line, ...]
+    stepped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A table of the paper, computed.
+
+    Attributes
+    ----------
+    name : str
+        As in ``mesos-allocator reproduce NAME``.
+    title : str
+    source : str
+        Paper and section.
+    columns : tuple of str
+        One a cell.
+    rows : tuple of Row
+    notes : tuple of str
+        How it was computed, and how the tolerances come about.
+    panels : tuple of Panel
+        What is drawn.
+    """
+
+    name: str
+    title: str
+    source: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = field(default=())
+    panels: tuple[Panel, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether every row agrees, or says why it does not."""
+        return all(row.agrees or row.departure for row in self.rows)
+
+    @property
+    def departures(self) -> list[str]:
+        """Why rows differ from the paper, each reason once."""
+        return list(dict.fromkeys(row.departure for row in self.rows if row.departure))
+
+    def row(self, name: str) -> Row:
+        """Find a row by its name."""
+        return next(row for row in self.rows if row.name == name)
+
+
+def averaged(
+    values: Sequence[float],
+    published: float | None = None,
+    tolerance: float = 0.0,
+    *,
+    at_most: bool = False,
+) -> Cell:
+    """A mean over seeds with its confidence interval."""
+    found = interval(values)
+    half = None if isnan(found.half) else found.half
+    return Cell(found.mean, published, tolerance, at_most, half)
+
+
+def exactly(computed: Sequence[float], published: Sequence[float]) -> tuple[Cell, ...]:
+    """Cells that must be equal."""
+    return tuple(Cell(float(c), p) for c, p in zip(computed, published, strict=True))

@@ -1,0 +1,118 @@
+"""A framework that does whatever Mesos lets a framework do."""
+
+from functools import partial
+
+import numpy as np
+
+from allocator.core import MILLI
+from allocator.lab.frameworks.base import Conversion, Identity, Master, Offer, Task
+from allocator.lab.master.ledger_rows import Amount, minus, plus
+from allocator.lab.master.resources import Resource
+from allocator.lab.random_cluster.operations import Wishes
+
+REFUSE_MS = (-1, 0, 500, 1_000, 5_000, 5_000, 30_000)
+LIFE_MS_MAX = 15_000
+
+
+class Tenant:
+    """Accepts all, part or nothing of its offers, reserves and creates, suppresses and revives.
+
+    Parameters
+    ----------
+    identity : Identity
+    chance : numpy Generator
+    """
+
+    def __init__(self, identity: Identity, chance: np.random.Generator) -> None:
+        self.identity = identity
+        self.chance = chance
+        self.gone = False
+
+    def subscribed(self, master: Master) -> None:
+        """Remember the master."""
+        self._master = master
+
+    def offered(self, offers: list[Offer]) -> None:
+        """Answer each offer in some way; an answer may take others back."""
+        for offer in offers:
+            if not offer.live:
+                continue
+            if self.chance.random() < 0.35:
+                self._master.decline([offer], self._refuse_ms())
+            else:
+                self._use(offer)
+        draw = self.chance.random()
+        if draw < 0.15:
+            roles = self._some_roles()
+            self._master.suppress(self, roles)
+            self._master.event_heap.after(self._some_ms(), partial(self._revive, roles))
+        elif draw < 0.2:
+            self._master.revive(self, self._some_roles())
+
+    def lost(self, tasks: list[Task]) -> None:
+        """Nothing runs again."""
+
+    def leave(self) -> None:
+        """Leave, whatever runs."""
+        self.gone = True
+        self._master.unsubscribe(self)
+
+    def _use(self, offer: Offer) -> None:
+        """Carry out an operation or two, and launch up to two tasks with what is left."""
+        path = self._master.path(offer.role)
+        wishes = Wishes(self.chance, path, self.identity.capabilities)
+        conversions: list[Conversion] = []
+        there = self._master.resources_of(offer.amount)
+        if self.chance.random() < 0.5:
+            wish = wishes.draw(there)
+            conversions += [wish] if wish is not None else []
+        left = offer.amount
+        for conversion in conversions:
+            left = minus(left, self._master.row(conversion.consumed))
+        tasks = self._tasks(left)
+        if not tasks and not conversions:
+            self._master.decline([offer], self._refuse_ms())
+            return
+        for task in self._master.accept(offer, tasks, self._refuse_ms(), conversions):
+            self._master.event_heap.after(self._some_ms(), partial(self._finish, task))
+
+    def _tasks(self, there: Amount) -> list[Amount]:
+        """Up to two tasks; both may use the same shared volume."""
+        tasks: list[Amount] = []
+        left: Amount = there
+        for _ in range(int(self.chance.integers(1, 3))):
+            has = self._master.resources_of(left)
+            task = self._master.row({each: self._part(each, n) for each, n in has.items()})
+            if any(task):
+                tasks.append(task)
+                used = self._master.resources_of(task)
+                shared = {each: amount for each, amount in used.items() if each.shared}
+                left = plus(minus(left, task), self._master.row(shared))
+        return tasks
+
+    def _part(self, resource: Resource, there: int) -> int:
+        if resource.indivisible or resource.shared:
+            return there if self.chance.random() < 0.5 else 0
+        step = 1 if resource.scalar else MILLI
+        whole = self.chance.random() < 0.3
+        return there if whole else int(self.chance.integers(0, there // step + 1)) * step
+
+    def _finish(self, task: Task) -> None:
+        if task.live:
+            self._master.end(task)
+
+    def _revive(self, roles: tuple[str, ...]) -> None:
+        """Revive, in those of the roles that it still has."""
+        still = tuple(role for role in roles if role in self.identity.roles)
+        if not self.gone and (still or not roles):
+            self._master.revive(self, still)
+
+    def _some_roles(self) -> tuple[str, ...]:
+        """Some of its roles; none named means all of them."""
+        return tuple(role for role in self.identity.roles if self.chance.random() < 0.4)
+
+    def _refuse_ms(self) -> int:
+        return int(self.chance.choice(REFUSE_MS))
+
+    def _some_ms(self) -> int:
+        return int(self.chance.integers(1, LIFE_MS_MAX))

@@ -1,0 +1,189 @@
+"""From a run to the numbers that describe it."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from allocator.core import Floats
+from allocator.lab.experiments.play import Played
+from allocator.lab.reports.role_shares import Fairness, fairness
+from allocator.plain import json_text
+
+STEP_S = 1.0
+
+WARM_MS = 60_000
+"""Fairness is looked at from here on, when the cluster has been filled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A run in numbers.
+
+    Attributes
+    ----------
+    policy, mode : str
+    seed : int
+    makespan_s : float
+        From the beginning until the last job has left.
+    loaded_s : float
+        Until the first queue had no further job; the means and deviations are over this time.
+    mean, deviation : dict of str to float
+        Of the allocated part of each resource, 0 to 1, weighted by time.
+    offers, declines, executors, decisions : int
+    rejected : dict of str to int
+        Decisions that could not be offered as they were made, by reason.
+    latency_p50_ms, latency_p99_ms : float
+        Wall time from asking for a cycle to having its decisions.
+    wait_max_s : float
+        Longest time from a framework's registration to its first offer.
+    job_s : dict of str to float
+        For each role: mean time from a job's registration until it has left.
+    fairness : Fairness
+        Of the roles, from `WARM_MS` on and while the load is full.
+    """
+
+    policy: str
+    mode: str
+    seed: int
+    makespan_s: float
+    loaded_s: float
+    mean: dict[str, float]
+    deviation: dict[str, float]
+    offers: int
+    declines: int
+    executors: int
+    decisions: int
+    rejected: dict[str, int]
+    latency_p50_ms: float
+    latency_p99_ms: float
+    wait_max_s: float
+    batches: int
+    events: int
+    resyncs: int
+    job_s: dict[str, float]
+    fairness: Fairness
+
+
+def figures(played: Played, policy: str, mode: str, seed: int) -> Figures:
+    """Describe a run."""
+    record = played.record
+    latency_ms = np.array(record.latency_s or [0.0]) * 1000
+    share, weight = _while_loaded(played)
+    mean = weight @ share
+    deviation = np.sqrt(weight @ (share - mean) ** 2)
+    kinds = played.master.ledger.names
+    return Figures(
+        policy=policy,
+        mode=mode,
+        seed=seed,
+        makespan_s=played.makespan_ms / 1000,
+        loaded_s=played.loaded_ms / 1000,
+        mean=dict(zip(kinds, mean.tolist(), strict=True)),
+        deviation=dict(zip(kinds, deviation.tolist(), strict=True)),
+        offers=record.offers,
+        declines=record.declines,
+        executors=record.tasks,
+        decisions=sum(record.outcomes.values()),
+        rejected={reason.name.lower(): count for reason, count in record.rejected.items()},
+        latency_p50_ms=float(np.percentile(latency_ms, 50)),
+        latency_p99_ms=float(np.percentile(latency_ms, 99)),
+        wait_max_s=max(record.waits_ms, default=0) / 1000,
+        batches=record.batches,
+        events=record.events,
+        resyncs=record.resyncs,
+        job_s=_job_s(played),
+        fairness=fairness(played.role_shares, WARM_MS, played.loaded_ms),
+    )
+
+
+def _job_s(played: Played) -> dict[str, float]:
+    """Mean time of a role's jobs: all have left, so it is a difference of two means."""
+    begun, left = played.progress.submitted_ms, played.progress.ended_ms
+    return {
+        role: float(np.mean(_of(left, role)) - np.mean(_of(begun, role))) / 1000
+        for role in sorted({role for role, _ in left})
+    }
+
+
+def _of(moments: Sequence[tuple[str, int]], role: str) -> list[int]:
+    return [moment_ms for each, moment_ms in moments if each == role]
+
+
+def shares(played: Played) -> tuple[Floats, Floats]:
+    """Allocated part of each resource over time.
+
+    Returns
+    -------
+    (T,) float64
+        Seconds from the beginning; each row holds until the next.
+    (T, R) float64
+        0 to 1; 0 while there is nothing of a resource.
+    """
+    record = played.record
+    used = np.array(record.used, float)
+    total = np.array(record.total, float)
+    part = np.divide(used, total, out=np.zeros_like(used), where=total > 0)
+    return np.array(record.time_ms, float) / 1000, part
+
+
+def sampled(played: Played, step_s: float = STEP_S) -> tuple[Floats, Floats]:
+    """The same as `shares`, every `step_s` until the makespan."""
+    time_s, part = shares(played)
+    at_s = np.arange(0.0, played.makespan_ms / 1000 + step_s, step_s)
+    row = np.searchsorted(time_s, at_s, side="right") - 1
+    return at_s, np.where(row[:, None] >= 0, part[np.maximum(row, 0)], 0.0)
+
+
+def _while_loaded(played: Played) -> tuple[Floats, Floats]:
+    """Parts allocated from each moment on, and for what fraction of the loaded time they held."""
+    time_s, part = shares(played)
+    end_s = played.loaded_ms / 1000
+    lasted = np.diff(np.minimum(np.append(time_s, max(end_s, time_s[-1])), end_s))
+    whole = lasted.sum()
+    return part, lasted / whole if whole > 0 else np.full(len(lasted), 1 / len(lasted))
+
+
+def write_json(path: Path, rows: Sequence[Figures], also: Mapping[str, object]) -> None:
+    """Write all figures, and what else belongs to the run."""
+    text = json_text({**also, "runs": [asdict(row) for row in rows]}, indent=2)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def write_csv(path: Path, rows: Sequence[Figures]) -> None:
+    """Write one line for each run."""
+    flat = [_flat(row) for row in rows]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(flat[0]))
+        writer.writeheader()
+        writer.writerows(flat)
+
+
+def write_series(
+    path: Path, series: Mapping[str, tuple[Floats, Floats]], kinds: Sequence[str]
+) -> None:
+    """Write the allocated parts over time of every run, one line for each run and second."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["run", "time_s", *kinds])
+        for name, (time_s, part) in series.items():
+            for when, row in zip(time_s.tolist(), part.tolist(), strict=True):
+                writer.writerow([name, f"{when:g}", *(f"{value:.4f}" for value in row)])
+
+
+def _flat(row: Figures) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for name, value in asdict(row).items():
+        if name == "rejected":
+            flat[name] = sum(value.values())
+        elif name == "fairness":
+            flat |= {"jain": round(value["jain"], 5), "jain_least": round(value["jain_least"], 5)}
+            for role, level in value["roles"].items():
+                flat |= {f"{role}_share_{key}": round(part, 5) for key, part in level.items()}
+        elif isinstance(value, dict):
+            flat |= {f"{key}_{name}": round(part, 5) for key, part in value.items()}
+        else:
+            flat[name] = round(value, 5) if isinstance(value, float) else value
+    return flat

@@ -1,0 +1,143 @@
+"""From the runs of a sweep to tables, files and a picture."""
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from matplotlib.figure import Figure
+
+from allocator.lab.reports.confidence import interval
+from allocator.lab.reports.palette import line_of
+from allocator.lab.reports.resource_names import NAMES
+from allocator.lab.scenarios.running import RunResult
+
+Row = dict[str, str | int | float | bool]
+Key = tuple[str, str]
+
+
+def run_rows(results: Sequence[RunResult]) -> list[Row]:
+    """One flat row a run."""
+    rows: list[Row] = []
+    for each in results:
+        row: Row = {"policy": each.cell.policy, "mode": each.cell.mode, "seed": each.cell.seed}
+        row |= {"end_s": each.end_s, "finished": each.finished, "jobs": each.jobs}
+        row |= {"ended": each.ended, "tasks": each.tasks}
+        row |= {"offers": each.offers, "declines": each.declines, "fairness": each.fairness}
+        row |= {f"used_{name}": part for name, part in each.used.items()}
+        row |= {f"share_{role}": part for role, part in each.role_share.items()}
+        rows.append(row)
+    return rows
+
+
+def group_rows(results: Sequence[RunResult]) -> list[Row]:
+    """One flat row for each group of each run."""
+    return [
+        {
+            "policy": each.cell.policy,
+            "mode": each.cell.mode,
+            "seed": each.cell.seed,
+            "group": group.group,
+            "role": group.role,
+            "jobs": group.jobs,
+            "ended": group.ended,
+            "cancelled": group.cancelled,
+            "never_started": group.never_started,
+            "wait_mean_s": group.wait_mean_s,
+            "wait_p95_s": group.wait_p95_s,
+            "stay_mean_s": group.stay_mean_s,
+        }
+        for each in results
+        for group in each.groups
+    ]
+
+
+def write(out: Path, results: Sequence[RunResult]) -> list[Path]:
+    """Write runs and groups as CSV and Parquet, and the picture; gives the files."""
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, rows in (("runs", run_rows(results)), ("groups", group_rows(results))):
+        path = out / f"{name}.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        pq.write_table(pa.Table.from_pylist(rows), out / f"{name}.parquet")
+        written += [path, out / f"{name}.parquet"]
+    draw(out / "use.png", results)
+    return [*written, out / "use.png"]
+
+
+def by_policy(results: Sequence[RunResult]) -> Mapping[Key, list[RunResult]]:
+    """The runs of each policy and mode, in the order in which they were asked for."""
+    found: dict[Key, list[RunResult]] = {}
+    for each in results:
+        found.setdefault((each.cell.policy, each.cell.mode), []).append(each)
+    return found
+
+
+def policy_table(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows: what each policy came to, means over the seeds with intervals."""
+    kinds = results[0].kinds
+    columns = ["policy", "mode", ">ended", ">end (s)"]
+    columns += [f">{NAMES.get(kind, kind)} used (%)" for kind in kinds]
+    columns += [">fairness", ">offers", ">declines"]
+    rows = []
+    for (policy, mode), runs in by_policy(results).items():
+        cells = [policy, mode, f"{sum(r.ended for r in runs)} of {sum(r.jobs for r in runs)}"]
+        cells.append(_mean(runs, lambda run: run.end_s))
+        cells += [str(interval([100 * run.used[kind] for run in runs])) for kind in kinds]
+        cells.append(_mean(runs, lambda run: run.fairness))
+        cells += [_mean(runs, lambda run: run.offers), _mean(runs, lambda run: run.declines)]
+        rows.append(cells)
+    return columns, rows
+
+
+def group_table(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows: what became of each group under each policy."""
+    columns = ["group", "role", "policy", "mode", ">ended", ">never began"]
+    columns += [">wait (s)", ">wait, p95 (s)", ">stay (s)", ">role's share (%)"]
+    rows = []
+    for place, first in enumerate(results[0].groups):
+        for (policy, mode), runs in by_policy(results).items():
+            groups = [run.groups[place] for run in runs]
+            ended = sum(group.ended for group in groups)
+            cells = [first.group, first.role, policy, mode]
+            cells.append(f"{ended} of {sum(group.jobs for group in groups)}")
+            cells.append(str(sum(group.never_started for group in groups)))
+            cells.append(str(interval([group.wait_mean_s for group in groups])))
+            cells.append(str(interval([group.wait_p95_s for group in groups])))
+            cells.append(str(interval([group.stay_mean_s for group in groups])))
+            cells.append(str(interval([100 * run.role_share[first.role] for run in runs])))
+            rows.append(cells)
+    return columns, rows
+
+
+def _mean(runs: Sequence[RunResult], measure: Callable[[RunResult], float]) -> str:
+    return str(interval([measure(run) for run in runs]))
+
+
+def draw(path: Path, results: Sequence[RunResult]) -> None:
+    """Draw what was in use over time in the first seed, a column for each resource."""
+    kinds = results[0].kinds
+    first = {key: runs[0] for key, runs in by_policy(results).items()}
+    with mpl.rc_context({"font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):
+        figure = Figure(figsize=(5.2 * len(kinds), 3.4), layout="constrained")
+        for place, kind in enumerate(kinds):
+            axes = figure.add_subplot(1, len(kinds), place + 1)
+            for (policy, mode), run in first.items():
+                time_s = np.append(run.time_s, run.end_s)
+                part = np.append(run.part[:, place], run.part[-1:, place]) * 100
+                name = f"{policy} {mode}"
+                axes.step(time_s, part, where="post", linewidth=0.9, label=name, **line_of(name))
+            axes.set(
+                xlabel="time (s)",
+                ylabel=f"{NAMES.get(kind, kind)} in use (%)",
+                ylim=(0, 105),
+                xlim=(0, None),
+            )
+            axes.legend(loc="lower left", framealpha=0.85)
+        figure.savefig(path, dpi=120)

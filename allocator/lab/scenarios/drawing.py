@@ -1,0 +1,277 @@
+"""From a scenario and a seed to a workload: agents, arrivals, tasks, constraints."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from allocator.core import parse_quantities
+from allocator.lab.frameworks.base import Framework, Identity
+from allocator.lab.frameworks.batch import BatchJob, Manner, Work
+from allocator.lab.frameworks.spark_coarse import CoarseSpark
+from allocator.lab.frameworks.spark_settings import DynamicAllocation, SparkSettings
+from allocator.lab.master.gates import GPU_CAPABILITY
+from allocator.lab.scenarios.durations import draw_ms
+from allocator.lab.scenarios.schema import Agents, Duration, Frameworks, ScenarioFile, Spark
+from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.workloads.constraint_model import Bools, ConstraintModel
+
+STOP_MEAN_MS = 1_500.0
+STOP_MAX_MS = 10_000
+GPUS = "gpus"
+
+
+@dataclass(slots=True)
+class Job:
+    """A framework to be, and what became of it.
+
+    Attributes
+    ----------
+    group, role : str
+    submitted_ms, started_ms, ended_ms : int or None
+        When it registered, when its first task began, when it left.
+    cancelled : bool
+    """
+
+    group: str
+    role: str
+    make: Callable[["Job", Callable[[], int], Callable[[], None]], Framework]
+    submitted_ms: int | None = None
+    started_ms: int | None = None
+    ended_ms: int | None = None
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Jobs that follow each other; the first comes at `arrives_ms`."""
+
+    arrives_ms: int
+    gaps_ms: tuple[int, ...]
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """An agent, when it registers, and when it is lost."""
+
+    arrives_ms: int
+    leaves_ms: int | None
+    spec: AgentSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A workload that is fixed: everything that a run of it draws was drawn.
+
+    Attributes
+    ----------
+    agents : tuple of Coming
+    queues : tuple of Queue
+    kinds : tuple of str
+        Names of the resources.
+    """
+
+    agents: tuple[Coming, ...]
+    queues: tuple[Queue, ...]
+    kinds: tuple[str, ...]
+
+    @property
+    def jobs(self) -> list[Job]:
+        """All of them, queue by queue."""
+        return [job for queue in self.queues for job in queue.jobs]
+
+
+def draw(scenario: ScenarioFile, seed: int) -> Drawn:
+    """Draw a scenario's workload; the same seed gives the same one."""
+    # A stream for each part: what is added to one group changes no other group.
+    parts = iter(np.random.SeedSequence(seed).spawn(2 + len(scenario.groups)))
+    rng = np.random.default_rng(next(parts))
+    meets = _meets(scenario, rng)
+    agents = tuple(_agents(scenario.agents, meets, np.random.default_rng(next(parts))))
+    queues: list[Queue] = []
+    for group, part in zip(scenario.groups, parts, strict=True):
+        own = np.random.default_rng(part)
+        jobs = _spark_jobs if isinstance(group, Spark) else partial(_batch_jobs, meets=meets)
+        queues += _queues(group, own, partial(jobs, scenario))
+    names = [name for each in scenario.agents for name in parse_quantities(each.capacity)]
+    return Drawn(agents, tuple(queues), tuple(dict.fromkeys(names)))
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _model(scenario: ScenarioFile) -> ConstraintModel:
+    given = scenario.constraints
+    assert given is not None
+    return ConstraintModel(
+        given.constraints, given.per_job, given.rarest, given.commonest, given.rarer
+    )
+
+
+def _meets(scenario: ScenarioFile, rng: np.random.Generator) -> Bools:
+    if scenario.constraints is None:
+        return np.zeros((1, 0), np.bool_)
+    return _model(scenario).draw_types(scenario.constraints.types, rng)
+
+
+def _attribute(constraint: int) -> str:
+    return f"constraint-{constraint + 1}"
+
+
+def _agents(groups: Sequence[Agents], meets: Bools, rng: np.random.Generator) -> Iterator[Coming]:
+    """Yield the agents; where there are random constraints, each is of a random type."""
+    for group in groups:
+        for number in range(group.count):
+            met = np.flatnonzero(meets[rng.integers(len(meets))]).tolist()
+            attributes = dict(group.attributes) | {_attribute(each): "yes" for each in met}
+            name = group.name if group.count == 1 else f"{group.name}-{number + 1}"
+            yield Coming(
+                _ms(group.arrives_s + number * group.apart_s),
+                None if group.leaves_s is None else _ms(group.leaves_s),
+                AgentSpec(name, parse_quantities(group.capacity), attributes),
+            )
+
+
+def _queues(
+    group: Frameworks | Spark,
+    rng: np.random.Generator,
+    jobs: Callable[[Frameworks | Spark, np.random.Generator, str], tuple[Job, ...]],
+) -> Iterator[Queue]:
+    """Yield the queues of a group; with one job each, they are simply jobs that arrive."""
+    arrives_s = group.arrives_s
+    for number in range(group.count):
+        name = group.name if group.count == 1 else f"{group.name}-{number + 1}"
+        gaps = tuple(_ms(group.gap_s * rng.uniform(2 / 3, 4 / 3)) for _ in range(group.jobs))
+        yield Queue(_ms(arrives_s), gaps, jobs(group, rng, name))
+        poisson = group.arrival == "poisson"
+        arrives_s += rng.exponential(group.apart_s) if poisson else group.apart_s
+
+
+def _name(queue: str, number: int, count: int) -> str:
+    return queue if count == 1 else f"{queue}-job-{number + 1}"
+
+
+def _batch_jobs(
+    scenario: ScenarioFile,
+    group: Frameworks,
+    rng: np.random.Generator,
+    queue: str,
+    *,
+    meets: Bools,
+) -> tuple[Job, ...]:
+    manner = Manner(
+        gang=group.gang,
+        holds_ms=_ms(group.holds_s),
+        greedy=group.greedy,
+        refuse_ms=_ms(group.refuse_s),
+        cancelled_after_ms=None
+        if group.cancelled_after_s is None
+        else _ms(group.cancelled_after_s),
+    )
+    jobs = []
+    for number in range(group.jobs):
+        work = _work(group, rng)
+        allowed = {name: frozenset(values) for name, values in group.allowed.items()}
+        if group.constrained:
+            asks = _model(scenario).draw_wishes(1, meets, rng)[0]
+            allowed |= {
+                _attribute(each): frozenset({"yes"}) for each in np.flatnonzero(asks).tolist()
+            }
+        gpus = any(GPUS in each.need for each in work)
+        identity = Identity(
+            _name(queue, number, group.jobs),
+            (group.role,),
+            # Of several sizes none is the demand of a task.
+            dict(work[0].need) if group.states_demand and len(work) == 1 else {},
+            allowed,
+            frozenset({GPU_CAPABILITY} if gpus else ()),
+        )
+        jobs.append(Job(group.name, group.role, partial(_make_batch, identity, work, manner)))
+    return tuple(jobs)
+
+
+def _work(group: Frameworks, rng: np.random.Generator) -> tuple[Work, ...]:
+    """The tasks of a job, by size; sizes that no task of it has are left out."""
+    needs = [group.task] if group.task else [size.need for size in group.sizes]
+    shares = [size.share for size in group.sizes] or [1.0]
+    counts = rng.multinomial(group.tasks, np.array(shares) / sum(shares))
+    return tuple(
+        Work(parse_quantities(str(need)), tuple(draw_ms(group.duration, int(count), rng)))
+        for need, count in zip(needs, counts, strict=True)
+        if count
+    )
+
+
+def _make_batch(
+    identity: Identity,
+    work: tuple[Work, ...],
+    manner: Manner,
+    job: Job,
+    now_ms: Callable[[], int],
+    left: Callable[[], None],
+) -> Framework:
+    def ended(cancelled: bool) -> None:
+        job.ended_ms, job.cancelled = now_ms(), cancelled
+        left()
+
+    def started() -> None:
+        job.started_ms = now_ms()
+
+    return BatchJob(identity, work, manner, ended, started)
+
+
+def _spark_jobs(
+    _scenario: ScenarioFile, group: Spark, rng: np.random.Generator, queue: str
+) -> tuple[Job, ...]:
+    settings = SparkSettings(
+        executor_cores=group.executor_cores,
+        executor_memory_mib=group.executor_memory_mib,
+        cores_max=group.cores_max,
+        gpus_max=group.gpus_max,
+        constraints={name: frozenset(values) for name, values in group.allowed.items()},
+        dynamic=DynamicAllocation() if group.dynamic_allocation else None,
+    )
+    jobs = []
+    for number in range(group.jobs):
+        stages = tuple(
+            tuple(
+                draw_ms(
+                    Duration(law="lognormal", mean_s=stage.mean_s, variation=stage.variation),
+                    stage.tasks,
+                    rng,
+                )
+            )
+            for stage in group.stages
+        )
+        stop_ms = np.minimum(rng.exponential(STOP_MEAN_MS, 16), STOP_MAX_MS).astype(int).tolist()
+        identity = settings.identity(_name(queue, number, group.jobs), group.role)
+        if group.states_demand:
+            identity = replace(identity, demand=settings.executor)
+        make = partial(_make_spark, identity, settings, stages, _ms(group.start_s), stop_ms)
+        jobs.append(Job(group.name, group.role, make))
+    return tuple(jobs)
+
+
+def _make_spark(
+    identity: Identity,
+    settings: SparkSettings,
+    stages_ms: tuple[tuple[int, ...], ...],
+    start_ms: int,
+    stop_ms: Sequence[int],
+    job: Job,
+    now_ms: Callable[[], int],
+    left: Callable[[], None],
+) -> Framework:
+    def ended() -> None:
+        job.ended_ms = now_ms()
+        left()
+
+    def started() -> None:
+        job.started_ms = now_ms()
+
+    return CoarseSpark(
+        identity, settings, stages_ms, ended, start_ms=start_ms, stop_ms=stop_ms, started=started
+    )

@@ -1,0 +1,244 @@
+"""One run of a scenario under a policy, and what is measured of it."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from allocator.core import Floats, Options, PolicySpec, Settings, parse_quantities
+from allocator.lab.experiments.play import Played, play_until
+from allocator.lab.links.in_process import DirectLink
+from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.scenarios.drawing import Drawn, Job, Queue, draw
+from allocator.lab.scenarios.schema import ScenarioFile
+from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.workloads.scenario import Stage
+from allocator.measures import jain_index
+from allocator.policies import build
+
+WAIT_PERCENTILE = 95
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a run is of: a policy in a mode, and a seed."""
+
+    policy: str
+    mode: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """What became of the jobs of one group.
+
+    Attributes
+    ----------
+    group, role : str
+    jobs, ended, cancelled, never_started : int
+    wait_mean_s, wait_p95_s : float
+        From a job's registration to its first task; to the end of the run where there is none.
+    stay_mean_s : float
+        From registration to leaving, of those that left and were not cancelled; NaN: none did.
+    """
+
+    group: str
+    role: str
+    jobs: int
+    ended: int
+    cancelled: int
+    never_started: int
+    wait_mean_s: float
+    wait_p95_s: float
+    stay_mean_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What is measured of a run.
+
+    Attributes
+    ----------
+    end_s : float
+        When the last job had left, or the time was over.
+    finished : bool
+        Whether every job had left.
+    used : dict of str to float
+        Part of each resource in use, by name, mean over the run.
+    role_share : dict of str to float
+        Dominant share that each role holds, mean over the run.
+    fairness : float
+        Jain's index of the roles' dominant shares, each over its weight, while all roles have jobs
+        there; NaN: never.
+    groups : tuple of GroupResult
+    time_s, part : (T,) and (T, R) float64
+        Part of each resource in use over time.
+    """
+
+    cell: Cell
+    end_s: float
+    finished: bool
+    jobs: int
+    ended: int
+    offers: int
+    declines: int
+    tasks: int
+    used: dict[str, float]
+    role_share: dict[str, float]
+    fairness: float
+    groups: tuple[GroupResult, ...]
+    kinds: tuple[str, ...]
+    time_s: Floats
+    part: Floats
+
+
+def run(scenario: ScenarioFile, cell: Cell) -> RunResult:
+    """Draw the workload of a seed, and play it on an allocator in this process."""
+    world = _World(scenario, draw(scenario, cell.seed))
+    settings = Settings(policy=PolicySpec(cell.policy, mode=cell.mode), seed=cell.seed)
+    played = play_until(
+        world,
+        DirectLink(build, settings),
+        tell_demand=True,
+        options=Options(filter_gpus=scenario.filter_gpus),
+        until_ms=round(scenario.until_s * 1000),
+        sample_ms=round(scenario.sample_s * 1000),
+    )
+    assert not played.record.defects, f"{cell}: {played.record.defects}"
+    return _measure(world, played, cell)
+
+
+class _World:
+    """A drawn workload as a scenario that is played, with what is noted on the way."""
+
+    def __init__(self, scenario: ScenarioFile, drawn: Drawn) -> None:
+        self._scenario = scenario
+        self.drawn = drawn
+        self.kinds = drawn.kinds
+        self.agents: tuple[tuple[int, AgentSpec], ...] = ()  # they are added in `begin`
+        self.all_jobs = drawn.jobs
+        self.jobs = len(self.all_jobs)
+        self.weights = {role.path: role.weight for role in scenario.roles}
+        self.roles = sorted({job.role for job in self.all_jobs})
+
+    def begin(self, stage: Stage) -> None:
+        """Plan what agents, operators and jobs do."""
+        master = stage.master
+        if self.weights:
+            master.set_weights(self.weights)
+        for role in self._scenario.roles:
+            quota = Quota(_read(role.guarantee), _read(role.limit))
+            if quota:
+                stage.at(0, partial(master.set_quota, role.path, quota))
+        for coming in self.drawn.agents:
+            stage.at(coming.arrives_ms, partial(self._come, stage, coming.spec, coming.leaves_ms))
+        for queue in self.drawn.queues:
+            stage.at(queue.arrives_ms, _Submitter(stage, queue).submit)
+
+    def _come(self, stage: Stage, spec: AgentSpec, leaves_ms: int | None) -> None:
+        agent = stage.master.add_agent(spec)
+        if leaves_ms is not None:
+            stage.at(leaves_ms, partial(stage.master.remove_agent, agent))
+
+
+class _Submitter:
+    """Submits the jobs of a queue, each when the one before has left."""
+
+    def __init__(self, stage: Stage, queue: Queue) -> None:
+        self._stage = stage
+        self._queue = queue
+        self._next = 0
+
+    def submit(self) -> None:
+        """Submit the next job."""
+        job = self._queue.jobs[self._next]
+        self._next += 1
+        heap = self._stage.master.event_heap
+        job.submitted_ms = heap.now_ms
+        framework = job.make(job, lambda: heap.now_ms, partial(self._left, job))
+        self._stage.submit(framework)
+        if self._next == len(self._queue.jobs):
+            self._stage.exhausted()
+
+    def _left(self, job: Job) -> None:
+        self._stage.ended(job.role)
+        if self._next < len(self._queue.jobs):
+            gap_ms = self._queue.gaps_ms[self._next - 1]
+            self._stage.master.event_heap.after(gap_ms, self.submit)
+
+
+def _read(amounts: str | None) -> dict[str, int]:
+    return parse_quantities(amounts) if amounts else {}
+
+
+def _measure(world: _World, played: Played, cell: Cell) -> RunResult:
+    progress, record = played.progress, played.record
+    now_ms = played.master.event_heap.now_ms
+    end_ms = max((at for _, at in progress.ended_ms), default=0) if progress.done else now_ms
+    time_s, part = use_over_time(played, end_ms)
+    lasted = np.diff(np.append(time_s, end_ms / 1000))
+    whole = max(float(lasted.sum()), 1e-9)
+    samples = played.role_shares
+    shares = {role: samples.shares(role) for role in world.roles}
+    contended = np.all([samples.there(role) for role in world.roles], axis=0)
+    weight = np.array([world.weights.get(role, 1.0) for role in world.roles])
+    level = np.array([shares[role][contended].sum() for role in world.roles]) / weight
+    kinds = world.kinds
+    return RunResult(
+        cell=cell,
+        end_s=end_ms / 1000,
+        finished=progress.done,
+        jobs=progress.jobs,
+        ended=len(progress.ended_ms),
+        offers=record.offers,
+        declines=record.declines,
+        tasks=record.tasks,
+        used=dict(zip(kinds, (lasted @ part / whole).tolist(), strict=True)),
+        role_share={role: float(shares[role].mean()) for role in world.roles},
+        fairness=float(jain_index(level)) if level.any() else float("nan"),
+        groups=tuple(_groups(world.all_jobs, end_ms)),
+        kinds=kinds,
+        time_s=time_s,
+        part=part,
+    )
+
+
+def use_over_time(played: Played, end_ms: int) -> tuple[Floats, Floats]:
+    """Part of each plain resource in use from each moment on, up to the end."""
+    record, width = played.record, len(played.master.ledger.names)
+    rows = [number for number, at in enumerate(record.time_ms) if at <= end_ms]
+    used = np.array([record.used[row][:width] for row in rows], float).reshape(-1, width)
+    total = np.array([record.total[row][:width] for row in rows], float).reshape(-1, width)
+    part = np.divide(used, total, out=np.zeros_like(used), where=total > 0)
+    return np.array([record.time_ms[row] for row in rows], float) / 1000, part
+
+
+def _groups(jobs: list[Job], end_ms: int) -> list[GroupResult]:
+    by_group: dict[tuple[str, str], list[Job]] = defaultdict(list)
+    for job in jobs:
+        by_group[job.group, job.role].append(job)
+    return [_group(*key, members, end_ms) for key, members in by_group.items()]
+
+
+def _group(group: str, role: str, jobs: list[Job], end_ms: int) -> GroupResult:
+    there = [job for job in jobs if job.submitted_ms is not None]
+    waits = [_from_to(job, job.started_ms, end_ms) for job in there] or [0.0]
+    done = [job for job in there if job.ended_ms is not None and not job.cancelled]
+    stays = [_from_to(job, job.ended_ms, end_ms) for job in done]
+    return GroupResult(
+        group=group,
+        role=role,
+        jobs=len(jobs),
+        ended=sum(job.ended_ms is not None for job in there),
+        cancelled=sum(job.cancelled for job in there),
+        never_started=sum(job.started_ms is None for job in jobs),
+        wait_mean_s=float(np.mean(waits)),
+        wait_p95_s=float(np.percentile(waits, WAIT_PERCENTILE)),
+        stay_mean_s=float(np.mean(stays)) if stays else float("nan"),
+    )
+
+
+def _from_to(job: Job, moment_ms: int | None, end_ms: int) -> float:
+    assert job.submitted_ms is not None
+    return ((end_ms if moment_ms is None else moment_ms) - job.submitted_ms) / 1000

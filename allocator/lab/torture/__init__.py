@@ -1,0 +1,21 @@
+"""Process-level chaos: a real sidecar, emulated masters on real streams, faults, invariants.
+
+    run         from world to world, until the time is over
+    world       one master's life: a random cluster, faults that strike, looks that are taken
+    rig         what faults may lay hands on: the process, the ways to it, its files
+    sidecar     the process; what it writes to its log
+    link        the master's end of the stream, which goes on alone while nobody answers
+    proxy       a relay for TCP that resets, stalls, tears and garbles
+    faults/     what goes wrong, a class each
+    invariants/ what must hold whatever goes wrong, a class each
+    report      what came of it, as text and JSON
+
+One seed fixes the worlds, and which fault strikes at which moment of their time. How long the
+process takes to come back is the machine's, so two runs are alike and not the same.
+"""
+
+from allocator.lab.torture.report import Report as Report
+from allocator.lab.torture.report import text as text
+from allocator.lab.torture.report import write as write
+from allocator.lab.torture.run import Plan as Plan
+from allocator.lab.torture.run import torture as torture

@@ -1,0 +1,181 @@
+"""The process that is tortured: started, stopped, killed, frozen, and kept short of everything."""
+
+import os
+import resource
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from allocator.lab.links import wall_clock
+from allocator.lab.links.end_with_parent import ending_with_us
+from allocator.lab.links.machine import ProcessFigures, figures_of
+from allocator.lab.torture.clock import RunningClock
+from allocator.lab.torture.log_meter import LogMeter
+
+READY_S = 300.0
+"""A first start compiles nothing before it is ready, but the machine may be busy."""
+
+STOP_S = 30.0
+
+
+class SidecarGoneError(RuntimeError):
+    """The process did not come up, or ended when nobody had asked it to."""
+
+
+class TorturedSidecar:
+    """`mesos-allocator serve` with one configuration file, life after life.
+
+    Parameters
+    ----------
+    config : Path
+    log : Path
+        Where its log is kept.
+    ahead : Path
+        How far ahead its wall clock is, see `allocator.lab.links.wall_clock`.
+
+    Attributes
+    ----------
+    clock : RunningClock
+    meter : LogMeter
+    lives : int
+    wanted : bool
+        Whether it should be there now.
+    """
+
+    def __init__(self, config: Path, log: Path, ahead: Path) -> None:
+        self.clock = RunningClock()
+        self.meter = LogMeter(log, self.clock)
+        self.lives = 0
+        self.wanted = False
+        self.born_s = 0.0
+        self._words = [str(ahead), "serve", "--config", str(config)]
+        self._lock = threading.RLock()
+        self._process: subprocess.Popen[bytes] | None = None
+        # The kernel ends a process with the thread that made it, so one thread makes them all.
+        self._maker = ThreadPoolExecutor(1, "maker")
+
+    def start(self) -> None:
+        """Start it, and wait until it says that it is ready.
+
+        Raises
+        ------
+        SidecarGoneError
+            With the end of its log.
+        """
+        with self._lock:
+            ready = self.meter.said["ready"]
+            process, _ = self._spawn(self.meter)
+            self._process = process
+            deadline_s = self.clock.now_s + READY_S
+            while not self.meter.await_said("ready", ready, 0.1):
+                if process.poll() is not None or self.clock.now_s > deadline_s:
+                    message = f"the sidecar did not get ready; its log ends\n{self.meter.tail()}"
+                    raise SidecarGoneError(message)
+            self.lives += 1
+            self.born_s = self.clock.now_s
+            self.wanted = True
+
+    def second(self, log: Path, within_s: float) -> tuple[int | None, str]:
+        """Start another one with the same configuration.
+
+        Returns
+        -------
+        (int or None, str)
+            Its exit code, None where it did not end by itself; and what it said.
+        """
+        # The first one stays until the second one has ended, else that would take its place.
+        with self._lock:
+            meter = LogMeter(log, self.clock)
+            process, reader = self._spawn(meter)
+            code = self._ending(process, within_s)
+            if code is None:
+                process.kill()
+                process.wait()
+        reader.join()
+        return code, meter.tail()
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        with self._lock:
+            self.wanted = False
+            if self._process is not None:
+                self._process.kill()
+                self._process.wait()
+
+    def terminate(self, within_s: float = STOP_S) -> int | None:
+        """Ask it to end; gives the exit code, None where it did not end in time and was killed."""
+        with self._lock:
+            self.wanted = False
+            if self._process is None:
+                return 0
+            with suppress(ProcessLookupError):
+                self._process.terminate()
+            code = self._ending(self._process, within_s)
+            if code is None:
+                self.kill()
+            return code
+
+    def signal(self, number: int) -> None:
+        """Send it a signal, if it is there."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def died(self) -> int | None:
+        """Give its exit code where it ended though nobody had asked it to; else None."""
+        with self._lock:
+            if not self.wanted or self._process is None:
+                return None
+            return self._process.poll()
+
+    def limit(self, which: int, soft: int | None) -> bool:
+        """Set a soft limit of the running process, None: as high as may be; False: it is gone."""
+        try:
+            _, hard = resource.prlimit(self.pid, which)
+            resource.prlimit(self.pid, which, (hard if soft is None else soft, hard))
+        except (ProcessLookupError, ValueError):
+            return False
+        return True
+
+    @property
+    def pid(self) -> int:
+        """Of the process that was started last."""
+        assert self._process is not None, "the sidecar was not started"
+        return self._process.pid
+
+    @property
+    def age_s(self) -> float:
+        """How long ago it got ready."""
+        return self.clock.now_s - self.born_s
+
+    def figures(self) -> ProcessFigures:
+        """Give what it takes; zeros where it is gone."""
+        try:
+            return figures_of(self.pid)
+        except (OSError, KeyError):
+            return ProcessFigures(0.0, 0.0, 0, 0)
+
+    def _ending(self, process: subprocess.Popen[bytes], within_s: float) -> int | None:
+        """Wait for the exit code; None where it does not come in time."""
+        deadline_s = self.clock.now_s + within_s
+        while self.clock.now_s < deadline_s:
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(0.1)
+        return None
+
+    def _spawn(self, meter: LogMeter) -> tuple[subprocess.Popen[bytes], threading.Thread]:
+        command = [sys.executable, "-m", wall_clock.__name__, *self._words]
+        # In a session of its own: Ctrl-C on the terminal is for us, who then end it in order.
+        process = self._maker.submit(
+            subprocess.Popen,
+            ending_with_us(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        ).result()
+        assert process.stderr is not None
+        return process, meter.read(process.stderr)

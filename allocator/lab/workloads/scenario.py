@@ -1,0 +1,94 @@
+"""What a run needs to know of its workload, and what the workload reports back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from allocator.lab.frameworks.base import Framework, Identity, Quantities
+from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.workloads.cluster import AgentSpec
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a workload is.
+
+    Attributes
+    ----------
+    jobs : int
+        All that there will be.
+    submitted_ms, ended_ms : list of (str, int)
+        Role of each job that has registered, and when it did; the same of each that has left.
+    exhausted_ms : list of int
+        When each source of jobs had no further one to submit.
+    """
+
+    jobs: int
+    submitted_ms: list[tuple[str, int]] = field(default_factory=list)
+    ended_ms: list[tuple[str, int]] = field(default_factory=list)
+    exhausted_ms: list[int] = field(default_factory=list)
+
+    @property
+    def done(self) -> bool:
+        """Whether every job has left."""
+        return len(self.ended_ms) >= self.jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a workload plays.
+
+    Attributes
+    ----------
+    tell_demand : bool
+        Whether frameworks say what a task needs.
+    """
+
+    master: EmulatedMaster
+    progress: Progress
+    tell_demand: bool
+
+    def identity(self, name: str, role: str, need: Quantities) -> Identity:
+        """How a framework without wishes presents itself."""
+        return Identity(name, (role,), dict(need) if self.tell_demand else {})
+
+    def submit(self, framework: Framework) -> None:
+        """Register a framework now."""
+        role = framework.identity.roles[0]
+        self.progress.submitted_ms.append((role, self.master.event_heap.now_ms))
+        self.master.subscribe(framework)
+
+    def ended(self, role: str) -> None:
+        """A job has left."""
+        self.progress.ended_ms.append((role, self.master.event_heap.now_ms))
+
+    def exhausted(self) -> None:
+        """A source of jobs has no further one."""
+        self.progress.exhausted_ms.append(self.master.event_heap.now_ms)
+
+    def at(self, time_ms: int, action: Callable[[], None]) -> None:
+        """Plan something."""
+        self.master.event_heap.at(time_ms, action)
+
+
+class Scenario(Protocol):
+    """A cluster and what runs on it."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the resources."""
+        ...
+
+    @property
+    def agents(self) -> tuple[tuple[int, AgentSpec], ...]:
+        """When each agent registers."""
+        ...
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs there are in all."""
+        ...
+
+    def begin(self, stage: Stage) -> None:
+        """Plan all submissions."""
+        ...

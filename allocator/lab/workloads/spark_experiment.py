@@ -1,0 +1,199 @@
+"""Clusters and workloads: the Spark-on-Mesos experiment, and seeded stand-ins for the traces.
+
+The experiment is that of [1]_, section V. What the paper leaves open is taken from the scripts of
+its authors [2]_ and from Spark's defaults:
+
+- SparkPi with 11,000 partitions and two cores an executor; JavaWordCount over a text of some 700 MB
+  with one core an executor. Executor memory is 1600 MB and 3000 MB, to which Spark on Mesos adds
+  384 MB; the paper rounds to 2 GB and 3.5 GB, and so do we.
+- ``--total-executor-cores`` is 128 and 64: more than the whole cluster has, so a job takes all the
+  executors that it is offered.
+- One job of a queue follows the other in a shell loop, so there is the start of a JVM in between.
+
+How long things take is not published. The means below are such that both groups would keep the
+cluster full about equally long if it were packed perfectly (WordCount a little shorter, for the
+paper says that it ends first), and that a job takes about half a minute, as such jobs do.
+
+References
+----------
+.. [1] Kesidis, Shan, Jain, Urgaonkar, Khamse-Ashari, Lambadaris. "Scheduling Distributed Resources
+   in Heterogeneous Private Clouds." MASCOTS 2018, sec. V.
+.. [2] github.com/yuquanshan/personal-stash, simpletests/pi_clients.sh and wc_clients.sh.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from allocator.core import MILLI
+from allocator.lab.frameworks.base import Quantities
+from allocator.lab.frameworks.spark import Habits, Job
+from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.workloads.job_queues import Experiment, JobQueue
+
+MIB_PER_GIB = 1024
+
+STOP_MEAN_MS = 1_500.0
+STOP_MAX_MS = 10_000
+
+TYPE_1 = {"cpus": 4 * MILLI, "mem": 14 * MIB_PER_GIB * MILLI}
+TYPE_2 = {"cpus": 8 * MILLI, "mem": 8 * MIB_PER_GIB * MILLI}
+TYPE_3 = {"cpus": 6 * MILLI, "mem": 11 * MIB_PER_GIB * MILLI}
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What the jobs of a role are like.
+
+    Attributes
+    ----------
+    role : str
+    executor : dict of str to int, thousandths
+    slots : int
+    executors_max : int
+    tasks : tuple of int
+        Of each stage.
+    task_ms : tuple of float
+        Mean duration of a task of each stage.
+    """
+
+    role: str
+    executor: Quantities
+    slots: int
+    executors_max: int
+    tasks: tuple[int, ...]
+    task_ms: tuple[float, ...]
+
+
+PI = Application(
+    role="Pi",
+    executor={"cpus": 2 * MILLI, "mem": 2 * MIB_PER_GIB * MILLI},
+    slots=2,
+    executors_max=64,
+    tasks=(110,),  # the driver's 11,000 partitions, a hundred at a time
+    task_ms=(1300.0,),
+)
+WORD_COUNT = Application(
+    role="WordCount",
+    executor={"cpus": 1 * MILLI, "mem": 3584 * MILLI},
+    slots=1,
+    executors_max=64,
+    tasks=(12, 12),  # blocks of 64 MB: map, then reduce
+    task_ms=(4500.0, 900.0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Drivers:
+    """What the paper leaves open about Spark.
+
+    Attributes
+    ----------
+    start, stop, gap : float
+        The drawn times are multiplied by these: of an executor's start, of its stop after the
+        job, and from one job to the next.
+    habits : Habits
+        What drivers do with offers and executors.
+    """
+
+    start: float = 1.0
+    stop: float = 1.0
+    gap: float = 1.0
+    habits: Habits = field(default_factory=Habits)
+
+
+DRIVERS = Drivers()
+
+
+def agents(*capacities: Quantities) -> tuple[AgentSpec, ...]:
+    """Agents of these capacities."""
+    return tuple(AgentSpec(f"agent-{i + 1}", c) for i, c in enumerate(capacities))
+
+
+HETEROGENEOUS = agents(TYPE_1, TYPE_1, TYPE_2, TYPE_2, TYPE_3, TYPE_3)
+HOMOGENEOUS = agents(*[TYPE_3] * 6)
+"""As much CPU and memory in all, on equal agents."""
+
+ONE_OF_EACH = agents(TYPE_1, TYPE_2, TYPE_3)
+
+
+def experiment(
+    seed: int,
+    *,
+    cluster: tuple[AgentSpec, ...] = HETEROGENEOUS,
+    queues: int = 5,
+    jobs: int = 50,
+    apart_ms: int = 0,
+    drivers: Drivers = DRIVERS,
+) -> Experiment:
+    """Section V of the paper: two groups of queues that keep submitting Spark jobs.
+
+    Parameters
+    ----------
+    seed : int
+    cluster : tuple of AgentSpec
+    queues, jobs : int
+        Queues of each role, and jobs of each queue.
+    apart_ms : int
+        From the registration of one agent to that of the next.
+    drivers : Drivers
+        How Spark behaves where the paper leaves it open.
+
+    Notes
+    -----
+    Task durations are lognormal with a coefficient of variation of 0.3, as for equal pieces of work
+    on shared machines. Executors need 2 to 4 s to start (a JVM, and registration with the driver)
+    and the next driver starts 3 to 6 s after the one before is done, both uniform. To stop takes an
+    executor 1.5 s on average, exponential, and never more than 10 s, for which the driver waits
+    (``spark.mesos.coarse.shutdownTimeout``).
+    """
+    chance = np.random.default_rng(seed)
+    made = [
+        JobQueue(
+            f"{application.role.lower()}-{number + 1}",
+            application.role,
+            tuple(_job(application, chance, drivers) for _ in range(jobs)),
+        )
+        for application in (PI, WORD_COUNT)
+        for number in range(queues)
+    ]
+    return Experiment(
+        agents=tuple((apart_ms * i, spec) for i, spec in enumerate(cluster)),
+        queues=tuple(made),
+        gap_ms=tuple(round(gap * drivers.gap) for gap in _times(chance, 3_000, 6_000, 97)),
+    )
+
+
+def _job(application: Application, chance: np.random.Generator, drivers: Drivers) -> Job:
+    stages = tuple(
+        tuple(lognormal_ms(chance, mean_ms, 0.3, count))
+        for count, mean_ms in zip(application.tasks, application.task_ms, strict=True)
+    )
+    start_ms = int(chance.integers(2_000, 4_000, endpoint=True))
+    return Job(
+        executor=application.executor,
+        slots=application.slots,
+        executors_max=application.executors_max,
+        stages_ms=stages,
+        start_ms=round(start_ms * drivers.start),
+        stop_ms=tuple(round(stop_ms * drivers.stop) for stop_ms in _stops(chance, 16)),
+        habits=drivers.habits,
+    )
+
+
+def _stops(chance: np.random.Generator, count: int) -> tuple[int, ...]:
+    drawn = np.minimum(chance.exponential(STOP_MEAN_MS, count), STOP_MAX_MS)
+    return tuple(drawn.astype(int).tolist())
+
+
+def lognormal_ms(
+    chance: np.random.Generator, mean_ms: float, variation: float, count: int
+) -> list[int]:
+    """Durations with this mean and coefficient of variation; none is shorter than 1 ms."""
+    sigma = np.sqrt(np.log1p(variation**2))
+    drawn = chance.lognormal(np.log(mean_ms) - sigma**2 / 2, sigma, count)
+    return np.maximum(drawn.round(), 1).astype(int).tolist()
+
+
+def _times(chance: np.random.Generator, low_ms: int, high_ms: int, count: int) -> tuple[int, ...]:
+    return tuple(chance.integers(low_ms, high_ms, count, endpoint=True).tolist())

@@ -1,0 +1,4 @@
+"""What a grant may be and what it changes: offers, quotas, charges.
+
+Begin with `offers`.
+"""

@@ -1,0 +1,189 @@
+"""How a grant changes what everybody has, what is free, and what quotas leave."""
+
+import numpy as np
+
+from allocator.policies.filling.rules import offers, quotas
+from allocator.policies.filling.scene.compiled import allocating, compiled, hot
+from allocator.policies.filling.scene.cycle_stages import LEFT_OVER
+from allocator.policies.filling.scene.loop_arrays import Agents, Log, Offer, Places, Scene
+
+
+@compiled
+def _holds_already(agents: Agents, log: Log, client: int, place: int, agent: int) -> bool:
+    """Say whether the client holds something on the agent, from before or from this cycle."""
+    # From before: pairs of agent and client stand as sorted keys.
+    key = (agent << 32) + client
+    at = np.searchsorted(agents.holder, key)
+    if at < len(agents.holder) and agents.holder[at] == key:
+        return True
+    # From this cycle: follow the agent's grants back, the latest first.
+    grant = log.last_on_agent[agent]
+    while grant >= 0:
+        if log.place[grant] == place:
+            return True
+        grant = log.previous[grant]
+    return False
+
+
+@hot
+def _offer_simply(places: Places, agents: Agents, offer: Offer, place: int, agent: int) -> None:
+    """Offer a task, or all that is free."""
+    known = places.known[place]
+    for r in range(len(offer.plain)):
+        amount = places.demand[place, r] if known else agents.free[agent, r]
+        offer.plain[r] = amount
+        offer.whole[r] = amount
+
+
+@hot
+def _note(agents: Agents, offer: Offer, log: Log, tasks: int, place: int, agent: int) -> None:
+    """Write the grant down."""
+    number = log.length[0]
+    # Grants on one agent are chained: `last_on_agent` leads to the latest, `previous` to those
+    # before.
+    log.place[number] = place
+    log.agent[number] = agent
+    log.tasks[number] = tasks
+    log.previous[number] = log.last_on_agent[agent]
+    log.last_on_agent[agent] = number
+    log.length[0] = number + 1
+    for r in range(len(offer.plain)):
+        log.amount[number, r] = offer.plain[r]
+    # Special resources are few, so they stand in a list of their own, with the grant's number.
+    start = agents.start[agent]
+    for i in range(agents.start[agent + 1] - start):
+        if offer.special[i] > 0:
+            part = log.length[1]
+            log.part_of[part] = number
+            log.part[part] = start + i
+            log.part_amount[part] = offer.special[i]
+            log.length[1] = part + 1
+
+
+@hot
+def _take_away(agents: Agents, offer: Offer, simple: bool, agent: int) -> bool:
+    """Lessen what is free; returns whether anything is left."""
+    left = False
+    for r in range(len(offer.plain)):
+        agents.free[agent, r] -= offer.plain[r]
+        left |= agents.free[agent, r] > 0
+    if not simple:
+        # A simple offer has no special part.
+        start = agents.start[agent]
+        for i in range(agents.start[agent + 1] - start):
+            agents.special_free[start + i] -= offer.special[i]
+            left |= agents.special_free[start + i] > 0
+    return left
+
+
+@hot
+def _add_up(scene: Scene, known: bool, new: bool, place: int, agent: int) -> None:
+    """Add the offer to what the leaf and all above it have."""
+    places, standing = scene.places, scene.standing
+    columns = len(scene.offer.whole) + 1
+    for g in range(len(places.amount_gain)):
+        # The counting column grows by a task, by an agent that is used for the first time, or by
+        # nothing.
+        count = places.task_gain[g, place] if known else 0.0
+        if new:
+            count += places.agent_gain[g, place]
+        _add_up_one(scene, g * columns, places.amount_gain[g, place], count, place, agent)
+    # Times served break ties at every level.
+    above = place
+    while above >= 0:
+        standing.served[above] += 1
+        above = places.parent[above]
+
+
+@hot
+def _add_up_one(
+    scene: Scene, first: int, gain: float, count: float, place: int, agent: int
+) -> None:
+    """Add the offer to the measures of one criterion."""
+    places, standing, offer = scene.places, scene.standing, scene.offer
+    resources = len(offer.whole)
+    for r in range(resources):
+        amount = offer.whole[r]
+        # The denominator is what is free on this agent, which has just shrunk.
+        if places.residual[first + r]:
+            standing.denominator[agent, first + r] -= amount
+        # Measures add up over the tree: all above the leaf grow by the same amount.
+        above = place
+        while above >= 0:
+            standing.measure[first + r, above] += gain * amount
+            above = places.parent[above]
+    above = place
+    while above >= 0:
+        standing.measure[first + resources, above] += count
+        above = places.parent[above]
+
+
+@hot
+def grant(scene: Scene, log: Log, place: int, agent: int) -> bool:
+    """Give a leaf what it can be served with; returns whether the agent may have something left.
+
+    The measures and `served` of the leaf and of all above it grow; scores and tournaments are left
+    to the caller. The log has room.
+    """
+    places, agents, rule, offer = scene.places, scene.agents, scene.rule, scene.offer
+    # What is left over is given as a whole, even to clients whose demand is known.
+    known = places.known[place] and rule.stage != LEFT_OVER
+    client = places.client[place]
+    # Asked before the grant is written down, or the answer would always be yes.
+    new = rule.counts_agents and not _holds_already(agents, log, client, place, agent)
+    simple = offers.is_simple(places, agents, rule, place, agent)
+    # Work out the offer; what counts against quotas is charged where there are any.
+    if simple:
+        _offer_simply(places, agents, offer, place, agent)
+    else:
+        offers.work_out(scene, place, agent)
+        if rule.bounded:
+            quotas.charge(scene.bounds, offer, rule.stage, client)
+    # Write it down, take it from the agent, add it to the measures.
+    _note(agents, offer, log, 1 if known else 0, place, agent)
+    left = _take_away(agents, offer, simple, agent)
+    _add_up(scene, known, new, place, agent)
+    # What is left may be covered by filters as a whole. Those clients need not be asked again.
+    if left:
+        offers.bar_refused(scene, agent)
+    # After a task the agent may still serve others, which the next look finds out. Otherwise it
+    # can only if something is left.
+    return known or left
+
+
+@hot
+def has_room(log: Log, offer: Offer) -> bool:
+    """Say whether one more grant can be written down."""
+    return log.length[0] < len(log.place) and log.length[1] + len(offer.special) <= len(log.part)
+
+
+@allocating
+def doubled(log: Log, offer: Offer) -> Log:
+    """Return a copy of the log with twice the room."""
+    size, parts = len(log.place), len(log.part)
+    # At least one more grant must fit, even if it takes every special row of its agent.
+    more = parts + len(offer.special)
+    longer = Log(
+        log.length,
+        np.empty(2 * size, np.int64),
+        np.empty(2 * size, np.int64),
+        np.empty(2 * size, np.int64),
+        np.empty((2 * size, log.amount.shape[1]), np.int64),
+        log.last_on_agent,
+        np.empty(2 * size, np.int64),
+        np.empty(2 * more, np.int64),
+        np.empty(2 * more, np.int64),
+        np.empty(2 * more, np.int64),
+    )
+    for grant in range(log.length[0]):  # assigned one by one, for that compiles in no time
+        longer.place[grant] = log.place[grant]
+        longer.agent[grant] = log.agent[grant]
+        longer.tasks[grant] = log.tasks[grant]
+        longer.previous[grant] = log.previous[grant]
+        for r in range(log.amount.shape[1]):
+            longer.amount[grant, r] = log.amount[grant, r]
+    for part in range(log.length[1]):
+        longer.part_of[part] = log.part_of[part]
+        longer.part[part] = log.part[part]
+        longer.part_amount[part] = log.part_amount[part]
+    return longer

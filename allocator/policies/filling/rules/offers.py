@@ -1,0 +1,353 @@
+"""What a leaf would be offered on an agent, and whether that may be.
+
+Mostly that is all that is free, or one task of it, and is seen at a glance. Where resources are
+reserved, revocable or indivisible, or quotas bound what may be given, it is worked out in full.
+"""
+
+import numpy as np
+
+from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Ints, Tier
+from allocator.policies.filling.rules import quotas
+from allocator.policies.filling.scene import scoring
+from allocator.policies.filling.scene.compiled import compiled, hot
+from allocator.policies.filling.scene.cycle_stages import GUARANTEED, LEFT_OVER, OVERDUE, USUAL
+from allocator.policies.filling.scene.loop_arrays import Agents, Kinds, Offer, Places, Rule, Scene
+
+_RESERVED, _OPEN, _REVOCABLE = int(Tier.RESERVED), int(Tier.OPEN), int(Tier.REVOCABLE)
+
+
+@hot
+def fits(places: Places, agents: Agents, place: int, agent: int) -> bool:
+    """Say whether the demand of a place is free on an agent, in plain resources."""
+    for r in range(agents.free.shape[1]):
+        if agents.free[agent, r] < places.demand[place, r]:
+            return False
+    return True
+
+
+@hot
+def is_offerable(places: Places, agents: Agents, agent: int) -> bool:
+    """Say whether all that is plain and free makes an offer, by the usual minimum."""
+    root = len(places.parent) - 1
+    return reaches(places, agents, root, agents.free[agent])
+
+
+@hot
+def has_any(agents: Agents, agent: int) -> bool:
+    """Say whether anything is free on an agent."""
+    for r in range(agents.free.shape[1]):
+        if agents.free[agent, r] > 0:
+            return True
+    for e in range(agents.start[agent], agents.start[agent + 1]):
+        if agents.special_free[e] > 0:
+            return True
+    return False
+
+
+@hot
+def reaches(places: Places, agents: Agents, place: int, amount: Ints) -> bool:
+    """Say whether an amount (R,) is an offer: not empty, and not below the minimum of the place."""
+    # An empty amount is never an offer.
+    for r in range(len(amount)):
+        if amount[r] > 0:
+            break
+    else:
+        return False
+    # A place may have several minimums: one of them, reached in every resource, is enough. Where
+    # there is none, every amount will do.
+    first, end = places.least_row[place], places.end_row[place]
+    for row in range(first, end):
+        for r in range(len(amount)):
+            if amount[r] < agents.minimum[row, r]:
+                break
+        else:
+            return True
+    return first == end
+
+
+@hot
+def is_barred(agents: Agents, agent: int, client: int) -> bool:
+    """Look up the pair's bit."""
+    if not agents.barring[agent]:
+        return False
+    word = agents.barred[agent, client >> 6]
+    return (word >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@compiled
+def _may_have(kinds: Kinds, special: int, client: int) -> bool:
+    word = kinds.reach[special, client >> 6]
+    return (word >> np.uint64(client & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@compiled
+def _begin(rule: Rule, bounds: Bounds, offer: Offer, client: int) -> None:
+    quotas.raise_ceiling(rule, bounds, offer, client)
+    for r in range(len(offer.plain)):
+        offer.plain[r] = 0
+        offer.whole[r] = 0
+        offer.bounded[r] = 0
+    for i in range(len(offer.special)):
+        offer.special[i] = 0
+
+
+@compiled
+def _take_special(
+    agents: Agents, kinds: Kinds, offer: Offer, agent: int, i: int, wanted: int
+) -> int:
+    """Add what may be taken of an agent's special row to the offer, at most what is wanted.
+
+    What is indivisible is taken whole. Returns how much it was.
+    """
+    e = agents.start[agent] + i
+    s, free = agents.special[e], agents.special_free[e]
+    r = kinds.column[s]
+    # What is wanted, but all of it where it cannot be divided.
+    amount = free if kinds.whole[s] else min(free, wanted)
+    # Where it counts against quota, no more than the ceiling; of what is indivisible then
+    # nothing.
+    if kinds.bounded[s]:
+        room = offer.ceiling[r] - offer.bounded[r]
+        if amount > room:
+            amount = 0 if kinds.whole[s] else room
+        offer.bounded[r] += amount
+    offer.special[i] = amount
+    offer.whole[r] += amount
+    return amount
+
+
+@compiled
+def _take_plain(agents: Agents, offer: Offer, agent: int, r: int, wanted: int) -> int:
+    amount = min(agents.free[agent, r], wanted, offer.ceiling[r] - offer.bounded[r])
+    offer.plain[r] += amount
+    offer.bounded[r] += amount
+    offer.whole[r] += amount
+    return amount
+
+
+@compiled
+def _take_everything(
+    places: Places, agents: Agents, kinds: Kinds, offer: Offer, stage: int, place: int, agent: int
+) -> bool:
+    """Offer all that the leaf may have; False where that is no offer."""
+    client = places.client[place]
+    # Left over are only special resources: plain ones were given in whole tasks before.
+    if stage != LEFT_OVER:
+        for r in range(len(offer.plain)):
+            _take_plain(agents, offer, agent, r, UNBOUNDED)
+    # All special rows of the agent that the client may have. What counts against quota is given
+    # by the task, and not as left over.
+    start = agents.start[agent]
+    for i in range(agents.start[agent + 1] - start):
+        s = agents.special[start + i]
+        if stage == LEFT_OVER and kinds.bounded[s]:
+            continue
+        if agents.special_free[start + i] > 0 and _may_have(kinds, s, client):
+            _take_special(agents, kinds, offer, agent, i, UNBOUNDED)
+    return reaches(places, agents, place, offer.whole)
+
+
+@compiled
+def _take_of_tier(
+    places: Places,
+    agents: Agents,
+    kinds: Kinds,
+    offer: Offer,
+    place: int,
+    agent: int,
+    r: int,
+    tier: int,
+    wanted: int,
+) -> int:
+    """Take part of a task from one tier of special rows; returns what is still wanted."""
+    client, start = places.client[place], agents.start[agent]
+    for i in range(agents.start[agent + 1] - start):
+        s = agents.special[start + i]
+        if (
+            wanted > 0
+            and kinds.tier[s] == tier
+            and kinds.column[s] == r
+            and agents.special_free[start + i] > 0
+            and _may_have(kinds, s, client)
+        ):
+            wanted -= _take_special(agents, kinds, offer, agent, i, wanted)
+    return wanted
+
+
+@compiled
+def _drop_column(agents: Agents, kinds: Kinds, offer: Offer, agent: int, r: int) -> None:
+    """Take back what was put into the offer in one column."""
+    offer.plain[r] = 0
+    offer.whole[r] = 0
+    offer.bounded[r] = 0
+    start = agents.start[agent]
+    for i in range(agents.start[agent + 1] - start):
+        if kinds.column[agents.special[start + i]] == r:
+            offer.special[i] = 0
+
+
+@compiled
+def _take_task(
+    places: Places, agents: Agents, kinds: Kinds, offer: Offer, place: int, agent: int
+) -> bool:
+    """Offer one task, what is reserved first; False where there is no room for it."""
+    for r in range(len(offer.plain)):
+        demand = places.demand[place, r]
+        # Every column by itself; a column that is not needed takes nothing.
+        if demand == 0:
+            continue
+        # The client's own reservations first, for nobody else can use them. Then plain, then
+        # other resources that are not reserved.
+        rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _RESERVED, demand)
+        if rest > 0:
+            rest -= _take_plain(agents, offer, agent, r, rest)
+        if rest > 0:
+            rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _OPEN, rest)
+        if rest > 0:
+            # Not enough. A task may not mix revocable resources with others in one column, so
+            # what was taken is put back, and the whole demand is looked for among the revocable
+            # ones.
+            _drop_column(agents, kinds, offer, agent, r)
+            rest = _take_of_tier(places, agents, kinds, offer, place, agent, r, _REVOCABLE, demand)
+        if rest > 0:
+            return False
+    return True
+
+
+@compiled
+def _covers(agents: Agents, kinds: Kinds, offer: Offer, agent: int, refusal: int) -> bool:
+    """Say whether a filter covers the offer, kind by kind."""
+    # A filter covers an offer when it refused at least as much of every kind in it.
+    for r in range(len(offer.plain)):
+        kind = agents.plain_kind[r]
+        refused = agents.amount[refusal, kind] if kind >= 0 else 0
+        if refused < offer.plain[r]:
+            return False
+    start = agents.start[agent]
+    for i in range(agents.start[agent + 1] - start):
+        kind = kinds.kind[agents.special[start + i]]
+        if agents.amount[refusal, kind] < offer.special[i]:
+            return False
+    return True
+
+
+@compiled
+def is_refused(agents: Agents, kinds: Kinds, offer: Offer, client: int, agent: int) -> bool:
+    """Say whether one of the client's filters covers the offer."""
+    # A quick test: more than anybody ever refused here is covered by no filter.
+    for r in range(len(offer.plain)):
+        kind = agents.plain_kind[r]
+        if kind >= 0 and offer.plain[r] > agents.largest[agent, kind]:
+            return False
+    # Then the filters of this agent one by one.
+    refusal = agents.head[agent]
+    while refusal >= 0:
+        if agents.client[refusal] == client and _covers(agents, kinds, offer, agent, refusal):
+            return True
+        refusal = agents.next[refusal]
+    return False
+
+
+@compiled
+def work_out(scene: Scene, place: int, agent: int) -> bool:
+    """Work out what a leaf would be offered; returns whether that may be offered."""
+    places, agents, kinds, bounds = scene.places, scene.agents, scene.kinds, scene.bounds
+    rule, offer, stage = scene.rule, scene.offer, scene.rule.stage
+    client = places.client[place]
+    _begin(rule, bounds, offer, client)
+    # A whole task where the demand is known, otherwise all that it may have.
+    if places.known[place] and stage != LEFT_OVER:
+        enough = _take_task(places, agents, kinds, offer, place, agent)
+    else:
+        enough = _take_everything(places, agents, kinds, offer, stage, place, agent)
+    # For a guarantee only what brings somebody nearer to it is worth a grant.
+    if not enough or (stage == GUARANTEED and not quotas.makes_progress(bounds, offer, client)):
+        return False
+    return not is_refused(agents, kinds, offer, client, agent)
+
+
+@hot
+def is_simple(places: Places, agents: Agents, rule: Rule, place: int, agent: int) -> bool:
+    """Say whether an offer is just all that is free, or a task of it."""
+    if rule.simple:
+        return True
+    if rule.bounded or rule.stage == LEFT_OVER or not places.usual[place]:
+        return False
+    return agents.start[agent] == agents.start[agent + 1]
+
+
+@hot
+def can_serve(scene: Scene, offerable: bool, place: int, agent: int) -> bool:
+    """Say whether the agent can serve a leaf; `offerable`: all that is plain makes an offer."""
+    places, agents, spent = scene.places, scene.agents, scene.standing.spent
+    # From the cheapest test to the dearest: quotas used up, barred, the simple cases, and at last
+    # the offer worked out in full.
+    if spent[place] and agents.start[agent] == agents.start[agent + 1]:
+        return False
+    if is_barred(agents, agent, places.client[place]):
+        return False
+    if is_simple(places, agents, scene.rule, place, agent):
+        return fits(places, agents, place, agent) if places.known[place] else offerable
+    if work_out(scene, place, agent):
+        return True
+    # If quotas are the reason, the leaf need not be tried on other agents.
+    if scene.rule.bounded:
+        spent[place] = _is_spent(scene, place)
+    return False
+
+
+@compiled
+def _is_spent(scene: Scene, place: int) -> bool:
+    """Say whether quotas leave a leaf too little for any offer, after `work_out` for it."""
+    places, ceiling = scene.places, scene.offer.ceiling
+    if scene.rule.stage == GUARANTEED and not quotas.is_owed(scene.bounds, places.client[place]):
+        return True
+    # All that quotas allow, on any agent, would not make an offer or a task.
+    if not places.known[place]:
+        return not reaches(places, scene.agents, place, ceiling)
+    for r in range(len(ceiling)):
+        if places.demand[place, r] > ceiling[r]:
+            return True
+    return False
+
+
+@compiled
+def bar_refused(scene: Scene, agent: int) -> None:
+    """Bar the clients whose filters cover all that is left on an agent after a grant.
+
+    Only where offers are simple; elsewhere each offer is looked at by itself.
+    """
+    places, agents, kinds = scene.places, scene.agents, scene.kinds
+    rule, offer = scene.rule, scene.offer
+    refusal = agents.head[agent]
+    # Nothing to do without filters. With special resources each offer is looked at by itself.
+    if refusal < 0 or not (rule.simple or agents.start[agent] == agents.start[agent + 1]):
+        return
+    while refusal >= 0:
+        client = agents.client[refusal]
+        place = places.of_client[client]
+        if place >= 0 and not places.known[place]:
+            # Its offer would be all that is left: if a filter covers that, it covers whatever
+            # will be left later in the cycle. Clients with known demands are offered less than
+            # that, and are looked at when their turn comes.
+            for r in range(len(offer.plain)):
+                offer.plain[r] = agents.free[agent, r]
+            if _covers(agents, kinds, offer, agent, refusal):
+                agents.barred[agent, client >> 6] |= np.uint64(1) << np.uint64(client & 63)
+        refusal = agents.next[refusal]
+
+
+@compiled
+def mark_taking_part(places: Places, bounds: Bounds, stage: int, alive: Bools) -> None:
+    """Mark the places below which somebody takes part in a stage."""
+    for place in range(len(alive)):
+        client = places.client[place]
+        # By stage: who is owed a guarantee, who waited too long, everybody, or those served in
+        # tasks.
+        if client >= 0 and stage == GUARANTEED:
+            alive[place] = quotas.is_owed(bounds, client)
+        elif client >= 0 and stage == OVERDUE:
+            alive[place] = places.overdue[place]
+        elif client >= 0:
+            alive[place] = stage == USUAL or places.known[place]
+    scoring.mark_alive(places, alive)

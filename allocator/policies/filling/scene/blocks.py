@@ -1,0 +1,162 @@
+"""How criteria become the columns, gains and weights that the compiled loops take.
+
+Every criterion is a block of K columns. One with graded preferences has a block more for each
+distinct row of preferences: there the denominators are multiplied by how much those clients like
+each agent. A leaf is scored by the blocks of its criterion's preferences, of which only its own
+holds anything; a role by the plain block, in which everybody below it counts.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core import distinct_rows
+from allocator.core.numba.memo import fixed, remember
+from allocator.core.snapshot import Bools, Floats, Ints, Snapshot
+from allocator.policies.filling.criterion import Criterion, CriterionError, check
+
+KINDS_OF_PREFERENCE_MAX = 64
+"""Distinct rows of preferences; each costs as much as a criterion."""
+
+
+class Blocks(NamedTuple):
+    """Criteria side by side.
+
+    Attributes
+    ----------
+    criteria : tuple of Criterion, G long
+        One a block.
+    first, end : (N,) int64
+        Which columns score a node of the tree.
+    additive : (N,) bool
+    weight : (N,) float64
+        What the score of a node is divided by.
+    """
+
+    criteria: tuple[Criterion, ...]
+    first: Ints
+    end: Ints
+    additive: Bools
+    weight: Floats
+
+
+def lay_out(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Blocks:
+    """Check criteria, one for each scheme of the tree, and put them side by side.
+
+    Raises
+    ------
+    CriterionError
+    """
+    blocks: list[Criterion] = []
+    schemes: list[_Scheme] = []
+    for criterion in criteria:
+        check(snapshot, criterion)
+        plain = len(blocks)
+        blocks.append(criterion)
+        if criterion.preference is not None:
+            blocks.extend(_by_preference(snapshot, criterion, criterion.preference))
+        schemes.append(
+            _Scheme(
+                plain,
+                len(blocks),
+                criterion.additive,
+                criterion.preference is not None,
+                criterion.weight_power,
+                criterion.priority,
+            )
+        )
+    tree, columns = snapshot.tree, len(snapshot.total) + 1
+    return Blocks(
+        tuple(blocks),
+        *_score_by(tree.parent, tree.client, tree.scheme, tree.weight, columns, tuple(schemes)),
+    )
+
+
+class _Scheme(NamedTuple):
+    """How a criterion scores: by which blocks, and what it makes of the weights."""
+
+    plain: int
+    end: int
+    additive: bool
+    prefers: bool
+    weight_power: float
+    priority: Floats | None
+
+
+@remember(size=2)
+def _score_by(
+    parent: Ints,
+    client: Ints,
+    scheme_of_children: Ints,
+    tree_weight: Floats,
+    columns: int,
+    schemes: tuple[_Scheme, ...],
+) -> tuple[Ints, Ints, Bools, Floats]:
+    """Say of each node by which columns it is scored, how, and over which weight."""
+    is_leaf = np.arange(len(parent)) < len(client)
+    scheme = scheme_of_children[
+        parent
+    ]  # that of the root's own parent, which is none, is not asked
+    first, end = np.zeros(len(scheme), np.int64), np.zeros(len(scheme), np.int64)
+    additive, weight = np.zeros(len(scheme), np.bool_), tree_weight.astype(np.float64)
+    for number, each in enumerate(schemes):
+        # The plain block scores all nodes of this scheme.
+        own = scheme == number
+        first[own], end[own] = each.plain * columns, (each.plain + 1) * columns
+        additive[own] = each.additive
+        if each.prefers:
+            # Leaves are scored by one block for each kind of preference instead. Only that of its
+            # own kind holds anything of a leaf.
+            _check_places(parent, own, is_leaf)
+            first[own & is_leaf] = (each.plain + 1) * columns
+            end[own & is_leaf] = each.end * columns
+        # The weight is what a score is divided by, so power and priority go into it.
+        if each.weight_power != 1:
+            weight[own] **= each.weight_power
+        if each.priority is not None:
+            rows = np.flatnonzero(own & is_leaf)
+            weight[rows] *= each.priority[client[rows]]
+    return fixed(first), fixed(end), fixed(additive), fixed(weight)
+
+
+def _check_places(parent: Ints, own: Bools, is_leaf: Bools) -> None:
+    """Siblings are scored by the same columns: all of them have preferences, or none."""
+    both = set(parent[own & is_leaf].tolist()) & set(parent[own & ~is_leaf].tolist()) - {-1}
+    if both:
+        raise CriterionError(
+            "preference: clients compete with roles beside them, which have none; give the"
+            " clients a role of their own, or leave preferences out"
+        )
+
+
+def _by_preference(
+    snapshot: Snapshot, criterion: Criterion, preference: Floats
+) -> Iterator[Criterion]:
+    """Give a block for each distinct row of preferences; inner nodes are not scored by them."""
+    client = snapshot.tree.client
+    # Clients with equal preferences share a block.
+    kinds, which, _ = distinct_rows(preference[client])
+    if len(kinds) > KINDS_OF_PREFERENCE_MAX:
+        raise CriterionError(
+            f"preference: {len(kinds)} different rows; at most {KINDS_OF_PREFERENCE_MAX} can be"
+            " told apart: round them"
+        )
+    for number, liked in enumerate(kinds):
+        # In this block only these leaves have a measure, and only their clients gain by a grant.
+        leaves = np.flatnonzero(which == number)
+        measure = np.zeros_like(criterion.measure)
+        measure[leaves] = criterion.measure[leaves]
+        counts = np.zeros(len(criterion.amount_gain))
+        counts[client[leaves]] = 1.0
+        # An agent that is liked more counts as a larger one, so the score there is smaller.
+        yield replace(
+            criterion,
+            measure=measure,
+            denominator=criterion.denominator * liked[:, None],
+            amount_gain=criterion.amount_gain * counts,
+            task_gain=criterion.task_gain * counts,
+            agent_gain=criterion.agent_gain * counts,
+            preference=None,
+        )

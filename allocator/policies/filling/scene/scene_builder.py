@@ -1,0 +1,375 @@
+"""How the arrays of the compiled loops are made from a snapshot, and grants from their log.
+
+Numba compiles a function once for each combination of argument types. So every array goes in with
+one type, whatever the caller's flags: read-only where it is only read, the loop's own where not.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.numba.memo import fixed, remember
+from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot, Words
+from allocator.policies.filling.criterion import Criterion, characterised
+from allocator.policies.filling.scene.blocks import Blocks, lay_out
+from allocator.policies.filling.scene.cycle_stages import USUAL
+from allocator.policies.filling.scene.loop_arrays import (
+    Agents,
+    Kinds,
+    Log,
+    Offer,
+    Places,
+    Rule,
+    Scene,
+    Standing,
+)
+
+
+def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Scene:
+    """Put together all that the loops work on.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    criteria : sequence of Criterion
+        One for each scheme of the tree.
+
+    Raises
+    ------
+    CriterionError
+        Where the loops cannot go by one of them.
+    """
+    blocks = lay_out(snapshot, criteria)
+    places, node = places_of(snapshot, blocks)
+    return Scene(
+        places=places,
+        standing=_standing_of(snapshot, blocks.criteria, node),
+        agents=_agents_of(snapshot),
+        kinds=_kinds_of(snapshot),
+        bounds=_bounds_of(snapshot),
+        rule=_rule_of(snapshot, blocks.criteria),
+        offer=_empty_offer(snapshot),
+    )
+
+
+class _Layout(NamedTuple):
+    """The tree as places, without the numbers that change from cycle to cycle.
+
+    Attributes
+    ----------
+    node : (P,) int64
+        The node of each place.
+    leaf, of_leaf : (L,) int64
+        The places that are leaves, ascending, and their clients.
+    client, parent, first, last : (P,) int64
+    of_client : (C,) int64
+        As in `Places`.
+    """
+
+    node: Ints
+    leaf: Ints
+    of_leaf: Ints
+    client: Ints
+    parent: Ints
+    first: Ints
+    last: Ints
+    of_client: Ints
+
+
+@remember()
+def _layout(
+    client_of_leaf: Ints, parent: Ints, child_start: Ints, child: Ints, leaf_of_client: Ints
+) -> _Layout:
+    """Renumber the tree so that the children of a node are neighbours."""
+    # `child` lists the children family by family: that is the order of the places. The root is
+    # nobody's child and comes last. `place` is the way back.
+    node = np.append(child, len(parent) - 1)
+    place = np.empty_like(node)
+    place[node] = np.arange(len(node))
+    # Among the nodes leaves come first, so a node's number says whether it is one.
+    is_leaf = node < len(client_of_leaf)
+    leaf = np.flatnonzero(is_leaf)
+    of_leaf = client_of_leaf[node[leaf]]
+    client = np.full(len(node), -1)
+    client[leaf] = of_leaf
+    of_client = np.full(len(leaf_of_client), -1)
+    of_client[of_leaf] = leaf
+    # What points to nodes is translated to places.
+    above = parent[node]
+    return _Layout(
+        node=fixed(node),
+        leaf=fixed(leaf),
+        of_leaf=fixed(of_leaf),
+        client=fixed(client),
+        parent=fixed(np.where(above < 0, -1, place[above])),
+        first=fixed(np.where(is_leaf, 0, child_start[node])),
+        last=fixed(np.where(is_leaf, 0, child_start[node + 1])),
+        of_client=fixed(of_client),
+    )
+
+
+def places_of(snapshot: Snapshot, blocks: Blocks) -> tuple[Places, Ints]:
+    """Put the clients in their places; gives the places, and the node of each place, (P,)."""
+    tree, criteria = snapshot.tree, blocks.criteria
+    layout = _layout(
+        tree.client, tree.parent, tree.child_start, tree.child, snapshot.leaf_of_client
+    )
+    terms = _Terms(
+        characterised(snapshot), snapshot.demand, snapshot.minimum_rows, snapshot.overdue
+    )
+    gains = _Gains(
+        tuple(each.amount_gain for each in criteria),
+        tuple(each.task_gain for each in criteria),
+        tuple(each.agent_gain for each in criteria),
+        tuple(each.residual for each in criteria),
+    )
+    return _places(layout, terms, gains, blocks[1:]), layout.node
+
+
+class _Terms(NamedTuple):
+    """What the clients are served with, and when: as in the snapshot, (C,) or (C, more)."""
+
+    known: Bools
+    demand: Ints
+    minimum_rows: Ints
+    overdue: Bools
+
+
+class _Gains(NamedTuple):
+    """What the criteria count of a grant, one after another, (C,) each."""
+
+    amount: tuple[Floats, ...]
+    task: tuple[Floats, ...]
+    agent: tuple[Floats, ...]
+    residual: tuple[bool, ...]
+
+
+@remember(size=2)
+def _places(
+    layout: _Layout, terms: _Terms, gains: _Gains, score_by: tuple[Ints, Ints, Bools, Floats]
+) -> Places:
+    """Put what is known of clients in their places; `score_by`: first, end, additive, weight."""
+    count, leaf, of_leaf = len(layout.node), layout.leaf, layout.of_leaf
+    # Only leaves have a demand, and only those served in whole tasks.
+    known = np.zeros(count, np.bool_)
+    known[leaf] = terms.known[of_leaf]
+    demand = np.zeros((count, terms.demand.shape[1]), np.int64)
+    demand[leaf] = np.where(known[leaf, None], terms.demand[of_leaf], 0)
+    # Inner places have the usual minimum; nothing is offered to them.
+    usual = terms.minimum_rows[0]
+    least_row, end_row = np.full(count, usual[0]), np.full(count, usual[1])
+    least_row[leaf] = terms.minimum_rows[of_leaf, 0]
+    end_row[leaf] = terms.minimum_rows[of_leaf, 1]
+    overdue = np.zeros(count, np.bool_)
+    overdue[leaf] = terms.overdue[of_leaf]
+
+    def gain(values: Sequence[Floats]) -> Floats:
+        """Put values by client, (C,) for each criterion, in their places: (G, P)."""
+        result = np.zeros((len(values), count))
+        for row, each in zip(result, values, strict=True):
+            row[leaf] = each[of_leaf]
+        return fixed(result)
+
+    first_column, end_column, additive, weight = score_by
+    node = layout.node
+    return Places(
+        client=layout.client,
+        parent=layout.parent,
+        first=layout.first,
+        last=layout.last,
+        weight=fixed(weight[node]),
+        known=fixed(known),
+        demand=fixed(demand),
+        least_row=fixed(least_row),
+        end_row=fixed(end_row),
+        usual=fixed((least_row == usual[0]) & (end_row == usual[1])),
+        first_column=fixed(first_column[node]),
+        end_column=fixed(end_column[node]),
+        additive=fixed(additive[node]),
+        amount_gain=gain(gains.amount),
+        task_gain=gain(gains.task),
+        agent_gain=gain(gains.agent),
+        residual=fixed(np.repeat(gains.residual, demand.shape[1] + 1)),
+        overdue=fixed(overdue),
+        of_client=layout.of_client,
+    )
+
+
+def _standing_of(snapshot: Snapshot, criteria: Sequence[Criterion], node: Ints) -> Standing:
+    """Say where everybody stands at the start of the cycle."""
+    # If one criterion has a denominator for each agent, the shared ones are repeated for each.
+    rows = max(len(each.denominator) for each in criteria)
+    denominators = [
+        np.broadcast_to(each.denominator, (rows, each.denominator.shape[1])) for each in criteria
+    ]
+    return Standing(
+        measure=_stacked([_by_column(loop_view(each.measure), node) for each in criteria]),
+        denominator=own(np.hstack(denominators), np.float64),
+        served=own(snapshot.tree.served[node], np.int64),
+        score=np.zeros(len(node)),
+        out=np.zeros(len(node), np.bool_),
+        winner=np.zeros(2 * len(node), np.int64),
+        spent=np.zeros(len(node), np.bool_),
+    )
+
+
+@loop
+def _by_column(measure: Floats, node: Ints) -> Floats:
+    """Turn measures by node (N, K) into measures by column and place (K, P)."""
+    result = np.empty((measure.shape[1], len(node)))
+    for place in range(len(node)):
+        for k in range(measure.shape[1]):
+            result[k, place] = measure[node[place], k]
+    return result
+
+
+def _stacked(tables: Sequence[Floats]) -> Floats:
+    return tables[0] if len(tables) == 1 else np.vstack(tables)
+
+
+def _agents_of(snapshot: Snapshot) -> Agents:
+    """Take over the agents; `free` is copied, so that the snapshot can be used again."""
+    filters, specials = snapshot.filters, snapshot.specials
+    barring = snapshot.excluding | (filters.head >= 0)
+    return Agents(
+        row=read_only(snapshot.agents, np.int64),
+        free=own(snapshot.free, np.int64),
+        minimum=read_only(snapshot.minimum, np.int64),
+        barred=_either(snapshot.excluded, filters.covered, barring),
+        barring=read_only(barring, np.bool_),
+        head=read_only(filters.head, np.int32),
+        next=read_only(filters.next, np.int32),
+        client=read_only(filters.client, np.int32),
+        amount=read_only(filters.amount, np.int64),
+        plain_kind=read_only(filters.plain_kind, np.int64),
+        largest=read_only(filters.largest, np.int64),
+        start=read_only(specials.start, np.int64),
+        special=read_only(specials.row, np.int64),
+        special_free=own(specials.free, np.int64),
+        holder=read_only(snapshot.holder, np.int64),
+    )
+
+
+def _either(one: Words, other: Words, rows: Bools) -> Words:
+    """Join the bits of two tables in some rows; the others stay zeros, and take no memory."""
+    joined = np.zeros(one.shape, np.uint64)
+    if rows.all():
+        np.bitwise_or(one, other, out=joined)
+    else:
+        joined[rows] = one[rows] | other[rows]
+    return joined
+
+
+def _kinds_of(snapshot: Snapshot) -> Kinds:
+    """Take over the special kinds."""
+    specials = snapshot.specials
+    return Kinds(
+        kind=read_only(specials.kind, np.int64),
+        column=read_only(specials.column, np.int64),
+        tier=read_only(specials.tier, np.int64),
+        bounded=read_only(specials.bounded, np.bool_),
+        whole=read_only(specials.whole, np.bool_),
+        reach=read_only(specials.reach, np.uint64),
+    )
+
+
+def _bounds_of(snapshot: Snapshot) -> Bounds:
+    """Take over the bounds, those that change as copies."""
+    bounds = snapshot.bounds
+    return Bounds(
+        of_client=read_only(bounds.of_client, np.int64),
+        of_framework=read_only(bounds.of_framework, np.int64),
+        above=read_only(bounds.above, np.int64),
+        left=own(bounds.left, np.int64),
+        owed=own(bounds.owed, np.int64),
+        available=own(bounds.available, np.int64),
+        required=own(bounds.required, np.int64),
+    )
+
+
+def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
+    """Sum up what kind of criteria these are, and what stands in the way."""
+    # Something is bounded where quotas are, or where headroom is kept back.
+    bounded = bool(len(snapshot.bounds.above)) or bool(snapshot.bounds.required.any())
+    # A minimum of its own makes a client's offers unusual.
+    unusual = not _is_usual(snapshot.minimum_rows, snapshot.tree.client)
+    return Rule(
+        shared=all(len(each.denominator) == 1 for each in criteria),
+        residual=any(each.residual for each in criteria),
+        counts_agents=any(_is_any(each.agent_gain) for each in criteria),
+        bounded=bounded,
+        simple=not (bounded or len(snapshot.specials.row) or unusual),
+        stage=USUAL,
+    )
+
+
+@remember(size=4)
+def _is_any(gain: Floats) -> bool:
+    return bool((gain > 0).any())
+
+
+@remember()
+def _is_usual(minimum_rows: Ints, client: Ints) -> bool:
+    """Say whether nobody has a minimum of its own: row 0, which is no client, has the usual one."""
+    return bool((minimum_rows[client] == minimum_rows[0]).all())
+
+
+def _empty_offer(snapshot: Snapshot) -> Offer:
+    """Make room for an offer."""
+    columns = len(snapshot.total)
+    most = int(np.diff(snapshot.specials.start).max(initial=0))
+    return Offer(
+        plain=np.zeros(columns, np.int64),
+        whole=np.zeros(columns, np.int64),
+        bounded=np.zeros(columns, np.int64),
+        ceiling=np.zeros(columns, np.int64),
+        special=np.zeros(most, np.int64),
+    )
+
+
+def empty_log(snapshot: Snapshot) -> Log:
+    """Make room for as many grants as an oblivious cycle has at most."""
+    size, parts = len(snapshot.agents) + 1, len(snapshot.specials.row) + 1
+    return Log(
+        length=np.zeros(2, np.int64),
+        place=np.empty(size, np.int64),
+        agent=np.empty(size, np.int64),
+        tasks=np.empty(size, np.int64),
+        amount=np.empty((size, len(snapshot.total)), np.int64),
+        last_on_agent=np.full(len(snapshot.capacity), -1),
+        previous=np.empty(size, np.int64),
+        part_of=np.empty(parts, np.int64),
+        part=np.empty(parts, np.int64),
+        part_amount=np.empty(parts, np.int64),
+    )
+
+
+def grants_of(log: Log, scene: Scene) -> Grants:
+    """Show the log as grants."""
+    places, agents = scene.places, scene.agents
+    # From places back to clients, and from positions in the agents' lists to special rows.
+    count, parts = log.length.tolist()
+    return Grants(
+        client=places.client[log.place[:count]],
+        agent=log.agent[:count].copy(),
+        tasks=log.tasks[:count].copy(),
+        amount=log.amount[:count].copy(),
+        special_grant=log.part_of[:parts].copy(),
+        special=agents.special[log.part[:parts]],
+        special_amount=log.part_amount[:parts].copy(),
+    )
+
+
+def read_only(array: np.ndarray, dtype: type) -> np.ndarray:
+    """View an array so that numba sees the one type that it was compiled for.
+
+    It is copied only where its type or layout is another.
+    """
+    return loop_view(np.asarray(array, dtype))
+
+
+def own(array: np.ndarray, dtype: type) -> np.ndarray:
+    """Copy an array, so that the loops may write it."""
+    return np.array(array, dtype, order="C", copy=True)

@@ -1,0 +1,344 @@
+"""The agent whose free amounts are nearest in proportion to what a client needs: best fit.
+
+Agents are sorted by the proportions of what is free on them, and cut into blocks, over which stands
+a binary tree. Each node of it knows between what bounds the proportions below it lie, so that most
+of the tree is not walked: none of the agents there can be nearer than the nearest found so far.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core.snapshot import Bools, Floats, Ints, Words
+from allocator.policies.filling.scene.compiled import allocating, compiled, hot
+from allocator.policies.filling.scene.loop_arrays import Agents, Scene
+from allocator.policies.filling.search.agent_index import AgentIndex, can_serve
+
+_DEPTH = 64
+"""More than any tree has."""
+_SORTS = 4
+"""How often the agents are sorted anew while each of them is given something once."""
+_NOBODY = -1
+
+
+class FitIndex(NamedTuple):
+    """The sorted agents, and the tree over their B blocks, for each unit.
+
+    A *unit* is the resource that proportions are counted in: the first one that somebody needs.
+    Mostly there is one, so the agents are sorted by a unit only when it is asked for. The nodes of
+    a tree are 1, the root, to 2 B - 1; those below ``i`` are ``2 * i`` and ``2 * i + 1``, and block
+    b is node ``B + b``.
+
+    Attributes
+    ----------
+    size : (1,) int64
+        How many agents a block has.
+    changes : (R,) int64
+        Grants since the agents were sorted by that unit; -1: they never were.
+    order : (R, J) int64
+        Slots, sorted by proportions.
+    block : (R, J) int64
+        The block that each slot is in.
+    low, high : (R, 2 B, R) float64
+        Bounds of the proportions below a node.
+    most : (R, 2 B, R) float64, thousandths
+        The most that is free on one of its agents; infinite where one has special resources.
+    lowest : (R, 2 B) int64
+        The lowest slot that is not empty; J where there is none.
+    useless : (R, P, ceil(2 B / 64)) uint64
+        Bit of each node below which nobody can serve a leaf; not all are known.
+    waiting, bound : (D,) int64, float64
+        For one walk: nodes to look at, and what no distance below them is less than.
+    wanted : (R,) float64
+        For one walk: the proportions of what is needed; nan where nothing is.
+    """
+
+    size: Ints
+    changes: Ints
+    order: Ints
+    block: Ints
+    low: Floats
+    high: Floats
+    most: Floats
+    lowest: Ints
+    useless: Words
+    waiting: Ints
+    bound: Floats
+    wanted: Floats
+
+
+@allocating
+def begin(scene: Scene, size: int, wanted: bool) -> FitIndex:
+    """Make room for the index, in blocks of a size; for no agents where none is wanted."""
+    slots, resources = len(scene.agents.row) if wanted else 0, scene.agents.free.shape[1]
+    nodes = 2 * ((slots + size - 1) // size)
+    return FitIndex(
+        np.full(1, size),
+        np.full(resources, -1),
+        np.empty((resources, slots), np.int64),
+        np.empty((resources, slots), np.int64),
+        np.empty((resources, nodes, resources)),
+        np.empty((resources, nodes, resources)),
+        np.empty((resources, nodes, resources)),
+        np.empty((resources, nodes), np.int64),
+        np.zeros((resources, len(scene.places.parent), (nodes + 63) // 64), np.uint64),
+        np.empty(_DEPTH, np.int64),
+        np.empty(_DEPTH),
+        np.zeros(resources),
+    )
+
+
+@hot
+def first_needed(field: AgentIndex, leaf: int) -> int:
+    """Return the first resource that a leaf needs; R where it needs nothing yet."""
+    need = field.direction[leaf]
+    first = 0
+    while first < len(need) and need[first] <= 0:
+        first += 1
+    return first
+
+
+@hot
+def is_out_of_order(fit: FitIndex, unit: int) -> bool:
+    """Say whether so many agents have changed that sorting them anew pays."""
+    return fit.changes[unit] < 0 or fit.changes[unit] * _SORTS > fit.order.shape[1]
+
+
+@allocating
+def sort_anew(scene: Scene, field: AgentIndex, fit: FitIndex, unit: int) -> None:
+    """Sort the agents by what is free now, and look into every block."""
+    slots, blocks = fit.order.shape[1], fit.lowest.shape[1] // 2
+    fit.order[unit] = _sorted(scene.agents, slots, unit)
+    for at in range(slots):
+        fit.block[unit, fit.order[unit, at]] = at // fit.size[0]
+    for block in range(blocks):
+        _look_into(scene.agents, field.empty, fit, unit, block)
+    for node in range(blocks - 1, 0, -1):
+        _sum_up(fit, unit, node)
+    # What is known of a node was said of other agents.
+    fit.useless[unit] = np.uint64(0)
+    fit.changes[unit] = 0
+
+
+@allocating
+def _sorted(agents: Agents, slots: int, unit: int) -> Ints:
+    """Return the slots by their proportions in each resource, the first one first."""
+    order = np.arange(slots)
+    # Stable sorts, the least important one first.
+    for r in range(agents.free.shape[1] - 1, -1, -1):
+        if r != unit:
+            key = np.empty(slots)
+            for at in range(slots):
+                key[at] = _proportion(agents, agents.row[order[at]], r, unit)
+            order = order[np.argsort(key, kind="mergesort")]
+    return order
+
+
+@hot
+def _proportion(agents: Agents, agent: int, r: int, unit: int) -> float:
+    """How much is free for each part of the unit; infinite where there is none of that."""
+    against = agents.free[agent, unit]
+    return agents.free[agent, r] / against if against > 0 else np.inf
+
+
+@compiled
+def _look_into(agents: Agents, empty: Bools, fit: FitIndex, unit: int, block: int) -> None:
+    """Find the bounds of a block."""
+    slots, node = fit.order.shape[1], fit.lowest.shape[1] // 2 + block
+    low, high, most = fit.low[unit, node], fit.high[unit, node], fit.most[unit, node]
+    lowest = slots
+    low[:] = np.inf
+    high[:] = 0.0
+    most[:] = 0.0
+    first = block * fit.size[0]
+    for at in range(first, min(first + fit.size[0], slots)):
+        slot = fit.order[unit, at]
+        if empty[slot]:
+            continue
+        lowest = min(lowest, slot)
+        agent = agents.row[slot]
+        plain = agents.start[agent] == agents.start[agent + 1]
+        for r in range(len(low)):
+            mine = _proportion(agents, agent, r, unit)
+            low[r] = min(low[r], mine)
+            high[r] = max(high[r], mine)
+            most[r] = max(most[r], agents.free[agent, r] if plain else np.inf)
+    fit.lowest[unit, node] = lowest
+
+
+@hot
+def _sum_up(fit: FitIndex, unit: int, node: int) -> bool:
+    """Find the bounds of a node from those below it; returns whether any changed."""
+    one, other = 2 * node, 2 * node + 1
+    lowest = min(fit.lowest[unit, one], fit.lowest[unit, other])
+    changed = lowest != fit.lowest[unit, node]
+    fit.lowest[unit, node] = lowest
+    low, high, most = fit.low[unit], fit.high[unit], fit.most[unit]
+    for r in range(low.shape[1]):
+        least, greatest = min(low[one, r], low[other, r]), max(high[one, r], high[other, r])
+        free = max(most[one, r], most[other, r])
+        changed |= least != low[node, r] or greatest != high[node, r] or free != most[node, r]
+        low[node, r], high[node, r], most[node, r] = least, greatest, free
+    return changed
+
+
+@compiled
+def note_grant(scene: Scene, field: AgentIndex, fit: FitIndex, slot: int) -> None:
+    """Look again into the blocks of an agent that has less free now, and sum up above them."""
+    for unit in range(len(fit.changes)):
+        if fit.changes[unit] < 0:
+            continue
+        _look_into(scene.agents, field.empty, fit, unit, fit.block[unit, slot])
+        node = _leaf_node(fit, unit, slot) >> 1
+        while node > 0 and _sum_up(fit, unit, node):
+            node >>= 1
+        # An empty agent is in nobody's way.
+        fit.changes[unit] += not field.empty[slot]
+
+
+@hot
+def _leaf_node(fit: FitIndex, unit: int, slot: int) -> int:
+    return fit.lowest.shape[1] // 2 + fit.block[unit, slot]
+
+
+@compiled
+def look_again(fit: FitIndex, place: int, slot: int) -> None:
+    """Forget that the agent is of no use to a leaf: see `agent_index.look_again`."""
+    for unit in range(len(fit.changes)):
+        if fit.changes[unit] >= 0:
+            node = _leaf_node(fit, unit, slot)
+            while node > 0:
+                fit.useless[unit, place, node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
+                node >>= 1
+
+
+@compiled
+def _set_useless(useless: Words, node: int) -> None:
+    """Remember that a node is of no use to a leaf, and those above it where both sides are not."""
+    while True:
+        useless[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+        if node == 1 or not _has_bit(useless, node ^ 1):
+            return
+        node >>= 1
+
+
+@hot
+def _has_bit(words: Words, bit: int) -> bool:
+    return (words[bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@compiled
+def nearest(scene: Scene, field: AgentIndex, fit: FitIndex, unit: int, leaf: int) -> int:
+    """Return the slot whose free amounts are nearest in proportion to what the leaf needs.
+
+    Distance in L1 of the two vectors, each divided by its component in the first resource needed,
+    the unit; an agent without any of that is the last choice. The lowest slot wins ties. -1: nobody
+    can.
+    """
+    lowest, blocks = fit.lowest[unit], fit.lowest.shape[1] // 2
+    best, found = np.inf, _NOBODY
+    need = field.direction[leaf]
+    for r in range(len(need)):
+        fit.wanted[r] = need[r] / need[unit] if need[unit] > 0 else np.nan
+    fit.waiting[0], fit.bound[0] = 1, 0.0
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        node = fit.waiting[waiting]
+        # The best may have become better since the node was put there.
+        if not _may_be_nearer(lowest[node], fit.bound[waiting], best, found):
+            continue
+        if node >= blocks:
+            best, found = _search(scene, field, fit, unit, leaf, node - blocks, best, found)
+            continue
+        # The more promising side is put there last, so that it is walked first.
+        near, far = 2 * node, 2 * node + 1
+        near_bound = _bound(fit, unit, near)
+        far_bound = _bound(fit, unit, far)
+        if _may_be_nearer(lowest[far], far_bound, near_bound, lowest[near]):
+            near, far, near_bound, far_bound = far, near, far_bound, near_bound
+        for child, bound in ((far, far_bound), (near, near_bound)):
+            if _may_be_nearer(lowest[child], bound, best, found) and _is_of_use(
+                scene, fit, unit, leaf, child
+            ):
+                fit.waiting[waiting], fit.bound[waiting] = child, bound
+                waiting += 1
+    return found
+
+
+@hot
+def _bound(fit: FitIndex, unit: int, node: int) -> float:
+    """Bound the distances below a node.
+
+    Added up in the order of `_distance`, so that rounding cannot make it larger than one of them.
+    """
+    low, high, wanted = fit.low[unit, node], fit.high[unit, node], fit.wanted
+    bound = 0.0
+    if np.isnan(wanted[unit]):
+        return bound
+    for r in range(len(wanted)):
+        if r != unit:
+            bound += max(0.0, low[r] - wanted[r], wanted[r] - high[r])
+    return bound
+
+
+@hot
+def _may_be_nearer(lowest: int, bound: float, best: float, found: int) -> bool:
+    """Say whether a bound, and the lowest slot there, may mean something better than the best."""
+    return found < 0 or bound < best or (bound == best and lowest < found)
+
+
+@hot
+def _is_of_use(scene: Scene, fit: FitIndex, unit: int, leaf: int, node: int) -> bool:
+    """Say whether somebody below a node may be able to serve a leaf."""
+    if fit.lowest[unit, node] == fit.order.shape[1] or _has_bit(fit.useless[unit, leaf], node):
+        return False
+    # Zeros where the demand is unknown, which is never too much.
+    for r in range(fit.most.shape[2]):
+        if scene.places.demand[leaf, r] > fit.most[unit, node, r]:
+            return False
+    return True
+
+
+@compiled
+def _search(
+    scene: Scene,
+    field: AgentIndex,
+    fit: FitIndex,
+    unit: int,
+    leaf: int,
+    block: int,
+    best: float,
+    found: int,
+) -> tuple[float, int]:
+    """Look into a block for somebody nearer than the best so far; returns the best then."""
+    useless = True
+    first = block * fit.size[0]
+    for at in range(first, min(first + fit.size[0], fit.order.shape[1])):
+        slot = fit.order[unit, at]
+        if field.empty[slot]:
+            continue
+        value = _distance(scene.agents, fit.wanted, unit, scene.agents.row[slot])
+        if not _may_be_nearer(slot, value, best, found):
+            useless = False  # as far as is known
+        elif can_serve(scene, field, leaf, slot):
+            best, found = value, slot
+            useless = False
+    if useless:
+        _set_useless(fit.useless[unit, leaf], fit.lowest.shape[1] // 2 + block)
+    return best, found
+
+
+@hot
+def _distance(agents: Agents, wanted: Floats, unit: int, agent: int) -> float:
+    """Distance of an agent from what is wanted; 0 where nothing is."""
+    if np.isnan(wanted[unit]):
+        return 0.0
+    against = agents.free[agent, unit]
+    if against == 0:
+        return np.inf
+    value = 0.0
+    for r in range(len(wanted)):
+        if r != unit:
+            value += abs(agents.free[agent, r] / against - wanted[r])
+    return value

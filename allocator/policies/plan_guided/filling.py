@@ -1,0 +1,139 @@
+"""Filling that is steered towards a plan.
+
+Before the usual stage of a cycle comes one in which each agent may only serve those whom the plan
+lets have something of it, and whoever has got the smallest part of its target is next. What is
+left then, because they declined it or may not have it, goes to anybody in the usual stage. So what
+falls free moves the cluster towards the plan; nothing lies idle for its sake; and guarantees, and
+those who waited too long, come before it as before everything.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from allocator.core import Floats, Grants, Ints, Plan, Problem, Snapshot
+from allocator.core.numba.memo import fixed, remember
+from allocator.core.snapshot import Words
+from allocator.policies.filling import Criterion, CriterionFunction, Filling
+from allocator.policies.filling.policy import in_stages
+from allocator.policies.filling.scene import scene_builder
+from allocator.policies.filling.scene.blocks import lay_out
+from allocator.policies.filling.scene.cycle_stages import USUAL
+from allocator.policies.filling.scene.loop_arrays import Scene
+
+Planner: TypeAlias = Callable[[Problem], Plan]
+
+_NOTHING = 1e-12  # the weight of whoever has no target; it is barred everywhere, too
+
+
+def same_question(before: Problem, now: Problem) -> bool:
+    """Whether only what is held and free differs."""
+    return now.asks_the_same(before)
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """A policy that plans.
+
+    Attributes
+    ----------
+    planner : function from Problem to Plan
+    progress : function from Snapshot to Criterion
+        What a client has, in the unit of the plan's targets.
+    filling : Filling
+        Decides what the plan says nothing of; and everything, where there is none.
+    stands : function of two Problems
+        Whether the plan for the first is good for the second.
+    about_holders : bool
+        As in `PlanningPolicy`.
+    """
+
+    planner: Planner
+    progress: CriterionFunction
+    filling: Filling
+    stands: Callable[[Problem, Problem], bool] = same_question
+    about_holders: bool = False
+
+    def plan(self, problem: Problem) -> Plan:
+        """Work a plan out."""
+        return self.planner(problem)
+
+    def scores(self, snapshot: Snapshot) -> Floats:
+        """Score as the filling does."""
+        return self.filling.scores(snapshot)
+
+    def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
+        """Decide one cycle, towards the plan where there is one."""
+        plan = snapshot.plan
+        if plan is None or not plan.target[snapshot.tree.client].any():
+            return self.filling.allocate(snapshot, seed)
+        return self.filling.fill(snapshot, seed, _Towards(plan), (self.progress,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Towards:
+    """The passes of a cycle towards a plan."""
+
+    plan: Plan
+
+    def __call__(
+        self, snapshot: Snapshot, scene: Scene, criteria: Sequence[Criterion]
+    ) -> Iterator[Scene]:
+        """Give the scene of each pass: the usual ones, and before everybody the planned ones."""
+        for staged in in_stages(snapshot, scene):
+            if staged.rule.stage == USUAL:
+                yield from self._planned(snapshot, staged, criteria)
+            yield staged
+
+    def _planned(
+        self, snapshot: Snapshot, scene: Scene, criteria: Sequence[Criterion]
+    ) -> Iterator[Scene]:
+        """Give the scenes in which only the plan's pairs meet, and progress ranks them."""
+        plan, tree, agents = self.plan, snapshot.tree, scene.agents
+        scheme = _all_of(len(criteria) - 1, len(tree.parent))
+        towards = replace(snapshot, tree=tree._replace(scheme=scheme))
+        places, node = scene_builder.places_of(towards, lay_out(towards, criteria))
+        barred = agents.barred | _unplanned(plan.group, plan.allowed, agents.barred.shape[1])
+        barring = scene_builder.read_only(np.ones_like(agents.barring), np.bool_)
+        scene = scene._replace(agents=agents._replace(barred=barred, barring=barring))
+        if not len(plan.part):
+            target = _targets(plan.target, tree.parent, tree.client)
+            yield scene._replace(places=places._replace(weight=fixed(target[node])))
+            return
+        # Group by group: what is had of the group, against what is to be had of it.
+        group, columns = plan.group[agents.row], len(snapshot.total) + 1
+        mine = slice((len(criteria) - 1) * columns, len(criteria) * columns)
+        every, none = np.ones(len(snapshot.held)), np.zeros(len(snapshot.held))
+        for each in np.unique(group[group >= 0]).tolist():
+            target = _targets(plan.part[each], tree.parent, tree.client)
+            held = replace(snapshot, held=plan.held[each]).held_over_tree(every, none)
+            scene.standing.measure[mine] = held[node].T
+            row = scene_builder.read_only(agents.row[group == each], np.int64)
+            yield scene._replace(
+                places=places._replace(weight=fixed(target[node])),
+                agents=scene.agents._replace(row=row),
+            )
+
+
+def _targets(target: Floats, parent: Ints, client: Ints) -> Floats:
+    """Targets by node, (N,): those of the leaves, added up over the tree."""
+    result = np.zeros(len(parent))
+    result[: len(client)] = target[client]
+    for node in range(len(parent) - 1):
+        result[parent[node]] += result[node]
+    return fixed(np.maximum(result, _NOTHING))
+
+
+@remember()
+def _all_of(scheme: int, nodes: int) -> Ints:
+    return fixed(np.full(nodes, scheme))
+
+
+@remember()
+def _unplanned(group: Ints, allowed: Words, width: int) -> Words:
+    """Bits of those who are to have nothing of an agent, (A, width)."""
+    everybody = np.full((1, width), ~np.uint64(0))
+    barred = np.concatenate([everybody, ~allowed[:, :width]])
+    return fixed(barred[group + 1])

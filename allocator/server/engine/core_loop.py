@@ -1,0 +1,400 @@
+"""The one thread that owns the core.
+
+Sessions' messages, operators' settings and questions about the state all come as commands in one
+queue, and are done one after the other. What changes the core is written into the journal first.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+from uuid import uuid4
+
+import structlog
+
+from allocator import __version__
+from allocator.core import Allocator, DemandMemory, Policy, PolicySpec, SetPolicy, Settings, Trail
+from allocator.core.checkpoint import Detached
+from allocator.server.config import Config
+from allocator.server.engine import ending
+from allocator.server.engine.ending import HELLO_S, SESSIONS_MAX
+from allocator.server.engine.journal import Head, Journal
+from allocator.server.engine.journal_files import Keeping
+from allocator.server.engine.latency_histogram import Durations
+from allocator.server.engine.rpc_futures import fulfil
+from allocator.server.engine.session_info import SessionInfo, info_of
+from allocator.server.engine.session_log import Telling
+from allocator.server.engine.session_stream import SessionStream
+from allocator.server.engine.shadow import Shadow
+from allocator.v1 import journal_pb2
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import (
+    PROTOCOL_VERSION,
+    Answer,
+    Counts,
+    OperatorEvent,
+    Sidecar,
+    State,
+    WireError,
+)
+from allocator.wire.journal.checkpoint import head
+from allocator.wire.journal.moment import write_snapshot
+from allocator.wire.journal.records import (
+    answered_record,
+    closed_record,
+    looked_record,
+    opened_record,
+    operator_record,
+    request_record,
+    start_record,
+)
+
+_T = TypeVar("_T")
+
+GRACE_S = 5.0
+"""A peer has so long to read the last answers."""
+
+_log = structlog.get_logger()
+
+
+class CoreLoop:
+    """The core's thread, and the queue before it.
+
+    Attributes
+    ----------
+    sidecar_id : str
+    limits : Limits
+    started_s : float
+        When the process began, on the monotonic clock.
+    cycle_times : Durations
+    journal : Journal or None
+    shadow : Shadow
+    last_batch_s : float
+        When the latest batch of a master came, since 1970; 0: none came.
+    heard_s : float
+        The same on the monotonic clock, which nobody sets.
+    after_message : callable
+        Called with the allocator after each message is answered, on the core's thread.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        build_policy: Callable[[PolicySpec], Policy],
+        build_apart: Callable[[PolicySpec], Policy] | None = None,
+        fallback: Policy | None = None,
+        try_policy: Callable[[PolicySpec, float], None] = lambda _spec, _within_s: None,
+        before_policy: Callable[[PolicySpec], None] = lambda _spec: None,
+        sidecar_id: str | None = None,
+        settings: Settings | None = None,
+        memory: DemandMemory | None = None,
+    ) -> None:
+        """Set up the core; nothing runs yet.
+
+        Parameters
+        ----------
+        config : Config
+        build_policy : callable
+            Makes a policy of its specification.
+        build_apart : callable
+            The same, of one that shares nothing with the policy in force.
+        fallback : Policy
+            Decides where the policy cannot.
+        try_policy : callable
+            Tries out a policy that an operator is about to set, within so many seconds; raises
+            ValueError. Called on the operator's thread, for the core must not wait for it.
+        before_policy : callable
+            Called on the core's thread before a policy is made that an operator sets.
+        sidecar_id : str
+            Random by default.
+        settings : Settings
+            What counts at the start; by default what the configuration says.
+        memory : DemandMemory
+            What an earlier process learnt.
+        """
+        self.sidecar_id = sidecar_id or uuid4().hex
+        self.started_s = time.monotonic()
+        self.cycle_times = Durations()
+        self.last_batch_s = self.heard_s = 0.0
+        self.after_message: Callable[[Allocator], None] = lambda _allocator: None
+        self._build_policy = build_policy
+        self._fallback = fallback
+        self.try_policy = try_policy
+        self._before_policy = before_policy
+        self.limits = config.limits.core()
+        self._welcome = pb.Welcome(
+            protocol_version=PROTOCOL_VERSION,
+            sidecar_version=__version__,
+            sidecar_id=self.sidecar_id,
+            message_bytes_max=config.limits.message_bytes_max,
+            kinds_max=self.limits.kinds,
+        )
+        self._sidecar = Sidecar(self._new_allocator, settings or config.settings(), self._welcome)
+        if memory is not None:
+            self._sidecar.learn(memory)
+        self._ports: dict[int, SessionStream] = {}
+        self._telling = Telling()
+        self._build_apart = build_apart or build_policy
+        self.shadow = Shadow(self._build_apart)
+        self._draining = False
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="core", daemon=True)
+        self.journal = self._new_journal(config) if config.journal.path else None
+
+    # The core's thread only: read these inside `call`.
+
+    @property
+    def allocator(self) -> Allocator:
+        """The session's allocator; without a session an empty one that keeps the settings."""
+        return self._sidecar.allocator
+
+    @property
+    def counts(self) -> Counts:
+        """What happened so far."""
+        return self._sidecar.counts
+
+    @property
+    def session(self) -> SessionInfo | None:
+        """The session that has the allocator."""
+        session, number = self._sidecar.session, self._sidecar.active
+        port = self._ports.get(number)  # none where it ends, and whoever asks is another thread
+        return None if session is None or port is None else info_of(session, number, port.peer)
+
+    @property
+    def sessions(self) -> int:
+        """Streams that are open."""
+        return len(self._sidecar.sessions)
+
+    @property
+    def journal_errors(self) -> int:
+        """Times that the journal could not be written."""
+        return self.journal.errors if self.journal else 0
+
+    @property
+    def queue_depth(self) -> int:
+        """Commands that wait for the core's thread; any thread may ask."""
+        return self._queue.qsize()
+
+    # Any thread.
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def stop(self, within_s: float | None = None) -> bool:
+        """Do what is queued, then end; says whether all did that in time."""
+        self._queue.put(None)
+        self._thread.join(within_s)
+        if self._thread.is_alive():
+            return False  # it may still write to the journal
+        self.shadow.close(within_s)
+        if self.journal:
+            self.journal.close()
+        return True
+
+    def call(self, work: Callable[[], _T]) -> Future[_T]:
+        """Do some work between two messages; its result or exception comes with the future."""
+        # The caller may wait for the future, on its own thread.
+        future: Future[_T] = Future()
+        self._queue.put(partial(fulfil, future, work))
+        return future
+
+    def operate(self, event: OperatorEvent) -> Future[None]:
+        """Take over what an operator sets; the future raises an `EventError` where it cannot."""
+        return self.call(partial(self.operate_now, event))
+
+    def open(self, port: SessionStream) -> None:
+        """Begin a session."""
+        self._queue.put(partial(self._open, port))
+
+    def receive(self, port: SessionStream, data: bytes) -> None:
+        """Take a message."""
+        self._queue.put(partial(self._receive, port, data))
+
+    def close(self, port: SessionStream, error: WireError | None = None) -> None:
+        """End a session."""
+        self._queue.put(partial(self._close, port, error))
+
+    def drain(self) -> Future[None]:
+        """End all sessions because the sidecar shuts down; new ones are refused."""
+        return self.call(self._drain)
+
+    # What the commands do.
+
+    def _run(self) -> None:
+        while (command := self._queue.get()) is not None:
+            try:
+                command()
+            except BaseException:  # noqa: BLE001 - the thread must live; what failed is logged.
+                _log.exception("a command of the core failed")
+
+    def _new_allocator(self, settings: Settings) -> Allocator:
+        return Allocator(
+            self._build_policy,
+            settings,
+            self.limits,
+            fallback=self._fallback,
+            around_cycle=self.cycle_times.observing,
+            trail=Trail(),
+        )
+
+    def new_twin(self, policy: PolicySpec) -> Allocator:
+        """Make an allocator for a copy of the books, which decides as this one; any thread may.
+
+        Its policy shares nothing with the one in force: where a user's takes too long for a
+        question, it is asked for decisions as before.
+        """
+        settings = Settings(policy=policy)
+        fallback = self._fallback
+        return Allocator(self._build_apart, settings, self.limits, fallback=fallback, plans=True)
+
+    def new_snapshot(self, *, anonymise: bool) -> Callable[[], Iterator[bytes]]:
+        """Copy the whole state; on the core's thread. What is given writes it, on any other."""
+        start, kept = self._head(1, 0)
+
+        def write() -> Iterator[bytes]:
+            return write_snapshot(
+                start, kept, self._build_apart, self._fallback, anonymise=anonymise
+            )
+
+        return write
+
+    def _head(self, file: int, records_before: int) -> tuple[journal_pb2.JournalRecord, Detached]:
+        """How a journal's file begins: what was set, and a copy of what is known."""
+        start = start_record(
+            self._sidecar.allocator.settings,
+            self.limits,
+            self._welcome,
+            sessions_before=self._sidecar.sessions_begun,
+            file=file,
+            records_before=records_before,
+        )
+        # A copy: a thread writes it, while the core goes on.
+        return start, Detached(self._sidecar.kept())
+
+    def _new_journal(self, config: Config) -> Journal:
+        def begin(file: int, records_before: int) -> Head:
+            start, kept = self._head(file, records_before)
+            return Head(kept.nbytes, head(start, kept))
+
+        section = config.journal
+        compress = section.compression == "zstd"
+        keeping = Keeping(section.bytes_max, section.files, section.keep_days * 86_400)
+        return Journal(Path(section.path), keeping, begin, compress=compress)
+
+    def _record(self, make: Callable[..., journal_pb2.JournalRecord], *what: object) -> None:
+        if self.journal:
+            self.journal.write(make(*what))
+
+    def _record_answers(self, answers: list[Answer], policy_error: str = "") -> None:
+        if self.journal and self.journal.on and answers:
+            self.journal.write(answered_record(answers, policy_error))
+
+    def look(self) -> None:
+        """Note that somebody is about to ask for scores; on the core's thread."""
+        self._record(looked_record)
+
+    def _open(self, port: SessionStream) -> None:
+        # The journal first, as for everything that changes the core. The number is known
+        # beforehand.
+        next_number = self._sidecar.sessions_begun + 1
+        self._record(opened_record, next_number)
+        port.number = self._sidecar.open()
+        self._ports[port.number] = port
+        _log.info("session opened", session=port.number, peer=port.peer)
+        if self._draining:
+            self._close(port, ending.shutdown())
+        else:
+            if len(self._sidecar.sessions) > SESSIONS_MAX:
+                self._make_room()
+            timer = threading.Timer(HELLO_S, self._queue.put, [partial(self._expire, port)])
+            timer.daemon = True
+            timer.start()
+
+    def _make_room(self) -> None:
+        """End the oldest stream that is not the session: a module says hello at once."""
+        oldest = next(each for each in self._sidecar.sessions if each != self._sidecar.active)
+        self._close(self._ports[oldest], ending.no_room())
+
+    def _expire(self, port: SessionStream) -> None:
+        """End a session that has not said hello by the time its timer ran out."""
+        session = self._sidecar.sessions.get(port.number)
+        if session and session.state is State.AWAITING_HELLO:
+            self._close(port, ending.no_hello())
+
+    def _receive(self, port: SessionStream, data: bytes) -> None:
+        try:
+            if port.number in self._sidecar.sessions:
+                self._weigh(port, data)
+            if port.number in self._sidecar.sessions:
+                # Written down, done, answered; then the answers are written down, for a replay to
+                # compare.
+                self._record(request_record, port.number, data)
+                failed, batches = self._sidecar.counts.policy_errors, self._sidecar.counts.batches
+                answers = self._sidecar.receive(port.number, data)
+                self._deliver(answers)
+                counts = self._sidecar.counts
+                if counts.batches > batches:
+                    self.last_batch_s, self.heard_s = time.time(), time.monotonic()
+                failed_now = counts.policy_errors > failed
+                self._record_answers(answers, counts.policy_error if failed_now else "")
+                self.shadow.after_answers(self.allocator)
+                self._telling.of_message(port.number, self._sidecar)
+                self.after_message(self.allocator)
+        finally:
+            # In any case, or the stream would wait for ever for room for its next message.
+            port.message_done()
+
+    def _weigh(self, port: SessionStream, data: bytes) -> None:
+        """End whoever of two masters cannot be believed; the core has no clock to know it by."""
+        session, holder = self._sidecar.sessions[port.number], self._sidecar.session
+        if session.state is State.AWAITING_HELLO and holder and holder.greeting:
+            wrong = ending.unbelieved(holder.greeting, data)
+            if wrong:
+                newcomer, error = wrong
+                self._close(port if newcomer else self._ports[self._sidecar.active], error)
+
+    def _close(self, port: SessionStream, error: WireError | None) -> None:
+        if port.number in self._sidecar.sessions:
+            self._record(closed_record, port.number, error)
+            answers = self._sidecar.close(port.number, error)
+            self._deliver(answers)
+            self._record_answers(answers)
+        self._telling.forget(port.number)
+        if self._ports.pop(port.number, None):
+            _log.info("session closed", session=port.number)
+        port.end(GRACE_S)
+
+    def _deliver(self, answers: list[Answer]) -> None:
+        """Queue answers for their streams; an error ends the stream that it is for."""
+        for number, response in answers:
+            port = self._ports[number]
+            port.answer(response)
+            if response.HasField("error"):
+                self._telling.of_error(number, response.error, self._sidecar.sessions.get(number))
+                port.end(GRACE_S)
+
+    def operate_now(self, event: OperatorEvent) -> None:
+        """Take over what an operator sets; on the core's thread.
+
+        Raises
+        ------
+        EventError
+            Where it is not possible; then nothing has changed.
+        """
+        self._record(operator_record, event)
+        if isinstance(event, SetPolicy):
+            self._before_policy(event.spec)
+        elif isinstance(event, Settings):
+            self._before_policy(event.policy)
+        self._sidecar.operate(event)
+
+    def _drain(self) -> None:
+        self._draining = True
+        for port in list(self._ports.values()):
+            self._close(port, ending.shutdown())

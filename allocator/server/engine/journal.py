@@ -1,0 +1,298 @@
+"""The journal on disk. Allocation never waits for it for long, and goes on without it."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import structlog
+
+from allocator.server.engine.journal_files import Keeping, remove_old, shift
+from allocator.server.system.disk import create, lock, reason
+from allocator.v1 import journal_pb2
+from allocator.wire.journal.framing import HEADER, Framer, frame
+
+RETRY_S = 60.0
+"""A journal that could not be written is begun again after this time."""
+
+_SMALL = 1 << 20
+"""A checkpoint with arrays of fewer bytes is written at once, not by a thread of its own."""
+
+_COPY = 1 << 20
+"""Bytes that are copied from one file to the next at a time."""
+
+_log = structlog.get_logger()
+
+
+class Head(NamedTuple):
+    """How a file begins.
+
+    Attributes
+    ----------
+    nbytes : int
+        Size of the arrays in the checkpoint.
+    records : iterator of JournalRecord
+        Made as they are asked for; by any thread.
+    """
+
+    nbytes: int
+    records: Iterator[journal_pb2.JournalRecord]
+
+
+MakeHead: TypeAlias = Callable[[int, int], Head]
+"""Copies what the core knows now, given the file's number and the records before it."""
+
+
+class TakenError(OSError):
+    """Another process writes this journal."""
+
+
+class _New(NamedTuple):
+    """A file that is being begun while the one before is still written.
+
+    Attributes
+    ----------
+    fd : int
+    since : int
+        Where in the file before the first record stands that belongs into this one.
+    errors : int
+        How often the journal had failed by then.
+    """
+
+    fd: int
+    since: int
+    errors: int
+
+
+class Journal:
+    """Records in files of bounded size; those before are kept as ``<path>.1`` and so on.
+
+    One process at a time writes them: it holds a lock on ``<path>.lock``.
+
+    A file begins with a checkpoint. While that is written, as ``<path>.new``, records go on into
+    the file before; then they are copied behind the checkpoint, and cut off there. So at any moment
+    every record is in a file, and none has to be kept in memory. A journal that could not be
+    written has no file before: then a file without a name takes its place.
+
+    Attributes
+    ----------
+    errors : int
+        Times that it could not be written; it is then off for `RETRY_S`.
+    failure : Exception or None
+        Why, the last time.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        keeping: Keeping,
+        head: MakeHead,
+        *,
+        compress: bool = True,
+    ) -> None:
+        """Begin a file.
+
+        Parameters
+        ----------
+        path : Path
+        keeping : Keeping
+            A file that reached its size, and twice that of its checkpoint, is followed by another.
+        head : callable
+            Says how a file begins; called where `write` is.
+        compress : bool
+            Whether records are compressed, each by itself.
+        """
+        # One for the caller of `write`, for a compressor is for one thread; heads need none.
+        self._frame = Framer().frame if compress else frame
+        self.errors = 0
+        self.failure: Exception | None = None
+        self._path = path
+        self._new_path = Path(f"{path}.new")
+        self._keeping = keeping
+        self._taken: int | None = None
+        self._head = head
+        # The lock is for `_file`, `_size` and what belongs to them: the thread that begins a file
+        # changes them, too.
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._file: int | None = None
+        self._number = 0
+        self._records = 0
+        self._size = 0
+        self._head_size = 0
+        self._off_since_s = 0.0
+        self._begin()
+
+    @property
+    def on(self) -> bool:
+        """Whether records are being kept."""
+        return self._file is not None
+
+    @property
+    def size(self) -> int:
+        """Bytes in the present file."""
+        return self._size
+
+    def write(self, record: journal_pb2.JournalRecord) -> None:
+        """Keep a record."""
+        data = self._frame(record)
+        # What was answered stands in the same file as what it answers.
+        if not record.HasField("answered") and (self._is_due() or self._is_full(len(data))):
+            self._begin()
+        with self._lock:
+            self._append(data)
+            self._records += 1
+
+    def close(self) -> None:
+        """Close the file; one that was being begun is given up."""
+        self._closing = True
+        if self._thread is not None:
+            self._thread.join()
+        with self._lock:
+            self._close()
+            if self._taken is not None:
+                os.close(self._taken)
+                self._taken = None
+
+    def _is_due(self) -> bool:
+        return not self.on and time.monotonic() - self._off_since_s >= RETRY_S
+
+    def _is_full(self, more: int) -> bool:
+        """Whether another file has to be begun before so many bytes more."""
+        begun = self._thread is not None and self._thread.is_alive()
+        full = self._size + more > max(self._keeping.bytes_max, 2 * self._head_size)
+        return self.on and full and not begun and self._size > self._head_size
+
+    # Beginning a file.
+
+    def _take(self) -> None:
+        """Take the journal, where it is not ours already; another process may have it.
+
+        A ``.new`` file of a process that was killed while it began a file is removed then, unless
+        there is no other file: it takes the place of that.
+        """
+        if self._taken is not None:
+            return
+        self._taken = lock(f"{self._path}.lock")
+        if self._taken is None:
+            text = "another process writes it; give each sidecar a journal.path of its own"
+            raise TakenError(text)
+        if os.path.lexists(self._path):
+            self._new_path.unlink(missing_ok=True)
+        elif os.path.lexists(self._new_path):
+            self._new_path.replace(self._path)
+
+    def _begin(self) -> None:
+        """Begin the next file: at once if that is quick, else by a thread."""
+        new: _New | None = None
+        try:
+            self._take()
+            # On the caller's thread: the copy must be of this very moment.
+            head = self._head(self._number + 1, self._records)
+            # No file before: one without a name takes the records until the next file has caught
+            # up.
+            if self._file is None:
+                self._file = create(f"{self._path}.spool")
+                Path(f"{self._path}.spool").unlink()
+            new = _New(create(self._new_path), self._size, self.errors)
+            if head.nbytes < _SMALL:
+                self._write_new(new, head)
+            else:
+                work = partial(self._write_new, new, head)
+                thread = threading.Thread(target=work, name="journal", daemon=True)
+                thread.start()
+                self._thread = thread
+        except Exception as error:  # noqa: BLE001 - whatever it is, allocation goes on.
+            self._give_up(new)
+            self._fail(error)
+
+    def _write_new(self, new: _New, head: Head) -> None:
+        """Write how the new file begins, and what was recorded meanwhile; then go on in it."""
+        try:
+            # The head takes long and needs no lock.
+            size = _write_all(new.fd, HEADER)
+            for record in head.records:
+                if self._closing:
+                    self._give_up(new)
+                    return
+                size += _write_all(new.fd, frame(record))
+            # Then copy what was recorded meanwhile. The lock is let go after each piece, so that
+            # the core can write in between.
+            at = new.since
+            while self._file != new.fd:
+                with self._lock:
+                    at = self._catch_up(new, at, size)
+        except Exception as error:  # noqa: BLE001 - a thread has nobody to tell.
+            self._give_up(new)
+            with self._lock:
+                self._fail(error)
+
+    def _catch_up(self, new: _New, at: int, head_size: int) -> int:
+        """Copy some of what came meanwhile; where nothing is left, go on in the new file."""
+        if self._file is None or self.errors != new.errors:
+            raise OSError("the file before could not be written to its end")
+        data = os.pread(self._file, min(_COPY, self._size - at), at)
+        at += _write_all(new.fd, data)
+        # Nothing is left, and under the lock nothing can be added: change over.
+        if at == self._size:
+            self._go_on_in(new, self._file, head_size)
+        return at
+
+    def _go_on_in(self, new: _New, before: int, head_size: int) -> None:
+        """Change over to the new file, and cut off the file before what is in both."""
+        # Rename first. Should the process die before the cut, both files have those records,
+        # which a replay sees and passes over.
+        shift(self._path)
+        self._new_path.replace(self._path)
+        os.ftruncate(before, new.since)
+        os.close(before)
+        self._file = new.fd
+        self._number += 1
+        self._size += head_size - new.since
+        self._head_size = head_size
+        try:
+            remove_old(self._path, self._keeping)
+        except OSError as error:
+            _log.warning("old journals cannot be removed", error=reason(error))
+
+    def _give_up(self, new: _New | None) -> None:
+        with suppress(OSError):
+            if new is not None:
+                os.close(new.fd)
+                self._new_path.unlink(missing_ok=True)
+
+    # Writing.
+
+    def _append(self, data: bytes) -> None:
+        if self._file is None:
+            return
+        try:
+            self._size += _write_all(self._file, data)
+        except OSError as error:
+            self._fail(error)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+            self._size = 0
+
+    def _fail(self, error: Exception) -> None:
+        self.errors += 1
+        self.failure = error
+        self._close()
+        self._off_since_s = time.monotonic()
+        _log.error("journal off", path=str(self._path), error=reason(error), retry_s=RETRY_S)
+
+
+def _write_all(file: int, data: bytes) -> int:
+    rest = memoryview(data)
+    while rest:
+        # Where there is room for a part only, the next try says what the matter is.
+        rest = rest[os.write(file, rest) :]
+    return len(data)

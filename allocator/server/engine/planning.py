@@ -1,0 +1,195 @@
+"""The thread on which policies plan, beside the core's.
+
+After a cycle the core's thread copies the problem, where the last plan does not stand any more; the
+plan that comes of it is taken over between two commands, as any event, and is in the journal.
+Until then the last plan serves, or, without one, the policy's own filling. One that takes longer
+than its budget is *late*: nobody waits for it, but it is counted, and said in the log.
+"""
+
+import queue
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from allocator.core import AdoptPlan, Allocator, PlanningPolicy, Problem
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.system.lasting import LastingThread
+
+_log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class PlanCounts:
+    """What came of planning, since the process began.
+
+    Attributes
+    ----------
+    adopted, failed, dropped, late : int
+        Plans that were taken over; that the policy could not make; that came when another policy
+        or session was there; and that took longer than their budget, whatever came of them.
+    total_s, last_s : float
+        Time that all of them took, and the last.
+    """
+
+    adopted: int = 0
+    failed: int = 0
+    dropped: int = 0
+    late: int = 0
+    total_s: float = 0.0
+    last_s: float = 0.0
+
+
+@dataclass(slots=True)
+class _Run:
+    """A plan that is being worked out."""
+
+    allocator: Allocator
+    planner: PlanningPolicy
+    problem: Problem
+    begun_s: float
+    late: bool = False
+    failed: bool = False
+
+
+class Planner:
+    """Works plans out, one at a time.
+
+    Attributes
+    ----------
+    counts : PlanCounts
+    """
+
+    def __init__(
+        self,
+        loop: CoreLoop,
+        *,
+        budget_s: float,
+        interval_s: float,
+        may_begin: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Prepare; nothing runs yet.
+
+        Parameters
+        ----------
+        loop : CoreLoop
+        budget_s : float
+            A plan that takes longer is late.
+        interval_s : float
+            From one look at what a plan would be about to the next, at least.
+        may_begin : callable
+            Whether there may be plans already: not while the solvers' loops run interpreted.
+        """
+        self.counts = PlanCounts()
+        self._loop = loop
+        self._budget_s, self._interval_s = budget_s, interval_s
+        self._may_begin = may_begin
+        self._queue: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
+        self._thread = LastingThread("planner", self._work)
+        # The core's thread only.
+        self._run: _Run | None = None
+        self._last: _Run | None = None
+        self._cycle = 0
+        self._next_s = 0.0
+        self._good_s: float | None = None
+        self._failure = ""
+        loop.after_message = self.look
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; a plan that is being worked out is left alone."""
+        self._queue.put(None)
+        self._thread.end()
+
+    @property
+    def age_s(self) -> float | None:
+        """How long ago the plan in force was good for the cluster; None where there is none."""
+        good_s = self._good_s
+        return None if good_s is None else time.monotonic() - good_s
+
+    @property
+    def running_s(self) -> float:
+        """How long the plan takes so far that is being worked out; 0 where none is."""
+        run = self._run
+        return 0.0 if run is None else time.monotonic() - run.begun_s
+
+    # The core's thread.
+
+    def look(self, allocator: Allocator) -> None:
+        """See whether a plan is wanted, after a message has been answered."""
+        planner, now_s, last = allocator.planner, time.monotonic(), self._last
+        if last is not None and (last.allocator is not allocator or last.planner is not planner):
+            # Another session, or another policy: its plan is gone.
+            self._last = last = self._good_s = None
+        if self._run is not None:
+            self._note_late(self._run, now_s)
+            return
+        # Once a cycle, for what happens in between may take several messages.
+        if planner is None or allocator.cycle == self._cycle or now_s < self._next_s:
+            return
+        problem = allocator.problem() if self._may_begin() else None
+        if problem is None:
+            return
+        # To copy and compare the whole cluster takes long: not after each cycle.
+        self._cycle, self._next_s = allocator.cycle, now_s + self._interval_s
+        if last is not None and planner.stands(last.problem, problem):
+            if not last.failed:
+                self._good_s = now_s
+            return
+        self._run = _Run(allocator, planner, problem, now_s)
+        self._queue.put(self._run)
+
+    def _take(self, run: _Run, planned: AdoptPlan | None, took_s: float) -> None:
+        """Take over what came of a run."""
+        self._note_late(run, run.begun_s + took_s)
+        self._run, counts = None, self.counts
+        counts.total_s += took_s
+        counts.last_s = took_s
+        if planned is None:
+            # The same problem would fail again: the next plan is for another one.
+            counts.failed += 1
+            self._last, run.failed = run, True
+        elif self._loop.allocator is not run.allocator or run.allocator.planner is not run.planner:
+            counts.dropped += 1
+        else:
+            try:
+                self._loop.operate_now(run.allocator.fresh(run.problem, planned))
+            except Exception as error:  # noqa: BLE001 - nobody else would hear of it.
+                counts.failed += 1
+                self._last, run.failed = run, True
+                self._tell_failure(f"{type(error).__name__}: {error}")
+                return
+            counts.adopted += 1
+            self._last, self._good_s = run, run.begun_s
+
+    def _note_late(self, run: _Run, now_s: float) -> None:
+        if not run.late and now_s - run.begun_s > self._budget_s:
+            run.late = True
+            self.counts.late += 1
+            _log.warning(
+                "a plan is late; cycles go by the one before, or by none",
+                budget_ms=round(1000 * self._budget_s),
+                has_plan=run.allocator.state.plan is not None,
+            )
+
+    # The planner's thread.
+
+    def _work(self) -> None:
+        while (run := self._queue.get()) is not None:
+            planned = None
+            try:
+                planned = AdoptPlan(run.planner.plan(run.problem))
+            except BaseException as error:  # noqa: BLE001 - whatever it is, cycles go on without.
+                self._tell_failure(f"{type(error).__name__}: {error}")
+            took_s = time.monotonic() - run.begun_s
+            self._loop.call(partial(self._take, run, planned, took_s))
+
+    def _tell_failure(self, failure: str) -> None:
+        if failure != self._failure:  # each once, not with every plan
+            self._failure = failure
+            _log.warning("no plan could be made; the one before goes on", error=failure)

@@ -1,0 +1,264 @@
+"""A policy that looks on: asked after the answers are sent, on a thread of its own.
+
+The thread of the core hands over what it kept of a cycle anyway, and goes on. One comparison is
+under way at a time, and afterwards the thread rests as long as that took; cycles that come
+meanwhile are counted, and passed over.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import structlog
+
+from allocator.core import (
+    Allocator,
+    Comparison,
+    CycleRecord,
+    Names,
+    Policy,
+    PolicySpec,
+    compare_beside,
+)
+from allocator.server.system.lasting import LastingThread
+
+BYTES_MAX = 128 * 2**20
+"""What a cycle may have seen at most to be compared."""
+
+CLIENTS_MAX = 10_000
+"""Clients of which sums are kept; those that were offered nothing for longest go first."""
+
+_log = structlog.get_logger()
+
+
+@dataclass
+class Counts:
+    """What happened since the shadow was set; see `ShadowCounts` of the protocol."""
+
+    compared: int = 0
+    late: int = 0
+    too_large: int = 0
+    failed: int = 0
+    offers_of_both: int = 0
+    offers_of_policy: int = 0
+    offers_of_shadow: int = 0
+    clients_of_policy: int = 0
+    clients_of_shadow: int = 0
+    share_apart: float = 0.0
+    busy_s: float = 0.0
+    forgotten: int = 0
+    error: str = ""
+
+
+@dataclass
+class Sums:
+    """What one client was offered, and would have been, over all cycles that were compared.
+
+    Attributes
+    ----------
+    framework_name : str
+    offered, offered_by_shadow : float
+        Dominant shares, added up.
+    cycles, cycles_by_shadow : int
+        In which it was something.
+    """
+
+    framework_name: str
+    offered: float = 0.0
+    offered_by_shadow: float = 0.0
+    cycles: int = 0
+    cycles_by_shadow: int = 0
+
+
+Client = tuple[str, str]
+"""Path of the role, and id of the framework."""
+
+
+class Reading(NamedTuple):
+    """A copy for whoever asks.
+
+    Attributes
+    ----------
+    spec : PolicySpec or None
+        The policy that the sums are of.
+    counts : Counts
+    clients : dict of Client to Sums
+    """
+
+    spec: PolicySpec | None
+    counts: Counts
+    clients: dict[Client, Sums]
+
+
+@dataclass
+class _Tally:
+    """All that is known of one policy that looks on."""
+
+    spec: PolicySpec | None = None
+    counts: Counts = field(default_factory=Counts)
+    clients: "OrderedDict[Client, Sums]" = field(default_factory=OrderedDict)
+
+
+class Shadow:
+    """Asks the policy that looks on, and adds up what it says."""
+
+    def __init__(self, build: Callable[[PolicySpec], Policy]) -> None:
+        """Prepare; the thread begins with the first cycle.
+
+        Parameters
+        ----------
+        build : callable
+            Makes a policy that shares nothing with the one in force.
+        """
+        self._build = build
+        self._changed = threading.Condition()
+        self._tally = _Tally()
+        self._pending: CycleRecord | None = None
+        self._busy = False
+        self._closing = False
+        self._thread: LastingThread | None = None
+        self._policy: tuple[PolicySpec, Policy] | None = None
+
+    # The core's thread.
+
+    def after_answers(self, allocator: Allocator) -> None:
+        """Take over the latest cycle, if there was one and there is time for it."""
+        spec, trail = allocator.settings.shadow, allocator.trail
+        if spec is None and self._tally.spec is None:
+            return  # as mostly
+        assert trail is not None
+        record, trail.for_shadow = trail.for_shadow, None
+        with self._changed:
+            if spec != self._tally.spec:
+                self._tally = _Tally(spec)
+                self._pending = None
+            free = not self._busy and self._pending is None
+            if record is not None and spec is not None:
+                free = self._hand_over(record, free=free)
+        # What a large cycle saw is copied only where somebody has time to look at it.
+        trail.shadow_bytes_max = BYTES_MAX if spec is not None and free else 0
+
+    def _hand_over(self, record: CycleRecord, *, free: bool) -> bool:
+        """Give a cycle to the thread; says whether it could take another one."""
+        counts = self._tally.counts
+        if not free:
+            counts.late += 1
+        elif record.seen is None:
+            counts.too_large += 1
+        else:
+            self._pending = record
+            if self._thread is None:
+                thread = LastingThread("shadow", self._run)
+                thread.start()
+                self._thread = thread
+            self._changed.notify_all()
+            return False
+        return free
+
+    # Any thread.
+
+    def read(self) -> Reading:
+        """Copy what is known."""
+        with self._changed:
+            tally = self._tally
+            clients = {key: Sums(**asdict(sums)) for key, sums in tally.clients.items()}
+            return Reading(tally.spec, Counts(**asdict(tally.counts)), clients)
+
+    def counts(self) -> tuple[PolicySpec | None, Counts]:
+        """Copy only the numbers."""
+        with self._changed:
+            return self._tally.spec, Counts(**asdict(self._tally.counts))
+
+    def settle(self, within_s: float) -> bool:
+        """Wait until nothing is under way; says whether that came about."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: self._pending is None and not self._busy, within_s
+            )
+
+    def close(self, within_s: float | None = None) -> None:
+        """End, after the comparison that is under way, or when the time is up."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.end()
+            self._thread.join(within_s)
+
+    # Its own thread.
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._busy = False  # it may have failed before
+                self._changed.wait_for(lambda: self._closing or self._pending is not None)
+                if self._closing:
+                    return
+                record, self._pending = self._pending, None
+                tally, self._busy = self._tally, True
+            assert record is not None
+            assert tally.spec is not None
+            begun_s = time.monotonic()
+            found, error = self._ask(record, tally.spec)
+            took_s = time.monotonic() - begun_s
+            with self._changed:
+                tally.counts.busy_s += took_s
+                _add(tally, found, error)
+                # Half of one processor at most, and the interpreter's lock no longer than that.
+                self._changed.wait_for(lambda: self._closing, took_s)
+                self._busy = False
+                self._changed.notify_all()
+
+    def _ask(self, record: CycleRecord, spec: PolicySpec) -> tuple[Comparison | None, str]:
+        try:
+            if self._policy is None or self._policy[0] != spec:
+                self._policy = spec, self._build(spec)
+            return compare_beside(record, spec, self._policy[1]), ""
+        except BaseException as error:  # noqa: BLE001 - whatever a policy does, it only looks on.
+            text = f"{type(error).__name__}: {error}"
+            return None, text
+
+
+def _add(tally: _Tally, found: Comparison | None, error: str) -> None:
+    """Add one cycle to the sums."""
+    counts = tally.counts
+    if error:
+        counts.failed += 1
+        if error != counts.error:  # each kind once, not in every cycle
+            _log.warning("the policy that looks on failed", error=error)
+        counts.error = error
+        return
+    if found is None:
+        counts.too_large += 1
+        return
+    counts.compared += 1
+    counts.offers_of_both += found.of_both
+    counts.offers_of_policy += found.of_policy
+    counts.offers_of_shadow += found.of_beside
+    one, other = found.offered, found.offered_beside
+    counts.clients_of_policy += int(((one > 0) & (other == 0)).sum())
+    counts.clients_of_shadow += int(((one == 0) & (other > 0)).sum())
+    counts.share_apart += float(np.abs(one - other).sum()) / 2
+    for row in np.flatnonzero((one > 0) | (other > 0)).tolist():
+        sums = _sums_of(tally, found.names, row)
+        sums.offered += float(one[row])
+        sums.offered_by_shadow += float(other[row])
+        sums.cycles += bool(one[row] > 0)
+        sums.cycles_by_shadow += bool(other[row] > 0)
+    while len(tally.clients) > CLIENTS_MAX:
+        tally.clients.popitem(last=False)
+        counts.forgotten += 1
+
+
+def _sums_of(tally: _Tally, names: Names, row: int) -> Sums:
+    handle = int(names.framework[row])
+    info = names.info[handle] if handle < len(names.info) else None
+    key = names.path[int(names.role[row])], info.framework_id if info else f"framework {handle}"
+    if key not in tally.clients:
+        tally.clients[key] = Sums(info.name if info else "")
+    tally.clients.move_to_end(key)
+    return tally.clients[key]

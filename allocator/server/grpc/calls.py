@@ -1,0 +1,221 @@
+"""How much room callers have: so many calls of a kind at a time, each for so long.
+
+Whoever reaches a port may call, before anybody knows who it is. So each kind of call has places of
+its own: however many of one are open, there is room for the others. A call holds a thread, so it
+ends when its caller says nothing, or takes nothing, for too long.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import grpc
+
+from allocator.server.engine.ending import SESSIONS_MAX
+from allocator.server.grpc.access import ADMIN, SESSION, Access
+
+REQUEST_S = 10.0
+"""A request that is one message must be there within this time."""
+
+
+class Bounds(NamedTuple):
+    """What one kind of call may take.
+
+    Attributes
+    ----------
+    places : int
+        Calls at a time.
+    whole_s : float
+        How long one lasts at most; 0: as long as it likes.
+    piece_s : float
+        Within so long its caller takes each piece of an answer; 0: no bound of ours.
+    newest : bool
+        Where there is no place the oldest call ends, and not the newest: whoever waits for nothing
+        keeps nobody away.
+    """
+
+    places: int
+    whole_s: float
+    piece_s: float = 0.0
+    newest: bool = False
+
+
+BOUNDS = {
+    # The core says who stays of those that it has no room for; a stream that it has ended may take
+    # a moment to go. What it is silent for, and what it reads, the core and its stream bound.
+    "session": Bounds(2 * SESSIONS_MAX, 0.0),
+    # A trial of a policy takes long, and so does the state of a large cluster on a slow line.
+    "operator": Bounds(12, 600.0, 30.0),
+    "probe": Bounds(8, 30.0),
+    "watch": Bounds(4, 3600.0, 30.0, newest=True),
+    "reflection": Bounds(4, 30.0, 10.0, newest=True),
+}
+
+_SPARE = 16
+"""Threads for calls that are about to be refused or to end."""
+
+CALLS_MAX = sum(each.places for each in BOUNDS.values()) + _SPARE
+"""Calls at a time, and threads that serve them."""
+
+
+def kind_of(method: str) -> str:
+    """Which bounds a call has.
+
+    Examples
+    --------
+    >>> kind_of("/allocator.v1.AdminService/Dump"), kind_of("/grpc.health.v1.Health/Watch")
+    ('operator', 'watch')
+    """
+    if method.startswith(SESSION):
+        return "session"
+    if method.startswith(ADMIN):
+        return "operator"
+    if method.endswith("/Check"):
+        return "probe"
+    return "watch" if method.endswith("/Watch") else "reflection"
+
+
+class _Call:
+    """One call: ends when its time is up."""
+
+    def __init__(self, context: grpc.ServicerContext, bounds: Bounds) -> None:
+        self._context = context
+        self._bounds = bounds
+        self._ends_s = time.monotonic() + bounds.whole_s if bounds.whole_s else 0.0
+        self._timer: threading.Timer | None = None
+
+    def within(self, seconds: float) -> None:
+        """Give the caller so long for its next step; 0: as long as the whole may take."""
+        self.over()
+        left_s = self._ends_s - time.monotonic() if self._ends_s else seconds
+        least_s = min(seconds or left_s, left_s)
+        if least_s or self._ends_s:
+            self._timer = threading.Timer(max(least_s, 0.0), self.cut)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def over(self) -> None:
+        """Bound it no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def cut(self) -> None:
+        """End the call, whatever it does."""
+        self._context.cancel()
+
+    def pieces(self, answers: Iterator[Any]) -> Iterator[Any]:
+        """Give the pieces of an answer, each of which is to be taken in time."""
+        for each in answers:
+            self.within(self._bounds.piece_s)
+            yield each
+            self.within(0.0)
+
+
+class Calls(grpc.ServerInterceptor):
+    """Lets calls in while there is room for their kind, and those that have the right.
+
+    Attributes
+    ----------
+    refused : Counter
+        Calls for which there was no room, by kind.
+    """
+
+    def __init__(self, access: Access) -> None:
+        """Ask this about rights."""
+        self.refused: Counter[str] = Counter()
+        self._access = access
+        self._lock = threading.Lock()
+        self._open: dict[str, dict[int, _Call]] = {kind: {} for kind in BOUNDS}
+
+    def problem(self) -> str:
+        """Why no session can begin; empty where one can."""
+        streams, most = len(self._open["session"]), BOUNDS["session"].places
+        return (
+            f"{streams} streams of masters are open, and no more can be" if streams >= most else ""
+        )
+
+    def intercept_service(self, continuation: Any, details: Any) -> Any:  # noqa: ANN401
+        """Find the handler of a call, behind the checks.
+
+        Each becomes one that reads its requests itself: gRPC would wait for the message of a call
+        without an end, and hold a thread.
+        """
+        handler = continuation(details)
+        if handler is None:
+            return None
+        method, metadata = details.method, dict(details.invocation_metadata)
+        token = str(metadata.get("authorization", ""))
+
+        def answer(requests: Iterator[Any], context: grpc.ServicerContext) -> Any:  # noqa: ANN401
+            with self._let_in(method, token, context) as call:
+                return _work(handler)(_asked(handler, requests, call, context), context)
+
+        def answers(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+            with self._let_in(method, token, context) as call:
+                asked = _asked(handler, requests, call, context)
+                yield from call.pieces(_work(handler)(asked, context))
+
+        make: Callable[..., Any] = grpc.stream_unary_rpc_method_handler
+        work: Callable[..., Any] = answer
+        if handler.response_streaming:
+            make, work = grpc.stream_stream_rpc_method_handler, answers
+        return make(work, handler.request_deserializer, handler.response_serializer)
+
+    @contextmanager
+    def _let_in(self, method: str, token: str, context: grpc.ServicerContext) -> Iterator[_Call]:
+        self._access.check(context, method, token)
+        kind = kind_of(method)
+        call = _Call(context, BOUNDS[kind])
+        if not self._take(kind, call):
+            text = f"{BOUNDS[kind].places} calls of this kind ({kind}) are open; call again later"
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+        try:
+            call.within(0.0)
+            yield call
+        finally:
+            call.over()
+            with self._lock:
+                self._open[kind].pop(id(call))
+
+    def _take(self, kind: str, call: _Call) -> bool:
+        """Give a call a place, where need be that of the oldest one of its kind."""
+        bounds, oldest = BOUNDS[kind], None
+        with self._lock:
+            taken = self._open[kind]
+            # Calls that were cut take a moment to go.
+            if len(taken) >= bounds.places + (_SPARE // 4 if bounds.newest else 0):
+                self.refused[kind] += 1
+                return False
+            if len(taken) >= bounds.places:
+                oldest = next(iter(taken.values()))
+            taken[id(call)] = call
+        if oldest is not None:
+            oldest.cut()
+        return True
+
+
+def _work(handler: Any) -> Callable[..., Any]:  # noqa: ANN401
+    return (
+        handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
+    )
+
+
+def _asked(
+    handler: Any,  # noqa: ANN401
+    requests: Iterator[Any],
+    call: _Call,
+    context: grpc.ServicerContext,
+) -> Any:  # noqa: ANN401
+    """Give what a handler takes: its one request, or all of them as they come."""
+    if handler.request_streaming:
+        return requests
+    call.within(REQUEST_S)
+    try:
+        request = next(requests)
+    except StopIteration:
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no request came; send one")
+    call.within(0.0)
+    return request

@@ -1,0 +1,202 @@
+"""The addresses the sidecar listens on."""
+
+import errno
+import grp
+import os
+import pwd
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+
+from allocator.server.config.sections import Config, ListenSection
+from allocator.server.grpc.certificates import Certificates
+
+UNIX = "unix:"
+CONNECT_S = 1.0
+
+
+class ListenError(OSError):
+    """An address that cannot be listened on: which, why, and what to do."""
+
+
+def claim_addresses(config: Config) -> None:
+    """Find out whether every address can be listened on, before anything slow begins.
+
+    Nothing stays open: whoever takes an address between this and `listen` is noticed then.
+
+    Raises
+    ------
+    ListenError
+        Which address, why, and what to do.
+    """
+    for target in config.listen.targets:
+        if target.startswith(UNIX):
+            path = Path(target.removeprefix(UNIX))
+            _check_directory(path)
+            _remove_stale(path)
+        else:
+            host, _, port = target.rpartition(":")
+            _claim(host.strip("[]"), int(port), target, "listen.targets")
+    http = config.http
+    _claim(http.host, http.port, f"{http.host}:{http.port}", "http.host or http.port")
+
+
+def _claim(host: str, port: int, target: str, option: str) -> None:
+    """Bind a port and let it go; port 0 is any free one."""
+    if port == 0:
+        return
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        message = f"{target} cannot be listened on: {error.strerror}; set {option} to another"
+        raise ListenError(message) from None
+    for family, kind, protocol, _, address in found:
+        try:
+            with socket.socket(family, kind, protocol) as probe:
+                # As gRPC does it: a port is free again as soon as nobody listens any more.
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+        except OSError as error:
+            if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL) and len(found) > 1:
+                continue  # A name of several addresses, of which this machine has some.
+            why = os.strerror(error.errno or 0)
+            message = f"{target} cannot be listened on: {why}; is it taken? set {option} to another"
+            raise ListenError(message) from None
+
+
+def listen(server: grpc.Server, section: ListenSection) -> list[str]:
+    """Bind a server to every target.
+
+    Returns
+    -------
+    list of str
+        The addresses as they are, with the port that was taken where any was wanted.
+
+    Raises
+    ------
+    ListenError
+    """
+    bound = []
+    for target in section.targets:
+        if target.startswith(UNIX):
+            path = Path(target.removeprefix(UNIX))
+            _listen_unix(server, path, section.unix_mode, section.unix_owner)
+            bound.append(target)
+        else:
+            # For each its own: a listener asks for what changed since it asked last.
+            port = _add(server, target, _credentials(section))
+            bound.append(f"{target.rpartition(':')[0]}:{port}")
+    return bound
+
+
+def _credentials(section: ListenSection) -> grpc.ServerCredentials | None:
+    """TLS as the files say; None where there are none."""
+    if not section.tls_cert:
+        return None
+    try:
+        return Certificates(section).credentials()
+    except OSError as error:
+        raise ListenError(f"the files for TLS cannot be read: {error}") from None
+
+
+def _add(server: grpc.Server, target: str, credentials: grpc.ServerCredentials | None) -> int:
+    try:
+        if credentials is None:
+            port = server.add_insecure_port(target)
+        else:
+            port = server.add_secure_port(target, credentials)
+    except (RuntimeError, ValueError) as error:
+        raise ListenError(f"{target} cannot be listened on: {error}") from None
+    if port == 0:
+        raise ListenError(f"{target} cannot be listened on; is it taken?")
+    return port
+
+
+def _listen_unix(server: grpc.Server, path: Path, mode: int, owner: str) -> None:
+    """Listen on a socket file that only whom `mode` and `owner` allow can open."""
+    _check_directory(path)
+    _remove_stale(path)
+    # Nobody can open it before it belongs to whom it is for.
+    with _umask(0o777):
+        _add(server, f"{UNIX}{path}", None)
+    _give(path, owner)
+    path.chmod(mode)
+
+
+def _give(path: Path, owner: str) -> None:
+    """Give a socket file to a user, a group, or both (``user:group``); empty: it stays ours."""
+    user, _, group = owner.partition(":")
+    why = ""
+    try:
+        os.chown(path, _number(user, _user), _number(group, _group))
+    except KeyError:
+        why = "there is no such user or group; make it, or set listen.unix_owner to another"
+    except PermissionError:
+        why = (
+            "this process may not: a user is for root alone, a group for its members"
+            " (SupplementaryGroups= of the unit)"
+        )
+    if why:
+        raise ListenError(f"{path} cannot be given to {owner}: {why}")
+
+
+def _number(text: str, find: Callable[[str], int]) -> int:
+    """The number of a user or group; -1, which changes nothing, where none is named."""
+    if not text:
+        return -1
+    return int(text) if text.isdecimal() else find(text)
+
+
+def _user(name: str) -> int:
+    return pwd.getpwnam(name).pw_uid
+
+
+def _group(name: str) -> int:
+    return grp.getgrnam(name).gr_gid
+
+
+def _check_directory(path: Path) -> None:
+    directory = path.parent
+    if not directory.is_dir():
+        raise ListenError(f"{path} cannot be listened on: there is no directory {directory}")
+    status = directory.stat()
+    foreign = stat.S_IWOTH | (stat.S_IWGRP if status.st_gid != os.getegid() else 0)
+    if status.st_mode & foreign and not status.st_mode & stat.S_ISVTX:
+        raise ListenError(
+            f"{path} cannot be listened on: others may write to {directory}, and so replace the"
+            " socket; take a directory of its own, such as /run/mesos-allocator"
+        )
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove the socket file of a process that is gone."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(status.st_mode):
+        raise ListenError(f"{path} cannot be listened on: it exists and is no socket; remove it")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(CONNECT_S)
+        try:
+            probe.connect(str(path))
+        except OSError as error:
+            if error.errno not in (errno.ECONNREFUSED, errno.ENOENT):
+                raise ListenError(f"{path} cannot be listened on: {error}") from None
+            path.unlink(missing_ok=True)
+        else:
+            raise ListenError(f"{path} cannot be listened on: another process listens there")
+
+
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    """Files made here have no more rights than the mask leaves, from their first moment."""
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)

@@ -1,0 +1,78 @@
+"""The session as gRPC serves it."""
+
+import threading
+from collections.abc import Iterator
+
+import grpc
+
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.session_stream import SessionStream
+from allocator.v1 import session_pb2 as pb
+from allocator.wire import WireError
+
+SERVICE = pb.DESCRIPTOR.services_by_name["SessionService"].full_name
+
+STALLED_S = 10.0
+"""A module that has answers waiting must read one within this time."""
+
+
+class SessionServicer:
+    """Moves messages between streams and the core.
+
+    Requests stay bytes: what does not parse is for the session to answer, by name.
+    """
+
+    def __init__(self, loop: CoreLoop, *, queue_max: int, stalled_s: float = STALLED_S) -> None:
+        """Serve streams.
+
+        Parameters
+        ----------
+        loop : CoreLoop
+        queue_max : int
+            Messages of one stream that may wait in either direction.
+        stalled_s : float
+        """
+        self._loop = loop
+        self._queue_max = queue_max
+        self._stalled_s = stalled_s
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """Give the handler to add to a server."""
+        session: grpc.RpcMethodHandler[bytes, pb.SessionResponse] = (
+            grpc.stream_stream_rpc_method_handler(
+                self.session, response_serializer=pb.SessionResponse.SerializeToString
+            )
+        )
+        return grpc.method_handlers_generic_handler(SERVICE, {"Session": session})
+
+    def session(
+        self, requests: Iterator[bytes], context: grpc.ServicerContext
+    ) -> Iterator[pb.SessionResponse]:
+        """Serve one stream; this thread writes, another one reads."""
+        port = SessionStream(
+            context.peer(),
+            queue_max=self._queue_max,
+            stalled_s=self._stalled_s,
+            cut=context.cancel,
+        )
+        if not context.add_callback(port.hang_up):
+            return
+        self._loop.open(port)
+        threading.Thread(
+            target=self._read, args=(requests, port), name="session-reader", daemon=True
+        ).start()
+        yield from port.answers()
+
+    def _read(self, requests: Iterator[bytes], port: SessionStream) -> None:
+        error: WireError | None = None
+        try:
+            for data in requests:
+                if not port.await_room():
+                    text = f"no answer was read for {self._stalled_s:g} s; read them as they come"
+                    error = WireError(pb.ERROR_CODE_SLOW_PEER, "", text)
+                    break
+                self._loop.receive(port, data)
+        except grpc.RpcError:
+            pass  # The stream was cut; there is nobody to be told.
+        finally:
+            self._loop.close(port, error)

@@ -1,0 +1,4 @@
+"""What Prometheus is told.
+
+Begin with `metrics`.
+"""

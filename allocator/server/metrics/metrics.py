@@ -1,0 +1,214 @@
+"""Metrics, liveness and readiness over HTTP."""
+
+import copy
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import replace
+from itertools import accumulate
+from typing import Generic, TypeVar
+
+import structlog
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
+from prometheus_client.registry import Collector
+from starlette.routing import BaseRoute
+
+from allocator.server.config import Config
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.metrics.metric_families import Scrape, StateCollector
+from allocator.server.reports import report
+from allocator.server.system.compilation import PARTS, Compilation
+from allocator.server.web.http import HttpServer
+from allocator.server.web.probes import nothing_to_add, probe_routes
+
+ANSWER_S = 2.0
+"""How long the core may take to answer before we say that it is busy."""
+
+GLANCE_S = 0.5
+"""How long a probe of our health waits for it; most probes give up after a second."""
+
+SILENCE_S = 10.0
+"""How long it may be busy before we say that it is not alive."""
+
+_T = TypeVar("_T")
+_log = structlog.get_logger()
+
+
+class Question(Generic[_T]):
+    """A question to the core's thread that waits at most once in its queue, however many ask."""
+
+    def __init__(self, loop: CoreLoop, work: Callable[[], _T]) -> None:
+        """Prepare to ask.
+
+        Parameters
+        ----------
+        loop : CoreLoop
+        work : callable
+            What the core's thread does to answer.
+        """
+        self._loop = loop
+        self._work = work
+        self._lock = threading.Lock()
+        self._pending: Future[_T] | None = None
+        self._asked_s = 0.0
+
+    def ask(self, timeout_s: float) -> _T:
+        """Ask the core's thread, or wait for the answer that it owes already.
+
+        Raises
+        ------
+        TimeoutError
+            Where the core is busy.
+        """
+        with self._lock:
+            if self._pending is None or self._pending.done():
+                self._pending = self._loop.call(self._work)
+                self._asked_s = time.monotonic()
+            pending = self._pending
+        return pending.result(timeout_s)
+
+    def waiting_s(self) -> float:
+        """How long the core owes an answer; 0 where it owes none."""
+        with self._lock:
+            owed = self._pending is not None and not self._pending.done()
+            return time.monotonic() - self._asked_s if owed else 0.0
+
+
+class Scrapes:
+    """The state for scrapes: as it is now, or as it was when the core last had time."""
+
+    def __init__(self, loop: CoreLoop) -> None:
+        """Read the state of this loop."""
+        self._question = Question(loop, lambda: (_take(loop), time.monotonic()))
+        self._last: tuple[Scrape, float] | None = None
+
+    def latest(self) -> Scrape | None:
+        """Give the state; None where the core never answered so far."""
+        try:
+            self._last = self._question.ask(ANSWER_S)
+        except TimeoutError:
+            _log.warning("a scrape shows older numbers: the core is busy")
+        except Exception:  # noqa: BLE001 - old numbers are better than none.
+            _log.exception("the state could not be read")
+        if self._last is None:
+            return None
+        scrape, taken_s = self._last
+        return replace(scrape, age_s=time.monotonic() - taken_s)
+
+
+def _take(loop: CoreLoop) -> Scrape:
+    """Copy what a scrape needs; on the core's thread."""
+    times = loop.cycle_times
+    bounds = [*map(str, times.bounds_s), "+Inf"]
+    return Scrape(
+        report=report.read(loop.allocator),
+        counts=copy.deepcopy(loop.counts),
+        cycle_buckets=list(zip(bounds, accumulate(times.buckets), strict=True)),
+        cycle_total_s=times.total_s,
+        journal_errors=loop.journal_errors,
+        sessions=loop.sessions,
+        filters_forgotten=loop.allocator.state.filters.forgotten,
+        in_session=loop.session is not None,
+    )
+
+
+class Monitor:
+    """Says whether the process is alive, and whether it takes sessions."""
+
+    def __init__(self, loop: CoreLoop, problem: Callable[[], str] = nothing_to_add) -> None:
+        """Begin as not ready; `problem` says why no session has room, where none has."""
+        self._problem = problem
+        self._question = Question(loop, lambda: None)
+        self._not_ready = "starting"
+
+    def serving(self) -> None:
+        """Sessions are welcome."""
+        self._not_ready = ""
+
+    def draining(self) -> None:
+        """From now on they are not."""
+        self._not_ready = "shutting down"
+
+    def health(self) -> str:
+        """What is wrong with the process; empty where nothing is."""
+        if not self._answers(GLANCE_S) and self._question.waiting_s() > SILENCE_S:
+            return f"the core has not answered for {self._question.waiting_s():.0f} s"
+        return ""
+
+    def readiness(self) -> str:
+        """Why no session can be taken now; empty where one can."""
+        busy = "" if self._answers(ANSWER_S) else "the core is busy"
+        return self._not_ready or self._problem() or busy
+
+    def _answers(self, timeout_s: float) -> bool:
+        try:
+            self._question.ask(timeout_s)
+        except TimeoutError:
+            return False
+        return True
+
+
+class MetricsServer(HttpServer):
+    """The listener for /metrics, /healthz and /readyz, and for whatever else is given."""
+
+    def __init__(
+        self,
+        config: Config,
+        loop: CoreLoop,
+        compilation: Compilation | None = None,
+        more: Iterable[Collector] = (),
+        pages: Iterable[BaseRoute] = (),
+        problem: Callable[[], str] = nothing_to_add,
+    ) -> None:
+        """Listen; not ready before `serving` is called."""
+        registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        if compilation:
+            _show_compilation(registry, compilation)
+        limits = config.metrics
+        registry.register(
+            StateCollector(
+                Scrapes(loop).latest,
+                frameworks_max=limits.frameworks_max,
+                roles_max=limits.roles_max,
+            )
+        )
+        for collector in more:
+            registry.register(collector)
+        monitor = Monitor(loop, problem)
+        self.serving = monitor.serving
+        self.draining = monitor.draining
+        self.health = monitor.health
+        remark = compilation.remark if compilation else nothing_to_add
+        probes = probe_routes(registry, monitor.health, monitor.readiness, remark)
+        super().__init__(config.http.host, config.http.port, [*probes, *pages])
+
+
+def _show_compilation(registry: CollectorRegistry, compilation: Compilation) -> None:
+    text = "1 while the loops run compiled, 0 while they run interpreted."
+    compiled = Gauge("mesos_allocator_compiled", text, registry=registry)
+    compiled.set_function(lambda: compilation.state == "compiled")
+    text = "How much of the loops is compiled, 0 to 1."
+    progress = Gauge("mesos_allocator_compilation_progress", text, registry=registry)
+    progress.set_function(lambda: compilation.done / len(PARTS))
+
+
+def start_http(
+    config: Config,
+    loop: CoreLoop,
+    compilation: Compilation | None = None,
+    more: Iterable[Collector] = (),
+    pages: Iterable[BaseRoute] = (),
+    problem: Callable[[], str] = nothing_to_add,
+) -> MetricsServer:
+    """Serve metrics, liveness and readiness; `more` gives metrics beside the state's.
+
+    `problem` says why no session has room, where none has.
+
+    Raises
+    ------
+    OSError
+        Where the address cannot be listened on.
+    """
+    return MetricsServer(config, loop, compilation, more, pages, problem)

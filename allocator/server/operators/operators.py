@@ -1,0 +1,284 @@
+"""What operators set: put in force, noted as theirs, kept on the disk, and read again.
+
+The settings in force are those of the configuration with what operators set over them
+(`allocator.wire.settings.operator_overlay`). Both are changed on the core's thread only, so they
+never part.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
+
+import structlog
+
+from allocator import policies
+from allocator.core import Allocator, Limits, SetPolicy, SetShadow, Settings
+from allocator.server.config import Loaded
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.rpc_futures import settled
+from allocator.server.operators.audit import Audit, Changed
+from allocator.server.operators.setting_rows import scope_of, value_of
+from allocator.server.operators.state_store import Keeper
+from allocator.v1 import settings_pb2 as pb
+from allocator.wire.settings.operator_overlay import (
+    Kept,
+    Key,
+    Overlay,
+    configured,
+    key_of,
+    rules,
+    write_overlay,
+)
+from allocator.wire.settings.operator_settings import OperatorChange
+
+ANSWER_S = 60.0
+"""How long another configuration may take to be taken over."""
+
+_T = TypeVar("_T")
+_log = structlog.get_logger()
+
+
+class GivenUpError(RuntimeError):
+    """Whoever asked for a change waits no more, and was told so: nothing has changed."""
+
+
+class Effect(NamedTuple, Generic[_T]):
+    """What became of a change.
+
+    Attributes
+    ----------
+    number : int
+        Of the state that has to be kept for it to last.
+    listed : object
+        What was asked for of the moment after it.
+    """
+
+    number: int
+    listed: _T
+
+
+class Asked(NamedTuple, Generic[_T]):
+    """Who wants a change, and what they want to hear of it.
+
+    Attributes
+    ----------
+    by : str
+        Who it is, for the audit log.
+    waits : callable
+        Whether they still wait: a change that has not begun when they are gone never does.
+    listed : callable
+        Reads what they are told of the moment after the change; on the core's thread.
+    """
+
+    by: str
+    waits: Callable[[], bool]
+    listed: Callable[[], _T]
+
+
+class Operators:
+    """The settings of operators, of one process.
+
+    Attributes
+    ----------
+    loaded : Loaded
+        The configuration.
+    base : Settings
+        What it says to the core.
+    overlay : Overlay
+        What operators set over it. All of them are for the core's thread alone.
+    reloads : Counter
+        How often the configuration was read again: ``done``, ``refused``.
+    audit : Audit
+        Where changes are written down, by the thread that makes them.
+    """
+
+    def __init__(
+        self,
+        loop: CoreLoop,
+        loaded: Loaded,
+        overlay: Overlay | None = None,
+        keeper: Keeper | None = None,
+        *,
+        audit: Audit | None = None,
+        problem: str = "",
+    ) -> None:
+        """Begin.
+
+        Parameters
+        ----------
+        loop : CoreLoop
+            Which decides by the configuration's settings with `overlay` over them.
+        loaded : Loaded
+        overlay : Overlay
+        keeper : Keeper
+            None: nothing outlives the process.
+        audit : Audit
+            By default one of its own.
+        problem : str
+            Why there is no keeper, where one was wanted.
+        """
+        self.loaded = loaded
+        self.base = loaded.config.settings()
+        self.overlay = overlay or Overlay()
+        self.reloads: Counter[str] = Counter()
+        self.audit = audit or Audit()
+        self._problem = problem
+        self._loop = loop
+        self._keeper = keeper
+
+    @property
+    def directory(self) -> str:
+        """Where what operators set is kept; empty: nowhere."""
+        return str(self._keeper.directory.path) if self._keeper else ""
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be kept; empty where it can."""
+        return self._keeper.problem if self._keeper else self._problem
+
+    @property
+    def state_errors(self) -> int:
+        """Times that it could not be kept."""
+        return self._keeper.errors if self._keeper else 0
+
+    # Any thread.
+
+    def set(self, change: OperatorChange, asked: Asked[_T]) -> Future[Effect[_T]]:
+        """Put a change in force, and write down that it is.
+
+        The future raises an `EventError` where that is not possible, and a `GivenUpError` where
+        nobody waits any more.
+        """
+        return self._loop.call(partial(self._set, change, asked))
+
+    def reset(self, kinds: Iterable[str], asked: Asked[_T], within_s: float) -> Effect[_T]:
+        """Take back what operators set, of these kinds: the configuration counts again.
+
+        Raises
+        ------
+        EventError, ValueError
+            Where the configuration is not possible.
+        TimeoutError, GivenUpError
+            Where the core is busy, or nobody waits any more. In any case nothing has changed.
+        """
+        return self._replace(lambda: self.loaded, frozenset(kinds), asked, within_s)
+
+    def replace_config(self, loaded: Loaded, within_s: float = ANSWER_S) -> Effect[None]:
+        """Put another configuration in force; what operators set stays over it.
+
+        Raises
+        ------
+        EventError, ValueError, TimeoutError
+            As for `reset`.
+        """
+        asked = Asked("", lambda: True, lambda: None)
+        return self._replace(lambda: loaded, frozenset(), asked, within_s)
+
+    def kept_over(self, keys: Iterable[str]) -> list[str]:
+        """Which keys of the configuration do not count because an operator set them."""
+        changes = list(self.overlay.changes)
+        kinds = {key[0] for key in changes}
+        return [key for key in keys if key.partition(".")[0] in kinds]
+
+    def _replace(
+        self,
+        loaded: Callable[[], Loaded],
+        kinds: frozenset[str],
+        asked: Asked[_T],
+        within_s: float,
+    ) -> Effect[_T]:
+        def after() -> tuple[Loaded, Overlay, Settings]:
+            new, overlay = loaded(), self.overlay.without(kinds)
+            settings = settings_in_force(new.config.settings(), overlay, self._loop.limits)
+            return new, overlay, settings
+
+        def replace() -> Effect[_T]:
+            _check_waits(asked)
+            # Worked out anew: an operator may have changed something in between.
+            new, overlay, settings = after()
+            base, content = new.config.settings(), write_overlay(overlay)
+            gone = [key for key in self.overlay.changes if key[0] in kinds]
+            self._loop.operate_now(settings)
+            # It counts from here on: nothing that follows may fail.
+            before, self.overlay = self.overlay, overlay
+            self.loaded, self.base = new, base
+            for key in gone:
+                old = value_of(before.changes[key].change)
+                self.audit.note(asked.by, key[0], scope_of(key), old=old, new="as configured")
+            return Effect(self._keep(content), asked.listed())
+
+        begun_s = time.monotonic()
+        wanted = settled(self._loop.call(after), within_s)[2]
+        # Users' policies are tried out here, so that the core does not wait for them.
+        for spec in filter(None, (wanted.policy, wanted.shadow)):
+            self._loop.try_policy(spec, within_s)
+        left_s = max(within_s - (time.monotonic() - begun_s), 0.0)
+        return settled(self._loop.call(replace), left_s)
+
+    def try_out(self, settings: Settings, change: OperatorChange) -> None:
+        """Find out whether a change of settings is possible; nothing is changed.
+
+        Raises
+        ------
+        EventError
+            Where it is not.
+        """
+        Allocator(policies.build, settings.copied(), self._loop.limits).step(change)
+
+    def await_kept(self, number: int, within_s: float) -> str:
+        """Wait until what an `Effect` numbered is kept; says why it is not, empty where it is."""
+        if self._keeper is None:
+            return "no state directory is configured (state.directory)"
+        return self._keeper.await_kept(number, within_s)
+
+    # The core's thread.
+
+    def _set(self, change: OperatorChange, asked: Asked[_T]) -> Effect[_T]:
+        _check_waits(asked)
+        before = standing(self._loop.allocator.settings, change)
+        overlay = self.overlay.without(())
+        overlay.note(Kept(change, asked.by, int(time.time() * 1000)), configured(self.base))
+        content = write_overlay(overlay)
+        self._loop.operate_now(change)
+        # It counts from here on: nothing that follows may fail.
+        self.overlay = overlay
+        self.audit.of_change(Changed(asked.by, change, before))
+        return Effect(self._keep(content), asked.listed())
+
+    def _keep(self, content: pb.KeptSettings) -> int:
+        return self._keeper.settings_changed(content) if self._keeper else 0
+
+
+def _check_waits(asked: Asked[_T]) -> None:
+    if not asked.waits():
+        raise GivenUpError
+
+
+def standing(settings: Settings, change: OperatorChange) -> OperatorChange | None:
+    """What stands where a change goes."""
+    if isinstance(change, SetPolicy):
+        return SetPolicy(settings.policy)
+    if isinstance(change, SetShadow):
+        return SetShadow(settings.shadow)
+    return rules(settings).get(key_of(change))
+
+
+def settings_in_force(base: Settings, overlay: Overlay, limits: Limits) -> Settings:
+    """Put what operators set over settings; what is not possible any more is taken out of it."""
+    settings, refused = overlay.over(base, limits, policies.build)
+    for key in refused:
+        del overlay.changes[key]
+    _tell_of_refused(refused)
+    return settings
+
+
+def _tell_of_refused(refused: dict[Key, str]) -> None:
+    for key, why in refused.items():
+        _log.error(
+            "what an operator set is not possible any more and was left out",
+            setting=" ".join(key),
+            error=why,
+        )

@@ -1,0 +1,314 @@
+"""What operators' rules are about, in the cluster as it is: whom, where, and what looks mistyped.
+
+The core's thread only copies lists; the rest is worked out by whoever asked.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from allocator.core import (
+    AgentInfo,
+    Allocator,
+    Clause,
+    FrameworkInfo,
+    Ints,
+    PolicySpec,
+    SetConstraint,
+    SetDemand,
+    SetDrain,
+    SetLimit,
+    SetPolicy,
+    SetShadow,
+    Settings,
+    SetWeight,
+    Subtree,
+    attributes_of,
+    format_quantities,
+    matches,
+    parse_constraint,
+    read_words,
+)
+from allocator.server.config.checks import suggestion
+from allocator.v1 import settings_pb2 as pb
+from allocator.wire.settings.operator_settings import OperatorChange
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What rules are compared with.
+
+    Attributes
+    ----------
+    agents : list of AgentInfo
+    capacity : (A, R) int64, thousandths
+        Of the same agents.
+    resources : R names
+    clients : list of (role path, FrameworkInfo, request)
+        Frameworks by role.
+    roles : list of str
+    settings : Settings
+    """
+
+    agents: list[AgentInfo]
+    capacity: Ints
+    resources: tuple[str, ...]
+    clients: list[tuple[str, FrameworkInfo, Mapping[str, int] | None]]
+    roles: list[str]
+    settings: Settings
+
+    @cached_property
+    def attributes(self) -> list[dict[str, str]]:
+        """What clauses may ask of each agent."""
+        return [attributes_of(info) for info in self.agents]
+
+    @cached_property
+    def known(self) -> dict[str, set[str]]:
+        """Which values each attribute has."""
+        found: dict[str, set[str]] = {}
+        for attributes in self.attributes:
+            for name, value in attributes.items():
+                found.setdefault(name, set()).add(value)
+        return found
+
+    def holding(self, clauses: tuple[Clause, ...]) -> int:
+        """On how many agents all clauses hold."""
+        names = sorted({clause.attribute for clause in clauses})
+        # Many agents are alike in the few attributes that are asked for.
+        alike = Counter(tuple(map(each.get, names)) for each in self.attributes)
+        total = 0
+        for values, count in alike.items():
+            given = {
+                name: value for name, value in zip(names, values, strict=True) if value is not None
+            }
+            total += count * all(clause.holds(given) for clause in clauses)
+        return total
+
+    def agents_left(self, clauses: tuple[Clause, ...]) -> int:
+        """The same, remembered."""
+        if clauses not in self._left:
+            self._left[clauses] = self.holding(clauses)
+        return self._left[clauses]
+
+    @cached_property
+    def _left(self) -> dict[tuple[Clause, ...], int]:
+        return {}
+
+
+def copy_cluster(allocator: Allocator) -> Cluster:
+    """Copy what rules are compared with; on the core's thread."""
+    state = allocator.state
+    agents = np.flatnonzero(state.agents.bound)
+    clients = np.flatnonzero(state.clients.subscribed)
+    paths, info = state.roles.path, state.frameworks.info
+    rows = zip(
+        state.clients.role[clients].tolist(),
+        state.clients.framework[clients].tolist(),
+        strict=True,
+    )
+    request = state.frameworks.request
+    return Cluster(
+        agents=[each for each in map(state.agents.info.__getitem__, agents.tolist()) if each],
+        capacity=state.space.by_column(state.agents.capacity[agents]),
+        resources=tuple(state.space.names),
+        clients=[
+            (paths[role], each, request.get(framework))
+            for role, framework in rows
+            if (each := info[framework]) is not None
+        ],
+        roles=[path for role, path in enumerate(paths) if role and state.roles.bound[role]],
+        settings=allocator.settings.copied(),
+    )
+
+
+def settings_after(settings: Settings, change: OperatorChange) -> Settings:
+    """Give the settings as they would be after a change that is possible."""
+    after = settings.copied()
+    match change:
+        case SetDemand():
+            after.demands.pop((change.role, change.framework_name), None)
+            if change.demand is not None:
+                after.demands[change.role, change.framework_name] = change
+        case SetConstraint():
+            after.constraints.pop((change.role, change.framework_name), None)
+            if change.expression is not None:
+                after.constraints[change.role, change.framework_name] = change
+        case SetLimit():
+            after.limits.pop(change.role, None)
+            if change.limit is not None:
+                after.limits[change.role] = change.limit
+        case SetDrain():
+            rest = after.drains - {change.agent}
+            after.drains = rest | {change.agent} if change.drained else rest
+        case SetWeight():
+            after.weights.pop((change.role, change.framework_name), None)
+            if change.weight is not None:
+                after.weights[change.role, change.framework_name] = change
+        case SetPolicy():
+            after.policy = change.spec
+        case SetShadow():
+            after.shadow = change.spec
+    return after
+
+
+def match_of(cluster: Cluster, rule: OperatorChange, after: Settings) -> pb.RuleMatch:
+    """Say what a rule is about, where these settings are in force.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    rule : OperatorChange
+    after : Settings
+        With the rule.
+    """
+    found = pb.RuleMatch(agents_total=len(cluster.agents), frameworks_total=len(cluster.clients))
+    match rule:
+        case SetConstraint():
+            clauses = parse_constraint(rule.expression or "")
+            found.agents = cluster.holding(clauses)
+            for role, info, _ in _matched(cluster, rule.role, rule.framework_name):
+                found.frameworks += 1
+                left = cluster.agents_left(_all_clauses(after, role, info))
+                found.frameworks_without_agents += not left
+        case SetDemand():
+            for role, info, request in _matched(cluster, rule.role, rule.framework_name):
+                found.frameworks += 1
+                counts = after.demand_rule(role, info.name) == rule
+                stated = request or read_words(info).demand
+                own = stated is not None and not rule.override
+                found.frameworks_served_by += counts and not own
+        case SetLimit():
+            for role, _, _ in cluster.clients:
+                found.frameworks += role == rule.role or role.startswith(f"{rule.role}/")
+        case SetDrain():
+            found.agents = sum(
+                rule.agent in (each.agent_id, each.hostname) for each in cluster.agents
+            )
+        case SetWeight():
+            found.frameworks = sum(1 for _ in _matched(cluster, rule.role, rule.framework_name))
+    return found
+
+
+def _matched(
+    cluster: Cluster, role_pattern: str, name_pattern: str
+) -> Iterator[tuple[str, FrameworkInfo, Mapping[str, int] | None]]:
+    for role, info, request in cluster.clients:
+        if matches(role_pattern, role) and matches(name_pattern, info.name):
+            yield role, info, request
+
+
+def _all_clauses(settings: Settings, role: str, info: FrameworkInfo) -> tuple[Clause, ...]:
+    """All that is asked of agents for a framework."""
+    clauses = read_words(info).clauses
+    for expression in settings.constraint_rules(role, info.name):
+        clauses += parse_constraint(expression)
+    return clauses
+
+
+def warnings_of(cluster: Cluster, rule: OperatorChange, match: pb.RuleMatch) -> Iterator[str]:
+    """Say what is probably not meant, or has no effect."""
+    match rule:
+        case SetConstraint(expression=str(expression)):
+            yield from _about_patterns(cluster, rule.role, match)
+            yield from _about_agents(cluster, parse_constraint(expression), match)
+        case SetDemand(demand=dict(demand)):
+            yield from _about_patterns(cluster, rule.role, match)
+            yield from _about_amounts(cluster, demand)
+            yield from _about_own_demands(rule, match)
+        case SetLimit(limit=dict(limit)):
+            yield from _about_role(cluster, rule.role, "the limit is on")
+            yield from _about_names(cluster, limit)
+        case SetDrain(drained=True):
+            yield from _about_drained(cluster, rule.agent, match)
+        case SetWeight(weight=float()):
+            yield from _about_patterns(cluster, rule.role, match)
+        case SetPolicy():
+            yield from _about_subtrees(cluster, rule.spec)
+        case SetShadow(spec=PolicySpec() as spec):
+            now = cluster.settings.policy
+            if spec == replace(now, flat=False, subtrees={}):
+                yield "that is the policy in force: both would decide the same"
+
+
+def _about_patterns(cluster: Cluster, role: str, match: pb.RuleMatch) -> Iterator[str]:
+    if cluster.clients and not match.frameworks:
+        near = suggestion(role, cluster.roles) if role else ""
+        yield f"no framework matches now{near}"
+
+
+def _about_agents(
+    cluster: Cluster, clauses: tuple[Clause, ...], match: pb.RuleMatch
+) -> Iterator[str]:
+    if not cluster.agents:
+        return
+    for clause in clauses:
+        values = cluster.known.get(clause.attribute)
+        if values is None:
+            near = suggestion(clause.attribute, cluster.known)
+            yield f"no agent has an attribute {clause.attribute!r}{near}"
+            continue
+        for value in sorted(clause.values - values):
+            near = suggestion(value, values)
+            yield f"no agent has {clause.attribute}={value}{near}"
+    if not match.agents:
+        yield "no agent satisfies it: whoever it is for is offered nothing"
+    elif match.frameworks_without_agents:
+        number = match.frameworks_without_agents
+        yield f"with their other rules, {number} frameworks have no agent left"
+
+
+def _about_names(cluster: Cluster, amounts: Mapping[str, int]) -> Iterator[str]:
+    if not cluster.agents:
+        return
+    has = np.flatnonzero(cluster.capacity.any(axis=0)).tolist()
+    there = [cluster.resources[column] for column in has]
+    for name, amount in amounts.items():
+        if amount and name not in there:
+            yield f"no agent has any {name!r}{suggestion(name, there)}"
+
+
+def _about_amounts(cluster: Cluster, demand: Mapping[str, int]) -> Iterator[str]:
+    lacking = list(_about_names(cluster, demand))
+    yield from lacking
+    if lacking or not cluster.agents or not demand:
+        return
+    columns = [cluster.resources.index(name) for name, amount in demand.items() if amount]
+    needed = np.array([amount for amount in demand.values() if amount], np.int64)
+    if not (cluster.capacity[:, columns] >= needed).all(axis=1).any():
+        yield f"no agent is large enough for {format_quantities(demand)}"
+
+
+def _about_own_demands(rule: SetDemand, match: pb.RuleMatch) -> Iterator[str]:
+    others = match.frameworks - match.frameworks_served_by
+    if others and not rule.override:
+        yield (
+            f"{others} of the {match.frameworks} frameworks state their own demand (REQUEST call or"
+            " label), or a later rule counts; --override lets this rule count before what they"
+            " state"
+        )
+
+
+def _about_role(cluster: Cluster, role: str, what: str) -> Iterator[str]:
+    if cluster.roles and role not in cluster.roles:
+        near = suggestion(role, cluster.roles)
+        yield f"{what} a role {role!r} that nobody is in now{near}"
+
+
+def _about_drained(cluster: Cluster, agent: str, match: pb.RuleMatch) -> Iterator[str]:
+    if not cluster.agents:
+        return
+    if not match.agents:
+        known = (name for each in cluster.agents for name in (each.agent_id, each.hostname))
+        yield f"no agent has that id or host name now{suggestion(agent, known)}"
+        return
+    drains = {*cluster.settings.drains, agent}
+    if all(drains & {each.agent_id, each.hostname} for each in cluster.agents):
+        yield "no agent is left that is not drained: nobody is offered anything"
+
+
+def _about_subtrees(cluster: Cluster, spec: PolicySpec) -> Iterator[str]:
+    for role, text in spec.subtrees.items():
+        yield from _about_role(cluster, role, f"{Subtree.read(text).name} is to decide below")

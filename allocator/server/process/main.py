@@ -1,0 +1,378 @@
+"""The sidecar as a process: builds everything, runs until it is told to end."""
+
+import os
+import queue
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from types import FrameType
+
+import grpc
+import structlog
+from grpc_reflection.v1alpha import reflection
+
+from allocator import policies
+from allocator.server.config import Config, Loaded
+from allocator.server.engine.core_loop import GRACE_S, CoreLoop
+from allocator.server.engine.fairness import FairnessWatch
+from allocator.server.engine.journal import TakenError
+from allocator.server.engine.planning import Planner
+from allocator.server.grpc.access import Access
+from allocator.server.grpc.admin import AdminServicer
+from allocator.server.grpc.calls import CALLS_MAX, Calls
+from allocator.server.grpc.health import Health
+from allocator.server.grpc.listeners import UNIX, ListenError, claim_addresses, listen
+from allocator.server.grpc.service import SERVICE, SessionServicer
+from allocator.server.metrics.fairness_families import FairnessCollector
+from allocator.server.metrics.metrics import start_http
+from allocator.server.metrics.module_families import ModuleCollector
+from allocator.server.metrics.operation_families import OperationCollector
+from allocator.server.operators import state_store
+from allocator.server.operators.audit import Audit
+from allocator.server.operators.changes import Changes
+from allocator.server.operators.operators import Operators, settings_in_force
+from allocator.server.operators.state_files import StateError
+from allocator.server.process import logs
+from allocator.server.process.reloading import Reloader
+from allocator.server.process.systemd import READY, STOPPING, notify, watched
+from allocator.server.system import loop_cache
+from allocator.server.system.compilation import Compilation
+from allocator.server.system.disk import is_full, reason
+from allocator.server.system.guarded_policy import GuardedRegistry
+from allocator.server.system.lasting import log_what_threads_raise
+from allocator.server.views.status_warnings import OPEN_SESSIONS
+from allocator.server.views.views import Views
+from allocator.server.web.page import page_routes
+from allocator.v1 import admin_pb2, admin_pb2_grpc
+from allocator.wire.settings.operator_overlay import Learnt, copy_learnt
+
+EXIT_OK = 0
+EXIT_FAILURE = 1
+
+ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name
+
+_OPTIONS = (
+    # Two sidecars that share a port would share a master's sessions, too.
+    ("grpc.so_reuseport", 0),
+    # A peer that vanished without a word is noticed.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    # Modules ping often, so that they notice when we vanish; that is no abuse.
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.max_ping_strikes", 0),
+    ("grpc.max_send_message_length", -1),
+    # Connections that say nothing, or want nothing, are no room for those that do.
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_connection_idle_ms", 60_000),
+    ("grpc.max_concurrent_streams", 64),
+)
+
+CORE_S = 5.0
+"""At the end the core is waited for so long: an interpreted cycle may take minutes."""
+
+LAST_S = 2.0
+"""The same of each other thread. The unit of systemd gives 20 s for all of them."""
+
+LOOK_S = 1.0
+"""How long the main thread sleeps at most."""
+
+_log = structlog.get_logger()
+
+
+class Server:
+    """Everything that runs in the process.
+
+    Attributes
+    ----------
+    loop : CoreLoop
+    planner : Planner
+    fairness : FairnessWatch
+    targets : list of str
+        The addresses of the gRPC services.
+    http_port : int
+    """
+
+    def __init__(self, loaded: Loaded, compilation: Compilation) -> None:
+        """Build everything and listen; nobody is served before `start`.
+
+        Raises
+        ------
+        ListenError, OSError
+            Where an address cannot be listened on, or the journal not be written.
+        StateError
+            Where the state directory cannot be used.
+        """
+        config = loaded.config
+        claim_addresses(config)
+        # Later there may be no descriptor left to read a file with.
+        policies.load_ahead()
+        kept = state_store.begin(config)
+        self.loop = _new_loop(config, kept)
+        self._check_journal(config)
+        self._keeper = self._new_keeper(config, kept)
+        self.audit = Audit()
+        self.operators = Operators(
+            self.loop, loaded, kept.overlay, self._keeper, audit=self.audit, problem=kept.problem
+        )
+        self.views = Views(self.loop, self.operators, lambda: compilation.progress)
+        self.calls = Calls(Access(config.access))
+        self._health = Health((SERVICE, ADMIN_SERVICE))
+        self.planner = Planner(
+            self.loop,
+            budget_s=config.policy.plan_budget_ms / 1000,
+            interval_s=config.policy.plan_interval_ms / 1000,
+            may_begin=lambda: compilation.state in {"compiled", "failed"},
+        )
+        self.fairness = FairnessWatch(
+            self.loop,
+            every_s=config.metrics.fair_share_every_s,
+            may_begin=lambda: compilation.state == "compiled",
+        )
+        self.loop.start()
+        with ExitStack() as undo:
+            undo.callback(self.loop.stop)
+            self.planner.start()
+            undo.callback(self.planner.stop)
+            self.fairness.start()
+            undo.callback(self.fairness.stop)
+            more = [
+                OperationCollector(self.loop, self.operators, self.audit, self.planner),
+                ModuleCollector(lambda: self.loop.session),
+                FairnessCollector(self.fairness, config.metrics.roles_max),
+            ]
+            pages = page_routes(self.views, config.http.page)
+            if self._keeper:
+                self._keeper.start()
+                undo.callback(self._keeper.close)
+            self._http = undo.enter_context(
+                closing(start_http(config, self.loop, compilation, more, pages, self.calls.problem))
+            )
+            self._grpc = self._build(config)
+            undo.callback(self._grpc.stop, None)
+            self.targets = listen(self._grpc, config.listen)
+            undo.pop_all()
+        self.http_port = self._http.port
+
+    def start(self) -> None:
+        """Take sessions."""
+        self._grpc.start()
+        self._health.serving()
+        self._http.serving()
+
+    def health(self) -> str:
+        """What is wrong with the process; empty where nothing is."""
+        return self._http.health()
+
+    def _build(self, config: Config) -> grpc.Server:
+        bytes_max = ("grpc.max_receive_message_length", config.limits.message_bytes_max)
+        server = grpc.server(
+            ThreadPoolExecutor(CALLS_MAX, "grpc"),
+            options=[*_OPTIONS, bytes_max],
+            interceptors=[self.calls],
+            maximum_concurrent_rpcs=CALLS_MAX,
+        )
+        sessions = SessionServicer(self.loop, queue_max=config.limits.queue)
+        server.add_generic_rpc_handlers((sessions.handler(),))
+        paths = (target.removeprefix(UNIX) for target in config.listen.targets)
+        changes = Changes(self.loop, self.operators, tuple(paths))
+        servicer = AdminServicer(self.loop, self.views, changes)
+        admin_pb2_grpc.add_AdminServiceServicer_to_server(servicer, server)
+        self._health.add_to(server)
+        names = (SERVICE, ADMIN_SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, server)
+        return server
+
+    def _check_journal(self, config: Config) -> None:
+        """End where the journal cannot be written.
+
+        A full disk passes, and so may another process that writes it: that is waited for, in
+        service. To decide is worth more than to record.
+        """
+        journal = self.loop.journal
+        if journal is None or journal.on:
+            return
+        if is_full(journal.failure) or isinstance(journal.failure, TakenError):
+            return
+        why = reason(journal.failure) if journal.failure else "it could not be begun"
+        mend = "set journal.path to a file that can be, or leave it empty for no journal"
+        raise OSError(f"journal {config.journal.path} cannot be written ({why}); {mend}")
+
+    def _new_keeper(self, config: Config, kept: state_store.Beginning) -> state_store.Keeper | None:
+        if kept.directory is None:
+            return None
+
+        def learnt() -> Future[Learnt]:
+            return self.loop.call(lambda: copy_learnt(self.loop.allocator.state.memory))
+
+        return state_store.Keeper(kept.directory, learnt, config.state.save_s)
+
+    def stop(self) -> bool:
+        """Tell everybody, give them time, then end; says whether all have ended by then."""
+        self._health.draining()
+        self._http.draining()
+        try:
+            self.loop.drain().result(CORE_S)
+        except TimeoutError:
+            _log.warning("the core is in the midst of something long, and is not waited for")
+        self._grpc.stop(GRACE_S).wait(GRACE_S + LAST_S)
+        self._http.close()
+        if self._keeper:
+            self._keeper.close(LAST_S)
+        self.planner.stop()
+        self.fairness.stop()
+        return self.loop.stop(LAST_S)
+
+
+def _new_loop(config: Config, kept: state_store.Beginning) -> CoreLoop:
+    """Make the core's loop, in which policies of users' own are guarded and were tried out."""
+    registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
+    settings = settings_in_force(config.settings(), kept.overlay, config.limits.core())
+    registry.begin_with(settings.policy)
+    return CoreLoop(
+        config,
+        build_policy=registry.build,
+        build_apart=registry.build_apart,
+        fallback=policies.fallback(),
+        try_policy=registry.try_out,
+        before_policy=registry.renew,
+        settings=settings,
+        memory=kept.memory,
+    )
+
+
+def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
+    """Serve until SIGTERM or SIGINT; gives the exit code.
+
+    Parameters
+    ----------
+    load : callable
+        Reads the configuration again, where SIGHUP asks for that.
+    loaded : Loaded
+        The configuration.
+    note : str
+        Something that the operator should know, for the log.
+    """
+    begun_s = time.monotonic()
+    config = loaded.config
+    logs.configure(config.log.level, config.log.format)
+    log_what_threads_raise()
+    if note:
+        _log.warning(note)
+    with _signals() as told, closing_children(Compilation()) as compilation:
+        try:
+            server = Server(loaded, compilation)
+        except (ListenError, OSError, StateError, ValueError) as error:
+            _log.error("cannot start", error=str(error))
+            return EXIT_FAILURE
+        server.start()
+        if target := config.open_to_sessions():
+            _log.warning(OPEN_SESSIONS.format(target))
+        _log.info(
+            "ready",
+            targets=server.targets,
+            http=f"{config.http.host}:{server.http_port}",
+            sidecar_id=server.loop.sidecar_id,
+            policy=config.policy.name,
+            start_s=round(time.monotonic() - begun_s, 3),
+        )
+        notify(READY)
+        compilation.start()
+
+        def healthy() -> bool:
+            # An interpreted cycle may take minutes, and is no reason to begin again interpreted.
+            return compilation.state != "compiled" or not server.health()
+
+        with watched(healthy):
+            _serve_until_told(told, compilation, server, load)
+        compilation.stop()
+        _log.info("shutting down")
+        notify(STOPPING)
+        ended = server.stop()
+    _log.info("done")
+    # The compiler's library must not be torn down under its thread, nor the core under its own.
+    if compilation.loads or not ended:
+        loop_cache.remove_private()
+        os._exit(EXIT_OK)
+    return EXIT_OK
+
+
+def _serve_until_told(
+    told: "Told", compilation: Compilation, server: Server, load: Callable[[], Loaded]
+) -> None:
+    reloader, failure = Reloader(load, server.operators), ""
+    while not told.to_end:
+        try:
+            compilation.look(server.loop.call)
+        except Exception as error:  # noqa: BLE001 - loops go on as they are, and the process, too.
+            if failure != repr(error):  # each once, not every second
+                failure = repr(error)
+                _log.exception("the loops' compilation could not be looked at")
+        if told.wait(0.1 if compilation.state == "compiling" else LOOK_S):
+            reloader.ask()
+
+
+@contextmanager
+def closing_children(compilation: Compilation) -> Iterator[Compilation]:
+    """End what compiles with the context."""
+    try:
+        yield compilation
+    finally:
+        compilation.stop()
+
+
+class Told:
+    """What signals told the process.
+
+    Attributes
+    ----------
+    to_end : bool
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing told."""
+        self.to_end = False
+        self._to_reload = False
+        # Its `put` may be called anywhere. An event's `set` would wait for ever where the signal
+        # comes while this thread is inside `wait` or `clear`, and has the event's lock.
+        self._any: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def tell(self, number: int, _frame: FrameType | None) -> None:
+        """Take a signal; a second SIGINT ends the process at once."""
+        if number == signal.SIGHUP:
+            self._to_reload = True
+        else:
+            self.to_end = True
+        if number == signal.SIGINT:
+            signal.signal(number, signal.SIG_DFL)
+        self._any.put(None)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for a signal; says whether the configuration is to be read again.
+
+        Never without a timeout: where the system gives a signal to another thread, this one does
+        not wake up for it, and takes it once it has.
+        """
+        with suppress(queue.Empty):
+            self._any.get(timeout=timeout_s)
+        # A signal may come between any two steps: what it says must not be overwritten.
+        if not self._to_reload:
+            return False
+        self._to_reload = False
+        return not self.to_end
+
+
+@contextmanager
+def _signals() -> Iterator[Told]:
+    """Take signals while the context lasts."""
+    told = Told()
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, told.tell) for number in numbers}
+    try:
+        yield told
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

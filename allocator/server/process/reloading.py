@@ -1,0 +1,138 @@
+"""The configuration, read again while the sidecar runs.
+
+All of it is checked first. Then what can change while the sidecar runs counts, at once and
+together; of the rest it is said that it waits for a restart. What operators set stays over it.
+"""
+
+import queue
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import structlog
+
+from allocator.policies import POLICIES
+from allocator.server.config import Config, ConfigError, Loaded
+from allocator.server.config.base import Section
+from allocator.server.config.schema import is_live, live_sections
+from allocator.server.operators.operators import Operators
+from allocator.server.system.disk import reason
+from allocator.server.system.lasting import LastingThread
+
+_log = structlog.get_logger()
+
+
+class Difference(NamedTuple):
+    """What another configuration says otherwise.
+
+    Attributes
+    ----------
+    live : dict of str to (old, new)
+        What counts at once.
+    restart : list of str
+        Keys of what counts after a restart.
+    """
+
+    live: dict[str, tuple[object, object]]
+    restart: list[str]
+
+
+def difference(old: Config, new: Config) -> Difference:
+    """Compare two configurations, key by key; rules as a whole."""
+    before, after = (_flat(each.model_dump(mode="json")) for each in (old, new))
+    changed = {key: (before[key], after[key]) for key in before if before[key] != after[key]}
+    live = {key: pair for key, pair in changed.items() if is_live(Config, key.split("."))}
+    return Difference(live, [key for key in changed if key not in live])
+
+
+def merged(old: Loaded, new: Loaded) -> Loaded:
+    """Take what counts at once from the new configuration, the rest from the old one."""
+    sections: dict[str, Any] = {}
+    for name in live_sections(Config):
+        section, before = getattr(new.config, name), getattr(old.config, name)
+        if isinstance(section, Section):
+            waits = {key: getattr(before, key) for key in section.at_start}
+            section = section.model_copy(update=waits)
+        sections[name] = section
+    origins = {key: place for key, place in old.origins.items() if not is_live(Config, key)}
+    origins |= {key: place for key, place in new.origins.items() if is_live(Config, key)}
+    return Loaded(old.config.model_copy(update=sections), origins)
+
+
+def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
+    """Read the configuration, and take it over if all of it is right; one log line says what came.
+
+    Parameters
+    ----------
+    load : callable
+        Reads it, as at the start.
+    operators : Operators
+
+    Returns
+    -------
+    bool
+        Whether it was taken over.
+    """
+    known = dict(POLICIES)
+    try:
+        old = operators.loaded
+        new = load()
+        found = difference(old.config, new.config)
+        operators.replace_config(merged(old, new))
+    except ConfigError as error:
+        problems = [str(problem) for problem in error.problems]
+    except ValueError as error:
+        problems = [str(error)]
+    except TimeoutError:
+        problems = ["the core is busy; send SIGHUP again"]
+    except OSError as error:
+        # Such as no descriptor left to read with.
+        problems = [f"{reason(error)}; send SIGHUP again when that is over"]
+    except BaseException as error:  # noqa: BLE001 - whatever stands there ends no process.
+        _log.exception("the configuration could not be read again")
+        problems = [f"{type(error).__name__}: {error}"]
+    else:
+        operators.reloads["done"] += 1
+        _log.info(
+            "configuration read again",
+            changed={key: {"old": old, "new": new} for key, (old, new) in found.live.items()},
+            needs_restart=found.restart,
+            operators_keep=operators.kept_over(found.live),
+        )
+        return True
+    operators.reloads["refused"] += 1
+    # Users' policies were read with it; those from before count.
+    POLICIES.replace(known)
+    _log.error("configuration not taken over, nothing has changed", problems=problems)
+    return False
+
+
+class Reloader:
+    """Reads the configuration again, each time it is asked to, on a thread of its own.
+
+    So a file that takes long to read, or a policy that takes long to load, keeps no signal waiting.
+    """
+
+    def __init__(self, load: Callable[[], Loaded], operators: Operators) -> None:
+        """Begin to wait; `load` and `operators` as for `read_again`."""
+        self._asked: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._load, self._operators = load, operators
+        LastingThread("reload", self._run).start()
+
+    def ask(self) -> None:
+        """Read it again, after whatever is being read now."""
+        self._asked.put(None)
+
+    def _run(self) -> None:
+        while True:
+            self._asked.get()
+            read_again(self._load, self._operators)
+
+
+def _flat(sections: dict[str, Any]) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for name, section in sections.items():
+        if isinstance(section, dict):
+            flat |= {f"{name}.{key}": value for key, value in section.items()}
+        else:
+            flat[name] = section
+    return flat

@@ -1,0 +1,63 @@
+"""What systemd is told (sd_notify): that we are ready, that we end, and that we are alive."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from allocator.server.system.lasting import LastingThread
+
+READY = b"READY=1"
+STOPPING = b"STOPPING=1"
+ALIVE = b"WATCHDOG=1"
+
+
+def notify(state: bytes) -> None:
+    """Tell systemd, where it asked to be told."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        told.connect(address)
+        told.send(state)
+
+
+def watchdog_s() -> float:
+    """Within which time systemd wants to hear that we are alive; 0 where it does not."""
+    usec, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
+    if not usec.isdecimal() or pid not in ("", str(os.getpid())):
+        return 0.0
+    return int(usec) / 1e6
+
+
+@contextmanager
+def watched(healthy: Callable[[], bool]) -> Iterator[None]:
+    """Tell systemd that we are alive for as long as we are, where it asked for that.
+
+    Parameters
+    ----------
+    healthy : callable
+        Says whether we are; asked three times in the time that systemd gives.
+    """
+    within_s = watchdog_s()
+    if not within_s:
+        yield
+        return
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(within_s / 3):
+            if healthy():
+                notify(ALIVE)
+
+    thread = LastingThread("watchdog", watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.end()
+        thread.join()

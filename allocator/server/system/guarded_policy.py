@@ -1,0 +1,299 @@
+"""Users' policies, kept from holding the sidecar up or changing its books.
+
+A policy of a user runs on a thread of its own, with a deadline, on arrays that it cannot write.
+What it may cost: a thread cannot be ended from outside, so one that never returns goes on beside
+us until the process ends, and shares the interpreter with us meanwhile; and code that never lets
+the interpreter go (an endless loop in C) stops the whole process. Whoever runs code that is not
+trusted so far must not run it here.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextvars import copy_context
+from dataclasses import fields
+from typing import TypeVar
+
+import numpy as np
+import structlog
+
+from allocator import policies
+from allocator.core import (
+    Floats,
+    Grants,
+    Policy,
+    PolicySpec,
+    ScoringPolicy,
+    Snapshot,
+    Subtree,
+    frozen,
+)
+from allocator.core.numba.compiled import interpreted_here, is_interpreted
+from allocator.server.system import threads
+from allocator.testing import static_snapshot
+
+TRIAL_S = 20.0
+"""How long a policy may take for the first time, on a cluster of two agents, beside compilers."""
+
+LOOK_S = 0.05
+"""How often it is seen what a trial does."""
+
+PATIENCE_S = 2.0
+"""After so long it is said what a trial waits for, and then each time twice as late."""
+
+_T = TypeVar("_T")
+
+_log = structlog.get_logger()
+
+
+class PolicyTooSlowError(RuntimeError):
+    """A policy did not decide in time; others decide until it is set again."""
+
+
+class BadAnswerError(TypeError):
+    """A policy answered something that is no grants."""
+
+
+class GuardedPolicy:
+    """A user's policy with a deadline; after it overran once, it is not asked any more."""
+
+    def __init__(self, name: str, policy: Policy, deadline_s: float) -> None:
+        """Guard a policy.
+
+        Parameters
+        ----------
+        name : str
+            For messages.
+        policy : Policy
+        deadline_s : float
+            For each cycle.
+        """
+        self._name = name
+        self._policy = policy
+        self._deadline_s = deadline_s
+        # It overran: for good, or with our loops interpreted, which is none of its fault.
+        self._overran = self._overran_interpreted = False
+
+    def try_out(self, within_s: float) -> None:
+        """Let it decide about a small cluster, so that what is wrong shows before it is in force.
+
+        The time is the policy's own: where it compiles, or waits for who does, none passes.
+
+        Raises
+        ------
+        Exception
+            Whatever it raises, and our own errors.
+        """
+        cluster = frozen(static_snapshot([[4, 8], [2, 16]], [[1, 1], [0, 0]]))
+
+        def wait(thread: threading.Thread) -> None:
+            _wait_for_trial(self._name, thread, within_s)
+
+        _checked(self._in_time(lambda: self._policy.allocate(cluster, 1), within_s, wait))
+
+    def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
+        """Decide one cycle.
+
+        Raises
+        ------
+        PolicyTooSlowError
+            Where it does not, in time.
+        BadAnswerError
+            Where what it answers is no grants.
+        """
+        work = self._in_time(lambda: self._policy.allocate(snapshot, seed), self._deadline_s)
+        return _checked(work)
+
+    def scores(self, snapshot: Snapshot) -> Floats:
+        """Score the clients, where the policy does; nan where not."""
+        policy = self._policy
+        if not isinstance(policy, ScoringPolicy):
+            return np.full(len(snapshot.held), np.nan)
+        scores = self._in_time(lambda: policy.scores(snapshot), self._deadline_s)
+        return np.asarray(scores, np.float64)
+
+    def _in_time(
+        self,
+        work: Callable[[], _T],
+        deadline_s: float,
+        wait: Callable[[threading.Thread], None] | None = None,
+    ) -> _T:
+        interpreted = is_interpreted()
+        if self._overran or (self._overran_interpreted and interpreted):
+            raise PolicyTooSlowError(
+                f"the policy {self._name!r} took too long before and is not asked any more; set it"
+                " again when it is quicker"
+            )
+        # Lists, for the thread may still write to them after we gave up; nobody looks then.
+        found: list[_T] = []
+        raised: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                found.append(work())
+            except BaseException as error:  # noqa: BLE001 - it is raised where it was asked for.
+                raised.append(error)
+
+        # Loops run there as they do here.
+        here = copy_context().run
+        name = f"policy {self._name}"
+        thread = threading.Thread(target=here, args=(run,), name=name, daemon=True)
+        thread.start()
+        # The thread ended, or the time is up.
+        if wait is None:
+            thread.join(deadline_s)
+        else:
+            wait(thread)
+        if raised:
+            raise RuntimeError(f"{type(raised[0]).__name__}: {raised[0]}") from raised[0]
+        if not found:
+            threads.leave(thread)
+            until = "it is set again"
+            if interpreted:
+                self._overran_interpreted, until = True, "the loops are compiled"
+            else:
+                self._overran = True
+            raise PolicyTooSlowError(
+                f"the policy {self._name!r} did not decide within {1000 * deadline_s:g} ms; it is"
+                f" not asked any more before {until}"
+            )
+        return found[0]
+
+
+class GuardedRegistry:
+    """Makes policies by their specifications: ours as they are, users' guarded."""
+
+    def __init__(self, deadline_s: float) -> None:
+        """Guard with this deadline for each cycle."""
+        self._deadline_s = deadline_s
+        self._guarded: dict[str, GuardedPolicy] = {}
+        # Policies that were tried out on other threads and are not in force yet.
+        self._tried: dict[str, GuardedPolicy] = {}
+
+    def build(self, spec: PolicySpec) -> Policy:
+        """Make a policy; a guarded one only once, so that it stays known which took too long.
+
+        The core builds policies on its thread, so none is tried out here, and of one that was
+        tried out not even its `build` is called again.
+
+        Raises
+        ------
+        ValueError
+            Where the specification is wrong.
+        """
+        tried = self._tried.pop(repr(spec), None)
+        if tried is not None:
+            self._guarded[repr(spec)] = tried
+        known = self._guarded.get(repr(spec))
+        if known is not None:
+            return known
+        policy = self.build_apart(spec)
+        if isinstance(policy, GuardedPolicy):
+            self._guarded[repr(spec)] = policy
+        return policy
+
+    def build_apart(self, spec: PolicySpec) -> Policy:
+        """Make a policy that shares nothing with any other; of a user it is guarded by itself.
+
+        Raises
+        ------
+        ValueError
+            As `build`.
+        """
+        policy = policies.build(spec)
+        if not _is_of_a_user(spec):
+            return policy
+        return GuardedPolicy(spec.name, policy, self._deadline_s)
+
+    def try_out(self, spec: PolicySpec, within_s: float = TRIAL_S) -> None:
+        """Try a policy out that is about to be set; any thread but the core's may.
+
+        Raises
+        ------
+        ValueError
+            Where the specification is wrong, or a user's policy fails on a small cluster.
+        """
+        policy = self.build_apart(spec)
+        if not isinstance(policy, GuardedPolicy):
+            return
+        try:
+            policy.try_out(min(within_s, TRIAL_S))
+        except Exception as error:
+            entry = policies.POLICIES.get(spec.name)
+            origin = entry.origin if entry else "a user"
+            message = (
+                f"name: the policy {spec.name!r} of {origin} fails on a small cluster: {error}"
+            )
+            raise ValueError(message) from error
+        self._tried[repr(spec)] = policy
+
+    def check(self, spec: PolicySpec) -> None:
+        """Find out whether a policy can be set, as quickly as any process can.
+
+        Raises
+        ------
+        ValueError
+            As `try_out`.
+        """
+        # For so little: compiled loops would have to be loaded first, or made.
+        with interpreted_here():
+            self.try_out(spec)
+
+    def begin_with(self, spec: PolicySpec) -> None:
+        """Try out the policy that a process begins with; where it fails, cycles are the fallback's.
+
+        It may have been set long ago, and its file may be another one since.
+        """
+        try:
+            self.try_out(spec)
+        except ValueError as error:
+            _log.error("the policy in force fails; the fallback decides", error=str(error))
+
+    def renew(self, _spec: PolicySpec) -> None:
+        """Before a policy is set: ask those again that took too long, and this one as new."""
+        self._guarded.clear()
+
+
+def _is_of_a_user(spec: PolicySpec) -> bool:
+    """Whether one of the policies, of subtrees as well, comes from a user."""
+    names = {spec.name, *(Subtree.read(text).name for text in spec.subtrees.values())}
+    entries = map(policies.POLICIES.get, names)  # one may have gone since it was built
+    return any(entry is None or entry.origin for entry in entries)
+
+
+def _wait_for_trial(name: str, thread: threading.Thread, within_s: float) -> None:
+    """Wait for a trial's end, or until it used its time; say what is waited for."""
+    own_s, begun_s, said_s = 0.0, time.monotonic(), PATIENCE_S
+    while thread.is_alive() and own_s < within_s:
+        before_s = time.monotonic()
+        compiling = threads.compiles(thread)
+        thread.join(LOOK_S)
+        now_s = time.monotonic()
+        if not compiling:
+            own_s += now_s - before_s
+        if now_s - begun_s > said_s and thread.is_alive():
+            said_s *= 2
+            _tell(name, "a compiler" if compiling else "its decision", now_s - begun_s)
+
+
+def _tell(name: str, what: str, waited_s: float) -> None:
+    """Say what a trial waits for, in the log where there is one yet."""
+    if structlog.is_configured():
+        _log.info("a policy is tried out", policy=name, waits_for=what, waited_s=round(waited_s))
+    else:
+        text = f"the policy {name!r} is tried out: waiting for {what} for {waited_s:.0f} s\n"
+        sys.stderr.write(text)
+
+
+def _checked(grants: object) -> Grants:
+    """Take an answer only where it has the form of grants; the core checks what they say."""
+    if not isinstance(grants, Grants):
+        raise BadAnswerError(f"allocate() gave {type(grants).__name__}; it must give Grants")
+    # Other types would fail later, or be compiled for anew in the loops over the books.
+    for each in fields(Grants):
+        array = getattr(grants, each.name)
+        axes = 2 if each.name == "amount" else 1
+        if not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.ndim != axes:
+            raise BadAnswerError(f"Grants.{each.name} must be an array of int64 with {axes} axes")
+    return grants

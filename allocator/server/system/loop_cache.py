@@ -1,0 +1,142 @@
+"""Where compiled loops are kept between two runs.
+
+A directory of its own for each state of the sources, versions and processor: numba looks only at
+the file that a loop stands in, so one that is compiled against another file's older function would
+go on being used.
+"""
+
+import atexit
+import hashlib
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[2]
+COMPLETE = "complete"
+"""A file that stands in the directory when all loops are in it."""
+
+_BASE = "NUMBA_CACHE_DIR"
+_PREFIX = "loops-"
+_TYPES = ("by_reference.py", "compiled.py", "numba_types.py", "snapshot.py")
+"""Files of the core that loops depend on, beside those that hold loops."""
+
+
+_private: list[Path] = []
+
+
+def prepare() -> str:
+    """Choose the directory, and tell numba, which must not have been imported before.
+
+    Returns
+    -------
+    str
+        What the operator should know; empty where there is nothing.
+    """
+    name = _PREFIX + _state()
+    # A base that is such a directory itself was handed down by a parent process: go beside it.
+    base = Path(os.environ.get(_BASE) or _usual_base())
+    directory = (base.parent if base.name.startswith(_PREFIX) else base) / name
+    note = ""
+    if not _is_writable(directory):
+        private = _private_copy(directory)
+        if private is None:
+            note = "no directory can be written: the loops run interpreted, which is slow"
+        else:
+            note = (
+                f"{base} cannot be written: compiled loops are kept in {private.parent} until the"
+                f" end; {_BASE} names another directory"
+            )
+            directory = private
+    os.environ[_BASE] = str(directory)
+    return note
+
+
+def _private_copy(directory: Path) -> Path | None:
+    """Make a directory of this process, with what is in another if that is complete."""
+    for place in (None, "/dev/shm"):  # noqa: S108 - the directory is made for us alone
+        try:
+            private = Path(tempfile.mkdtemp(prefix="mesos-allocator-", dir=place)) / directory.name
+            _private.append(private.parent)
+            # A complete cache that cannot be written (in an image, say) spares the compilation.
+            if (directory / COMPLETE).exists():
+                shutil.copytree(directory, private)
+            else:
+                private.mkdir()
+        except OSError:
+            continue
+        return private
+    return None
+
+
+@atexit.register
+def remove_private() -> None:
+    """Remove the private directory, if there is one."""
+    while _private:
+        shutil.rmtree(_private.pop(), ignore_errors=True)
+
+
+def is_complete() -> bool:
+    """Say whether all loops are in the directory that `prepare` chose."""
+    return (Path(os.environ[_BASE]) / COMPLETE).exists()
+
+
+def mark_complete() -> None:
+    """Note that all loops are in the directory.
+
+    Raises
+    ------
+    OSError
+        Where that is gone, or cannot be written.
+    """
+    if not is_complete():  # it may be another user's, and complete
+        (Path(os.environ[_BASE]) / COMPLETE).touch()
+
+
+def _usual_base() -> Path:
+    """Where a user's caches are; the home directory may be missing."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(  # noqa: PTH118 - "~" may stay
+        os.environ.get("HOME", "/nonexistent"), ".cache"
+    )
+    return Path(home) / "mesos-allocator"
+
+
+def _is_writable(directory: Path) -> bool:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return True
+    except OSError:
+        return False
+
+
+def _state() -> str:
+    """Name what compiled loops depend on."""
+    digest = hashlib.sha256()
+    # All sources that a loop may be made of, with their paths.
+    rooms = ((PACKAGE / "core").rglob("*.py"), (PACKAGE / "solvers").glob("*.py"))
+    for path in sorted(chain(*rooms)):
+        source = path.read_bytes()
+        if path.name in _TYPES or b"core.compiled" in source:
+            digest.update(str(path).encode() + b"\0" + source)
+    for path in sorted((PACKAGE / "policies" / "filling").glob("*.py")):
+        digest.update(str(path).encode() + b"\0" + path.read_bytes())
+    # And what turns them into machine code: versions, the kind of machine, its processor.
+    versions = [version(name) for name in ("numba", "llvmlite", "numpy")]
+    chosen = [os.environ.get(name, "") for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
+    processor = chosen if any(chosen) else [_processor()]
+    digest.update(repr([sys.version_info[:2], versions, platform.machine(), processor]).encode())
+    return digest.hexdigest()[:16]
+
+
+def _processor() -> str:
+    """What this machine's processor is and can do."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n", maxsplit=1)[0].splitlines()
+    except OSError:
+        return platform.processor()
+    return "\n".join(line for line in lines if line.startswith(("flags", "model name")))

@@ -1,0 +1,130 @@
+"""Users' policies: files named in the configuration, and packages' entry points.
+
+A file defines ``POLICIES``, a dict of name to `allocator.policies.Entry`. An entry point of the
+group ``mesos_allocator.policies`` is an `Entry`, under the name of the policy.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.machinery import SourceFileLoader
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import module_from_spec, spec_from_loader
+from types import ModuleType
+
+from allocator.policies import POLICIES, Entry
+from allocator.server.system.disk import read_regular
+
+GROUP = "mesos_allocator.policies"
+
+DEFINES = "POLICIES"
+
+BYTES_MAX = 16 * 2**20
+"""A larger file is no Python that somebody wrote."""
+
+
+class PluginError(ValueError):
+    """A user's policy that cannot be loaded: from where, what is wrong, and the mend."""
+
+
+def load_file(path: str) -> list[str]:
+    """Add the policies of a file to the registry; gives their names.
+
+    Raises
+    ------
+    PluginError
+        Then nothing of the file is added.
+    """
+    origin = os.path.realpath(path)
+    try:
+        read_regular(origin, BYTES_MAX)
+    except OSError as error:
+        message = f"cannot be read ({error.strerror}); name a readable Python file"
+        raise PluginError(message) from None
+    try:
+        defined = _run(origin)
+    except SyntaxError as error:
+        raise PluginError(f"is no Python: line {error.lineno}: {error.msg}; mend it") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise PluginError(_failed(origin, error)) from error
+    entries = getattr(defined, DEFINES, None)
+    if not isinstance(entries, dict) or not entries:
+        what = "defines no" if entries is None else "must be a dict that is not empty:"
+        raise PluginError(f'{what} {DEFINES}; write {DEFINES} = {{"my-policy": Entry(...)}}')
+    # All entries are checked before the registry changes. What the file defined before goes, so
+    # that it can be loaded again.
+    checked = {name: _checked(name, entry, origin) for name, entry in entries.items()}
+    others = {name: entry for name, entry in POLICIES.items() if entry.origin != origin}
+    POLICIES.replace({**others, **checked})
+    return list(checked)
+
+
+def load_entry_points() -> Iterator[str]:
+    """Add the policies of installed packages to the registry; gives what is wrong with which."""
+    for point in sorted(entry_points(group=GROUP)):
+        origin = f"the entry point {point.name} = {point.value} of the package {_package(point)}"
+        try:
+            entry = _checked(point.name, _loaded(point), origin)
+            POLICIES.replace({**POLICIES, point.name: entry})
+        except PluginError as error:
+            yield f"{origin}: {error}"
+
+
+def _run(origin: str) -> ModuleType:
+    """Run a file as a module of its own; one that fails leaves none behind."""
+    name = f"mesos_allocator_plugin:{origin}"
+    loader = SourceFileLoader(name, origin)
+    spec = spec_from_loader(name, loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    before = sys.modules.get(name)
+    sys.modules[name] = module  # as dataclasses and numba expect it
+    try:
+        loader.exec_module(module)
+    except BaseException:
+        # Put back what was there before.
+        del sys.modules[name]
+        if before is not None:
+            sys.modules[name] = before
+        raise
+    return module
+
+
+def _loaded(point: EntryPoint) -> object:
+    try:
+        return point.load()
+    except (Exception, SystemExit) as error:
+        message = f"{type(error).__name__}: {error}; mend the package, or remove it"
+        raise PluginError(f"cannot be loaded: {message}") from error
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "?"
+
+
+def _failed(origin: str, error: BaseException) -> str:
+    """Say what its code raised, and at which of its lines."""
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        # The innermost line that stands in the file itself.
+        if trace.tb_frame.f_code.co_filename == origin:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"fails at line {line}: {type(error).__name__}: {error}; mend it"
+
+
+def _checked(name: object, entry: object, origin: str) -> Entry:
+    """Take an entry over, if it is one and its name is free."""
+    if not isinstance(name, str) or not name:
+        raise PluginError(f"{DEFINES}: {name!r} is no name; write text, as in 'my-policy'")
+    known = POLICIES.get(name)
+    if known is not None and known.origin != origin:
+        whose = known.origin or "mesos-allocator itself"
+        raise PluginError(f"{DEFINES}[{name!r}]: {whose} has that name; take another")
+    if not isinstance(entry, Entry):
+        what = f"is {type(entry).__name__}; make it an allocator.policies.Entry"
+        raise PluginError(f"{DEFINES}[{name!r}]: {what}, or use filled_by(...)")
+    return replace(entry, origin=origin)

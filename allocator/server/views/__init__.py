@@ -1,0 +1,4 @@
+"""What can be asked without changing anything.
+
+Begin with `views`.
+"""

@@ -1,0 +1,252 @@
+"""The whole state as one JSON text, in pieces.
+
+The thread of the core only copies; the text is made by whoever asked. Amounts are in thousandths.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from allocator.core import AgentInfo, Bools, Ints, Kind, SetAside, Settings
+from allocator.plain import json_text
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.session_info import SessionInfo
+from allocator.server.reports import learned_demands, report
+
+PIECE_CHARACTERS = 256 * 1024
+"""A piece is sent when it is at least so long."""
+
+
+@dataclass(frozen=True)
+class State:
+    """The copy.
+
+    Attributes
+    ----------
+    agents : (n,) int64
+        Handles; the rows of the next five.
+    agent_info : list of AgentInfo or None
+    active, whitelisted, drained : (n,) bool
+    capacity, agent_held : (n, K) int64, thousandths
+    holding_client, holding_agent, holding_since_ms : (H,) int64
+        Client as (framework, role) in the report; agent as a handle; since when some is on offer.
+    holding_held, holding_offered : (H, K) int64, thousandths
+    """
+
+    sidecar_id: str
+    session: SessionInfo | None
+    clock_ms: int
+    paused: bool
+    settings: Settings
+    kinds: list[Kind | None]
+    quotas: list[Any]
+    report: report.Report
+    agents: Ints
+    agent_info: list[AgentInfo | None]
+    active: Bools
+    whitelisted: Bools
+    drained: Bools
+    capacity: Ints
+    agent_held: Ints
+    holding_client: Ints
+    holding_agent: Ints
+    holding_since_ms: Ints
+    holding_held: Ints
+    holding_offered: Ints
+
+
+def read(loop: CoreLoop) -> State:
+    """Copy everything; on the core's thread."""
+    allocator = loop.allocator
+    state, books = allocator.state, allocator.state.ledger.books
+    agents = np.flatnonzero(state.agents.bound)
+    holdings = state.ledger.rows()
+    client = books.client[holdings]
+    return State(
+        sidecar_id=loop.sidecar_id,
+        session=loop.session,
+        clock_ms=state.now_ms,
+        paused=state.paused,
+        settings=Settings(**_settings(allocator.settings)),
+        kinds=list(state.space.kinds),
+        quotas=list(state.quotas.values()),
+        report=report.read(allocator),
+        agents=agents,
+        agent_info=[state.agents.info[agent] for agent in agents.tolist()],
+        active=state.agents.active[agents],
+        whitelisted=state.agents.whitelisted[agents],
+        drained=state.agents.drained[agents],
+        capacity=state.agents.capacity[agents],
+        agent_held=books.agent_held[agents],
+        holding_client=np.stack([state.clients.framework[client], state.clients.role[client]], 1),
+        holding_agent=books.agent[holdings],
+        holding_since_ms=books.since_ms[holdings],
+        holding_held=books.held[holdings],
+        holding_offered=books.offered[holdings],
+    )
+
+
+def _settings(settings: Settings) -> dict[str, Any]:
+    names = Settings.__dataclass_fields__
+    copied = {name: getattr(settings, name) for name in names}
+    return {name: dict(each) if isinstance(each, dict) else each for name, each in copied.items()}
+
+
+def pieces(state: State) -> Iterator[bytes]:
+    """Write the copy as JSON."""
+    text: list[str] = []
+    length = 0
+    for part in _parts(state):
+        text.append(part)
+        length += len(part)
+        if length >= PIECE_CHARACTERS:
+            yield "".join(text).encode()
+            text, length = [], 0
+    yield "".join(text).encode()
+
+
+def in_pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Put parts together to pieces of some size, and cut those that are much larger."""
+    waiting = bytearray()
+    for part in parts:
+        waiting += part
+        while len(waiting) >= PIECE_CHARACTERS:
+            yield bytes(waiting[:PIECE_CHARACTERS])
+            del waiting[:PIECE_CHARACTERS]
+    yield bytes(waiting)
+
+
+def _parts(state: State) -> Iterator[str]:
+    head = {
+        "sidecar_id": state.sidecar_id,
+        "session": asdict(state.session) if state.session else None,
+        "clock_ms": state.clock_ms,
+        "paused": state.paused,
+        "settings": _plain_settings(state.settings),
+        "kinds": [_kind(kind) for kind in state.kinds],
+        "quotas": [asdict(quota) for quota in state.quotas],
+    }
+    # Without the closing brace: the long lists follow piece by piece.
+    yield _dumps(head)[:-1]
+    yield from _array("roles", _roles(state.report))
+    yield from _array("frameworks", _frameworks(state.report))
+    yield from _array("clients", _clients(state.report))
+    yield from _array("agents", _agents(state))
+    yield from _array("remembered_demands", learned_demands.dumped(state.report.remembered))
+    yield from _array("holdings", _holdings(state))
+    yield "}\n"
+
+
+def _array(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+    yield f",\n{_dumps(name)}:["
+    comma = "\n"
+    for row in rows:
+        yield comma + _dumps(row)
+        comma = ",\n"
+    yield "]"
+
+
+def _dumps(value: object) -> str:
+    # Nothing but ASCII: it may be shown on a terminal, and names are strangers' words.
+    return json_text(value, default=_as_json, separators=(",", ":"))
+
+
+def _as_json(value: object) -> list[Any] | dict[str, Any]:
+    """What JSON has no form for: sets, which have no order of their own, and words set aside."""
+    if isinstance(value, SetAside):
+        return asdict(value)
+    assert isinstance(value, frozenset)
+    return sorted(value)
+
+
+def _plain_settings(settings: Settings) -> dict[str, Any]:
+    plain = {**_settings(settings), "policy": asdict(settings.policy)}
+    plain["shadow"] = asdict(settings.shadow) if settings.shadow else None
+    for name in ("demands", "constraints", "weights"):
+        plain[name] = [asdict(rule) for rule in plain[name].values()]
+    return plain
+
+
+def _kind(kind: Kind | None) -> dict[str, Any] | None:
+    return asdict(kind) if kind else None
+
+
+def _sparse(amounts: list[int]) -> dict[int, int]:
+    """Amounts that are not zero, by kind or column."""
+    return {index: amount for index, amount in enumerate(amounts) if amount}
+
+
+def _roles(rows: report.Report) -> Iterator[dict[str, Any]]:
+    for role in np.flatnonzero(rows.roles.bound).tolist()[1:]:
+        weight = float(rows.roles.weight[role])
+        yield {"role": role, "path": rows.roles.path[role], "weight": weight}
+
+
+def _frameworks(rows: report.Report) -> Iterator[dict[str, Any]]:
+    """Once each: what a framework says of itself may be long, and it may have many roles."""
+    clients = rows.clients
+    infos = dict(zip(clients.framework.tolist(), clients.info, strict=True))
+    for framework, info in infos.items():
+        if info is not None:
+            yield {"framework": framework, **_fields(info)}
+
+
+def _clients(rows: report.Report) -> Iterator[dict[str, Any]]:
+    clients = rows.clients
+
+    def named(amounts: list[int]) -> dict[str, int]:
+        return {rows.resources[index]: amount for index, amount in _sparse(amounts).items()}
+
+    for row, info in enumerate(clients.info):
+        yield {
+            "framework": int(clients.framework[row]),
+            "role": int(clients.role[row]),
+            "framework_id": info.framework_id if info else None,
+            "active": bool(clients.active[row]),
+            "suppressed": bool(clients.suppressed[row]),
+            "live": bool(clients.live[row]),
+            "held": named(clients.held[row].tolist()),
+            "offered": named(clients.offered[row].tolist()),
+            "demand": named(clients.demand[row].tolist()),
+            "demand_source": clients.demand_source[row],
+            "agents": int(clients.agents[row]),
+            "filters": int(clients.filters[row]),
+            "waited": int(clients.waited[row]),
+            "share": float(rows.share[row]),
+        }
+
+
+def _fields(info: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {name: getattr(info, name) for name in type(info).__dataclass_fields__}
+
+
+def _agents(state: State) -> Iterator[dict[str, Any]]:
+    capacity, held = state.capacity.tolist(), state.agent_held.tolist()
+    for row, info in enumerate(state.agent_info):
+        assert info is not None
+        yield {
+            "agent": int(state.agents[row]),
+            **_fields(info),
+            "active": bool(state.active[row]),
+            "whitelisted": bool(state.whitelisted[row]),
+            "drained": bool(state.drained[row]),
+            "capacity": _sparse(capacity[row]),
+            "held": _sparse(held[row]),
+        }
+
+
+def _holdings(state: State) -> Iterator[dict[str, Any]]:
+    client, agent = state.holding_client.tolist(), state.holding_agent.tolist()
+    held, offered = state.holding_held.tolist(), state.holding_offered.tolist()
+    since_ms = state.holding_since_ms.tolist()
+    for row, (framework, role) in enumerate(client):
+        yield {
+            "framework": framework,
+            "role": role,
+            "agent": agent[row],
+            "held": _sparse(held[row]),
+            "offered": _sparse(offered[row]),
+            "offered_since_ms": since_ms[row] if any(offered[row]) else None,
+        }

@@ -1,0 +1,124 @@
+"""What the policy that looks on would have decided, as operators read it."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from math import nan
+from typing import Any, TypeAlias
+
+from allocator.core import Detached, PolicySpec
+from allocator.server.engine import fair_shares
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.shadow import Client, Counts, Reading, Sums
+from allocator.server.reports import report
+from allocator.v1 import admin_pb2 as pb
+from allocator.wire.settings.operator_settings import write_policy
+
+Dealt: TypeAlias = tuple[report.Report, report.Report]
+"""What either policy would give if all were given out anew: that in force, and the other one."""
+
+_LEFT_OUT = ("share_apart",)
+
+
+def write_shadow_report(
+    loop: CoreLoop, ask: Callable[[Callable[[], Any]], Any], *, fair: bool
+) -> pb.GetShadowResponse:
+    """Write what is known, on any thread.
+
+    Parameters
+    ----------
+    loop : CoreLoop
+    ask : callable
+        Has the core's thread do something.
+    fair : bool
+        Also work out what either policy would give if all were given out anew.
+    """
+
+    def read() -> tuple[report.Report, PolicySpec | None, Detached | None]:
+        allocator = loop.allocator
+        spec = allocator.settings.shadow
+        copied = allocator.copied() if fair and spec is not None else None
+        return report.read(allocator), spec, copied
+
+    books, spec, copied = ask(read)
+    reading = loop.shadow.read()
+    if reading.spec != spec:  # set a moment ago: no cycle came since
+        reading = Reading(spec, Counts(), {})
+    counts = {key: value for key, value in asdict(reading.counts).items() if key not in _LEFT_OUT}
+    response = pb.GetShadowResponse(
+        policy=write_policy(books.policy),
+        shadow=None if spec is None else write_policy(spec),
+        counts=pb.ShadowCounts(**counts),
+        fair=copied is not None,
+    )
+    if spec is None:
+        return response
+    dealt = None
+    if copied is not None:
+        beside = replace(spec, flat=books.policy.flat)
+        one, other = (fair_shares.deal(loop, each, copied) for each in (books.policy, beside))
+        dealt = one, other
+    _write_clients(response, reading, books, dealt)
+    _write_roles(response, reading, books, dealt)
+    return response
+
+
+def _rows(books: report.Report) -> dict[int, Client]:
+    """The clients of a report by row."""
+    clients, paths = books.clients, books.roles.path
+    roles = clients.role.tolist()
+    return {
+        row: (paths[roles[row]], info.framework_id) for row, info in enumerate(clients.info) if info
+    }
+
+
+def _write_clients(
+    response: pb.GetShadowResponse, reading: Reading, books: report.Report, dealt: Dealt | None
+) -> None:
+    """Add the clients, those of which most differs first; who left is among them, with its sums."""
+    row_of = {client: row for row, client in _rows(books).items()}
+    nothing = [(client, Sums("")) for client in row_of if client not in reading.clients]
+    found = [*reading.clients.items(), *nothing]
+    found.sort(key=lambda each: (-abs(each[1].offered - each[1].offered_by_shadow), each[0]))
+    for (role, framework_id), sums in found:
+        row = row_of.get((role, framework_id))
+        info = None if row is None else books.clients.info[row]
+        one, other = (nan, nan)
+        if row is not None and dealt is not None:
+            one, other = (float(each.share[row]) for each in dealt)
+        response.clients.add(
+            role=role,
+            framework_id=framework_id,
+            framework_name=sums.framework_name or (info.name if info else ""),
+            share=0.0 if row is None else float(books.share[row]),
+            offered=sums.offered,
+            offered_by_shadow=sums.offered_by_shadow,
+            cycles=sums.cycles,
+            cycles_by_shadow=sums.cycles_by_shadow,
+            fair_share=one,
+            fair_share_by_shadow=other,
+        )
+
+
+def _write_roles(
+    response: pb.GetShadowResponse, reading: Reading, books: report.Report, dealt: Dealt | None
+) -> None:
+    """Add the roles, each with the sums of all clients in it and below it."""
+    found: dict[str, pb.ShadowShare] = {}
+    for role, path in enumerate(books.roles.path):
+        if not role or not books.roles.bound[role]:
+            continue
+        one, other = (nan, nan) if dealt is None else (float(d.role_share[role]) for d in dealt)
+        share = float(books.role_share[role])
+        found[path] = pb.ShadowShare(
+            role=path, share=share, fair_share=one, fair_share_by_shadow=other
+        )
+    for (of_client, _), sums in reading.clients.items():
+        parts = of_client.split("/")
+        for depth in range(len(parts)):
+            row = found.get("/".join(parts[: depth + 1]))
+            if row is not None:
+                row.offered += sums.offered
+                row.offered_by_shadow += sums.offered_by_shadow
+                row.cycles += sums.cycles
+                row.cycles_by_shadow += sums.cycles_by_shadow
+    response.roles.extend(found[path] for path in sorted(found))

@@ -1,0 +1,195 @@
+"""What is wrong with the sidecar or its master now, for whoever looks at its status.
+
+Each warning says what holds, in a few words and in a sentence, and what mends it. The worst comes
+first. Alerts watch the same over time; a warning needs no monitoring.
+"""
+
+import shlex
+import time
+from collections.abc import Iterable, Iterator
+
+from allocator.core import harmless
+from allocator.server.config import Config
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.reports.report import AsideCounts, Report
+from allocator.server.system.compilation import PARTS, Progress
+from allocator.server.system.disk import reason
+from allocator.server.system.lasting import failures
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import settings_pb2
+
+NAME_MAX = 80
+"""Characters of a framework's name in a warning."""
+
+SILENCE_S = 60.0
+"""A master that has said nothing for so long is told of."""
+
+
+OPEN_SESSIONS = (
+    "whoever reaches {} may take this sidecar from its master; set access.session_token, or name"
+    " the master's certificate in access.session"
+)
+
+
+def of_config(config: Config) -> Iterator[pb.StatusWarning]:
+    """Say what the configuration leaves open."""
+    if target := config.open_to_sessions():
+        text, mend = OPEN_SESSIONS.format(target).split("; ")
+        yield pb.StatusWarning(what="open to any master", text=text, mend=mend)
+
+
+def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.StatusWarning]:
+    """Say what is wrong with the session, the policy, the loops and the journal.
+
+    On the core's thread.
+
+    Parameters
+    ----------
+    loop : CoreLoop
+    state : Report
+        Of this moment.
+    progress : Progress
+        Of its compiled loops.
+    """
+    yield from _session(loop)
+    books, last = loop.allocator.state, loop.allocator.last_cycle
+    if books.paused:
+        for_s = (books.now_ms - books.paused_ms) / 1000
+        yield pb.StatusWarning(
+            what="recovery",
+            text=f"the master holds all offers back, as after a failover: for {for_s:.0f} s so far",
+            mend="it goes on by itself once enough agents are back",
+        )
+    if last.policy_error:
+        name = state.policy.name
+        yield pb.StatusWarning(
+            what="fallback",
+            text=f"DRF decided the last cycle, for the policy {name} failed: {last.policy_error}",
+            mend="mend the policy, or set another: mesos-allocator policy set",
+        )
+    for name, why in failures():
+        yield pb.StatusWarning(
+            what="thread failed",
+            text=f"what the thread {name!r} does stands still now and then: {why}",
+            mend="it begins again by itself; the log has the whole error, please report it",
+        )
+    yield from _loops(progress)
+    if loop.journal is not None and not loop.journal.on:
+        failure = loop.journal.failure
+        why_off = reason(failure) if failure else "the reason is in the log"
+        yield pb.StatusWarning(
+            what="journal off",
+            text=f"decisions go on, and are not recorded: {why_off}",
+            mend="it is tried again within a minute",
+        )
+    if state.overdue.nothing:
+        patience = loop.allocator.settings.patience_cycles
+        yield pb.StatusWarning(
+            what="starvation",
+            text=f"{state.overdue.nothing} frameworks were offered nothing in {patience} cycles or"
+            " more that could have served them, though they refuse nothing and no limit keeps them",
+            mend="mesos-allocator explain framework NAME says why",
+        )
+    yield from _set_aside(state.aside)
+    for what, largest in books.beyond.items():
+        if largest:
+            yield pb.StatusWarning(
+                what="limit reached",
+                text=f"there are more {what} than limits.{what} allows, {largest} or more: those"
+                " that came last are not served",
+                mend=f"raise limits.{what}, or see who registers so many",
+            )
+    if books.filters.forgotten:
+        yield pb.StatusWarning(
+            what="refusals forgotten",
+            text=f"{books.filters.forgotten} refusals were more than limits.filters allows",
+            mend="raise limits.filters",
+        )
+
+
+def _set_aside(aside: AsideCounts) -> Iterator[pb.StatusWarning]:
+    """Say whose words are not taken."""
+    if not aside.example:
+        return
+    of = "framework" if aside.frameworks else "agent"
+    who = [f"{aside.frameworks} frameworks"] * bool(aside.frameworks)
+    who += [f"{aside.agents} agents"] * bool(aside.agents)
+    name = harmless(aside.example, NAME_MAX)
+    yield pb.StatusWarning(
+        what="words set aside",
+        text=f"{' and '.join(who)} said what cannot be taken, such as {name}; they are served as"
+        " if they had not",
+        mend=f"mesos-allocator explain {of} {shlex.quote(name)} says what",
+    )
+
+
+def of_settings(
+    settings: Iterable[settings_pb2.Setting], state_problem: str
+) -> Iterator[pb.StatusWarning]:
+    """Say which rules are probably not meant, and whether what operators set is kept.
+
+    Parameters
+    ----------
+    settings : iterable of Setting
+        The rules in force.
+    state_problem : str
+        Why what operators set cannot be kept; empty where it can.
+    """
+    if state_problem:
+        yield pb.StatusWarning(
+            what="not kept",
+            text=f"what operators set ends with the process: {state_problem}",
+            mend="see state.directory in the configuration",
+        )
+    for rule in settings:
+        found = rule.match
+        if rule.key == "constraint" and found.frameworks_without_agents:
+            yield pb.StatusWarning(
+                what="no agent left",
+                text=f"the constraint {rule.value!r} ({rule.scope}) is one of those that leave"
+                f" {found.frameworks_without_agents} frameworks without an agent",
+                mend="mesos-allocator constraint set or remove",
+            )
+
+
+def _session(loop: CoreLoop) -> Iterator[pb.StatusWarning]:
+    if loop.session is None:
+        yield pb.StatusWarning(
+            what="no session",
+            text="no master is in session: its module decides by a DRF of its own meanwhile",
+            mend="see the master's log, and whether its module is given this sidecar's address",
+        )
+        return
+    figures = loop.session.figures
+    if figures is not None and figures.shadow:
+        yield pb.StatusWarning(
+            what="in shadow",
+            text="Mesos's own allocator decides; of the decisions here, it made"
+            f" {figures.shadow_same} as well, gave {figures.shadow_other} agents to others, and"
+            f" nothing of {figures.shadow_none}",
+            mend="take the parameter shadow from the module to have them count",
+        )
+    silent_s = time.monotonic() - loop.heard_s
+    if loop.heard_s and silent_s > SILENCE_S:
+        yield pb.StatusWarning(
+            what="silent master",
+            text=f"the master is in session and has said nothing for {silent_s:.0f} s",
+            mend="see the master's log",
+        )
+
+
+def _loops(progress: Progress) -> Iterator[pb.StatusWarning]:
+    if progress.state == "failed":
+        yield pb.StatusWarning(
+            what="interpreted",
+            text="the loops could not be compiled: decisions are the same, and slow",
+            mend="mesos-allocator warm shows why",
+        )
+    elif progress.state != "compiled":
+        loaded = " and are being loaded" if progress.state == "loading" else ""
+        yield pb.StatusWarning(
+            what="interpreted",
+            text=f"{progress.done} of {len(PARTS)} parts of the loops are compiled{loaded}; until"
+            " they are in use decisions are the same, and slow",
+            mend="it ends by itself within minutes",
+        )

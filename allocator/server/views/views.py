@@ -1,0 +1,234 @@
+"""What can be asked of the sidecar without changing anything.
+
+One place for whoever asks: the operators' service and the status page say the same.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from allocator import __version__
+from allocator.core import Detached, EventError, Floats, Newcomer
+from allocator.explain import UnknownSubjectError
+from allocator.policies import POLICIES, SELECTIONS
+from allocator.server.config.checks import suggestion
+from allocator.server.engine import fair_shares
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.engine.fair_shares import root_mean_square
+from allocator.server.operators.operators import Operators
+from allocator.server.operators.rule_match import Cluster, copy_cluster, match_of
+from allocator.server.operators.setting_rows import rows, taken_back
+from allocator.server.reports import report
+from allocator.server.reports.shares import write_clients, write_roles
+from allocator.server.system.compilation import COMPILED, PARTS, Progress
+from allocator.server.views import explaining, status_warnings
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import explain_pb2, settings_pb2
+from allocator.wire import WireError
+from allocator.wire.codec import proto_types
+from allocator.wire.settings.operator_settings import OperatorChange, write_policy
+
+_T = TypeVar("_T")
+
+
+class RefusedError(ValueError):
+    """A question that is wrong: which field, and what would be right."""
+
+
+class Ask(Protocol):
+    """Has the core's thread do some work, and gives the result; raises where it comes too late."""
+
+    def __call__(self, work: Callable[[], _T], /) -> _T:
+        """Wait for it."""
+
+
+class Views:
+    """What operators see; each method asks the core, and works the answer out where it is called.
+
+    Attributes
+    ----------
+    loop : CoreLoop
+    operators : Operators
+    """
+
+    def __init__(
+        self,
+        loop: CoreLoop,
+        operators: Operators,
+        progress: Callable[[], Progress] = lambda: COMPILED,
+    ) -> None:
+        """Look at this loop.
+
+        Parameters
+        ----------
+        loop : CoreLoop
+        operators : Operators
+        progress : callable
+            Says how far its compiled loops are.
+        """
+        self.loop = loop
+        self.operators = operators
+        self._progress = progress
+
+    def status(self, ask: Ask) -> pb.GetStatusResponse:
+        """Say what the sidecar is doing."""
+        status = ask(lambda: _status(self.loop, self._progress()))
+        status.settings.extend(self.settings(ask, every=False))
+        status.state_directory = self.operators.directory
+        status.state_problem = self.operators.problem
+        status.warnings.extend(status_warnings.of_config(self.operators.loaded.config))
+        status.warnings.extend(status_warnings.of_settings(status.settings, status.state_problem))
+        return status
+
+    def settings(self, ask: Ask, *, every: bool) -> list[settings_pb2.Setting]:
+        """Say what is in force, and where it comes from; or only rules, and what operators set."""
+        return shown_settings(ask(self.read_settings), every=every)
+
+    def read_settings(self) -> "ReadSettings":
+        """Read what is in force, and whom it could be about; on the core's thread."""
+        mine, settings = self.operators, self.loop.allocator.settings
+        found = rows(mine.loaded, mine.overlay, settings)
+        more = ((row, None) for row in taken_back(mine.overlay))
+        return copy_cluster(self.loop.allocator), [*found, *more]
+
+    def shares(
+        self, ask: Ask, request: pb.GetSharesRequest, *, scored: bool = True
+    ) -> pb.GetSharesResponse:
+        """Say who holds what.
+
+        Parameters
+        ----------
+        ask : Ask
+        request : GetSharesRequest
+        scored : bool
+            Tell the policy's scores, too, which the policy in force has to be asked for.
+
+        Raises
+        ------
+        RefusedError
+        """
+
+        def read() -> tuple[report.Report, Floats, Detached | None]:
+            allocator = self.loop.allocator
+            client_rows = np.flatnonzero(allocator.state.clients.framework)
+            score = np.full(len(client_rows), np.nan)
+            if scored:
+                self.loop.look()
+                score = allocator.scores()[client_rows]
+            # All of the same moment, so that its clients are the same.
+            copied = allocator.copied() if request.fair or request.newcomer_role else None
+            return report.read(allocator), score, copied
+
+        state, score, copied = ask(read)
+        for field in ("role", "newcomer_role"):
+            path = getattr(request, field)
+            if path and path not in state.roles.path:
+                near = suggestion(path, state.roles.path)
+                raise RefusedError(f"{field} = {path!r}: there is no such role{near}")
+        fair, newcomer = None, float("nan")
+        if copied is not None and request.fair:
+            fair = fair_shares.deal(self.loop, state.policy, copied)
+        if copied is not None and request.newcomer_role:
+            newcomer = self._newcomer(request, state, copied)
+        error = float("nan") if fair is None else root_mean_square(state.share - fair.share)
+        return pb.GetSharesResponse(
+            clients=write_clients(state, score, request.role, fair),
+            roles=write_roles(state, request.role, fair),
+            jain_index=state.jain_frameworks,
+            envy_max=state.envy_max,
+            fairness_error_rms=error,
+            fair=request.fair,
+            newcomer_share=newcomer,
+        )
+
+    def explain(self, ask: Ask, request: explain_pb2.ExplainRequest) -> explain_pb2.ExplainResponse:
+        """Say why somebody gets nothing.
+
+        Raises
+        ------
+        RefusedError
+        """
+        try:
+            kind, name = explaining.asked_for(request)
+        except ValueError as error:
+            raise RefusedError(str(error)) from None
+        try:
+            picture = ask(lambda: explaining.take(self.loop, kind, name))
+        except UnknownSubjectError as error:
+            text = explaining.unknown(error, in_session=self.loop.session is not None)
+            raise RefusedError(text) from None
+        return explaining.answer(picture, kind, name, request.cycles)
+
+    def policy(self, ask: Ask) -> pb.GetPolicyResponse:
+        """Say which policy decides, and which others could."""
+        policy = ask(lambda: write_policy(self.loop.allocator.settings.policy))
+        return pb.GetPolicyResponse(policy=policy, policies=POLICIES, selections=SELECTIONS)
+
+    def _newcomer(
+        self, request: pb.GetSharesRequest, state: report.Report, copied: Detached
+    ) -> float:
+        """Work out what a framework that there is not would be given."""
+        try:
+            demand = proto_types.read_quantities(request.newcomer_demand)
+            newcomer = Newcomer(state.roles.path.index(request.newcomer_role), demand)
+            return fair_shares.newcomers_share(self.loop, state.policy, copied, newcomer)
+        except (WireError, EventError) as error:
+            raise RefusedError(f"newcomer_demand: {error}") from None
+
+
+ReadSettings: TypeAlias = tuple[Cluster, list[tuple[settings_pb2.Setting, OperatorChange | None]]]
+"""The cluster, and a row for each setting; with the rule where it is one."""
+
+
+def shown_settings(read: ReadSettings, *, every: bool) -> list[settings_pb2.Setting]:
+    """Say whom each rule is about; leave out what is neither a rule nor an operator's."""
+    cluster, found = read
+    shown = []
+    for row, rule in found:
+        if rule is not None:
+            row.match.CopyFrom(match_of(cluster, rule, cluster.settings))
+        elif not every and row.source != "operator":
+            continue
+        shown.append(row)
+    return shown
+
+
+def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:
+    state, counts, times = report.read(loop.allocator), loop.counts, loop.cycle_times
+    response = pb.GetStatusResponse(
+        sidecar_version=__version__,
+        sidecar_id=loop.sidecar_id,
+        uptime_s=time.monotonic() - loop.started_s,
+        cycles=counts.cycles,
+        decisions=counts.decisions,
+        agents=state.agents.total,
+        active_agents=state.agents.total - state.agents.inactive - state.agents.drained,
+        frameworks=state.frameworks,
+        active_frameworks=state.frameworks_active,
+        roles=int(state.roles.bound.sum()) - 1,
+        filters=state.filters,
+        outstanding_decisions=state.outstanding,
+        policy=write_policy(state.policy),
+        cycle_p50_ms=1000 * times.percentile(0.5),
+        cycle_p99_ms=1000 * times.percentile(0.99),
+        events=sum(counts.events.values()),
+        sessions=counts.sessions_opened,
+        loops_state=progress.state,
+        loop_parts_compiled=progress.done,
+        loop_parts=len(PARTS),
+        warnings=status_warnings.of_core(loop, state, progress),
+    )
+    columns = zip(state.resources, state.total, state.held, state.offered, strict=True)
+    for name, total, held, offered in columns:
+        response.resources.add(name=name, total=int(total), held=int(held), offered=int(offered))
+    session = loop.session
+    if session is not None:
+        response.in_session = True
+        response.master_id = session.master_id
+        response.instance_id = session.instance_id
+        response.mesos_version = session.mesos_version
+        response.sequence = session.sequence
+        response.clock_ms = session.clock_ms
+    return response

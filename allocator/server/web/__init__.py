@@ -1,0 +1,4 @@
+"""HTTP: one small listener, the probes, and the status page.
+
+Begin with `http`.
+"""

@@ -1,0 +1,146 @@
+"""What the page shows of one moment, read at most once a second however many watch."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import structlog
+
+from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.views.shadow_report import write_shadow_report
+from allocator.server.views.views import Views
+from allocator.server.web.page import agent_map, drained
+from allocator.v1 import admin_pb2 as pb
+
+FRESH_S = 1.0
+"""A look is shown again for so long."""
+
+FAIR_FRESH_S = 30.0
+"""The same of fair shares, which cost about an allocation of the whole cluster."""
+
+ANSWER_S = 2.0
+"""How long the core may take before what was seen last is shown again."""
+
+QUESTION_S = 5.0
+"""The same for what somebody asked for and waits for."""
+
+_T = TypeVar("_T")
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Look:
+    """One moment.
+
+    Attributes
+    ----------
+    taken_s : float
+        When, since 1970.
+    status : GetStatusResponse
+    shares : GetSharesResponse
+        Without fair shares.
+    agents : AgentRows
+    cycle_bounds_s : tuple of float
+    cycle_counts : tuple of int
+        Cycles by how long they took, up to each bound; the last: longer.
+    drained : DrainedAgents
+    shadow : GetShadowResponse or None
+        None where no policy looks on.
+    """
+
+    taken_s: float
+    status: pb.GetStatusResponse
+    shares: pb.GetSharesResponse
+    agents: agent_map.AgentRows
+    cycle_bounds_s: tuple[float, ...]
+    cycle_counts: tuple[int, ...]
+    drained: drained.DrainedAgents
+    shadow: pb.GetShadowResponse | None
+
+
+class Latest(Generic[_T]):
+    """Something that takes a while to find out: found out once for all who ask meanwhile."""
+
+    def __init__(self, find: Callable[[], _T], fresh_s: float) -> None:
+        """Prepare.
+
+        Parameters
+        ----------
+        find : callable
+            Raises a TimeoutError where the core is busy.
+        fresh_s : float
+            What was found stays good for so long.
+        """
+        self._find = find
+        self._fresh_s = fresh_s
+        self._lock = threading.Lock()
+        self._found: tuple[float, _T] | None = None
+
+    def get(self) -> _T | None:
+        """Give what was found last, after finding it out anew where it is old; None: nothing yet.
+
+        Where somebody else is finding it out, or the core is busy, that is what was found before.
+        """
+        found = self._found
+        if found and time.monotonic() - found[0] < self._fresh_s:
+            return found[1]
+        # Who comes first finds out; whoever has nothing at all to show waits for that.
+        if self._lock.acquire(timeout=0.0 if found else ANSWER_S):
+            try:
+                if self._found is found:
+                    self._found = time.monotonic(), self._find()
+            except TimeoutError:
+                _log.warning("the status page shows older numbers: the core is busy")
+            finally:
+                self._lock.release()
+        return self._found[1] if self._found else None
+
+
+def asking(loop: CoreLoop, within_s: float, work: Callable[[], _T]) -> _T:
+    """Have the core's thread do some work; what it has not begun in time is taken back.
+
+    Raises
+    ------
+    TimeoutError
+    """
+    future: Future[_T] = loop.call(work)
+    try:
+        return future.result(within_s)
+    except TimeoutError:
+        future.cancel()
+        raise
+
+
+def take(views: Views) -> Look:
+    """Look at the sidecar now.
+
+    Raises
+    ------
+    TimeoutError
+        Where the core is busy.
+    """
+    loop = views.loop
+
+    def ask(work: Callable[[], _T]) -> _T:
+        return asking(loop, ANSWER_S, work)
+
+    def read() -> tuple[agent_map.AgentRows, drained.DrainedAgents, bool]:
+        allocator = loop.allocator
+        watched = allocator.settings.shadow is not None
+        return agent_map.take(allocator), drained.take(allocator), watched
+
+    times = loop.cycle_times
+    agents, drains, watched = ask(read)
+    return Look(
+        taken_s=time.time(),
+        status=views.status(ask),
+        shares=views.shares(ask, pb.GetSharesRequest(), scored=False),
+        agents=agents,
+        cycle_bounds_s=times.bounds_s,
+        cycle_counts=tuple(times.buckets),
+        drained=drains,
+        shadow=write_shadow_report(loop, ask, fair=False) if watched else None,
+    )

@@ -1,0 +1,291 @@
+"""Who answers for which page."""
+
+import base64
+import hashlib
+import threading
+from collections.abc import Callable
+from functools import cache, partial
+from importlib import resources
+from typing import Any, Literal, TypeVar
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from allocator.server.views.views import RefusedError, Views
+from allocator.server.web.http import is_from_here, plain_text
+from allocator.server.web.page import agent_map, drained, tables, words
+from allocator.server.web.page.look import (
+    FAIR_FRESH_S,
+    FRESH_S,
+    QUESTION_S,
+    Latest,
+    Look,
+    asking,
+    take,
+)
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1 import explain_pb2
+
+PAGES_MAX = 4
+"""Pages that are made at a time: so there is always room for probes and scrapes."""
+
+FAIR_AGENTS_MAX = 5000
+FAIR_CLIENTS_MAX = 2000
+"""Of larger clusters the page works no fair shares out: a copy of the books would hold up
+decisions each time."""
+
+REFRESH_S = 5
+REFRESH_MAX_S = 3600
+
+KINDS = ("framework", "role", "agent")
+SORTS = ("waiting", "share", "name")
+
+_T = TypeVar("_T")
+
+_INDEX = "/metrics  for Prometheus\n/healthz  alive\n/readyz   ready to take sessions\n"
+
+_CLOSED = """\
+the status page is shown on this machine alone, at localhost or a loopback address; set
+http.page = "all" for whoever reaches this port
+"""
+
+
+def page_routes(views: Views, allowed: Literal["local", "all", "off"]) -> list[Route]:
+    """Give who answers for the status page.
+
+    Parameters
+    ----------
+    views : Views
+    allowed : str
+        Who may see it, as `http.page` says.
+    """
+    if allowed == "off":
+        return [Route("/", lambda _request: plain_text(200, _INDEX))]
+    pages = Pages(views, local_only=allowed == "local")
+    return [
+        Route("/", partial(pages.answer, pages.status)),
+        Route("/shares", partial(pages.answer, pages.shares)),
+        Route("/agents", partial(pages.answer, pages.agents)),
+        Route("/explain", partial(pages.answer, pages.explain)),
+    ]
+
+
+class Pages:
+    """Makes the pages."""
+
+    def __init__(self, views: Views, *, local_only: bool) -> None:
+        """Show what these views say.
+
+        Parameters
+        ----------
+        views : Views
+        local_only : bool
+            To whoever asks from this machine.
+        """
+        self._views = views
+        self._local_only = local_only
+        self._places = threading.BoundedSemaphore(PAGES_MAX)
+        self._looks = Latest(partial(take, views), FRESH_S)
+        self._fair = Latest(self._take_fair, FAIR_FRESH_S)
+
+    def answer(self, page: Callable[[Request], Response], request: Request) -> Response:
+        """Make a page, for whoever may see it and while not too many are made."""
+        if self._local_only and not is_from_here(request):
+            return plain_text(403, _CLOSED)
+        if not self._places.acquire(blocking=False):
+            response = plain_text(503, "too many pages at a time; ask again in a moment\n")
+            response.headers["Retry-After"] = "1"
+            return response
+        try:
+            return page(request)
+        except RefusedError as error:
+            return _render("message.html", 400, head="This cannot be shown", text=str(error))
+        except TimeoutError:
+            text = "The core is busy with a long cycle. Ask again in a moment."
+            return _render("message.html", 503, head="No answer yet", text=text)
+        finally:
+            self._places.release()
+
+    def status(self, request: Request) -> Response:
+        """Show everything of importance on one page."""
+        look, refresh_s = self._look(), _refresh_s(request, REFRESH_S)
+        agents = self._map(look, request)
+        clients = look.shares.clients
+        return _render(
+            "status.html",
+            look=look,
+            refresh_s=refresh_s,
+            roles=tables.tree(look.shares.roles),
+            depth=tables.depth,
+            frameworks=tables.frameworks(clients, tables.FRAMEWORKS_MAX),
+            offers=tables.on_offer(clients),
+            # Who wants no offers any more does not wait, though it waited.
+            waiting=sum(
+                1 for each in clients if each.waited_cycles and each.active and not each.suppressed
+            ),
+            map=agents,
+            cells=agents.cells(),
+            bands=tables.bars(agents.bands()),
+            cycles=tables.cycle_bars(look),
+            kinds=KINDS,
+            drain_of=drained.drain_of,
+            compared=tables.apart(look.shadow) if look.shadow else (),
+        )
+
+    def shares(self, request: Request) -> Response:
+        """List frameworks, of one role or of all, with fair shares where they are asked for."""
+        role = request.query_params.get("role", "")
+        sort = _choice(request, "sort", SORTS)
+        look, shares, problem = self._look(), None, ""
+        found = look.shares
+        if request.query_params.get("fair"):
+            shares, problem = self._fair_shares(look)
+            found = shares or found
+        if role and role not in {each.role for each in found.roles}:
+            raise RefusedError(f"role = {role!r}: there is no such role")
+        inside = [each for each in found.clients if _is_below(each.role, role)]
+        return _render(
+            "shares.html",
+            look=look,
+            refresh_s=_refresh_s(request, 0),
+            role=role,
+            sort=sort,
+            sorts=SORTS,
+            shares=found,
+            roles=tables.tree(
+                (each for each in found.roles if _is_below(each.role, role)), tables.LISTED_MAX
+            ),
+            depth=tables.depth,
+            frameworks=tables.frameworks(inside, tables.LISTED_MAX, sort),
+            problem=problem,
+        )
+
+    def agents(self, request: Request) -> Response:
+        """Show some of the agents on a map of their own."""
+        look = self._look()
+        agents = self._map(look, request)
+        first = _number(request, "first", 0, len(agents.names))
+        count = _number(request, "count", len(agents.names), len(agents.names))
+        return _render(
+            "agents.html",
+            look=look,
+            refresh_s=_refresh_s(request, 0),
+            map=agents,
+            cells=agents.cells(first, count),
+            first=first,
+            bands=tables.bars(agents.bands()),
+        )
+
+    def explain(self, request: Request) -> Response:
+        """Say why a framework, those of a role, or those that want an agent get nothing."""
+        kind = _choice(request, "kind", KINDS)
+        name = request.query_params.get("name", "").strip()
+        if not name:
+            return RedirectResponse("/#explain", 303)
+        question = explain_pb2.ExplainRequest()
+        setattr(question, kind, name)
+        problem, answer = "", None
+        try:
+            answer = self._views.explain(self._ask, question)
+        except RefusedError as error:
+            problem = str(error)
+        return _render(
+            "explain.html",
+            404 if problem else 200,
+            refresh_s=_refresh_s(request, 0),
+            kind=kind,
+            name=name,
+            kinds=KINDS,
+            answer=answer,
+            problem=problem,
+        )
+
+    def _ask(self, work: Callable[[], _T]) -> _T:
+        return asking(self._views.loop, QUESTION_S, work)
+
+    def _look(self) -> Look:
+        look = self._looks.get()
+        if look is None:
+            raise TimeoutError
+        return look
+
+    def _map(self, look: Look, request: Request) -> agent_map.AgentMap:
+        try:
+            return agent_map.draw(look.agents, request.query_params.get("resource", ""))
+        except LookupError as error:
+            raise RefusedError(str(error.args[0])) from None
+
+    def _fair_shares(self, look: Look) -> tuple[pb.GetSharesResponse | None, str]:
+        """Give the shares with the fair ones, or why there are none."""
+        many = look.status.agents > FAIR_AGENTS_MAX or len(look.shares.clients) > FAIR_CLIENTS_MAX
+        if many:
+            return None, "the cluster is large: `mesos-allocator shares --fair` works them out"
+        shares = self._fair.get()
+        return shares, "" if shares else "the core is busy; ask again in a moment"
+
+    def _take_fair(self) -> pb.GetSharesResponse:
+        request = pb.GetSharesRequest(fair=True)
+        return self._views.shares(self._ask, request, scored=False)
+
+
+def _is_below(path: str, role: str) -> bool:
+    return not role or path == role or path.startswith(f"{role}/")
+
+
+def _choice(request: Request, key: str, choices: tuple[str, ...]) -> str:
+    """One of the choices; by default the first."""
+    given = request.query_params.get(key, choices[0])
+    if given not in choices:
+        raise RefusedError(f"{key} = {given!r}: must be one of {', '.join(choices)}")
+    return given
+
+
+def _number(request: Request, key: str, default: int, most: int) -> int:
+    given = request.query_params.get(key, str(default))
+    if not (given.isascii() and given.isdecimal() and len(given) <= 9 and int(given) <= most):
+        raise RefusedError(f"{key} = {given!r}: must be a number from 0 to {most}")
+    return int(given)
+
+
+def _refresh_s(request: Request, default: int) -> int:
+    """How often the page is to be asked for again; 0: never."""
+    return _number(request, "refresh", default, REFRESH_MAX_S)
+
+
+def _render(template: str, status: int = 200, **values: Any) -> Response:  # noqa: ANN401
+    values = {"refresh_s": 0, **values}
+    text = _environment().get_template(template).render(values)
+    return HTMLResponse(text, status, {"Content-Security-Policy": _policy()})
+
+
+@cache
+def _environment() -> Environment:
+    """Templates; whatever is put into them is escaped."""
+    environment = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=words.printable,
+    )
+    environment.filters.update(words.FILTERS)
+    environment.globals["style"] = _style()
+    return environment
+
+
+@cache
+def _style() -> str:
+    return resources.files(__package__).joinpath("templates/page.css").read_text("utf-8")
+
+
+@cache
+def _policy() -> str:
+    """Nothing is loaded or run but the page itself and its one style sheet."""
+    digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; form-action 'self';"
+        " base-uri 'none'; frame-ancestors 'none'"
+    )

@@ -1,3 +1,0 @@
-"""A random cluster in which everything that Mesos knows of occurs, and occurs together."""
-
-from allocator.sim.random_cluster.scenario import Everything as Everything

@@ -1,0 +1,355 @@
+"""The largest flow from classes of users to groups of machines, repaired rather than begun anew.
+
+Classes put all that they claim on groups that they can use, whether these have room or not; then
+machines are moved along shortest chains of exchanges, from groups that are overloaded to groups
+with room, until no chain is left (Dinic's algorithm on the groups). A flow that was good for
+other claims is a good beginning. What is overloaded then, and what its holders could use instead,
+is the smallest cut: its users claim more than there is for them.
+"""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.core.numba.compiled import loop, part
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Numbers = TypeVar("Numbers", Floats, Ints)
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Who can use what, as lists.
+
+    Attributes
+    ----------
+    start : (C + 1,) int64
+        Where the edges of each class begin.
+    group : (E,) int64
+        The group of each edge, by class.
+    column_start : (G + 1,) int64
+        Where the edges of each group begin in `column_edge`.
+    column_edge, column_class : (E,) int64
+        The edges by group, and the class of each.
+    """
+
+    start: Ints
+    group: Ints
+    column_start: Ints
+    column_edge: Ints
+    column_class: Ints
+
+    @classmethod
+    def of(cls, eligible: Bools) -> "Edges":
+        """List the pairs of a matrix, (C, G)."""
+        return cls(*_list(np.ascontiguousarray(eligible)))
+
+    def matrix(self, flow: Numbers) -> Numbers:
+        """Lay out what is given by edge, (E,), by class and group, (C, G)."""
+        classes, groups = len(self.start) - 1, len(self.column_start) - 1
+        result = np.zeros((classes, groups), flow.dtype)
+        result[np.repeat(np.arange(classes), np.diff(self.start)), self.group] = flow
+        return result
+
+
+@loop
+def _list(eligible: Bools) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """The lists of `Edges`."""
+    classes, groups = eligible.shape
+    start, column_start = np.zeros(classes + 1, np.int64), np.zeros(groups + 1, np.int64)
+    # How many there are of each class and group, added up.
+    for row in range(classes):
+        for g in range(groups):
+            start[row + 1] += eligible[row, g]
+            column_start[g + 1] += eligible[row, g]
+    start, column_start = np.cumsum(start), np.cumsum(column_start)
+    group, column_edge = np.empty(start[-1], np.int64), np.empty(start[-1], np.int64)
+    column_class, filled = np.empty(start[-1], np.int64), column_start.copy()
+    edge = 0
+    for row in range(classes):
+        for g in range(groups):
+            if eligible[row, g]:
+                group[edge] = g
+                column_edge[filled[g]], column_class[filled[g]] = edge, row
+                filled[g] += 1
+                edge += 1
+    return start, group, column_start, column_edge, column_class
+
+
+@loop
+def place(
+    rows: Ints,
+    claim: Ints,
+    room: Ints,
+    start: Ints,
+    group: Ints,
+    block_of_group: Ints,
+    block: int,
+    flow: Ints,
+    load: Ints,
+) -> None:
+    """Make each class hold what it claims, on groups of the block; some may be overloaded.
+
+    Parameters
+    ----------
+    rows : int64
+        Classes of the block.
+    claim : (C,) int64
+    room : (G,) int64
+        What each group has.
+    start, group
+        Of `Edges`.
+    block_of_group : (G,) int64
+    flow : (E,) int64
+        Changed; as much of it is kept as goes.
+    load : (G,) int64
+        Changed: what classes hold of each group.
+    """
+    # What a class had is changed in proportion; groups of other blocks are given up.
+    for row in rows:
+        held = 0
+        for edge in range(start[row], start[row + 1]):
+            g = group[edge]
+            if block_of_group[g] != block:
+                load[g] -= flow[edge]
+                flow[edge] = 0
+            held += flow[edge]
+        if held:
+            ratio = claim[row] / held * (1 - 1e-12)
+            for edge in range(start[row], start[row + 1]):
+                if flow[edge]:
+                    kept = int(flow[edge] * ratio)
+                    load[group[edge]] += kept - flow[edge]
+                    flow[edge] = kept
+    # The rest goes where there is room, and what is left then to one group, not always the first.
+    for row in rows:
+        left, usual, usable = claim[row], -1, 0
+        for edge in range(start[row], start[row + 1]):
+            left -= flow[edge]
+        for edge in range(start[row], start[row + 1]):
+            g = group[edge]
+            if left > 0 and block_of_group[g] == block:
+                usable += 1
+                usual = edge if row % usable == 0 else usual
+                more = min(left, room[g] - load[g])
+                if more > 0:
+                    flow[edge] += more
+                    load[g] += more
+                    left -= more
+        if left > 0 and usual >= 0:
+            flow[usual] += left
+            load[group[usual]] += left
+
+
+@part()
+def _measure(
+    columns: Ints,
+    room: Ints,
+    start: Ints,
+    group: Ints,
+    column_start: Ints,
+    column_class: Ints,
+    block_of_class: Ints,
+    block_of_group: Ints,
+    block: int,
+    flow: Ints,
+    load: Ints,
+    far_class: Ints,
+    far_group: Ints,
+    queue: Ints,
+) -> bool:
+    """Count the exchanges from each group to one with room; whether an overloaded one has any."""
+    size, found = 0, False
+    for g in columns:
+        far_group[g] = -1
+        if load[g] < room[g]:
+            far_group[g] = 0
+            queue[size] = g
+            size += 1
+    at = 0
+    while at < size:
+        g = queue[at]
+        at += 1
+        for k in range(column_start[g], column_start[g + 1]):
+            row = column_class[k]
+            if block_of_class[row] != block or far_class[row] >= 0:
+                continue
+            # The class could use this group: all that it holds is one exchange further away.
+            far_class[row] = far_group[g]
+            for edge in range(start[row], start[row + 1]):
+                other = group[edge]
+                if flow[edge] > 0 and block_of_group[other] == block and far_group[other] < 0:
+                    far_group[other] = far_group[g] + 1
+                    found = found or load[other] > room[other]
+                    queue[size] = other
+                    size += 1
+    return found
+
+
+@part()
+def _exchange(
+    origin: int,
+    room: Ints,
+    start: Ints,
+    group: Ints,
+    column_start: Ints,
+    column_edge: Ints,
+    column_class: Ints,
+    block_of_class: Ints,
+    block_of_group: Ints,
+    block: int,
+    flow: Ints,
+    load: Ints,
+    far_class: Ints,
+    far_group: Ints,
+    next_class: Ints,
+    next_group: Ints,
+    path: Ints,
+) -> None:
+    """Move what is too much on a group along all shortest chains."""
+    depth, g = 0, origin
+    while load[origin] > room[origin]:
+        if far_group[g] == 0:
+            # At a group with room: move as much as each link of the chain holds.
+            amount = min(load[origin] - room[origin], room[g] - load[g])
+            for k in range(depth):
+                amount = min(amount, flow[path[2 * k]])
+            for k in range(depth):
+                flow[path[2 * k]] -= amount
+                flow[path[2 * k + 1]] += amount
+            load[origin] -= amount
+            load[g] += amount
+            if load[g] >= room[g]:
+                far_group[g] = -2
+            depth, g = 0, origin
+            continue
+        # A class that holds this group, and could use one that is nearer.
+        moved = False
+        while next_group[g] < column_start[g + 1]:
+            k = next_group[g]
+            row, edge = column_class[k], column_edge[k]
+            near = far_group[g] - 1
+            if block_of_class[row] == block and flow[edge] > 0 and far_class[row] == near:
+                while next_class[row] < start[row + 1]:
+                    other = group[next_class[row]]
+                    if far_group[other] == near and block_of_group[other] == block:
+                        break
+                    next_class[row] += 1
+                if next_class[row] < start[row + 1]:
+                    path[2 * depth], path[2 * depth + 1] = edge, next_class[row]
+                    depth, g, moved = depth + 1, group[next_class[row]], True
+                    break
+            next_group[g] += 1
+        if moved:
+            continue
+        # A dead end: nobody comes here again in this round.
+        far_group[g] = -2
+        if g == origin:
+            return
+        depth, g = 0, origin
+
+
+@part()
+def _reached(
+    columns: Ints,
+    room: Ints,
+    start: Ints,
+    group: Ints,
+    column_start: Ints,
+    column_edge: Ints,
+    column_class: Ints,
+    block_of_class: Ints,
+    block_of_group: Ints,
+    block: int,
+    flow: Ints,
+    load: Ints,
+    queue: Ints,
+) -> Bools:
+    """What is overloaded, and all that its holders could use instead."""
+    reached = np.zeros(len(room), np.bool_)
+    size, at = 0, 0
+    for g in columns:
+        if load[g] > room[g]:
+            reached[g] = True
+            queue[size] = g
+            size += 1
+    while at < size:
+        g = queue[at]
+        at += 1
+        for k in range(column_start[g], column_start[g + 1]):
+            row = column_class[k]
+            if block_of_class[row] == block and flow[column_edge[k]] > 0:
+                for edge in range(start[row], start[row + 1]):
+                    other = group[edge]
+                    if block_of_group[other] == block and not reached[other]:
+                        reached[other] = True
+                        queue[size] = other
+                        size += 1
+    return reached
+
+
+@loop
+def repair(
+    rows: Ints,
+    columns: Ints,
+    room: Ints,
+    start: Ints,
+    group: Ints,
+    column_start: Ints,
+    column_edge: Ints,
+    column_class: Ints,
+    block_of_class: Ints,
+    block_of_group: Ints,
+    block: int,
+    flow: Ints,
+    load: Ints,
+) -> Bools:
+    """Move machines until no group can be relieved; the flow and the loads are changed.
+
+    Parameters
+    ----------
+    rows, columns : int64
+        The classes and groups of the block; the others are left alone.
+    room : (G,) int64
+    start, group, column_start, column_edge, column_class
+        Of `Edges`.
+    block_of_class : (C,) int64
+    block_of_group : (G,) int64
+    flow : (E,) int64
+    load : (G,) int64
+
+    Returns
+    -------
+    (G,) bool
+        Groups that are overloaded, and those that their holders could use instead: together they
+        have less than what is claimed of them. None where all is well.
+    """
+    classes, groups = len(start) - 1, len(room)
+    far_class, far_group = np.empty(classes, np.int64), np.full(groups, -1)
+    next_class, next_group = np.empty(classes, np.int64), np.empty(groups, np.int64)
+    queue, path = np.empty(groups, np.int64), np.empty(2 * groups + 2, np.int64)
+    while True:
+        for row in rows:
+            far_class[row], next_class[row] = -1, start[row]
+        for g in columns:
+            next_group[g] = column_start[g]
+        if not _measure(
+            columns, room, start, group, column_start, column_class, block_of_class, block_of_group,
+            block, flow, load, far_class, far_group, queue,
+        ):  # fmt: skip
+            break
+        for g in columns:
+            if load[g] > room[g] and far_group[g] > 0:
+                _exchange(
+                    g, room, start, group, column_start, column_edge, column_class, block_of_class,
+                    block_of_group, block, flow, load, far_class, far_group, next_class,
+                    next_group, path,
+                )  # fmt: skip
+    return _reached(
+        columns, room, start, group, column_start, column_edge, column_class, block_of_class,
+        block_of_group, block, flow, load, queue,
+    )  # fmt: skip

@@ -1,0 +1,288 @@
+"""A minimum-cost flow from nothing: Goldberg's cost scaling, compiled.
+
+Arcs come in pairs, see `Residual`. A flow is made optimal up to an error in the arcs' costs that
+shrinks from round to round; each round moves what is too much at a node along arcs that gain,
+and lowers the prices of nodes from where none does.
+
+References
+----------
+.. [1] Goldberg. "An Efficient Implementation of a Scaling Minimum-Cost Flow Algorithm." Journal
+   of Algorithms 22, 1997.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.core.numba.compiled import loop, part
+
+Ints = NDArray[np.int64]
+
+_STEP = 8  # by which the error shrinks from round to round
+
+
+class Residual(NamedTuple):
+    """Arcs in pairs: arc ``2 * a`` is arc a of the network, and the next one is its opposite.
+
+    Attributes
+    ----------
+    start : (N + 1,) int64
+        Where each node begins in `arc`.
+    arc : (2 * A,) int64
+        Arcs by the node that they leave.
+    head : (2 * A,) int64
+    cost : (2 * A,) int64
+        Of one unit; that of the opposite arc is its negative.
+    room : (2 * A,) int64
+        How much more an arc can carry; of the opposite arc, how much the arc carries.
+    """
+
+    start: Ints
+    arc: Ints
+    head: Ints
+    cost: Ints
+    room: Ints
+
+
+@loop
+def pair_up(
+    nodes: int, tail: Ints, head: Ints, cost: Ints, capacity: Ints
+) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """Make the arrays of `Residual`, with nothing carried."""
+    arcs = len(tail)
+    start = np.zeros(nodes + 1, np.int64)
+    for a in range(arcs):
+        start[tail[a] + 1] += 1
+        start[head[a] + 1] += 1
+    start = np.cumsum(start)
+    filled = start.copy()
+    arc, to = np.empty(2 * arcs, np.int64), np.empty(2 * arcs, np.int64)
+    price, room = np.empty(2 * arcs, np.int64), np.zeros(2 * arcs, np.int64)
+    for a in range(arcs):
+        arc[filled[tail[a]]] = 2 * a
+        filled[tail[a]] += 1
+        arc[filled[head[a]]] = 2 * a + 1
+        filled[head[a]] += 1
+        to[2 * a], to[2 * a + 1] = head[a], tail[a]
+        price[2 * a], price[2 * a + 1] = cost[a], -cost[a]
+        room[2 * a] = capacity[a]
+    return start, arc, to, price, room
+
+
+@part()
+def _saturate(head: Ints, cost: Ints, room: Ints, price: Ints, excess: Ints) -> None:
+    """Let every arc that gains carry all that it can."""
+    for e in range(len(head)):
+        if room[e] > 0 and cost[e] + price[head[e ^ 1]] - price[head[e]] < 0:
+            excess[head[e ^ 1]] -= room[e]
+            excess[head[e]] += room[e]
+            room[e ^ 1] += room[e]
+            room[e] = 0
+
+
+@part()
+def _update_prices(
+    start: Ints,
+    arc: Ints,
+    head: Ints,
+    cost: Ints,
+    room: Ints,
+    price: Ints,
+    excess: Ints,
+    error: int,
+    far: Ints,
+    first: Ints,
+    after: Ints,
+    before: Ints,
+) -> bool:
+    """Lower the prices by the distance from a node that lacks something, in units of the error.
+
+    Returns
+    -------
+    bool
+        False where some node has too much, and no arcs lead from it to one that lacks something.
+    """
+    nodes, last = len(price), len(first) - 1
+    first[:] = -1
+    active = 0
+    for v in range(nodes):
+        far[v] = last
+        if excess[v] < 0:
+            far[v], after[v], before[v] = 0, first[0], -1
+            if first[0] >= 0:
+                before[first[0]] = v
+            first[0] = v
+        active += excess[v] > 0
+    # Node by node, the nearest first; `first` has the nodes at each distance.
+    k, reached = 0, 0
+    while k < last and active > 0:
+        v = first[k]
+        if v < 0:
+            k += 1
+            continue
+        first[k] = after[v]
+        if after[v] >= 0:
+            before[after[v]] = -1
+        before[v] = -2  # done
+        reached += 1
+        active -= excess[v] > 0
+        for at in range(start[v], start[v + 1]):
+            e = arc[at] ^ 1
+            w = head[arc[at]]
+            if room[e] <= 0 or (far[w] < last and before[w] == -2):
+                continue
+            away = k + (cost[e] + price[w] - price[v]) // error + 1
+            if away >= far[w]:
+                continue
+            # Nearer than known: from one list to another.
+            if far[w] < last:
+                if before[w] >= 0:
+                    after[before[w]] = after[w]
+                else:
+                    first[far[w]] = after[w]
+                if after[w] >= 0:
+                    before[after[w]] = before[w]
+            far[w], after[w], before[w] = away, first[away], -1
+            if first[away] >= 0:
+                before[first[away]] = w
+            first[away] = w
+    for v in range(nodes):
+        price[v] -= error * min(far[v], k)
+    return active == 0
+
+
+@part()
+def _is_stuck(start: Ints, arc: Ints, head: Ints, room: Ints, excess: Ints, queue: Ints) -> bool:
+    """Whether nothing leads from a node that has too much to one that lacks something."""
+    nodes = len(excess)
+    seen, size, at = np.zeros(nodes, np.bool_), 0, 0
+    for v in range(nodes):
+        if excess[v] < 0:
+            seen[v] = True
+            queue[size] = v
+            size += 1
+    while at < size:
+        v = queue[at]
+        at += 1
+        for k in range(start[v], start[v + 1]):
+            w = head[arc[k]]
+            if room[arc[k] ^ 1] > 0 and not seen[w]:
+                seen[w] = True
+                queue[size] = w
+                size += 1
+    for v in range(nodes):
+        if excess[v] > 0 and not seen[v]:
+            return True
+    return False
+
+
+@part()
+def _discharge(
+    v: int,
+    start: Ints,
+    arc: Ints,
+    head: Ints,
+    cost: Ints,
+    room: Ints,
+    price: Ints,
+    excess: Ints,
+    error: int,
+    at: Ints,
+    queue: Ints,
+    queued: NDArray[np.bool_],
+    end: int,
+) -> tuple[int, int]:
+    """Move on what is too much at a node; the end of the queue, and how often its price fell."""
+    nodes, lowered = len(price), 0
+    while excess[v] > 0 and lowered < 4:
+        if at[v] == start[v + 1]:
+            # No arc gains: the price falls until one does.
+            best, possible = 0, False
+            for k in range(start[v], start[v + 1]):
+                e = arc[k]
+                if room[e] > 0 and (not possible or price[head[e]] - cost[e] > best):
+                    best, possible = price[head[e]] - cost[e], True
+            lowered += 1
+            at[v] = start[v]
+            if not possible:
+                return end, -1
+            price[v] = best - error
+            continue
+        e = arc[at[v]]
+        w = head[e]
+        if room[e] > 0 and cost[e] + price[v] - price[w] < 0:
+            amount = min(excess[v], room[e])
+            room[e] -= amount
+            room[e ^ 1] += amount
+            excess[v] -= amount
+            excess[w] += amount
+            if excess[w] > 0 and not queued[w]:
+                queued[w] = True
+                queue[end % nodes] = w
+                end += 1
+            if excess[v] == 0:
+                break
+        at[v] += 1
+    return end, lowered
+
+
+@loop
+def scale_costs(
+    start: Ints, arc: Ints, head: Ints, cost: Ints, room: Ints, price: Ints, excess: Ints
+) -> bool:
+    """Find a flow of minimum cost; the costs must be multiples of one more than the nodes.
+
+    Parameters
+    ----------
+    start, arc, head, cost, room
+        Of `Residual`; the room is changed.
+    price : (N,) int64
+        Changed: potentials that prove the flow optimal up to an error of 1 an arc.
+    excess : (N,) int64
+        The supplies; changed, all are 0 in the end.
+
+    Returns
+    -------
+    bool
+        False where there is no flow that meets all supplies.
+    """
+    nodes = len(price)
+    far, at = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
+    first, after = np.empty(3 * nodes + 2, np.int64), np.empty(nodes, np.int64)
+    before, queue = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
+    queued = np.zeros(nodes, np.bool_)
+    error = max(np.abs(cost).max(), 1) if len(cost) else 1
+    while True:
+        error = max(error // _STEP, 1)
+        _saturate(head, cost, room, price, excess)
+        lowered, begin, end = nodes + 1, 0, 0
+        for v in range(nodes):
+            if excess[v] > 0:
+                queue[end], queued[v] = v, True
+                end += 1
+        while begin < end:
+            # Now and then the prices of all nodes together, which spares many small steps.
+            if lowered > nodes:
+                lists = (far, first, after, before)
+                if not _update_prices(
+                    start, arc, head, cost, room, price, excess, error, *lists
+                ) and _is_stuck(start, arc, head, room, excess, after):
+                    return False
+                at[:] = start[:nodes]
+                lowered = 0
+            v = queue[begin % nodes]
+            begin += 1
+            queued[v] = False
+            end, more = _discharge(
+                v, start, arc, head, cost, room, price, excess, error, at, queue, queued, end
+            )
+            if more < 0:
+                return False
+            lowered += more
+            if excess[v] > 0 and not queued[v]:
+                queued[v] = True
+                queue[end % nodes] = v
+                end += 1
+        if error == 1:
+            return True

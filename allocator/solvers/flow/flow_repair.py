@@ -1,0 +1,265 @@
+"""A minimum-cost flow from one that was optimal before something changed, compiled.
+
+With the potentials from before, every arc that gains carries all that it can, and every arc that
+loses nothing; then what is too much at one node goes to one that lacks it along a shortest path,
+and the potentials of the nodes that were nearer follow. Each search begins where a change was and
+ends at the nearest node that it can be made good with.
+
+References
+----------
+.. [1] Ahuja, Magnanti, Orlin. "Network Flows." Prentice Hall 1993, sec. 9.7 (successive shortest
+   paths).
+"""
+
+from heapq import heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.core.numba.compiled import loop, part
+
+Ints = NDArray[np.int64]
+
+_FAR = np.iinfo(np.int64).max
+
+UNKNOWN = np.iinfo(np.int64).min
+"""The potential of a node that was not there before."""
+
+
+@part()
+def _ease(start: Ints, arc: Ints, head: Ints, cost: Ints, room: Ints, price: Ints) -> None:
+    """Give each node the potential nearest to its own at which all its arcs are right.
+
+    Where there is none, and where it had none, that of its best arc with room.
+    """
+    for v in range(len(price)):
+        low, high, bounded, above = 0, 0, False, False
+        for k in range(start[v], start[v + 1]):
+            e = arc[k]
+            if price[head[e]] == UNKNOWN:
+                continue
+            even = price[head[e]] - cost[e]
+            if room[e] > 0:
+                low, bounded = (max(low, even) if bounded else even), True
+            if room[e ^ 1] > 0:
+                high, above = (min(high, even) if above else even), True
+        if price[v] == UNKNOWN:
+            price[v] = low if bounded else high
+        if above:
+            price[v] = min(price[v], high)
+        if bounded:
+            price[v] = max(price[v], low)
+
+
+@loop
+def settle(
+    start: Ints, arc: Ints, head: Ints, cost: Ints, room: Ints, price: Ints, flow: Ints,
+    excess: Ints,
+) -> None:  # fmt: skip
+    """Let arcs carry what they did, as far as potentials allow that are nearly those from before.
+
+    Parameters
+    ----------
+    start, arc, head, cost, room
+        Of `cost_scaling.Residual`, with nothing carried; the room is changed.
+    price : (N,) int64
+        Changed; `UNKNOWN` for nodes that were not there before.
+    flow : (A,) int64
+        What arcs carried before.
+    excess : (N,) int64
+        The supplies; what is carried is taken off.
+    """
+    for a in range(len(flow)):
+        amount = min(max(flow[a], 0), room[2 * a])
+        room[2 * a] -= amount
+        room[2 * a + 1] += amount
+    _ease(start, arc, head, cost, room, price)
+    for a in range(len(flow)):
+        tail, to = head[2 * a + 1], head[2 * a]
+        gain = cost[2 * a] + price[tail] - price[to]
+        # Which of the two gains: that carries all.
+        for e in range(2 * a, 2 * a + 2):
+            if gain < 0 and room[e] > 0:
+                room[e ^ 1] += room[e]
+                room[e] = 0
+            gain = -gain
+        excess[tail] -= room[2 * a + 1]
+        excess[to] += room[2 * a + 1]
+
+
+@part()
+def _search(
+    origin: int,
+    back: int,
+    start: Ints,
+    arc: Ints,
+    head: Ints,
+    cost: Ints,
+    room: Ints,
+    price: Ints,
+    excess: Ints,
+    far: Ints,
+    by: Ints,
+    touched: Ints,
+    state: Ints,
+) -> tuple[int, int]:
+    """Find the nearest node that can make good what is wrong at one.
+
+    Parameters
+    ----------
+    back : int
+        0: the origin has too much, look along arcs; 1: it lacks something, look against them.
+    far, by : (N,) int64
+        The distance of each node that was touched, and the arc by which it was reached.
+    touched : (N,) int64
+        The nodes that were touched.
+    state : (N,) int64
+        0 untouched, 1 touched, 2 done; it must be all 0.
+
+    Returns
+    -------
+    target : int
+        -1 where there is none.
+    size : int
+        How many nodes were touched.
+    """
+    sign = 1 - 2 * back
+    far[origin], by[origin], state[origin] = 0, -1, 1
+    touched[0], size = origin, 1
+    # The nearest so far that can make it good: nothing farther is looked at.
+    best, end = -1, _FAR
+    heap = [(np.int64(0), np.int64(origin))]
+    while len(heap) > 0:
+        away, v = heappop(heap)
+        if away >= end:
+            break
+        if state[v] == 2:
+            continue
+        state[v] = 2
+        for k in range(start[v], start[v + 1]):
+            e = arc[k] ^ back
+            w = head[arc[k]]
+            if room[e] <= 0 or state[w] == 2:
+                continue
+            longer = away + cost[e] + sign * (price[v] - price[w])
+            if longer >= end or (state[w] == 1 and far[w] <= longer):
+                continue
+            if state[w] == 0:
+                state[w] = 1
+                touched[size] = w
+                size += 1
+            far[w], by[w] = longer, e
+            if excess[w] * sign < 0:
+                best, end = w, longer
+            else:
+                heappush(heap, (longer, w))
+    return best, size
+
+
+@loop
+def repair(
+    start: Ints, arc: Ints, head: Ints, cost: Ints, room: Ints, price: Ints, excess: Ints
+) -> int:
+    """Make an optimal flow of one that leaves too much or too little at some nodes.
+
+    Parameters
+    ----------
+    start, arc, head, cost, room
+        Of `cost_scaling.Residual`; the room is changed.
+    price : (N,) int64
+        Potentials at which no arc with room gains; changed, and still such.
+    excess : (N,) int64
+        Changed, all are 0 in the end.
+
+    Returns
+    -------
+    int
+        -1; or a node whose supply cannot be met.
+    """
+    nodes = len(price)
+    far, by = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
+    touched, state = np.empty(nodes, np.int64), np.zeros(nodes, np.int64)
+    # Where many arcs meet a search would look at all of them: those come last, and are mostly
+    # right by then.
+    wrong = np.flatnonzero(excess)
+    wrong = wrong[np.argsort(start[wrong + 1] - start[wrong])]
+    for at in range(len(wrong)):
+        origin = int(wrong[at])
+        while excess[origin] != 0:
+            back = int(excess[origin] < 0)
+            target, size = _search(
+                origin, back, start, arc, head, cost, room, price, excess, far, by, touched, state
+            )
+            if target < 0:
+                return origin
+            sign, end = 1 - 2 * back, far[target]
+            for k in range(size):
+                v = touched[k]
+                if state[v] == 2 and far[v] < end:
+                    price[v] += sign * (far[v] - end)
+                state[v] = 0
+            amount = min(abs(excess[origin]), abs(excess[target]))
+            v = target
+            while v != origin:
+                amount = min(amount, room[by[v]])
+                v = head[by[v] ^ 1 ^ back]
+            v = target
+            while v != origin:
+                room[by[v]] -= amount
+                room[by[v] ^ 1] += amount
+                v = head[by[v] ^ 1 ^ back]
+            excess[origin] -= sign * amount
+            excess[target] += sign * amount
+    return -1
+
+
+@loop
+def sharpen(start: Ints, arc: Ints, head: Ints, cost: Ints, room: Ints, price: Ints) -> None:
+    """Lower potentials until no arc with room gains; the flow must be optimal."""
+    nodes = len(price)
+    queue, queued = np.arange(nodes), np.ones(nodes, np.bool_)
+    begin, end = 0, nodes
+    while begin < end:
+        v = queue[begin % nodes]
+        begin += 1
+        queued[v] = False
+        for k in range(start[v], start[v + 1]):
+            e = arc[k]
+            w = head[e]
+            if room[e] > 0 and cost[e] + price[v] - price[w] < 0:
+                price[w] = cost[e] + price[v]
+                if not queued[w]:
+                    queued[w] = True
+                    queue[end % nodes] = w
+                    end += 1
+
+
+@loop
+def cut_off(start: Ints, arc: Ints, head: Ints, room: Ints, excess: Ints) -> NDArray[np.bool_]:
+    """Nodes that nothing can leave, though there is too much of it in them all together.
+
+    Those from which nothing leads to a node that lacks something; or, if none of them has too
+    much, those to which something leads from a node that has.
+    """
+    nodes, queue = len(excess), np.empty(len(excess), np.int64)
+    for back in (1, 0):
+        sign = 1 - 2 * back
+        seen, size, at = np.zeros(nodes, np.bool_), 0, 0
+        for v in range(nodes):
+            if excess[v] * sign > 0:
+                seen[v] = True
+                queue[size] = v
+                size += 1
+        while at < size:
+            v = queue[at]
+            at += 1
+            for k in range(start[v], start[v + 1]):
+                w = head[arc[k]]
+                if room[arc[k] ^ back] > 0 and not seen[w]:
+                    seen[w] = True
+                    queue[size] = w
+                    size += 1
+        inside = seen != (back == 1)
+        if (excess[inside] > 0).any():
+            return inside
+    return np.zeros(nodes, np.bool_)

@@ -1,0 +1,229 @@
+"""The cheapest integer flow that meets all supplies, with potentials that prove it.
+
+A flow is optimal exactly if there are potentials (prices of a unit at each node) at which no arc
+with room gains, and no arc that is used loses [1]_. Where little has changed since the last
+solution, that is a good beginning: what is wrong with it is repaired by shortest paths, each as
+long as the change reaches. Else the flow is found by cost scaling.
+
+References
+----------
+.. [1] Ahuja, Magnanti, Orlin. "Network Flows." Prentice Hall 1993, ch. 9.
+.. [2] Isard, Prabhakaran, Currey, Wieder, Talwar, Goldberg. "Quincy: Fair Scheduling for
+   Distributed Computing Clusters." SOSP 2009, sec. 4.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.solvers import NotOptimal
+from allocator.solvers.flow.cost_scaling import Residual, pair_up, scale_costs
+from allocator.solvers.flow.flow_repair import cut_off, repair, settle, sharpen
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+REPAIR_MAX = 1 / 8
+"""The largest part of the nodes that may be wrong for a repair; else all begins from nothing."""
+
+_LARGEST = 2**62
+_EXACT = 2**52  # whole numbers up to twice this are the same in float64
+
+
+class Infeasible(RuntimeError):  # noqa: N818  (it is a verdict on a problem, not a fault)
+    """No flow meets all supplies.
+
+    Attributes
+    ----------
+    nodes : (N,) bool
+        Nodes that together supply more than the arcs that leave them can carry.
+    """
+
+    def __init__(self, nodes: Bools, supply: int, room: int) -> None:
+        some = ", ".join(map(str, np.flatnonzero(nodes)[:5]))
+        more = ", ..." if nodes.sum() > 5 else ""
+        super().__init__(f"nodes {some}{more} supply {supply}, and {room} can leave them")
+        self.nodes = nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Arcs, and what each node supplies.
+
+    Attributes
+    ----------
+    tail, head : (A,) int64
+        Nodes, from 0.
+    capacity : (A,) int64, >= 0
+    cost : (A,) int64
+        Of one unit; it may be negative.
+    supply : (N,) int64
+        Negative for a demand; all add up to 0.
+    """
+
+    tail: Ints
+    head: Ints
+    capacity: Ints
+    cost: Ints
+    supply: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """An optimal flow and its certificate.
+
+    Attributes
+    ----------
+    flow : (A,) int64
+    potential : (N,) int64
+        ``cost + potential[tail] - potential[head]`` is not negative where an arc has room, and not
+        positive where it is used.
+    cost : int
+        Of all the flow.
+    repaired : bool
+        Whether it came from the solution before.
+    """
+
+    flow: Ints
+    potential: Ints
+    cost: int
+    repaired: bool
+
+
+def solve(network: Network, flow: Ints | None = None, potential: Ints | None = None) -> Solution:
+    """Find a flow of minimum cost.
+
+    Parameters
+    ----------
+    network : Network
+    flow : (A,) int64, optional
+    potential : (N,) int64, optional
+        A solution of a network that differs little, by the arcs and nodes of this one: 0 for the
+        flow of a new arc, `flow_repair.UNKNOWN` for the potential of a new node.
+
+    Returns
+    -------
+    Solution
+        Checked by `violation`.
+
+    Raises
+    ------
+    ValueError
+        On arrays that do not fit together, a node that is not there, a negative capacity,
+        supplies that do not add up to 0, or numbers so large that they leave 64 bits.
+    Infeasible
+        Where no flow meets all supplies.
+    NotOptimal
+        Where the certificate does not hold.
+
+    Examples
+    --------
+    Two tasks, each a unit, on two computers; node 4 is the sink.
+
+    >>> tail, head = np.array([0, 0, 1, 2, 3]), np.array([2, 3, 2, 4, 4])
+    >>> cost, supply = np.array([1, 5, 2, 0, 0]), np.array([1, 1, 0, 0, -2])
+    >>> solution = solve(Network(tail, head, np.ones(5, np.int64), cost, supply))
+    >>> solution.flow.tolist(), solution.cost
+    ([0, 1, 1, 1, 1], 7)
+    """
+    network = _checked(network)
+    nodes = len(network.supply)
+    residual = Residual(*pair_up(nodes, network.tail, network.head, network.cost, network.capacity))
+    excess = network.supply.copy()
+    repaired = flow is not None and potential is not None
+    if flow is not None and potential is not None:
+        price = potential.astype(np.int64)
+        settle(*residual, price, flow.astype(np.int64), excess)
+        repaired = bool(np.count_nonzero(excess) <= max(REPAIR_MAX * nodes, 2))
+    if repaired:
+        feasible = repair(*residual, price, excess) < 0
+    else:
+        # From nothing: in costs so much finer that an error of 1 an arc makes no error in all.
+        residual.room[::2], residual.room[1::2] = network.capacity, 0
+        excess = network.supply.copy()
+        price = np.zeros(nodes, np.int64)
+        finer = residual._replace(cost=residual.cost * (nodes + 1))
+        feasible = scale_costs(*finer, price, excess)
+        if feasible:
+            price //= nodes + 1
+            sharpen(*residual, price)
+    if not feasible:
+        raise _infeasible(network, residual, excess)
+    carried = residual.room[1::2].copy()
+    wrong = violation(network, carried, price)
+    if wrong:
+        problem = "minimum-cost flow"
+        raise NotOptimal(problem, wrong, 0)
+    return Solution(carried, price, _total(network, carried), repaired)
+
+
+def violation(network: Network, flow: Ints, potential: Ints) -> int:
+    """How far a flow is from being proved optimal by potentials: 0 if it is.
+
+    Returns
+    -------
+    int
+        The largest violation of a capacity, a supply, or (in cost) of what potentials must show.
+    """
+    if not len(network.supply):
+        return 0
+    nodes = len(network.supply)
+    left = network.supply - _sums(nodes, network.tail, flow) + _sums(nodes, network.head, flow)
+    gain = network.cost + potential[network.tail] - potential[network.head]
+    wrong = [np.abs(left), -flow, flow - network.capacity]
+    wrong += [np.where(flow < network.capacity, -gain, 0), np.where(flow > 0, gain, 0)]
+    return max(0, *(int(each.max(initial=0)) for each in wrong))
+
+
+def _sums(nodes: int, at: Ints, flow: Ints) -> Ints:
+    """What arcs carry, added up by the nodes (A,) that they end at: (N,)."""
+    # `bincount` adds in float64, and is many times faster: where no sum can be rounded.
+    if np.abs(flow.astype(np.float64)).sum() < _EXACT:
+        return np.bincount(at, flow, nodes).astype(np.int64)
+    sums = np.zeros(nodes, np.int64)
+    np.add.at(sums, at, flow)
+    return sums
+
+
+def _total(network: Network, flow: Ints) -> int:
+    """The cost of a flow, without overflow."""
+    if np.abs(flow.astype(np.float64) * network.cost).sum() < _LARGEST:
+        return int((flow * network.cost).sum())
+    used = np.flatnonzero((flow != 0) & (network.cost != 0))
+    return sum(a * b for a, b in zip(flow[used].tolist(), network.cost[used].tolist(), strict=True))
+
+
+def _checked(network: Network) -> Network:
+    """The same as arrays of int64, if it makes sense."""
+    arrays = [network.tail, network.head, network.capacity, network.cost, network.supply]
+    tail, head, capacity, cost, supply = (np.asarray(each, np.int64) for each in arrays)
+    if len({each.shape for each in (tail, head, capacity, cost)}) != 1 or tail.ndim != 1:
+        raise ValueError("tails, heads, capacities and costs must be as many")
+    nodes = len(supply)
+    for end in (tail, head):
+        if len(end) and not (end.min() >= 0 and end.max() < nodes):
+            raise ValueError(f"an arc ends at node {end[(end < 0) | (end >= nodes)][0]} of {nodes}")
+    if (capacity < 0).any():
+        at = int((capacity < 0).argmax())
+        raise ValueError(f"arc {at} has the negative capacity {capacity[at]}")
+    total = sum(supply[supply != 0].tolist())
+    if total:
+        raise ValueError(f"supplies add up to {total}, not to 0")
+    # Every number on the way stays within 64 bits.
+    moved = capacity.astype(np.float64).sum() + np.abs(supply.astype(np.float64)).sum()
+    dearest = max(map(abs, (int(cost.max(initial=0)), int(cost.min(initial=0)))))
+    if moved >= _LARGEST or dearest * (nodes + 1) * (nodes + 1) * 4 >= _LARGEST:
+        raise ValueError(f"capacities of {moved:g}, or costs of {dearest}, are too large")
+    return Network(tail, head, capacity, cost, supply)
+
+
+def _infeasible(network: Network, residual: Residual, excess: Ints) -> Exception:
+    """The error that names nodes which supply too much."""
+    nodes = cut_off(residual.start, residual.arc, residual.head, residual.room, excess)
+    supply = int(network.supply[nodes].sum())
+    room = int(network.capacity[nodes[network.tail] & ~nodes[network.head]].sum())
+    if not supply > room:
+        problem = "minimum-cost flow, found infeasible"
+        return NotOptimal(problem, room - supply, 0)
+    return Infeasible(nodes, supply, room)

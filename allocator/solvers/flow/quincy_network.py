@@ -1,0 +1,226 @@
+"""Quincy's network: tasks, the computers and racks that they prefer, and how many of a job run.
+
+A unit of flow is a task. It goes to a computer that the task prefers, to any computer of a rack
+that it prefers, to any computer at all, or to its job's node for those that do not run. What each
+way costs is the caller's matter: data to be moved, time waited, work lost.
+
+References
+----------
+.. [1] Isard, Prabhakaran, Currey, Wieder, Talwar, Goldberg. "Quincy: Fair Scheduling for
+   Distributed Computing Clusters." SOSP 2009, sec. 4.2 and Appendix.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.solvers.flow.flow_repair import UNKNOWN
+from allocator.solvers.flow.min_cost_flow import Network, Solution
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """What is to run, and what it costs where.
+
+    Attributes
+    ----------
+    number : (N,) int64
+        By which a task is known again in the next network; different ones, less than 2**31.
+    job : (N,) int64
+    unscheduled : (N,) int64
+        Cost of not running now.
+    anywhere : (N,) int64
+        Cost of running on a computer that is not known yet.
+    task, computer, at_computer : (P,) int64
+        Pairs of a task's row and a computer that it prefers, or runs on, and what that costs; each
+        pair at most once.
+    rack_task, rack, in_rack : (Q,) int64
+        The same for racks.
+    """
+
+    number: Ints
+    job: Ints
+    unscheduled: Ints
+    anywhere: Ints
+    task: Ints
+    computer: Ints
+    at_computer: Ints
+    rack_task: Ints
+    rack: Ints
+    in_rack: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where tasks run.
+
+    Attributes
+    ----------
+    rack_of : (M,) int64
+        The rack of each computer.
+    slots : (M,) int64
+        How many tasks a computer runs at once.
+    least, most : (J,) int64
+        How many tasks of each job run at least (or all, if it has fewer) and at most.
+    """
+
+    rack_of: Ints
+    slots: Ints
+    least: Ints
+    most: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class QuincyNetwork:
+    """The network, and where its parts begin.
+
+    Attributes
+    ----------
+    network : Network
+        Nodes: the sink, the cluster, racks, computers, jobs, tasks. Arcs: each task's to its job,
+        to the cluster, to computers, to racks; the cluster's, the racks', the computers', the
+        jobs'.
+    tasks : Tasks
+    cluster : Cluster
+    """
+
+    network: Network
+    tasks: Tasks
+    cluster: Cluster
+
+    @property
+    def first_task(self) -> int:
+        """The node of the first task."""
+        return len(self.network.supply) - len(self.tasks.number)
+
+    def place(self, flow: Ints) -> Ints:
+        """The computer of each task, (N,); -1 for those that do not run.
+
+        Parameters
+        ----------
+        flow : (A,) int64
+
+        Notes
+        -----
+        Tasks that go to a rack, or anywhere, get the computers that are left in the order of their
+        rows.
+        """
+        tasks, cluster = self.tasks, self.cluster
+        count, pairs, racked = len(tasks.job), len(tasks.task), len(tasks.rack_task)
+        ends = np.cumsum([count, count, pairs, racked, len(self._racks()), len(cluster.rack_of)])
+        _, anywhere, at_computer, in_rack, by_rack, on = np.split(flow, ends)[:6]
+        result = np.full(count, -1)
+        result[tasks.task[at_computer > 0]] = tasks.computer[at_computer > 0]
+        # What racks got, rack by rack: first of their own, then of those that run anywhere.
+        own = tasks.rack_task[in_rack > 0]
+        free = np.flatnonzero(anywhere > 0)
+        rows = np.concatenate([own, free])
+        racks = np.concatenate([tasks.rack[in_rack > 0], np.repeat(self._racks(), by_rack)])
+        computers = np.repeat(np.arange(len(on)), on)
+        computers = computers[np.argsort(cluster.rack_of[computers], kind="stable")]
+        result[rows[np.argsort(racks, kind="stable")]] = computers
+        return result
+
+    def begin_with(self, before: "QuincyNetwork", solution: Solution) -> tuple[Ints, Ints]:
+        """Say what the solution of the network before means in this one.
+
+        Computers, racks and jobs are the same ones as far as both networks have them; a task is
+        known by its number.
+
+        Returns
+        -------
+        flow : (A,) int64
+        potential : (N,) int64
+        """
+        fixed = _fixed(before.cluster)
+        same = fixed == _fixed(self.cluster)
+        potential = np.full(len(self.network.supply), UNKNOWN)
+        flow = np.zeros(len(self.network.tail), np.int64)
+        if not same:
+            return flow, potential
+        potential[: self.first_task] = solution.potential[: self.first_task]
+        now, then = self.tasks.number, before.tasks.number
+        order = np.argsort(then, kind="stable")
+        at = np.minimum(np.searchsorted(then[order], now), max(len(then) - 1, 0))
+        known = np.flatnonzero(then[order[at]] == now) if len(then) else np.zeros(0, np.int64)
+        node_before = before.first_task + order[at[known]]
+        potential[self.first_task + known] = solution.potential[node_before]
+        # Arcs are the same when their ends are.
+        moved = np.arange(len(before.network.supply))
+        moved[before.first_task :] = -1
+        moved[node_before] = self.first_task + known
+        keys_before = moved[before.network.tail] << 32 | before.network.head
+        keys = self.network.tail << 32 | self.network.head
+        used = np.flatnonzero((solution.flow > 0) & (moved[before.network.tail] >= 0))
+        by_key = np.argsort(keys, kind="stable")
+        place = np.minimum(np.searchsorted(keys[by_key], keys_before[used]), max(len(keys) - 1, 0))
+        found = keys[by_key[place]] == keys_before[used]
+        flow[by_key[place[found]]] = solution.flow[used[found]]
+        return flow, potential
+
+    def _racks(self) -> Ints:
+        """All racks, in order."""
+        return np.arange(_racks(self.cluster))
+
+
+def build(tasks: Tasks, cluster: Cluster) -> QuincyNetwork:
+    """Make the network.
+
+    Raises
+    ------
+    ValueError
+        Where a job's bounds contradict each other.
+    """
+    computers, racks, jobs = len(cluster.rack_of), _racks(cluster), len(cluster.least)
+    count = np.bincount(tasks.job, minlength=jobs)
+    most = np.minimum(cluster.most, count)
+    least = np.minimum(cluster.least, count)
+    if (least > most).any():
+        job = int((least > most).argmax())
+        raise ValueError(f"job {job} is to run {least[job]} tasks at least, {most[job]} at most")
+    sink, anywhere, first_rack = 0, 1, 2
+    first_computer = first_rack + racks
+    first_job = first_computer + computers
+    first_task = first_job + jobs
+    rows = first_task + np.arange(len(tasks.job))
+    on, all_racks = first_computer + np.arange(computers), first_rack + np.arange(racks)
+    of_jobs = first_job + np.arange(jobs)
+    slots = np.bincount(cluster.rack_of, cluster.slots, racks).astype(np.int64)
+    # Tails, heads, capacities, costs.
+    arcs: list[tuple[Ints, Ints, Ints, Ints]] = [
+        _arcs(rows, first_job + tasks.job, 1, tasks.unscheduled),
+        _arcs(rows, anywhere, 1, tasks.anywhere),
+        _arcs(rows[tasks.task], first_computer + tasks.computer, 1, tasks.at_computer),
+        _arcs(rows[tasks.rack_task], first_rack + tasks.rack, 1, tasks.in_rack),
+        _arcs(anywhere, all_racks, slots, 0),
+        _arcs(first_rack + cluster.rack_of, on, cluster.slots, 0),
+        _arcs(on, sink, cluster.slots, 0),
+        _arcs(of_jobs, sink, most - least, 0),
+    ]
+    tail, head, capacity, cost = (np.concatenate(each) for each in zip(*arcs, strict=True))
+    supply = np.zeros(first_task + len(rows), np.int64)
+    supply[first_task:] = 1
+    supply[first_job:first_task] = most - count
+    supply[sink] = -supply.sum()
+    return QuincyNetwork(Network(tail, head, capacity, cost, supply), tasks, cluster)
+
+
+def _arcs(
+    tail: Ints | int, head: Ints | int, capacity: Ints | int, cost: Ints | int
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Arcs of one sort, as columns of equal length."""
+    columns = (np.asarray(each, np.int64) for each in (tail, head, capacity, cost))
+    one, two, three, four = np.broadcast_arrays(*columns)
+    return one, two, three, four
+
+
+def _racks(cluster: Cluster) -> int:
+    return int(cluster.rack_of.max(initial=-1)) + 1
+
+
+def _fixed(cluster: Cluster) -> tuple[int, int, int]:
+    """What must be equal for all nodes but tasks to be the same."""
+    return len(cluster.rack_of), _racks(cluster), len(cluster.least)

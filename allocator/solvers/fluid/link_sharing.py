@@ -1,0 +1,92 @@
+"""Max-min fair rates of transfers that share links, compiled.
+
+The link that gives each of its transfers least is full first: they get that rate, and what they
+use of other links is taken off there. Then the next link, until every transfer has its rate. At
+the end each transfer crosses a full link on which none is faster, which is what max-min fair means
+[1]_.
+
+References
+----------
+.. [1] Bertsekas, Gallager. "Data Networks." Prentice Hall 1992, sec. 6.5.2.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.core.numba.compiled import loop
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+NO_LINK = -1
+"""Fills up the rows of paths that are shorter than others."""
+
+
+@loop
+def fair_rates(path: Ints, capacity: Floats) -> Floats:
+    """Share links among transfers.
+
+    Parameters
+    ----------
+    path : (F, P) int64
+        The links that each transfer crosses, each at most once, then `NO_LINK`; at least one.
+    capacity : (L,) float64, >= 0
+        What all transfers over a link may have together; infinite where it is never full.
+
+    Returns
+    -------
+    rate : (F,) float64
+        In the unit of the capacities; infinite for a transfer that only crosses infinite links.
+
+    Examples
+    --------
+    Two transfers share link 0 of capacity 1, one of them and a third link 1 of capacity 3.
+
+    >>> fair_rates(np.array([[0, -1], [0, 1], [1, -1]]), np.array([1.0, 3.0])).tolist()
+    [0.5, 0.5, 2.5]
+    """
+    transfers, longest = path.shape
+    links = len(capacity)
+    # Which transfers cross each link.
+    start = np.zeros(links + 1, np.int64)
+    for f in range(transfers):
+        for p in range(longest):
+            if path[f, p] >= 0:
+                start[path[f, p] + 1] += 1
+    start = np.cumsum(start)
+    filled, crossing = start[:links].copy(), np.empty(start[links], np.int64)
+    for f in range(transfers):
+        for p in range(longest):
+            link = path[f, p]
+            if link >= 0:
+                crossing[filled[link]] = f
+                filled[link] += 1
+    left, count = capacity.copy(), start[1:] - start[:links]
+    open_links = np.flatnonzero(count)
+    rate, set_already = np.full(transfers, np.inf), np.zeros(transfers, np.bool_)
+    while len(open_links):
+        # The link that is full first; links whose transfers all have a rate are passed over.
+        least, at, kept = np.inf, -1, 0
+        for k in range(len(open_links)):
+            link = open_links[k]
+            if count[link] == 0:
+                continue
+            open_links[kept] = link
+            kept += 1
+            share = max(left[link], 0.0) / count[link]
+            if share < least:
+                least, at = share, link
+        open_links = open_links[:kept]
+        if at < 0:
+            break
+        for k in range(start[at], start[at + 1]):
+            f = crossing[k]
+            if set_already[f]:
+                continue
+            set_already[f] = True
+            rate[f] = least
+            for p in range(longest):
+                if path[f, p] >= 0:
+                    left[path[f, p]] -= least
+                    count[path[f, p]] -= 1
+    return rate

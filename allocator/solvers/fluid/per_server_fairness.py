@@ -1,0 +1,299 @@
+"""Per-server dominant-share fairness (PS-DSF), exact, in the fluid model.
+
+A framework's level on an agent is its number of tasks on all agents, divided by its weight and by
+the tasks that it could run there alone. An allocation is PS-DSF when nobody can have more of an
+agent unless somebody gets less there who stands no higher on that agent ([1]_, Definition 1). For
+tasks that need resources in fixed proportions it is the same to say: whoever may use an agent
+needs some resource there that is used up, and of those who hold some of it nobody stands higher.
+
+One agent, if the others are left as they are, is a water filling: everybody begins at the level
+that it has by its tasks elsewhere, and rises until a resource that it needs is used up. The solver
+fills agent after agent, again and again, until nothing changes.
+
+What is proven, and what is only seen:
+
+- *An allocation exists.* The filling of one agent is unique, and its conditions stay true in a
+  limit, so it depends on the others continuously; and by Brouwer's theorem a continuous map of a
+  compact convex set (what fits on each agent) to itself has a fixed point, which is one.
+- *There may be several*, with different numbers of tasks: a test shows two of a small cluster. The
+  solver gives the one that it comes to from empty agents, in the order of their rows.
+- *That the filling ends* is proven here for one resource only: then all agents order frameworks in
+  the same way, and each filling makes the vector of levels lexicographically larger. With several
+  it ended in every case that was tried. Where it does not, or rounding is in the way, the
+  certificate says so: `NotOptimal`.
+
+References
+----------
+.. [1] Khamse-Ashari, Lambadaris, Kesidis, Urgaonkar, Zhao. "Per-Server Dominant-Share Fairness
+   (PS-DSF): A Multi-Resource Fair Allocation Mechanism for Heterogeneous Servers." ICC 2017.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.core.numba.compiled import loop, part
+from allocator.solvers import NotOptimal
+from allocator.solvers.fluid.equal_agents import equal_agents
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+TOLERANCE = 1e-9
+"""The largest residual of an answer that is returned."""
+
+_SWEEPS_MAX = 5000
+_DAMPED_AFTER = 500  # sweeps; from then on agents change only half way
+_STILL = 1e-13  # a change of this part of a framework's tasks is none
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """An allocation and its certificate.
+
+    Attributes
+    ----------
+    tasks : (F, A) float64
+        Of each framework on each agent; 0 for one that no agent suits.
+    residual : float
+        As `residual` finds it.
+    sweeps : int
+        How often each agent was filled.
+    """
+
+    tasks: Floats
+    residual: float
+    sweeps: int
+
+
+def solve(
+    demand: Floats,
+    capacity: Floats,
+    eligible: Bools | None = None,
+    weight: Floats | None = None,
+) -> Solution:
+    """Find an allocation that meets the definition.
+
+    Parameters
+    ----------
+    demand : (F, R) float64, >= 0
+        One task's needs; each framework needs something.
+    capacity : (A, R) float64, >= 0
+        Of each agent, in the same units. An agent that lacks what a task needs does not suit it.
+    eligible : (F, A) bool, optional
+    weight : (F,) float64, > 0, optional
+
+    Raises
+    ------
+    ValueError
+        On a framework without any need, numbers that are negative or not finite, a weight that is
+        not positive, or arrays that do not fit together.
+    NotOptimal
+        Where the residual exceeds `TOLERANCE`.
+
+    Notes
+    -----
+    A sweep is O(A * F * (log F + R**2)), over different agents; tens of sweeps are usual.
+
+    Examples
+    --------
+    Two agents like those of Kesidis et al., Table I: each framework settles where it fits.
+
+    >>> solution = solve(np.array([[5.0, 1], [1, 5]]), np.array([[100.0, 30], [30, 100]]))
+    >>> solution.tasks.round(3).tolist()
+    [[20.0, 0.0], [0.0, 20.0]]
+    """
+    demand, capacity = np.asarray(demand, np.float64), np.asarray(capacity, np.float64)
+    able, weight = _checked(demand, capacity, eligible, weight)
+    tasks = np.zeros(able.shape)
+    if not able.any():
+        return Solution(tasks, 0.0, 0)
+    # Equal agents are one, as many times as large: in equal parts they meet the definition, too.
+    first, of_agent, copies = equal_agents(capacity, able)
+    need, rate = _needs(demand, capacity[first], able[:, first], weight)
+    found = np.zeros(rate.shape)
+    sweeps = int(_settle(need / copies[:, None, None], rate, found))
+    tasks = (found / copies[:, None])[of_agent].T.copy()
+    wrong = residual(tasks, demand, capacity, able, weight)
+    if not wrong <= TOLERANCE:
+        problem = "per-server dominant-share fairness"
+        raise NotOptimal(problem, wrong, TOLERANCE)
+    return Solution(tasks, wrong, sweeps)
+
+
+def residual(
+    tasks: Floats,
+    demand: Floats,
+    capacity: Floats,
+    eligible: Bools | None = None,
+    weight: Floats | None = None,
+    least: float = TOLERANCE,
+) -> float:
+    """How far an allocation is from meeting the definition; cheap: O(F * A * R).
+
+    Parameters
+    ----------
+    tasks : (F, A) float64
+    demand, capacity, eligible, weight
+        As in `solve`.
+    least : float
+        Whoever holds a smaller part than this of an agent's resource holds none of it. For whole
+        tasks: some part of a task.
+
+    Returns
+    -------
+    float
+        The largest of these: what is given beyond a capacity, in parts of it; and of each framework
+        and agent that suits it the least, over the resources that it needs there, of the part that
+        is left of the resource, or by which part it stands below the highest who holds some.
+        Infinite where somebody has what does not suit it, or a number is none.
+    """
+    demand, capacity = np.asarray(demand, np.float64), np.asarray(capacity, np.float64)
+    able, weight = _checked(demand, capacity, eligible, weight)
+    if not np.isfinite(tasks).all() or tasks[~able].any():
+        return np.inf
+    need, rate = _needs(demand, capacity, able, weight)
+    level = np.divide(tasks.sum(axis=1), rate, out=np.zeros(rate.shape), where=rate > 0)
+    worst = max(0.0, float(-tasks.min(initial=0)))
+    for agent in range(len(capacity)):
+        held = tasks[:, agent, None] * need[agent]
+        used = held.sum(axis=0)
+        # Of each resource, where the highest stands who holds some of it.
+        highest = np.where(held > least, level[agent, :, None], 0.0).max(axis=0, initial=0)
+        below = 1 - level[agent, :, None] / np.where(highest > 0, highest, 1.0)
+        short = np.maximum(np.where(highest > 0, below, 0.0), 1 - used)
+        nearest = np.where(need[agent] > 0, short, np.inf).min(axis=1)
+        worst = max(worst, float((used - 1).max()), float(nearest[able[:, agent]].max(initial=0)))
+    return worst
+
+
+def _checked(
+    demand: Floats, capacity: Floats, eligible: Bools | None, weight: Floats | None
+) -> tuple[Bools, Floats]:
+    """Which agents suit each framework, and the weights."""
+    shape = len(demand), len(capacity)
+    able = np.ones(shape, np.bool_) if eligible is None else np.asarray(eligible, np.bool_)
+    weight = np.ones(len(demand)) if weight is None else np.asarray(weight, np.float64)
+    fits = demand.ndim == 2 and capacity.ndim == 2 and demand.shape[1] == capacity.shape[1]
+    if not fits or able.shape != shape or weight.shape != shape[:1]:
+        raise ValueError(f"demands {demand.shape} do not fit capacities {capacity.shape}")
+    if not ((weight > 0) & (weight < np.inf)).all():
+        raise ValueError("weights must be positive and finite")
+    for amounts in (demand, capacity):
+        if not ((amounts >= 0) & (amounts < np.inf)).all():
+            raise ValueError("demands and capacities must be finite, and 0 or more")
+    if not (demand > 0).any(axis=1).all():
+        at = int((~(demand > 0).any(axis=1)).argmax())
+        raise ValueError(f"framework {at} needs nothing at all")
+    # An agent that lacks what a task needs suits nobody who needs it.
+    for r in range(demand.shape[1]):
+        able = able & ~((demand[:, None, r] > 0) & (capacity[None, :, r] <= 0))
+    return able, weight
+
+
+def _needs(demand: Floats, capacity: Floats, able: Bools, weight: Floats) -> tuple[Floats, Floats]:
+    """Parts of each agent that a task takes, (A, F, R), and how fast levels make tasks, (A, F)."""
+    need = np.divide(
+        demand[None], capacity[:, None], out=np.zeros((len(capacity), *demand.shape)),
+        where=capacity[:, None] > 0,
+    )  # fmt: skip
+    size = need.max(axis=2, initial=0)
+    rate = np.divide(weight[None], size, out=np.zeros(size.shape), where=able.T & (size > 0))
+    return need, rate
+
+
+@loop
+def _settle(need: Floats, rate: Floats, tasks: Floats) -> int:
+    """Fill agent after agent, into `tasks` (A, F), until nothing changes; gives the sweeps."""
+    agents, frameworks = rate.shape
+    outside, given = np.zeros(frameworks), np.zeros(frameworks)
+    for sweep in range(_SWEEPS_MAX):
+        change, step = 0.0, 1.0 if sweep < _DAMPED_AFTER else 0.5
+        for agent in range(agents):
+            for n in range(frameworks):
+                outside[n] = 0.0
+                for other in range(agents):
+                    if other != agent:
+                        outside[n] += tasks[other, n]
+            _fill(need[agent], rate[agent], outside, given)
+            for n in range(frameworks):
+                more = step * (given[n] - tasks[agent, n])
+                if abs(more) > change * (outside[n] + given[n]):
+                    change = abs(more) / (outside[n] + given[n])
+                tasks[agent, n] += more
+        if change <= _STILL:
+            return sweep + 1
+    return _SWEEPS_MAX
+
+
+@part()
+def _fill(need: Floats, rate: Floats, outside: Floats, given: Floats) -> None:
+    """Fill one agent: everybody rises from its level by what it has outside.
+
+    Parameters
+    ----------
+    need : (F, R) float64
+        Parts of the agent that a task takes.
+    rate : (F,) float64
+        Tasks that a level of 1 makes; 0 for those whom the agent does not suit.
+    outside : (F,) float64
+        Tasks elsewhere.
+    given : (F,) float64
+        Tasks here; written.
+    """
+    frameworks, resources = need.shape
+    # Levels count from the lowest, for what matters is their differences.
+    lowest = np.inf
+    for n in range(frameworks):
+        given[n] = 0.0
+        if rate[n] > 0:
+            lowest = min(lowest, outside[n] / rate[n])
+    begin = np.full(frameworks, np.inf)
+    for n in range(frameworks):
+        if rate[n] > 0:
+            begin[n] = outside[n] / rate[n] - lowest
+    order = np.argsort(begin)
+    rising = np.zeros(frameworks, np.bool_)
+    used, speed, full = np.zeros(resources), np.zeros(resources), np.zeros(resources, np.bool_)
+    level, met, count = 0.0, 0, 0
+    while True:
+        # What comes next: the rising ones meet another, or a resource is used up.
+        meeting = begin[order[met]] if met < frameworks else np.inf
+        if count == 0 and meeting == np.inf:
+            return
+        first, until = -1, np.inf
+        for r in range(resources):
+            if not full[r] and speed[r] > 0:
+                end = level + max(0.0, 1 - used[r]) / speed[r]
+                if end < until:
+                    first, until = r, end
+        upto = min(meeting, until)
+        for r in range(resources):
+            if speed[r] > 0:
+                used[r] += speed[r] * (upto - level)
+        for n in range(frameworks):
+            if rising[n]:
+                given[n] += rate[n] * (upto - level)
+        level = upto
+        if meeting <= until:
+            # It rises with them, unless what it needs is used up already.
+            n, met = order[met], met + 1
+            rising[n] = True
+            for r in range(resources):
+                if need[n, r] > 0 and full[r]:
+                    rising[n] = False
+        else:
+            full[first] = True
+            for n in range(frameworks):
+                if need[n, first] > 0:
+                    rising[n] = False
+        # How fast each resource is used from here on.
+        count = 0
+        speed[:] = 0.0
+        for n in range(frameworks):
+            if rising[n]:
+                count += 1
+                for r in range(resources):
+                    speed[r] += need[n, r] * rate[n]

@@ -1,0 +1,393 @@
+"""Proportional fairness, and the alpha-fair family, over many agents with constraints, fluid.
+
+Maximise the sum of ``weight * g(tasks)``, where g is the logarithm for alpha 1 and ``tasks **
+(1 - alpha) / (1 - alpha)`` else, over what frameworks run on the agents that they can use, each
+agent within its own capacity. The task volumes are unique ([1]_, Proposition 2); how they lie on
+agents need not be. With one agent that all can use it is the pooled model of
+`proportional_fairness`.
+
+A primal-dual interior-point method; equal agents are taken together first.
+
+References
+----------
+.. [1] Kesidis, Shan, Wang, Urgaonkar, Khamse-Ashari, Lambadaris. "Scheduling Distributed Resources
+   in Heterogeneous Private Clouds." MASCOTS 2018, eq. 8 and Proposition 2.
+.. [2] Boyd, Vandenberghe. "Convex Optimization." Cambridge University Press 2004, sec. 11.7.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.solvers import NotOptimal
+from allocator.solvers.fluid.alpha_fair_relative import (
+    PATH_END,
+    STEPS_MAX,
+    UNKNOWNS_MAX,
+    moved,
+    relative_path,
+)
+from allocator.solvers.fluid.equal_agents import equal_agents
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+TOLERANCE = 1e-7
+"""The largest residual of an answer that is returned."""
+
+
+class _Beginning(NamedTuple):
+    """Where the method begins, and by what it measures how near it is.
+
+    Attributes
+    ----------
+    part : float
+        Of what fits.
+    by_income : bool
+        Each framework is measured by its own income, which at an alpha well above 1 may be many
+        orders less than another's; else all by one measure, which is the quicker way.
+    relative : bool
+        By `alpha_fair_relative`, if the problem is small enough for it.
+    """
+
+    part: float
+    by_income: bool = False
+    relative: bool = False
+
+
+_BEGINNINGS = (
+    _Beginning(0.5),
+    _Beginning(0.5, relative=True),
+    _Beginning(0.99, relative=True),
+    _Beginning(0.01, relative=True),
+    _Beginning(0.5, by_income=True),
+    _Beginning(0.99),
+    _Beginning(0.01, by_income=True),
+    _Beginning(0.99, by_income=True),
+)
+"""Tried one after the other until the certificate holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The fluid optimum and its certificate.
+
+    Attributes
+    ----------
+    tasks : (F, A) float64
+        Of each framework on each agent; 0 for one that no agent suits.
+    prices : (A, R) float64
+        Lagrange multipliers: what a unit of the resource costs on the agent. Where a framework
+        runs, a task costs its marginal utility ``weight * tasks ** -alpha``, and nowhere less.
+    residual : float
+        Largest violation of the optimality conditions, each relative.
+    """
+
+    tasks: Floats
+    prices: Floats
+    residual: float
+
+
+def solve(
+    demand: Floats,
+    capacity: Floats,
+    eligible: Bools | None = None,
+    weight: Floats | None = None,
+    alpha: float = 1.0,
+) -> Solution:
+    """Find the alpha-fair task volumes and the prices that prove them.
+
+    Parameters
+    ----------
+    demand : (F, R) float64, >= 0
+        One task's needs; each framework needs something.
+    capacity : (A, R) float64, >= 0
+        Of each agent, in the same units.
+    eligible : (F, A) bool, optional
+    weight : (F,) float64, > 0, optional
+    alpha : float, > 0
+        1 for proportional fairness; the larger, the nearer to max-min fairness of tasks.
+
+    Raises
+    ------
+    ValueError
+        On a framework without any need, a weight or an alpha that is not positive, or arrays that
+        do not fit together.
+    NotOptimal
+        Where the residual exceeds `TOLERANCE`.
+
+    Notes
+    -----
+    A step solves a system of as many equations as there are different agents times resources. With
+    an alpha well above 1, and sizes far apart, incomes (``weight * tasks ** (1 - alpha)``) are so
+    far apart that rounding spoils it: then, if frameworks and agents are few, the larger system of
+    `alpha_fair_relative` is solved. Some twenty orders may spoil that, too: `NotOptimal`.
+
+    Examples
+    --------
+    Two agents like those of Table I in [1]_: each framework takes the agent that suits it.
+
+    >>> solution = solve(np.array([[5.0, 1], [1, 5]]), np.array([[100.0, 30], [30, 100]]))
+    >>> solution.tasks.sum(axis=1).round(3).tolist()
+    [21.667, 21.667]
+    """
+    demand, capacity = np.asarray(demand, np.float64), np.asarray(capacity, np.float64)
+    able, weight = _checked(demand, capacity, eligible, weight, alpha)
+    tasks, prices = np.zeros((len(demand), len(capacity))), np.zeros(capacity.shape)
+    served = able.any(axis=1)
+    if not served.any():
+        return Solution(tasks, prices, 0.0)
+    # Equal agents are one, as many times as large.
+    first, of_agent, copies = equal_agents(capacity, able)
+    room = capacity[first] * copies[:, None]
+    wrong = np.inf
+    few = int(able[:, first].sum()) + room.size <= UNKNOWNS_MAX
+    for begin in _BEGINNINGS:
+        if begin.relative and not few:
+            continue
+        found, cost = _scaled(
+            demand[served], room, able[served][:, first], weight[served], alpha, begin
+        )
+        tasks[served] = (found / copies)[:, of_agent]
+        prices = cost[of_agent]
+        prices[~np.asarray(able.any(axis=0))] = 0.0
+        wrong = residual(tasks, prices, demand, capacity, able, weight, alpha)
+        if wrong <= TOLERANCE:
+            break
+    if not wrong <= TOLERANCE:
+        problem = "alpha-fairness over agents"
+        raise NotOptimal(problem, wrong, TOLERANCE)
+    return Solution(tasks, prices, wrong)
+
+
+def residual(
+    tasks: Floats,
+    prices: Floats,
+    demand: Floats,
+    capacity: Floats,
+    eligible: Bools,
+    weight: Floats,
+    alpha: float = 1.0,
+) -> float:
+    """Largest violation of the conditions of Karush, Kuhn and Tucker, each relative.
+
+    No task costs less than its framework's marginal utility, nor more where it runs; nothing is
+    given beyond a capacity, or to whom the agent does not suit; what is not used up costs nothing,
+    compared with what its agent costs, or with the smallest income of those whom it suits. So
+    frameworks of small income count as much as others.
+    """
+    volume = tasks.sum(axis=1)
+    able = eligible & ~((demand[:, None, :] > 0) & (capacity[None] <= 0)).any(axis=2)
+    served = able.any(axis=1)
+    if tasks[~able].any() or (volume[served] <= 0).any() or not np.isfinite(tasks).all():
+        return np.inf
+    if not served.any():
+        return 0.0
+    utility = weight[served] * volume[served] ** -alpha
+    cost = demand[served] @ prices.T / utility[:, None]
+    used = tasks.T @ demand
+    # A task's cost, in parts of its utility; by volume, what it costs too much where it runs.
+    cheap = np.where(able[served], 1 - cost, 0.0).max()
+    dear = (tasks[served] / volume[served, None] * np.where(able[served], cost - 1, 0.0)).sum(
+        axis=1
+    )
+    over = np.divide(used - capacity, capacity, out=np.zeros(used.shape), where=capacity > 0)
+    income = np.where(able[served], (utility * volume[served])[:, None], np.inf).min(axis=0)
+    suits = able.any(axis=0)
+    worth = np.maximum((prices * capacity).sum(axis=1), income)[suits]
+    unsold = np.abs((prices * (capacity - used)).sum(axis=1)[suits] / worth).max()
+    useless = prices[~suits].max(initial=0)
+    worst = cheap, dear.max(), over.max(), unsold, useless, -prices.min(), -tasks.min(), 0.0
+    return float(max(worst))
+
+
+def _checked(
+    demand: Floats,
+    capacity: Floats,
+    eligible: Bools | None,
+    weight: Floats | None,
+    alpha: float,
+) -> tuple[Bools, Floats]:
+    """Which agents each framework can use, and the weights."""
+    shape = len(demand), len(capacity)
+    able = np.ones(shape, np.bool_) if eligible is None else np.asarray(eligible, np.bool_)
+    weight = np.ones(len(demand)) if weight is None else np.asarray(weight, np.float64)
+    if able.shape != shape or weight.shape != shape[:1] or demand.shape[1:] != capacity.shape[1:]:
+        raise ValueError(f"demands {demand.shape} do not fit capacities {capacity.shape}")
+    if not ((weight > 0) & (weight < np.inf)).all() or not 0 < alpha < np.inf:
+        raise ValueError("weights and alpha must be positive and finite")
+    if not (demand > 0).any(axis=1).all():
+        at = int((~(demand > 0).any(axis=1)).argmax())
+        raise ValueError(f"framework {at} needs nothing at all")
+    # An agent that lacks what a task needs suits nobody who needs it.
+    lacking = (demand[:, None, :] > 0) & (capacity[None] <= 0)
+    return able & ~lacking.any(axis=2), weight
+
+
+def _scaled(
+    demand: Floats, capacity: Floats, able: Bools, weight: Floats, alpha: float, begin: "_Beginning"
+) -> tuple[Floats, Floats]:
+    """Solve with all numbers near 1: tasks on agents, (F, A), and prices, (A, R)."""
+    # What each framework could run alone; a task is that many tasks, divided by the frameworks.
+    present = capacity > 0
+    part = np.divide(
+        demand[:, None, :], capacity[None], out=np.zeros((*able.shape, demand.shape[1])),
+        where=present[None],
+    )  # fmt: skip
+    largest = part.max(axis=2)
+    alone = np.divide(1, largest, out=np.zeros(able.shape), where=able).sum(axis=1)
+    unit = alone / len(alone)
+    income = weight * unit ** (1 - alpha)
+    scale = income.sum()
+    pairs = of, on = np.nonzero(able)
+    need = part[pairs] * unit[of, None]
+    found, price = _interior_point(need, of, on, present, income / scale, alpha, begin)
+    tasks = np.zeros(able.shape)
+    tasks[pairs] = found * unit[of]
+    cost = np.divide(price * scale, capacity, out=np.zeros(capacity.shape), where=present)
+    return tasks, cost
+
+
+def _interior_point(
+    need: Floats,
+    of: Ints,
+    on: Ints,
+    present: Bools,
+    weight: Floats,
+    alpha: float,
+    begin: "_Beginning",
+) -> tuple[Floats, Floats]:
+    """Volumes of each pair, (P,), and prices of each agent's resources, (A, R).
+
+    Parameters
+    ----------
+    need : (P, R) float64
+        Parts of its agent that one task takes.
+    of, on : (P,) int64
+        The framework and the agent of each pair.
+    present : (A, R) bool
+    weight : (F,) float64, of a sum of 1
+    """
+    frameworks, (agents, resources) = len(weight), present.shape
+    matrix, rows = _constraints(need, on, present)
+
+    def found(volume: Floats, price: Floats) -> tuple[Floats, Floats]:
+        prices = np.zeros(agents * resources)
+        prices[rows] = price
+        return volume, prices.reshape(agents, resources)
+
+    volume = begin.part / np.maximum(matrix.sum(axis=0), 1e-12)
+    volume /= np.bincount(on, minlength=agents)[on]
+    if begin.relative:
+        return found(*relative_path(matrix, of, volume, weight, alpha))
+    slack = 1 - matrix @ volume
+    price, bar = np.full(len(rows), 1 / len(rows)), np.ones(len(of)) / len(of)
+    size, row_size = np.ones(len(of)), np.ones(len(rows))
+    fresh = begin.by_income
+    for _ in range(STEPS_MAX):
+        total = np.bincount(of, volume, frameworks)
+        utility = weight * total**-alpha
+        if begin.by_income:
+            size = (utility * total / np.bincount(of, minlength=frameworks))[of]
+            row_size = np.maximum(np.where(matrix > 0, size, 0.0).max(axis=1), size.min())
+        if fresh:
+            price, bar, fresh = row_size.copy(), size / volume, False
+        short = utility[of] - price @ matrix + bar
+        gap = float((volume * bar / size).sum() + (price * slack / row_size).sum())
+        middle = gap / (len(of) + len(rows))
+        # Exact enough even for the framework with the smallest income.
+        end = PATH_END * (1.0 if begin.by_income else min(1.0, float((utility * total).min())))
+        if middle < end and (np.abs(short * volume) / size).max() < end:
+            break
+        target, row_target = 0.1 * middle * size, 0.1 * middle * row_size
+        # Newton's step. Where rounding ends the way, the certificate judges.
+        inverse = _Inverse.made(of, volume / bar, alpha * utility / total)
+        wanted = short + target / volume - bar
+        over = 1 - matrix @ volume - slack
+        needs = inverse.apart(matrix)
+        system = inverse.between(needs, needs) + np.diag(slack / price)
+        right = inverse.between(needs, inverse.apart(wanted[None]))[:, 0]
+        step_price = _solve_even(system, right + row_target / price - slack - over)
+        if step_price is None:
+            break
+        step = inverse.applied(wanted - step_price @ matrix)
+        values = volume, price, bar, slack
+        steps = step, step_price, target / volume - bar - bar / volume * step, over - matrix @ step
+        volume, price, bar, slack = moved(values, steps)
+    return found(volume, price)
+
+
+class _Inverse(NamedTuple):
+    """The inverse of the second derivative of utilities and barriers, on one number a pair.
+
+    A framework's pairs depend on each other by its utility alone, which only their common change
+    touches. That is told apart from what differs between them: else the two would nearly cancel
+    where a framework is almost free to move.
+
+    Attributes
+    ----------
+    of : (P,) int64
+    loose : (P,) float64
+        How far a pair moves, if it could alone.
+    sums : (F,) float64
+        Of what is loose.
+    firm : (F,) float64
+        Part of the common change that the utility leaves.
+    """
+
+    of: Ints
+    loose: Floats
+    sums: Floats
+    firm: Floats
+
+    @classmethod
+    def made(cls, of: Ints, loose: Floats, bend: Floats) -> "_Inverse":
+        """From how much each framework's utility bends, (F,)."""
+        sums: Floats = np.bincount(of, loose, len(bend)).astype(np.float64)
+        return cls(of, loose, sums, 1 / (1 + bend * sums))
+
+    def apart(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Rows of one number a pair, less their means; and the means of each framework."""
+        sums = [np.bincount(self.of, row * self.loose, len(self.sums)) for row in rows]
+        mean = np.stack(sums) / self.sums
+        return rows - mean[:, self.of], mean
+
+    def between(self, one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> Floats:
+        """The product of rows, the inverse, and other rows; both as `apart` gives them."""
+        common = (one[1] * (self.sums * self.firm)) @ other[1].T
+        return np.asarray((one[0] * self.loose) @ other[0].T + common)
+
+    def applied(self, change: Floats) -> Floats:
+        """The inverse times one row."""
+        rest, mean = self.apart(change[None])
+        return self.loose * (rest[0] + (mean[0] * self.firm)[self.of])
+
+
+def _constraints(need: Floats, on: Ints, present: Bools) -> tuple[Floats, Ints]:
+    """What a task of each pair takes of each resource that is there, (Q, P), and which those are.
+
+    Resources are numbered agent by agent.
+    """
+    agents, resources = present.shape
+    rows = np.flatnonzero(present.ravel())
+    matrix = np.zeros((agents * resources, len(on)))
+    for r in range(resources):
+        matrix[on * resources + r, np.arange(len(on))] = need[:, r]
+    return matrix[rows], rows
+
+
+def _solve_even(system: Floats, right: Floats) -> Floats | None:
+    """Solve a symmetric system whose rows may differ by many orders; None where that fails."""
+    with np.errstate(all="ignore"):
+        even = 1 / np.sqrt(np.diag(system))
+        scaled = system * np.outer(even, even)
+        if not np.isfinite(scaled).all():
+            return None
+        try:
+            result = even * np.linalg.solve(scaled, even * right)
+        except np.linalg.LinAlgError:
+            return None
+    return result if np.isfinite(result).all() else None

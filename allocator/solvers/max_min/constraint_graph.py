@@ -1,0 +1,228 @@
+"""Who can use which machines, with equal machines and equal users taken together.
+
+A constraint graph has users on one side and machine types on the other. Users with the same
+types, weight and limit form one *class*: a solver gives machines to classes, and `Graph.spread`
+shares them out among equals. Types that the same classes can use form one *group*.
+
+References
+----------
+.. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
+   Constraints." EuroSys 2013, sec. 2.2 and 5.1.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.solvers.max_min import dealing
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Amounts = TypeVar("Amounts", Floats, Ints)
+
+UNLIMITED = np.inf
+"""The limit of a user who can use any number of machines."""
+
+MACHINES_MAX = 2**52
+"""Most machines of one graph: so many are exact in float64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A constraint graph, coalesced.
+
+    Attributes
+    ----------
+    eligible : (C, G) bool
+        Whether users of class c can use machines of group g.
+    count : (G,) int64
+        Machines of each group; only of groups that somebody can use.
+    size : (C,) int64
+        Users of each class.
+    weight : (C,) float64, > 0
+    limit : (C,) float64
+        How many machines each user of the class can use at most.
+    class_of_user : (U,) int64
+    group_of_type : (T,) int64
+        -1 where nobody can use the type, or there are no machines of it.
+    type_count : (T,) int64
+    """
+
+    eligible: Bools
+    count: Ints
+    size: Ints
+    weight: Floats
+    limit: Floats
+    class_of_user: Ints
+    group_of_type: Ints
+    type_count: Ints
+
+    def spread(self, given: Amounts, machines: Amounts) -> Amounts:
+        """Share out what classes were given among their users, by type.
+
+        Parameters
+        ----------
+        given : (C, G)
+            Machines of each group that the class was given.
+        machines : (U,)
+            Of each user; those of a class add up to what the class was given.
+
+        Returns
+        -------
+        (U, T), of the same dtype
+        """
+        # First from classes to users, then each user's part of a group to the types in it.
+        # Whole numbers are exact in float64, too.
+        users = np.argsort(self.class_of_user, kind="stable")
+        by_group = np.zeros((len(machines), len(self.count)))
+        part, due = given.astype(np.float64), machines.astype(np.float64)
+        dealing.to_users(users, self.class_of_user, due, part, by_group)
+        result = np.zeros((len(machines), len(self.type_count)))
+        types = np.flatnonzero(self.group_of_type >= 0)
+        types = types[np.argsort(self.group_of_type[types], kind="stable")]
+        dealing.to_types(types, self.group_of_type, self.type_count, by_group, result)
+        return result.astype(given.dtype, copy=False)
+
+
+class Pieces(NamedTuple):
+    """Which part of which machine is whose; all of the same length.
+
+    Attributes
+    ----------
+    kind : int64
+        The machine's type.
+    machine : int64
+        Its number among those of its type, from 0.
+    user : int64
+    part : float64
+        Of the machine; 1 where it is the user's alone.
+    """
+
+    kind: Ints
+    machine: Ints
+    user: Ints
+    part: Floats
+
+
+def by_machine(given: Amounts) -> Pieces:
+    """Say whose each machine is, from what each user has of each type.
+
+    Parameters
+    ----------
+    given : (U, T)
+
+    Returns
+    -------
+    Pieces
+        A type's users stand one after the other on its machines, so all but two of the machines
+        of each user are its own.
+    """
+    return Pieces(*dealing.to_machines(np.ascontiguousarray(given, np.float64)))
+
+
+def coalesce(
+    eligible: Bools, count: Ints, weight: Floats | None = None, limit: Floats | Ints | None = None
+) -> Graph:
+    """Take equal users and equal machine types together.
+
+    Parameters
+    ----------
+    eligible : (U, T) bool
+        Whether user u can use machines of type t; a column may also be a single machine.
+    count : (T,) int64, >= 0
+        Machines of each type.
+    weight : (U,) float64, > 0, optional
+    limit : (U,) float64, >= 0, optional
+        How many machines each user can use at most; `UNLIMITED` where it is not given.
+
+    Raises
+    ------
+    ValueError
+        On arrays that do not fit together, a weight that is not positive and finite, a negative
+        count or limit, or more than `MACHINES_MAX` machines.
+    """
+    eligible, count = np.asarray(eligible, np.bool_), np.asarray(count, np.int64)
+    weight, limit = check(eligible, count, weight, limit)
+    # Types that nobody can use, or of which there are none, play no part.
+    useful = eligible.any(axis=0) & (count > 0)
+    usable = eligible[:, useful]
+    # Users with equal rows form a class: the same types, weight and limit.
+    numbers = np.column_stack([weight, limit]).view(np.uint8).reshape(-1, 16)
+    row = np.concatenate([np.packbits(usable, axis=1), numbers], axis=1)
+    class_of_user, first = _number(row)
+    return of_classes(
+        eligible[first],
+        count,
+        np.bincount(class_of_user, minlength=len(first)),
+        weight[first],
+        limit[first],
+        class_of_user,
+    )
+
+
+def of_classes(
+    eligible: Bools, count: Ints, size: Ints, weight: Floats, limit: Floats, class_of_user: Ints
+) -> Graph:
+    """Take equal machine types together, where users are classes already.
+
+    Parameters
+    ----------
+    eligible : (C, T) bool
+    count : (T,) int64
+    size, weight, limit, class_of_user
+        As in `Graph`.
+    """
+    # Types with equal columns, over the classes, form a group.
+    useful = eligible.any(axis=0) & (count > 0)
+    among = eligible if useful.all() else eligible[:, useful]
+    group_of_useful, column = _number(np.packbits(among, axis=0).T)
+    group_of_type = np.full(len(count), -1)
+    group_of_type[useful] = group_of_useful
+    group_count = np.zeros(len(column), np.int64)
+    np.add.at(group_count, group_of_useful, count[useful])
+    return Graph(
+        eligible=among if len(column) == among.shape[1] else among[:, column],
+        count=group_count,
+        size=size,
+        weight=weight,
+        limit=limit,
+        class_of_user=class_of_user,
+        group_of_type=group_of_type,
+        type_count=count,
+    )
+
+
+def check(
+    eligible: Bools, count: Ints, weight: Floats | None, limit: Floats | Ints | None
+) -> tuple[Floats, Floats]:
+    """Give weights and limits, one a user; raise what `coalesce` raises."""
+    if eligible.ndim != 2 or count.shape != eligible.shape[1:]:
+        raise ValueError(f"{count.shape} counts do not fit a graph of {eligible.shape}")
+    users = len(eligible)
+    weight = np.ones(users) if weight is None else np.asarray(weight, np.float64)
+    most = np.full(users, UNLIMITED) if limit is None else np.asarray(limit, np.float64)
+    if weight.shape != (users,) or most.shape != (users,):
+        raise ValueError(f"{users} users have {weight.shape} weights and {most.shape} limits")
+    if not ((weight > 0) & (weight < np.inf)).all():
+        wrong = weight[~((weight > 0) & (weight < np.inf))][0]
+        raise ValueError(f"weights must be positive and finite, one is {wrong}")
+    if (count < 0).any() or not (most >= 0).all():
+        raise ValueError("counts and limits must not be negative")
+    if count.astype(np.float64).sum() > MACHINES_MAX:
+        raise ValueError(f"more than {MACHINES_MAX} machines")
+    return weight, np.abs(most)  # minus zero is zero
+
+
+def _number(rows: NDArray[np.uint8]) -> tuple[Ints, Ints]:
+    """Number different rows in the order in which they come: of each row, and where each began."""
+    numbers: dict[bytes, int] = {}
+    width = rows.shape[1]
+    text = rows.tobytes()
+    keys = [text[at * width : (at + 1) * width] for at in range(len(rows))]
+    of_row = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+    first = np.full(len(numbers), len(rows))
+    np.minimum.at(first, of_row, np.arange(len(rows)))
+    return of_row, first

@@ -1,0 +1,210 @@
+"""The cuts of constrained max-min fairness: who stands at which level, on which machines.
+
+See `max_min`.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core.numba.compiled import loop
+from allocator.solvers.flow.class_flow import Edges, place, repair
+from allocator.solvers.max_min.constraint_graph import Bools, Floats, Graph, Ints
+
+_FLOW_MAX = 2**60  # of units in all
+_MARGIN = 2.0**-46  # of each claim is left out, so that rounding makes no cut
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Classes that stand at one level, and the groups that they use up.
+
+    Attributes
+    ----------
+    level : float
+        Machines by weight of each user below its limit; infinite where all are at theirs, and
+        machines are left.
+    classes, groups : int64
+        Rows and columns of the graph.
+    """
+
+    level: float
+    classes: Ints
+    groups: Ints
+
+
+def at_level(graph: Graph, rows: Ints, level: float) -> Floats:
+    """Machines of each user of these classes at a level."""
+    return np.minimum(level * graph.weight[rows], graph.limit[rows])
+
+
+def level_of(graph: Graph, rows: Ints, machines: int) -> float:
+    """The level at which so many machines are used up, if the graph does not matter.
+
+    Infinite where all classes reach their limits before.
+    """
+    # The classes by the level at which they are full, the lowest first; what all take together
+    # when one of them is just full.
+    size, weight, limit = graph.size[rows], graph.weight[rows], graph.limit[rows]
+    full = limit / weight
+    order = np.argsort(full, kind="stable")
+    capped = np.cumsum((size * limit)[order])
+    rising = np.cumsum((size * weight)[order][::-1])[::-1]
+    before = np.concatenate([[0.0], capped[:-1]])
+    # All that are left stop before the next one is full: they share what is left.
+    stops = np.flatnonzero(before + full[order] * rising > machines)
+    if not len(stops):
+        return np.inf
+    low, high = order[: stops[0]], order[stops[0] :]
+    left = machines - math.fsum((size * limit)[low].tolist())
+    return max(left, 0.0) / math.fsum((size * weight)[high].tolist())
+
+
+@loop
+def _touches(start: Ints, group: Ints, rows: Ints, groups: Bools) -> Bools:
+    """Which of these classes can use one of these groups."""
+    result = np.zeros(len(rows), np.bool_)
+    for at in range(len(rows)):
+        for edge in range(start[rows[at]], start[rows[at] + 1]):
+            result[at] |= groups[group[edge]]
+    return result
+
+
+@loop
+def _parts(
+    start: Ints,
+    group: Ints,
+    before: Ints,
+    given: Floats,
+    room: Ints,
+    unit: int,
+    flow: Ints,
+    load: Ints,
+) -> tuple[Ints, Ints]:
+    """The part of each class and group: groups go with the lowest class that can use them.
+
+    A class belongs to the highest part that it can use. The flow and the loads become what is
+    given within the parts, as far as there is room.
+    """
+    classes, groups = len(before), len(load)
+    held = np.zeros(groups)
+    of_class, of_group = np.full(classes, -1), np.full(groups, before.max() if classes else 0)
+    for row in range(classes):
+        for edge in range(start[row], start[row + 1]):
+            of_group[group[edge]] = min(of_group[group[edge]], before[row])
+            held[group[edge]] += given[edge]
+    for row in range(classes):
+        for edge in range(start[row], start[row + 1]):
+            of_class[row] = max(of_class[row], of_group[group[edge]])
+        for edge in range(start[row], start[row + 1]):
+            g = group[edge]
+            if of_group[g] == of_class[row] and given[edge] > 0:
+                fits = min(1.0, room[g] / unit / held[g]) * (1 - _MARGIN)
+                flow[edge] = int(given[edge] * fits * unit)
+                load[g] += flow[edge]
+    return of_class, of_group
+
+
+class Decomposition:
+    """A flow under way, and the part of the graph that each class and group is in."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.edges = Edges.of(graph.eligible)
+        machines = max(int(graph.count.sum()), 1)
+        # As many units a machine as 64 bits hold.
+        self.unit = 2 ** max((_FLOW_MAX // machines).bit_length() - 1, 0)
+        self.room = graph.count * self.unit
+        self.flow = np.zeros(len(self.edges.group), np.int64)
+        self.load = np.zeros(len(graph.count), np.int64)
+        self.block_of_class = np.zeros(len(graph.size), np.int64)
+        self.block_of_group = np.zeros(len(graph.count), np.int64)
+        self.blocks = 0
+
+    def _decompose(self, rows: Ints, columns: Ints) -> list[Cut]:
+        """Solve a part of the graph: its cuts, from the lowest to the highest."""
+        cuts = []
+        parts = [(rows, columns)]
+        while parts:
+            rows, columns = parts.pop()
+            if not len(rows):
+                continue
+            # Can all stand at the level at which the machines of this part are used up?
+            level = level_of(self.graph, rows, int(self.graph.count[columns].sum()))
+            over = self._fill(rows, columns, level)
+            if over.any():
+                # No: some claim more than there is for them. They stand lower, on all machines
+                # that they can use; the other classes share what is left.
+                low = self._within(rows, over)
+                above, below = columns[~over[columns]], columns[over[columns]]
+                parts += [(rows[~low], above), (rows[low], below)]
+                continue
+            # Yes: this is the optimum for these classes.
+            cuts.append(Cut(level, rows, columns))
+        return _merged(cuts)
+
+    def anew(self) -> list[Cut]:
+        """Solve the whole graph, classes with the least choice first."""
+        choice = np.diff(self.edges.start)
+        rows = np.argsort(choice, kind="stable")
+        return self._decompose(rows[choice[rows] > 0], np.arange(len(self.graph.count)))
+
+    def mended(self, flow: Floats, cuts: tuple[Cut, ...]) -> list[Cut]:
+        """Solve the graph from the optimum of one that differs little."""
+        # What each cut's classes can use and those of no lower cut: that is its part of the graph.
+        before = np.full(len(self.graph.size), len(cuts))
+        for number, cut in enumerate(cuts):
+            before[cut.classes] = number
+        edges, flows = self.edges, (self.flow, self.load)
+        of_class, of_group = _parts(
+            edges.start, edges.group, before, flow, self.room, self.unit, *flows
+        )
+        solved: list[Cut] = []
+        for number in range(len(cuts) + 1):
+            rows, columns = np.flatnonzero(of_class == number), np.flatnonzero(of_group == number)
+            found = self._decompose(rows, columns)
+            # A part that stands lower than one before it is solved together with that.
+            while found and solved and found[0].level <= solved[-1].level:
+                last = solved.pop()
+                rows = np.concatenate([last.classes, *(cut.classes for cut in found)])
+                columns = np.concatenate([last.groups, *(cut.groups for cut in found)])
+                found = self._decompose(rows, columns)
+            solved += found
+        return _merged(solved)
+
+    def _fill(self, rows: Ints, columns: Ints, level: float) -> Bools:
+        """Give these classes what they claim at a level; where there is too little for that."""
+        self.blocks += 1
+        self.block_of_class[rows] = self.blocks
+        self.block_of_group[columns] = self.blocks
+        claim = np.zeros(len(self.graph.size), np.int64)
+        machines = at_level(self.graph, rows, level) * self.graph.size[rows]
+        claim[rows] = (machines * (1 - _MARGIN) * self.unit).astype(np.int64)
+        edges, blocks = self.edges, (self.block_of_class, self.block_of_group)
+        place(
+            rows, claim, self.room, edges.start, edges.group, self.block_of_group, self.blocks,
+            self.flow, self.load,
+        )  # fmt: skip
+        return repair(
+            rows, columns, self.room, edges.start, edges.group, edges.column_start,
+            edges.column_edge, edges.column_class, *blocks, self.blocks, self.flow, self.load,
+        )  # fmt: skip
+
+    def _within(self, rows: Ints, over: Bools) -> Bools:
+        """Which classes can use nothing but these groups, and what is not in this block."""
+        edges, outside = self.edges, (self.block_of_group == self.blocks) & ~over
+        return ~_touches(edges.start, edges.group, rows, outside)
+
+
+def _merged(cuts: list[Cut]) -> list[Cut]:
+    """The same chain, with one cut a level."""
+    result: list[Cut] = []
+    for cut in cuts:
+        if result and cut.level <= result[-1].level:
+            last = result.pop()
+            classes = np.concatenate([last.classes, cut.classes])
+            groups = np.concatenate([last.groups, cut.groups])
+            cut = Cut(min(last.level, cut.level), classes, groups)  # noqa: PLW2901
+        result.append(cut)
+    return result

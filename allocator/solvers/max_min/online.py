@@ -1,0 +1,198 @@
+"""Constrained max-min fairness kept up while users join and leave, and machines come and go.
+
+Each change begins with the flow and the cuts of the optimum before it, which mostly need little
+mending (`max_min.solve_classes`). The answer is that of `max_min.solve`, with its certificate.
+
+References
+----------
+.. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
+   Constraints." EuroSys 2013, sec. 4.2 and 7.4.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from allocator.solvers.max_min.constraint_graph import (
+    UNLIMITED,
+    Bools,
+    Floats,
+    Graph,
+    Ints,
+    check,
+    of_classes,
+)
+from allocator.solvers.max_min.cuts import Cut
+from allocator.solvers.max_min.max_min import ClassSolution, Solution, solve_classes
+
+_GONE = -1
+
+
+class OnlineMaxMin:
+    """The optimum for whoever is there now.
+
+    Attributes
+    ----------
+    solution : Solution
+        A row for each user in ascending order of their numbers, see `users`.
+
+    Examples
+    --------
+    Figure 3 of [1]_; then user 1 leaves.
+
+    >>> shares = OnlineMaxMin(np.array([[1, 1, 0], [0, 1, 1]], bool), np.array([2, 1, 7]))
+    >>> shares.solution.machines.tolist()
+    [3.0, 7.0]
+    >>> shares.leave(0)
+    >>> shares.solution.machines.tolist()
+    [8.0]
+    """
+
+    def __init__(
+        self,
+        eligible: Bools,
+        count: Ints,
+        weight: Floats | None = None,
+        limit: Floats | Ints | None = None,
+    ) -> None:
+        """Begin with users that are numbered from 0.
+
+        Parameters
+        ----------
+        eligible, count, weight, limit
+            As in `max_min.solve`.
+        """
+        eligible, count = np.asarray(eligible, np.bool_), np.asarray(count, np.int64)
+        weight, limit = check(eligible, count, weight, limit)
+        # Users that are equal on all types, also on those that are empty today, form a class.
+        keys = list(_keys(eligible, weight, limit))
+        self._row_of = {key: row for row, key in enumerate(dict.fromkeys(keys))}
+        self._class_of = np.array([self._row_of[key] for key in keys], np.int64)
+        _, first = np.unique(self._class_of, return_index=True)
+        self._eligible, self._weight, self._limit = eligible[first], weight[first], limit[first]
+        self._size = np.bincount(self._class_of, minlength=len(first))
+        self._count = count
+        self.solution = Solution(solve_classes(self._graph()))
+
+    @property
+    def users(self) -> Ints:
+        """Numbers of the users that are there, ascending."""
+        return np.flatnonzero(self._class_of != _GONE)
+
+    def join(self, eligible: Bools, weight: float = 1.0, limit: float = UNLIMITED) -> int:
+        """Let a user join; its number is the lowest that is free.
+
+        Parameters
+        ----------
+        eligible : (T,) bool
+        weight : float, > 0
+        limit : float, >= 0
+
+        Raises
+        ------
+        ValueError
+            As `max_min.solve`; then nothing has changed.
+        """
+        row = np.asarray(eligible, np.bool_)[None, :]
+        check(row, self._count, np.array([weight]), np.array([limit]))
+        key = next(_keys(row, np.array([weight], np.float64), np.array([limit], np.float64)))
+        at = self._row_of.setdefault(key, len(self._size))
+        # The first of its class: a row of its own.
+        if at == len(self._size):
+            self._eligible = np.concatenate([self._eligible, row])
+            self._weight = np.append(self._weight, float(weight))
+            self._limit = np.append(self._limit, float(limit))
+            self._size = np.append(self._size, 0)
+        self._size[at] += 1
+        free = np.flatnonzero(self._class_of == _GONE)
+        user = int(free[0]) if len(free) else len(self._class_of)
+        if not len(free):
+            self._class_of = np.append(self._class_of, _GONE)
+        self._class_of[user] = at
+        self._solve()
+        return user
+
+    def leave(self, user: int) -> None:
+        """Let a user leave.
+
+        Raises
+        ------
+        KeyError
+            Where there is no such user.
+        """
+        if not 0 <= user < len(self._class_of) or self._class_of[user] == _GONE:
+            raise KeyError(f"there is no user {user}")
+        at = int(self._class_of[user])
+        self._class_of[user] = _GONE
+        self._size[at] -= 1
+        if self._size[at]:
+            self._solve()
+            return
+        # The last of its class: its row goes, and those after it move up.
+        self._eligible = np.delete(self._eligible, at, axis=0)
+        self._weight, self._limit = np.delete(self._weight, at), np.delete(self._limit, at)
+        self._size = np.delete(self._size, at)
+        self._class_of -= self._class_of > at
+        self._row_of = {k: r - (r > at) for k, r in self._row_of.items() if r != at}
+        self._solve(gone=at)
+
+    def resize(self, count: Ints) -> None:
+        """Let there be other numbers of machines, (T,) int64."""
+        count = np.asarray(count, np.int64)
+        check(self._eligible, count, self._weight, self._limit)
+        self._count = count
+        self._solve()
+
+    def _graph(self) -> Graph:
+        """The graph of those who are there."""
+        class_of_user = self._class_of[self._class_of != _GONE]
+        sizes = self._size.copy(), self._weight, self._limit
+        return of_classes(self._eligible, self._count, *sizes, class_of_user)
+
+    def _solve(self, gone: int | None = None) -> None:
+        """Solve from what was optimal before the change, in which a class may have gone."""
+        graph, before = self._graph(), self.solution.classes
+        cuts = before.cuts if gone is None else tuple(_without(cut, gone) for cut in before.cuts)
+        flow = _same_groups(before, graph, gone)
+        if flow is None:
+            flow = _other_groups(before, graph, gone)
+        self.solution = Solution(solve_classes(graph, flow, cuts))
+
+
+def _same_groups(before: ClassSolution, graph: Graph, gone: int | None) -> Floats | None:
+    """What was given, by edges of the graph as it is now; None where types are grouped otherwise.
+
+    A class may have gone, or one more come: that has nothing yet.
+    """
+    if not np.array_equal(before.graph.group_of_type, graph.group_of_type):
+        return None
+    start = before.edges.start
+    if gone is not None:
+        return np.delete(before.flow, np.s_[start[gone] : start[gone + 1]])
+    more = int(graph.eligible[len(before.graph.size) :].sum())
+    return np.concatenate([before.flow, np.zeros(more)])
+
+
+def _other_groups(before: ClassSolution, graph: Graph, gone: int | None) -> Floats:
+    """The same where types are grouped otherwise: by type, then by their new groups."""
+    was, is_now = before.graph.group_of_type, graph.group_of_type
+    held = before.given if gone is None else np.delete(before.given, gone, axis=0)
+    kept = np.flatnonzero((was >= 0) & (is_now >= 0))
+    part = before.graph.type_count[kept] / before.graph.count[was[kept]]
+    given = np.zeros(graph.eligible.shape)
+    for kind, of_group in zip(kept.tolist(), part.tolist(), strict=True):
+        given[: len(held), is_now[kind]] += held[:, was[kind]] * of_group
+    return given[graph.eligible]
+
+
+def _keys(eligible: Bools, weight: Floats, limit: Floats) -> Iterator[tuple[bytes, float, float]]:
+    """What makes users equal."""
+    rows = np.packbits(eligible, axis=1)
+    for row, heavy, most in zip(rows, weight.tolist(), limit.tolist(), strict=True):
+        yield row.tobytes(), heavy, most
+
+
+def _without(cut: Cut, row: int) -> Cut:
+    """The same without a class; those after it move up."""
+    classes = cut.classes[cut.classes != row]
+    return Cut(cut.level, classes - (classes > row), cut.groups)

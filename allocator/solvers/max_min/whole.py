@@ -1,0 +1,226 @@
+"""Constrained max-min fairness (CMMF) of whole machines.
+
+As `max_min`, for machines that cannot be divided: the vector of weighted shares, in ascending
+order, is lexicographically as large as it can be. What users can have is then an integral
+polymatroid, so that greedy and local methods are exact [2]_, [3]_. No optimum exceeds the
+divisible shares rounded up (see `_ceiling`): all claim those, and of what is claimed twice the
+machine that lifts its user highest is given up, by a chain of exchanges, until all fits.
+
+References
+----------
+.. [1] Ghodsi, Zaharia, Shenker, Stoica. "Choosy: Max-Min Fair Sharing for Datacenter Jobs with
+   Constraints." EuroSys 2013, sec. 4.2 and 5.1 ("Algorithm for Non-Divisible Resources").
+.. [2] Federgruen, Groenevelt. "The Greedy Procedure for Resource Allocation Problems."
+   Operations Research 34(6), 1986.
+.. [3] Frank, Murota. "Decreasing Minimization on M-convex Sets: Background and Structures."
+   Mathematical Programming 195, 2022, sec. 3: nothing is left to improve by single exchanges.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from allocator.solvers import NotOptimal
+from allocator.solvers.flow.class_flow import place, repair
+from allocator.solvers.max_min import max_min
+from allocator.solvers.max_min.class_flow_whole import give_up
+from allocator.solvers.max_min.constraint_graph import Bools, Floats, Graph, Ints, coalesce
+
+
+@dataclass(frozen=True)
+class Solution:
+    """An optimum; there may be others, with the same shares in ascending order.
+
+    Attributes
+    ----------
+    graph : Graph
+    by_class : (C, G) int64
+        Machines of each group that each class gets.
+    machines : (U,) int64
+        Machines of each user.
+    given : (U, T) int64
+        Machines of each type that each user gets; worked out when it is asked for.
+    """
+
+    graph: Graph
+    by_class: Ints
+
+    @cached_property
+    def machines(self) -> Ints:
+        """Machines of each user."""
+        # Within a class some users have one machine more than others: those in the lower rows.
+        graph, of_class = self.graph, self.graph.class_of_user
+        order = np.argsort(of_class, kind="stable")
+        first = np.cumsum(graph.size) - graph.size
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order)) - np.repeat(first, graph.size)
+        least, more = np.divmod(self.by_class.sum(axis=1), graph.size)
+        return least[of_class] + (rank < more[of_class])
+
+    @cached_property
+    def given(self) -> Ints:
+        """Machines of each type that each user gets."""
+        return self.graph.spread(self.by_class, self.machines)
+
+
+def solve(
+    eligible: Bools, count: Ints, weight: Floats | None = None, limit: Floats | Ints | None = None
+) -> Solution:
+    """Find constrained max-min fair shares of whole machines.
+
+    Parameters
+    ----------
+    eligible, count, weight, limit
+        As in `max_min.solve`; limits are rounded down.
+
+    Returns
+    -------
+    Solution
+        Checked by `improvement`.
+
+    Raises
+    ------
+    ValueError
+        As `max_min.solve` does.
+    NotOptimal
+        Where the certificate finds an improvement, with the number of machines as residual.
+
+    Notes
+    -----
+    A user's share is the float64 quotient of its machines and its weight. Of users with the same
+    share, the one with the smaller weight comes first (its share grows by more), then the one in
+    the lower row.
+
+    Examples
+    --------
+    Figure 5 of [1]_: nine machines; the types are 1, 2, 3-4, 5, 6-9.
+
+    >>> users = np.array([[1, 1, 0, 0, 0], [0, 1, 1, 1, 0], [0, 0, 0, 1, 1]], bool)
+    >>> solve(users, np.array([1, 1, 2, 1, 4])).machines.tolist()
+    [2, 3, 4]
+    """
+    limit = None if limit is None else np.floor(np.asarray(limit, np.float64))
+    return solve_classes(coalesce(eligible, count, weight, limit))
+
+
+def solve_classes(graph: Graph, divisible: max_min.ClassSolution | None = None) -> Solution:
+    """Find the shares of classes, whose limits are whole numbers.
+
+    Parameters
+    ----------
+    graph : Graph
+    divisible : ClassSolution, optional
+        The divisible optimum of the same graph, if it is known.
+    """
+    divisible = divisible or max_min.solve_classes(graph)
+    by_class = divisible.edges.matrix(_fit(graph, divisible))
+    sizes = (graph.weight, graph.limit, graph.size)
+    better = improvement(by_class, graph.eligible, graph.count, *sizes)
+    if better is not None:
+        problem = f"constrained max-min fairness: class {better} could stand higher"
+        raise NotOptimal(problem, 1.0, 0.0)
+    return Solution(graph, by_class)
+
+
+def improvement(
+    given: Ints,
+    eligible: Bools,
+    count: Ints,
+    weight: Floats | None = None,
+    limit: Floats | Ints | None = None,
+    size: Ints | None = None,
+) -> int | None:
+    """Find a user that could stand higher at the cost of one that stands higher anyway.
+
+    Parameters
+    ----------
+    given : (U, T) int64
+        Machines of each type that each user gets.
+    eligible, count, weight, limit
+        As in `solve`.
+    size : (U,) int64, optional
+        How many users each row stands for; they share what it is given as equally as goes.
+
+    Returns
+    -------
+    int or None
+        The row of a user who could have one machine more, by a chain of exchanges that ends at an
+        idle machine, or at a user whose loss leaves the vector of shares lexicographically larger
+        ([3]_); None where there is none, which proves optimality.
+
+    Raises
+    ------
+    AssertionError
+        Where a machine is given twice, or to somebody who cannot use it.
+    """
+    assert (given >= 0).all()
+    assert not given[~np.asarray(eligible)].any()
+    assert (given.sum(axis=0) <= count).all()
+    users = len(given)
+    steps = np.ones(users) if weight is None else np.asarray(weight, np.float64)
+    size = np.ones(users, np.int64) if size is None else size
+    machines = given.sum(axis=1)
+    # Where the lowest user of each row stands, and where the highest would with one machine less.
+    # Whoever would stand highest afterwards is asked first to give one away.
+    level = machines // size / steps
+    less = (-(-machines // size) - 1) / steps
+    donors = np.lexsort((np.arange(users), -steps, -less))
+    wanting = np.ones(users, bool) if limit is None else machines // size + 1 <= limit
+    idle = np.flatnonzero(given.sum(axis=0) < count)
+    reached_type = np.zeros(len(count), bool)
+    reached_user = np.zeros(users, bool)
+    # Look for chains backwards: from idle machines first, then from each donor's machines. What
+    # was reached from an earlier start need not be looked at again: that start was at least as
+    # good.
+    for donor in (None, *donors.tolist()):
+        if donor is not None and (reached_user[donor] or not machines[donor]):
+            continue
+        frontier = idle if donor is None else np.flatnonzero(given[donor] > 0)
+        while len(frontier := frontier[~reached_type[frontier]]):
+            # Users who could take one of these machines.
+            reached_type[frontier] = True
+            able = np.flatnonzero(eligible[:, frontier].any(axis=1) & ~reached_user)
+            reached_user[able] = True
+            # One of them that wants more, and would still stand lower than the donor after the
+            # exchange.
+            for user in able[wanting[able]]:
+                if donor is None or (level[user], steps[user]) < (less[donor], steps[donor]):
+                    return int(user)
+            # The others could pass on a machine that they hold, in exchange: go on with these.
+            frontier = np.flatnonzero((given[able] > 0).any(axis=0))
+    return None
+
+
+def _ceiling(graph: Graph, divisible: max_min.ClassSolution) -> Ints:
+    """Machines that no user of a class exceeds in some optimum, (C,).
+
+    Let x be the divisible optimum, y the best whole one within its ceiling, and suppose that an
+    exchange from j to i improves y, so ``y[i] >= x[i]`` and ``y[i] / w[i] < (y[j] - 1) / w[j]``.
+    The sets are M-convex: there is a k with ``y[k] < x[k]`` to whom i could give in x, so
+    ``x[k] / w[k] <= x[i] / w[i]``, and j could give in y. Either k is j, and then ``(y[j] - 1) /
+    w[j] < x[j] / w[j] <= x[i] / w[i] <= y[i] / w[i]``; or k has room below its ceiling and stands
+    below i in y, so the exchange from j to k improves y and stays within. Both contradict.
+    """
+    # What rounding may have taken from a share is added first.
+    slack = 1e-12 * int(graph.count.sum())
+    most = np.ceil(divisible.machines * (1 + 1e-12) + slack)
+    return np.minimum(most, graph.limit).astype(np.int64)
+
+
+def _fit(graph: Graph, divisible: max_min.ClassSolution) -> Ints:
+    """Machines of each pair that can be, from claims that no optimum exceeds, (E,)."""
+    edges, (classes, groups) = divisible.edges, graph.eligible.shape
+    flow = divisible.flow.astype(np.int64)
+    load = np.zeros(groups, np.int64)
+    np.add.at(load, edges.group, flow)
+    rows, columns = np.argsort(graph.eligible.sum(axis=1), kind="stable"), np.arange(groups)
+    claim = graph.size * _ceiling(graph, divisible)
+    here = np.zeros(classes, np.int64), np.zeros(groups, np.int64)
+    place(rows, claim, graph.count, edges.start, edges.group, here[1], 0, flow, load)
+    lists = edges.start, edges.group, edges.column_start, edges.column_edge, edges.column_class
+    repair(rows, columns, graph.count, *lists, *here, 0, flow, load)
+    give_up(
+        graph.count, *lists[:3], edges.column_class, graph.size, graph.weight, claim, flow, load
+    )
+    return flow

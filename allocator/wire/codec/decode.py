@@ -1,0 +1,315 @@
+"""From protobuf to what the core is told.
+
+Every bad value is a `WireError` that names the field, the value and what would be right: lengths of
+columns, ranges and repetitions are checked here, and nowhere else. Whether a handle is bound, and
+whether the books add up, only the core knows.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from allocator.core import (
+    ActivateAgent,
+    ActivateFramework,
+    AddAgent,
+    AddAgents,
+    AddFramework,
+    Define,
+    Exclude,
+    Hold,
+    InverseOffer,
+    Outcomes,
+    Reason,
+    Refuse,
+    Release,
+    RemoveAgent,
+    RemoveFramework,
+    Request,
+    Revive,
+    SetPaused,
+    SetUnavailability,
+    SetWeights,
+    SetWhitelist,
+    Suppress,
+    Transition,
+    UpdateAgent,
+    UpdateAllocation,
+    UpdateFramework,
+)
+from allocator.v1 import session_pb2 as pb
+from allocator.v1 import types_pb2 as types
+from allocator.wire.codec import proto_types, validation
+from allocator.wire.codec.errors import refuse
+from allocator.wire.codec.kinds import read_kind
+from allocator.wire.codec.proto_types import each, part
+
+NUMBER_MAX = 2**53
+"""No decision and no batch has a larger number."""
+
+
+def read_bindings(message: pb.SnapshotChunk | pb.DefineHandles) -> Define:
+    """Read which handles are bound; the kinds and roles of one message are one event."""
+    validation.distinct([kind.kind for kind in message.kinds], "kinds.kind")
+    validation.distinct([role.role for role in message.roles], "roles.role")
+    return Define(
+        kinds=dict(each(message.kinds, lambda kind: (kind.kind, read_kind(kind)), "kinds")),
+        roles=dict(each(message.roles, _read_role, "roles")),
+    )
+
+
+def _read_role(message: types.Role) -> tuple[int, str]:
+    role = validation.handle(message.role, "role")
+    return role, validation.text(message.path, "path", empty=False)
+
+
+# Events, by the name of their field.
+
+
+def _read_add_agent(message: types.Agent) -> AddAgent:
+    start, duration = -1, 0
+    if message.HasField("unavailability"):
+        start, duration = part(message.unavailability, _read_window, "unavailability")
+    return AddAgent(
+        agent=validation.handle(message.agent, "agent"),
+        info=proto_types.read_agent_info(message),
+        capacity=part(message.capacity, proto_types.read_amounts, "capacity"),
+        active=not message.deactivated,
+        unavailable_from_ms=start,
+        unavailable_for_ms=duration,
+    )
+
+
+def _read_add_agents(messages: Sequence[types.Agent]) -> AddAgents:
+    """Read agents that have amounts of the same kinds."""
+    kinds = messages[0].capacity.kind[:]
+    validation.distinct(kinds, "capacity.kind")
+    amounts: list[int] = []
+    for message in messages:
+        amounts += message.capacity.amount[:]
+    windows = [
+        _read_window(message.unavailability) if message.HasField("unavailability") else (-1, 0)
+        for message in messages
+    ]
+    window = np.array(windows, np.int64)
+    return AddAgents(
+        agent=validation.handles([message.agent for message in messages], "agent"),
+        info=tuple(map(proto_types.read_agent_info, messages)),
+        kind=np.array(kinds, np.int64),
+        capacity=validation.amounts(amounts, "capacity.amount").reshape(len(messages), len(kinds)),
+        active=np.array([not message.deactivated for message in messages], np.bool_),
+        unavailable_from_ms=window[:, 0],
+        unavailable_for_ms=window[:, 1],
+    )
+
+
+def _read_window(message: types.Unavailability) -> tuple[int, int]:
+    start = validation.time_ms(message.start_ms, "start_ms")
+    return start, validation.time_ms(message.duration_ms, "duration_ms")
+
+
+def _read_update_agent(message: pb.UpdateAgent) -> UpdateAgent:
+    info, domain = message.replaces_info, message.domain
+    return UpdateAgent(
+        agent=validation.handle(message.agent, "agent"),
+        hostname=validation.text(message.hostname, "hostname") if info else None,
+        attributes=proto_types.read_attributes(message.attributes) if info else None,
+        region=validation.text(domain.region, "domain.region") if info else "",
+        zone=validation.text(domain.zone, "domain.zone") if info else "",
+        capabilities=(
+            proto_types.read_agent_capabilities(message.capabilities)
+            if message.replaces_capabilities
+            else None
+        ),
+        capacity=(
+            part(message.capacity, proto_types.read_amounts, "capacity")
+            if message.HasField("capacity")
+            else None
+        ),
+        set_aside=proto_types.read_set_aside(message.set_aside),
+    )
+
+
+def _read_remove_agent(message: pb.RemoveAgent) -> RemoveAgent:
+    return RemoveAgent(validation.handle(message.agent, "agent"))
+
+
+def _read_activate_agent(message: pb.ActivateAgent) -> ActivateAgent:
+    return ActivateAgent(validation.handle(message.agent, "agent"), message.active)
+
+
+def _read_add_framework(message: types.Framework) -> AddFramework:
+    return AddFramework(
+        framework=validation.handle(message.framework, "framework"),
+        info=proto_types.read_framework_info(message),
+        roles=proto_types.read_roles(message.roles, "roles"),
+        suppressed_roles=proto_types.read_roles(message.suppressed_roles, "suppressed_roles"),
+        active=not message.inactive,
+    )
+
+
+def _read_update_framework(message: types.Framework) -> UpdateFramework:
+    return UpdateFramework(
+        framework=validation.handle(message.framework, "framework"),
+        info=proto_types.read_framework_info(message),
+        roles=proto_types.read_roles(message.roles, "roles"),
+        suppressed_roles=proto_types.read_roles(message.suppressed_roles, "suppressed_roles"),
+    )
+
+
+def _read_remove_framework(message: pb.RemoveFramework) -> RemoveFramework:
+    return RemoveFramework(validation.handle(message.framework, "framework"))
+
+
+def _read_activate_framework(message: pb.ActivateFramework) -> ActivateFramework:
+    return ActivateFramework(validation.handle(message.framework, "framework"), message.active)
+
+
+def _read_hold(message: types.Holdings) -> Hold:
+    return Hold(proto_types.read_holdings(message))
+
+
+def _read_release(message: pb.Release) -> Release:
+    released = part(message.released, proto_types.read_holdings, "released")
+    rows = len(released.framework)
+    validation.same_length(len(message.refuse_ms), rows, "refuse_ms", "released.framework")
+    validation.same_length(len(message.allocated), rows, "allocated", "released.framework")
+    refuse_ms = validation.times_ms(message.refuse_ms, "refuse_ms", least=-1)
+    return Release(released, refuse_ms, validation.flags(message.allocated))
+
+
+def _read_transition(message: types.Holdings) -> Transition:
+    return Transition(proto_types.read_holdings(message, least_framework=0))
+
+
+def _read_update_allocation(message: pb.UpdateAllocation) -> UpdateAllocation:
+    framework = message.framework
+    return UpdateAllocation(
+        framework=framework,
+        role=validation.handle(message.role, "role") if framework else message.role,
+        agent=validation.handle(message.agent, "agent"),
+        consumed=part(message.consumed, proto_types.read_amounts, "consumed"),
+        converted=part(message.converted, proto_types.read_amounts, "converted"),
+    )
+
+
+def _read_suppress(message: pb.SuppressOffers) -> Suppress:
+    framework = validation.handle(message.framework, "framework")
+    return Suppress(framework, proto_types.read_roles(message.roles, "roles"))
+
+
+def _read_revive(message: pb.SuppressOffers) -> Revive:
+    framework = validation.handle(message.framework, "framework")
+    return Revive(framework, proto_types.read_roles(message.roles, "roles"))
+
+
+def _read_exclusions(message: pb.Exclusions) -> Exclude:
+    rows = len(message.framework)
+    validation.same_length(len(message.role), rows, "role", "framework")
+    validation.same_length(len(message.agent), rows, "agent", "framework")
+    validation.same_length(len(message.excluded), rows, "excluded", "framework")
+    return Exclude(
+        framework=validation.handles(message.framework, "framework"),
+        role=validation.handles(message.role, "role"),
+        agent=validation.handles(message.agent, "agent"),
+        excluded=validation.flags(message.excluded),
+    )
+
+
+def read_filters(message: pb.OfferFilters) -> Refuse:
+    """Read the filters in force."""
+    refused = part(message.refused, proto_types.read_holdings, "refused")
+    rows = len(refused.framework)
+    validation.same_length(len(message.expires_ms), rows, "expires_ms", "refused.framework")
+    return Refuse(refused, validation.times_ms(message.expires_ms, "expires_ms"))
+
+
+def _read_whitelist(message: pb.Whitelist) -> SetWhitelist:
+    hostnames = validation.texts(message.hostnames, "hostnames")
+    if hostnames and not message.restricted:
+        refuse("restricted", "is false though hostnames are given; set it, or give none")
+    return SetWhitelist(hostnames if message.restricted else None)
+
+
+def _read_weights(message: pb.WeightsUpdate) -> SetWeights:
+    return SetWeights(proto_types.read_weights(message.weights))
+
+
+def _read_request(message: pb.ResourceRequest) -> Request:
+    framework = validation.handle(message.framework, "framework")
+    requests = tuple(each(message.requests, proto_types.read_quantities, "requests"))
+    return Request(framework, requests, proto_types.read_set_aside(message.set_aside))
+
+
+def _read_unavailability(message: pb.UnavailabilityUpdate) -> SetUnavailability:
+    agent = validation.handle(message.agent, "agent")
+    if not message.HasField("unavailability"):
+        return SetUnavailability(agent, -1, 0)
+    start, duration = part(message.unavailability, _read_window, "unavailability")
+    return SetUnavailability(agent, start, duration)
+
+
+def _read_inverse_offer(message: pb.InverseOfferUpdate) -> InverseOffer:
+    validation.integer(message.status, 1, 3, "status")
+    status = pb.InverseOfferUpdate.Status.Name(message.status)
+    return InverseOffer(
+        framework=validation.handle(message.framework, "framework"),
+        agent=validation.handle(message.agent, "agent"),
+        status=status.removeprefix("STATUS_"),
+        refuse_ms=validation.time_ms(message.refuse_ms, "refuse_ms", least=-1),
+    )
+
+
+def _read_pause(message: pb.PauseUpdate) -> SetPaused:
+    return SetPaused(message.paused)
+
+
+def read_outcomes(message: pb.Outcomes) -> Outcomes:
+    """Read what became of consecutive decisions."""
+    reason = validation.integers(message.reason, 1, len(Reason), "reason")
+    validation.integer(message.first_decision, 1, NUMBER_MAX, "first_decision")
+    validation.distinct(message.kind, "kind")
+    rows = int((reason == Reason.PARTIAL).sum())
+    kinds = len(message.kind)
+    if len(message.amount) != rows * kinds:
+        wanted = f"it must have {rows} partial decisions times {kinds} kinds"
+        refuse("amount", f"has {len(message.amount)} entries; {wanted}")
+    return Outcomes(
+        first_decision=message.first_decision,
+        reason=reason,
+        kind=np.array(message.kind, np.int64),
+        amount=validation.amounts(message.amount, "amount").reshape(rows, kinds),
+    )
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "define": read_bindings,
+    "add_agent": _read_add_agent,
+    "update_agent": _read_update_agent,
+    "remove_agent": _read_remove_agent,
+    "activate_agent": _read_activate_agent,
+    "add_framework": _read_add_framework,
+    "update_framework": _read_update_framework,
+    "remove_framework": _read_remove_framework,
+    "activate_framework": _read_activate_framework,
+    "hold": _read_hold,
+    "release": _read_release,
+    "transition": _read_transition,
+    "update_allocation": _read_update_allocation,
+    "suppress": _read_suppress,
+    "revive": _read_revive,
+    "exclusions": _read_exclusions,
+    "whitelist": _read_whitelist,
+    "weights": _read_weights,
+    "quota": proto_types.read_quota,
+    "request": _read_request,
+    "unavailability": _read_unavailability,
+    "inverse_offer": _read_inverse_offer,
+    "pause": _read_pause,
+    "outcomes": read_outcomes,
+}
+"""How to read each kind of event, by the name of its field."""
+
+LIST_READERS: dict[str, Callable[[Any], Any]] = {"add_agent": _read_add_agents}
+"""How to read a list of events of one kind, where that is cheaper than each by itself."""

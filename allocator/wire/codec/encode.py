@@ -1,0 +1,83 @@
+"""From the core's decisions to the answer.
+
+An answer that is larger than what the module reads comes in parts. How many bytes a row takes is
+worked out beforehand, so that no part has to be written twice.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from allocator.core import Decisions, Holdings, Ints
+from allocator.v1 import session_pb2 as pb
+from allocator.wire.codec import proto_types
+
+BYTES_MAX = 4 * 2**20
+"""What a module reads that does not say how much: gRPC's own default."""
+
+BYTES_LEAST = 64 * 2**10
+"""A module has to read so much: more than a decision about thousands of kinds takes."""
+
+_FRAME_BYTES = 128
+"""What a part takes beside its groups."""
+_GROUP_BYTES = 64
+"""What a group takes beside its kinds and rows: tags and lengths of six fields."""
+
+
+def write_decisions(
+    sequence: int, decisions: Decisions, bytes_max: int = BYTES_MAX
+) -> list[pb.DecisionBatch]:
+    """Write the answer to a batch, in parts that stay an eighth below `bytes_max`.
+
+    Only a decision that is larger by itself goes beyond it.
+    """
+    room = bytes_max - bytes_max // 8 - _FRAME_BYTES
+    parts = [pb.DecisionBatch()]
+    first, rows, used = decisions.first_decision, 0, 0
+    for group in decisions.groups:
+        for piece, size in _pieces(group, room):
+            # The part is full: say which decision it began with, and begin another.
+            if used and used + size > room:
+                parts[-1].first_decision = first
+                parts.append(pb.DecisionBatch())
+                first, rows, used = first + rows, 0, 0
+            parts[-1].grants.append(proto_types.write_holdings(piece))
+            rows += len(piece.framework)
+            used += size
+    reclaims = decisions.reclaims
+    if len(reclaims.framework):
+        # They are few: the eighth has room for them.
+        parts[-1].reclaims.framework.extend(reclaims.framework.tolist())
+        parts[-1].reclaims.agent.extend(reclaims.agent.tolist())
+    # All parts answer one batch; all but the last say that more will come.
+    parts[-1].first_decision = first
+    parts[-1].holds_back = decisions.holds_back
+    for part in parts:
+        part.sequence, part.cycle, part.more = sequence, decisions.cycle, part is not parts[-1]
+    return parts
+
+
+def _pieces(group: Holdings, room: int) -> Iterator[tuple[Holdings, int]]:
+    """Cut a group into pieces that fit; with each the most bytes that it takes."""
+    head = _GROUP_BYTES + int(_bytes_of(group.kind).sum())
+    # The bytes of each row: its amounts and its three handles.
+    size = _bytes_of(group.amount).sum(axis=1)
+    for column in (group.framework, group.role, group.agent):
+        size += _bytes_of(column)
+    total = np.cumsum(size)
+    first = 0
+    while first < len(size):
+        # As many rows as fit beside the head, but at least one.
+        before = int(total[first - 1]) if first else 0
+        end = max(int(np.searchsorted(total, before + room - head, "right")), first + 1)
+        yield group.cut(slice(first, end)), head + int(total[end - 1]) - before
+        first = end
+
+
+def _bytes_of(values: Ints) -> Ints:
+    """How many bytes each number (>= 0) takes as a varint."""
+    # A varint holds seven bits in a byte.
+    size = np.ones(values.shape, np.int64)
+    for bits in range(7, 63, 7):
+        size += values >= 1 << bits
+    return size

@@ -1,0 +1,309 @@
+"""The nouns of the protocol, read and written: amounts, agents, frameworks, quotas, columns.
+
+A `read_` function raises a `WireError` whose field is relative to the message it was given.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from allocator.core import (
+    LABELS_MAX,
+    REASONS,
+    AgentInfo,
+    Aside,
+    FrameworkInfo,
+    Holdings,
+    SetAside,
+    SetQuota,
+    bounded,
+)
+from allocator.v1 import types_pb2 as pb
+from allocator.wire.codec import validation
+from allocator.wire.codec.errors import WireError, refuse
+
+_Message = TypeVar("_Message")
+_Read = TypeVar("_Read")
+
+
+def _names(enum: Any, prefix: str) -> dict[int, str]:  # noqa: ANN401
+    """Names of an enum's values without their prefix; "unspecified" is none of them."""
+    return {value: name.removeprefix(prefix) for name, value in enum.items() if value}
+
+
+AGENT_CAPABILITIES = _names(pb.AgentCapability, "AGENT_CAPABILITY_")
+FRAMEWORK_CAPABILITIES = _names(pb.FrameworkCapability, "FRAMEWORK_CAPABILITY_")
+
+
+def each(
+    messages: Iterable[_Message], read: Callable[[_Message], _Read], field: str
+) -> Iterator[_Read]:
+    """Read every message of a list; an error names its place there."""
+    for index, message in enumerate(messages):
+        try:
+            yield read(message)
+        except WireError as error:
+            raise error.below(f"{field}[{index}]") from None
+
+
+def part(message: _Message, read: Callable[[_Message], _Read], field: str) -> _Read:
+    """Read a part of a message; an error names it."""
+    try:
+        return read(message)
+    except WireError as error:
+        raise error.below(field) from None
+
+
+# Amounts.
+
+
+def read_amounts(message: pb.Amounts) -> dict[int, int]:
+    """Read a sparse vector by kind."""
+    kinds, amounts = message.kind[:], message.amount[:]
+    validation.same_length(len(amounts), len(kinds), "amount", "kind")
+    validation.distinct(kinds, "kind")
+    validation.amount_list(amounts, "amount")
+    return dict(zip(kinds, amounts, strict=True))
+
+
+def write_amounts(amounts: Mapping[int, int]) -> pb.Amounts:
+    """Write a sparse vector by kind."""
+    return pb.Amounts(kind=list(amounts), amount=list(amounts.values()))
+
+
+def read_quantities(message: pb.Quantities) -> dict[str, int]:
+    """Read amounts by name."""
+    validation.same_length(len(message.amount), len(message.name), "amount", "name")
+    validation.texts(message.name, "name")
+    validation.distinct(message.name, "name")
+    amounts = validation.amount_list(message.amount[:], "amount")
+    return dict(zip(message.name, amounts, strict=True))
+
+
+def write_quantities(quantities: Mapping[str, int]) -> pb.Quantities:
+    """Write amounts by name."""
+    return pb.Quantities(name=list(quantities), amount=list(quantities.values()))
+
+
+def read_holdings(message: pb.Holdings, *, least_framework: int = 1) -> Holdings:
+    """Read holdings; a framework of 0 is taken only where `least_framework` says so."""
+    rows, kinds = len(message.framework), len(message.kind)
+    validation.same_length(len(message.role), rows, "role", "framework")
+    validation.same_length(len(message.agent), rows, "agent", "framework")
+    if len(message.amount) != rows * kinds:
+        wanted = f"it must have {rows} rows of {kinds} kinds, {rows * kinds} in all"
+        refuse("amount", f"has {len(message.amount)} entries; {wanted}")
+    validation.distinct(message.kind, "kind")
+    return Holdings(
+        framework=validation.handles(message.framework, "framework", least=least_framework),
+        role=validation.handles(message.role, "role"),
+        agent=validation.handles(message.agent, "agent"),
+        kind=np.array(message.kind, np.int64),
+        amount=validation.amounts(message.amount, "amount").reshape(rows, kinds),
+    )
+
+
+def write_holdings(holdings: Holdings) -> pb.Holdings:
+    """Write holdings."""
+    return pb.Holdings(
+        framework=holdings.framework.tolist(),
+        role=holdings.role.tolist(),
+        agent=holdings.agent.tolist(),
+        kind=holdings.kind.tolist(),
+        amount=holdings.amount.ravel().tolist(),
+    )
+
+
+# What is set aside.
+
+_REASONS = {
+    int(number): name.removeprefix("SET_ASIDE_REASON_").lower()
+    for name, number in pb.SetAsideReason.items()
+}
+_NUMBERS = {name: number for number, name in _REASONS.items()}
+
+
+def read_set_aside(messages: Iterable[pb.SetAside]) -> Aside:
+    """Read what of somebody's words is not taken; it only informs, so none of it is an error."""
+    return bounded(SetAside(each.field, _reason(each.reason), each.text) for each in messages)
+
+
+def _reason(number: int) -> str:
+    name = _REASONS.get(number, "")
+    return name if name in REASONS else REASONS[0]
+
+
+def write_set_aside(rows: Aside) -> list[pb.SetAside]:
+    """Write what is not taken."""
+    return [
+        pb.SetAside(
+            field=row.field,
+            reason=cast("pb.SetAsideReason.ValueType", _NUMBERS[row.reason]),
+            text=row.text,
+        )
+        for row in rows
+    ]
+
+
+# Agents.
+
+
+@lru_cache(maxsize=256)
+def _read_framework_capabilities(values: tuple[int, ...]) -> frozenset[str]:
+    return _read_capabilities(values, FRAMEWORK_CAPABILITIES, "capabilities")
+
+
+def _read_capabilities(
+    values: Sequence[int], names: Mapping[int, str], field: str
+) -> frozenset[str]:
+    for index, value in enumerate(values):
+        if value not in names:
+            known = ", ".join(f"{number} ({name})" for number, name in names.items())
+            refuse(f"{field}[{index}]", f"is {value}; it must be one of {known}")
+    return frozenset(names[value] for value in values)
+
+
+@lru_cache(maxsize=256)
+def _read_agent_capabilities(values: tuple[int, ...]) -> frozenset[str]:
+    return _read_capabilities(values, AGENT_CAPABILITIES, "capabilities")
+
+
+def read_agent_capabilities(values: Sequence[int]) -> frozenset[str]:
+    """Read what an agent can do, by Mesos's names; thousands of agents can do the same."""
+    return _read_agent_capabilities(tuple(values[:]))
+
+
+def write_agent_capabilities(names: Iterable[str]) -> list["pb.AgentCapability.ValueType"]:
+    """Write what an agent can do."""
+    return [pb.AgentCapability.Value(f"AGENT_CAPABILITY_{name}") for name in sorted(names)]
+
+
+def read_attributes(messages: Iterable[pb.Attribute]) -> dict[str, str]:
+    """Read attributes; of several with one name the first counts, as in offer constraints."""
+    attributes: dict[str, str] = {}
+    for index, message in enumerate(messages):
+        name = validation.text(message.name, f"attributes[{index}].name", empty=False)
+        attributes.setdefault(name, validation.text(message.value, f"attributes[{index}].value"))
+        validation.integer(message.type, 1, 4, f"attributes[{index}].type")
+    return attributes
+
+
+def write_attributes(attributes: Mapping[str, str]) -> list[pb.Attribute]:
+    """Write attributes, all of them as texts."""
+    return [
+        pb.Attribute(name=name, value=value, type=pb.VALUE_TYPE_TEXT)
+        for name, value in attributes.items()
+    ]
+
+
+def read_agent_info(message: pb.Agent) -> AgentInfo:
+    """Read what is known of an agent beside its resources."""
+    region = zone = ""
+    if message.HasField("domain"):
+        region = validation.text(message.domain.region, "domain.region")
+        zone = validation.text(message.domain.zone, "domain.zone")
+    return AgentInfo(
+        agent_id=validation.text(message.agent_id, "agent_id", empty=False),
+        hostname=validation.text(message.hostname, "hostname"),
+        attributes=read_attributes(message.attributes) if message.attributes else {},
+        region=region,
+        zone=zone,
+        capabilities=read_agent_capabilities(message.capabilities),
+        set_aside=read_set_aside(message.set_aside) if message.set_aside else (),
+    )
+
+
+# Frameworks.
+
+
+def _read_minimum(
+    message: pb.MinimumResources,
+) -> tuple[int, tuple[Mapping[str, int], ...]]:
+    role = validation.handle(message.role, "role")
+    return role, tuple(each(message.any_of, read_quantities, "any_of"))
+
+
+def read_framework_info(message: pb.Framework) -> FrameworkInfo:
+    """Read what is known of a framework."""
+    validation.distinct([minimum.role for minimum in message.minimum], "minimum.role")
+    if len(message.labels) > LABELS_MAX:
+        refuse("labels", f"has {len(message.labels)} entries; at most {LABELS_MAX} are taken")
+    return FrameworkInfo(
+        framework_id=validation.text(message.framework_id, "framework_id", empty=False),
+        name=validation.text(message.name, "name"),
+        user=validation.text(message.user, "user"),
+        principal=validation.text(message.principal, "principal"),
+        labels=validation.text_map(message.labels, "labels") if message.labels else {},
+        capabilities=_read_framework_capabilities(tuple(message.capabilities[:])),
+        minimum=dict(each(message.minimum, _read_minimum, "minimum")),
+        set_aside=read_set_aside(message.set_aside) if message.set_aside else (),
+    )
+
+
+def write_framework(
+    framework: int, info: FrameworkInfo, roles: Iterable[int], suppressed: Iterable[int]
+) -> pb.Framework:
+    """Write a framework."""
+    return pb.Framework(
+        framework=framework,
+        framework_id=info.framework_id,
+        name=info.name,
+        user=info.user,
+        principal=info.principal,
+        roles=roles,
+        suppressed_roles=suppressed,
+        capabilities=[
+            pb.FrameworkCapability.Value(f"FRAMEWORK_CAPABILITY_{name}")
+            for name in sorted(info.capabilities)
+        ],
+        labels=info.labels,
+        minimum=[
+            pb.MinimumResources(role=role, any_of=map(write_quantities, any_of))
+            for role, any_of in info.minimum.items()
+        ],
+        set_aside=write_set_aside(info.set_aside),
+    )
+
+
+# Roles.
+
+
+def read_roles(column: Sequence[int], field: str) -> tuple[int, ...]:
+    """Read a list of roles, each named once."""
+    validation.distinct(column, field)
+    return tuple(validation.handle_list(list(column), field))
+
+
+def read_weights(messages: Iterable[pb.Weight]) -> dict[str, float]:
+    """Read weights of roles; of several for one role the last counts."""
+
+    def read(message: pb.Weight) -> tuple[str, float]:
+        role = validation.text(message.role, "role", empty=False)
+        return role, validation.number(message.weight, "weight")
+
+    return dict(each(messages, read, "weights"))
+
+
+def write_weights(weights: Mapping[str, float]) -> list[pb.Weight]:
+    """Write weights of roles."""
+    return [pb.Weight(role=role, weight=weight) for role, weight in weights.items()]
+
+
+def read_quota(message: pb.Quota) -> SetQuota:
+    """Read a quota."""
+    return SetQuota(
+        role=validation.text(message.role, "role", empty=False),
+        guarantees=part(message.guarantees, read_quantities, "guarantees"),
+        limits=part(message.limits, read_quantities, "limits"),
+    )
+
+
+def write_quota(quota: SetQuota) -> pb.Quota:
+    """Write a quota."""
+    return pb.Quota(
+        role=quota.role,
+        guarantees=write_quantities(quota.guarantees),
+        limits=write_quantities(quota.limits),
+    )

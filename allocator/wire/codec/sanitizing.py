@@ -1,0 +1,373 @@
+"""What only informs is mended and marked; it never ends a session.
+
+Where a decision or the books depend on a value, a wrong one is an error: to guess would be worse
+than to begin again. A value that is only shown, or kept for nobody yet, and a framework's own text,
+which the master cannot mend, is replaced by the nearest one that can be taken. `DESIGN.md` tells
+which field is which. The readers themselves stay strict: an event that they refuse, or the core
+does, is mended and read again, and a snapshot is mended before it is read.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from allocator.core import LABELS_MAX, ROW_TEXT_MAX, ROWS_MAX, harmless, quoted
+from allocator.v1 import session_pb2 as pb
+from allocator.v1 import types_pb2 as types
+from allocator.wire.codec.errors import TEXT_LENGTH_MAX, WireError
+from allocator.wire.codec.proto_types import (
+    AGENT_CAPABILITIES,
+    FRAMEWORK_CAPABILITIES,
+    read_quantities,
+)
+from allocator.wire.codec.validation import TIME_MAX_MS
+
+
+class Mark(NamedTuple):
+    """What was mended.
+
+    Attributes
+    ----------
+    field : str
+        One of `FIELDS`.
+    text : str
+        What was wrong with the value, and what is taken instead.
+    reason : int
+        Why it is set aside, as the protocol has it.
+    """
+
+    field: str
+    text: str
+    reason: "types.SetAsideReason.ValueType" = types.SET_ASIDE_REASON_UNREADABLE
+
+
+Marks: TypeAlias = list[Mark]
+
+FIELDS = (
+    "hello.mesos_version",
+    "hello.master_id",
+    "hello.module_version",
+    "kind.reserved_role",
+    "role.path",
+    "agent.agent_id",
+    "agent.hostname",
+    "agent.domain",
+    "agent.attributes.name",
+    "agent.attributes.type",
+    "agent.attributes.value",
+    "agent.capabilities",
+    "agent.unavailability.start_ms",
+    "agent.unavailability.duration_ms",
+    "framework.framework_id",
+    "framework.name",
+    "framework.user",
+    "framework.principal",
+    "framework.capabilities",
+    "framework.labels",
+    "framework.minimum",
+    "request.requests",
+    "inverse_offer.status",
+    "inverse_offer.refuse_ms",
+)
+"""Every field that may be mended."""
+
+_OURS = "allocator."
+"""How the labels begin that say something to us."""
+
+_TOLD_AS = {"minimum": "offer_filters", "requests": "request"}
+"""How Mesos calls what is another field here."""
+
+_SHOWN = 80
+"""Of a long path so many characters are told."""
+
+
+def mend_hello(message: pb.Hello) -> Marks:
+    """Mend who calls, in place."""
+    marks: Marks = []
+    for name in ("mesos_version", "master_id", "module_version"):
+        _cut(message, name, "hello", marks)
+    return marks
+
+
+def mend_snapshot(message: pb.SnapshotChunk, role_depth: int) -> Marks:
+    """Mend the kinds, roles, frameworks and agents of a chunk, in place.
+
+    Parameters
+    ----------
+    message : SnapshotChunk
+    role_depth : int
+        How many levels a role may have.
+    """
+    marks: Marks = []
+    _mend_bindings(message, role_depth, marks)
+    for framework in message.frameworks:
+        _mend_words(framework, _mend_framework, marks)
+    for agent in message.agents:
+        _mend_words(agent, _mend_agent, marks)
+    return marks
+
+
+def mend_event(name: str, message: Any, role_depth: int) -> Marks:  # noqa: ANN401
+    """Mend one event, given by the name of its field, in place; roles as in a snapshot."""
+    marks: Marks = []
+    if name == "define":
+        _mend_bindings(message, role_depth, marks)
+    if name in _OF_STRANGERS:
+        _mend_words(message, _OF_STRANGERS[name], marks)
+    elif name in _MENDERS:
+        _MENDERS[name](message, marks)
+    return marks
+
+
+def bare(name: str, message: Any, error: Exception) -> bool:  # noqa: ANN401
+    """Leave of an event only its bare facts, in place; tells whether words were set aside.
+
+    Parameters
+    ----------
+    name : str
+        The event's field.
+    message : Message
+    error : Exception
+        Why its words could not be taken.
+    """
+    dropped = [field for field in _WORDS.get(name, ()) if _is_set(message, field)]
+    for field in dropped:
+        message.ClearField(field)
+    reason, why = types.SET_ASIDE_REASON_FAILED, f"failed ({type(error).__name__})"
+    if isinstance(error, WireError):
+        reason, why = types.SET_ASIDE_REASON_UNREADABLE, f"is refused: {error}"
+    for field in dropped:
+        text = harmless(f"to take this {why}; it is served without", ROW_TEXT_MAX)
+        told = _TOLD_AS.get(field, field)
+        message.set_aside.insert(0, types.SetAside(field=told, reason=reason, text=text))
+    return bool(dropped)
+
+
+def _is_set(message: Any, field: str) -> bool:  # noqa: ANN401
+    return any(each.name == field for each, _ in message.ListFields())
+
+
+def _mend_words(message: Any, mend: "_Mender", marks: Marks) -> None:  # noqa: ANN401
+    """Mend what a stranger says, and note in it what was done."""
+    mine: Marks = []
+    mend(message, mine)
+    for mark in mine[:ROWS_MAX]:
+        field, text = mark.field.partition(".")[2], harmless(mark.text, ROW_TEXT_MAX)
+        message.set_aside.add(field=_TOLD_AS.get(field, field), reason=mark.reason, text=text)
+    marks += mine
+
+
+def _mend_bindings(
+    message: pb.SnapshotChunk | pb.DefineHandles, role_depth: int, marks: Marks
+) -> None:
+    for kind in message.kinds:
+        _cut(kind, "reserved_role", "kind", marks)
+    for role in message.roles:
+        _mend_role(role, role_depth, marks)
+
+
+def _mend_role(message: types.Role, depth_max: int, marks: Marks) -> None:
+    """Let a role that is too deep, or too long, stand below the last of its ancestors that is not.
+
+    Any framework may subscribe to such a role. Its handle says which it is; all that is different
+    here is who its siblings are.
+    """
+    path, depth = message.path, message.path.count("/") + 1
+    if depth <= depth_max and len(path) <= TEXT_LENGTH_MAX:
+        return
+    # No role of Mesos has a blank in it, so no other has this name.
+    name = f"role {message.role}"
+    ancestors = path.split("/", depth_max)[: depth_max - 1]
+    while ancestors and len("/".join(ancestors)) + 1 + len(name) > TEXT_LENGTH_MAX:
+        ancestors.pop()
+    message.path = "/".join([*ancestors, name])
+    shown = message.path if len(message.path) <= _SHOWN else f"...{message.path[-_SHOWN:]}"
+    bounds = f"{depth_max} levels and {TEXT_LENGTH_MAX} characters"
+    text = f"has {depth} levels and {len(path)} characters, over {bounds}; {shown!r} is taken"
+    marks.append(Mark("role.path", text, types.SET_ASIDE_REASON_TOO_DEEP))
+
+
+def _mend_agent(message: types.Agent, marks: Marks) -> None:
+    if not message.agent_id:
+        message.agent_id = f"agent {message.agent}"
+        marks.append(Mark("agent.agent_id", f"is empty; {message.agent_id!r} is taken"))
+    _cut(message, "agent_id", "agent", marks)
+    _mend_place(message, marks)
+    _mend_attributes(message.attributes, marks)
+    _keep_known(message.capabilities, AGENT_CAPABILITIES, "agent.capabilities", marks)
+    if message.HasField("unavailability"):
+        _mend_window(message.unavailability, marks)
+
+
+def _mend_place(message: types.Agent | pb.UpdateAgent, marks: Marks) -> None:
+    _cut(message, "hostname", "agent", marks)
+    domain = message.domain
+    if max(len(domain.region), len(domain.zone)) > TEXT_LENGTH_MAX:
+        text = f"has a name of more than {TEXT_LENGTH_MAX} characters; it is left out"
+        marks.append(Mark("agent.domain", text, types.SET_ASIDE_REASON_TOO_LONG))
+        message.ClearField("domain")
+
+
+def _mend_update_agent(message: pb.UpdateAgent, marks: Marks) -> None:
+    _mend_place(message, marks)
+    _mend_attributes(message.attributes, marks)
+    _keep_known(message.capabilities, AGENT_CAPABILITIES, "agent.capabilities", marks)
+
+
+def _mend_attributes(messages: Any, marks: Marks) -> None:  # noqa: ANN401
+    """Leave out attributes without a name, for no rule can ask for them; mend unknown types.
+
+    No decision depends on the type.
+    """
+    # From the end, so that a removal does not move what is still to come.
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if not message.name:
+            marks.append(Mark("agent.attributes.name", "is empty; the attribute is left out"))
+            del messages[index]
+            continue
+        longest = max(len(message.name), len(message.value))
+        if longest > TEXT_LENGTH_MAX:
+            text = f"has {longest} characters, over {TEXT_LENGTH_MAX}; the attribute is left out"
+            field = "agent.attributes.value"
+            marks.append(Mark(field, text, types.SET_ASIDE_REASON_TOO_LONG))
+            del messages[index]
+            continue
+        if not types.VALUE_TYPE_SCALAR <= message.type <= types.VALUE_TYPE_TEXT:
+            marks.append(Mark("agent.attributes.type", f"is {message.type}; TEXT is taken"))
+            message.type = types.VALUE_TYPE_TEXT
+
+
+def _mend_unavailability(message: pb.UnavailabilityUpdate, marks: Marks) -> None:
+    if message.HasField("unavailability"):
+        _mend_window(message.unavailability, marks)
+
+
+def _mend_window(message: types.Unavailability, marks: Marks) -> None:
+    for name in ("start_ms", "duration_ms"):
+        _clamp(message, name, 0, "agent.unavailability", marks)
+
+
+def _mend_framework(message: types.Framework, marks: Marks) -> None:
+    if not message.framework_id:
+        message.framework_id = f"framework {message.framework}"
+        text = f"is empty; {message.framework_id!r} is taken"
+        marks.append(Mark("framework.framework_id", text))
+    for name in ("framework_id", "name", "user", "principal"):
+        _cut(message, name, "framework", marks)
+    _keep_known(message.capabilities, FRAMEWORK_CAPABILITIES, "framework.capabilities", marks)
+    _mend_labels(message, marks)
+    for minimum in message.minimum:
+        _keep_readable(minimum.any_of, "framework.minimum", marks)
+
+
+def _mend_labels(message: types.Framework, marks: Marks) -> None:
+    """Leave out what is too long, for cut in the middle it could mean something else; or too many.
+
+    Ours stay, and of the others the first.
+    """
+    for key, value in list(message.labels.items()):
+        length = max(len(key), len(value))
+        if length > TEXT_LENGTH_MAX:
+            del message.labels[key]
+            text = f"{quoted(key)} has {length} characters, over {TEXT_LENGTH_MAX}; it is left out"
+            marks.append(Mark("framework.labels", text, types.SET_ASIDE_REASON_TOO_LONG))
+    if (count := len(message.labels)) > LABELS_MAX:
+        order = sorted(message.labels, key=lambda key: (not key.startswith(_OURS), key))
+        for key in order[LABELS_MAX:]:
+            del message.labels[key]
+        text = f"has {count} entries; {LABELS_MAX} of them are taken"
+        marks.append(Mark("framework.labels", text, types.SET_ASIDE_REASON_TOO_MANY))
+
+
+def _mend_request(message: pb.ResourceRequest, marks: Marks) -> None:
+    _keep_readable(message.requests, "request.requests", marks)
+
+
+def _keep_readable(messages: Any, field: str, marks: Marks) -> None:  # noqa: ANN401
+    """Leave out amounts by name that cannot be read."""
+    kept, wrong = [], ""
+    for message in messages:
+        try:
+            read_quantities(message)
+            kept.append(message)
+        except WireError as error:
+            wrong = wrong or str(error)
+    if wrong:
+        text = f"{len(messages) - len(kept)} entries are left out: {wrong}"
+        del messages[:]
+        messages.extend(kept)
+        marks.append(Mark(field, text))
+
+
+def _mend_inverse_offer(message: pb.InverseOfferUpdate, marks: Marks) -> None:
+    status = message.status
+    if not pb.InverseOfferUpdate.STATUS_UNKNOWN <= status <= pb.InverseOfferUpdate.STATUS_DECLINE:
+        marks.append(Mark("inverse_offer.status", f"is {status}; UNKNOWN is taken"))
+        message.status = pb.InverseOfferUpdate.STATUS_UNKNOWN
+    _clamp(message, "refuse_ms", -1, "inverse_offer", marks)
+
+
+_Mender: TypeAlias = Callable[[Any, Marks], None]
+
+_OF_STRANGERS: Mapping[str, _Mender] = MappingProxyType(
+    {
+        "add_agent": _mend_agent,
+        "update_agent": _mend_update_agent,
+        "add_framework": _mend_framework,
+        "update_framework": _mend_framework,
+        "request": _mend_request,
+    }
+)
+
+_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "add_agent": ("attributes", "domain"),
+        "update_agent": ("attributes", "domain"),
+        "add_framework": ("labels", "minimum"),
+        "update_framework": ("labels", "minimum"),
+        "request": ("requests",),
+    }
+)
+"""What of an event is its teller's own word, and no fact that the books depend on."""
+
+_MENDERS: Mapping[str, _Mender] = MappingProxyType(
+    {
+        "unavailability": _mend_unavailability,
+        "inverse_offer": _mend_inverse_offer,
+    }
+)
+
+
+def _cut(message: Any, name: str, place: str, marks: Marks) -> None:  # noqa: ANN401
+    """Cut a text that is too long."""
+    value = getattr(message, name)
+    if (length := len(value)) > TEXT_LENGTH_MAX:
+        setattr(message, name, value[:TEXT_LENGTH_MAX])
+        text = f"has {length} characters; the first {TEXT_LENGTH_MAX} are taken"
+        marks.append(Mark(f"{place}.{name}", text, types.SET_ASIDE_REASON_TOO_LONG))
+
+
+def _clamp(message: Any, name: str, least: int, place: str, marks: Marks) -> None:  # noqa: ANN401
+    """Replace a time that is out of range by the nearest that is in it."""
+    value = getattr(message, name)
+    if not least <= value <= TIME_MAX_MS:
+        taken = min(max(value, least), TIME_MAX_MS)
+        setattr(message, name, taken)
+        marks.append(Mark(f"{place}.{name}", f"is {value}; {taken} is taken"))
+
+
+def _keep_known(
+    values: Any,  # noqa: ANN401
+    names: Mapping[int, str],
+    field: str,
+    marks: Marks,
+) -> None:
+    """Leave out what this sidecar has no name for, so that no decision can depend on it."""
+    if not names.keys() >= set(values):
+        known = [value for value in values if value in names]
+        unknown = sorted(set(values) - set(known))
+        del values[:]
+        values.extend(known)
+        text = f"has {unknown}, unknown to this sidecar; they are left out"
+        marks.append(Mark(field, text, types.SET_ASIDE_REASON_UNKNOWN))

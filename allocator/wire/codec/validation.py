@@ -1,0 +1,146 @@
+"""Checks of single values and of whole columns, as they come off the wire.
+
+A column of a few entries is checked as a list, a long one as an array: either is several times
+slower at the other's task.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from allocator.core import AMOUNT_MAX, Bools, Ints, quoted
+from allocator.wire.codec.errors import TEXT_LENGTH_MAX, refuse
+
+_FEW = 32
+
+TIME_MAX_MS = 2**53
+"""No moment is later and no duration longer: sums of two stay far from the end of an int64."""
+
+UINT32_MAX = 2**32 - 1
+
+
+def integers(column: Sequence[int], least: int, most: int, field: str) -> Ints:
+    """Read a column of integers, all of which must be from `least` to `most`.
+
+    Returns
+    -------
+    (N,) int64
+    """
+    if len(column) <= _FEW:
+        return np.array(_integer_list(list(column[:]), least, most, field), np.int64)
+    values = np.array(column, np.int64)
+    if values.min() < least or values.max() > most:
+        _refuse_entry(column, least, most, field)
+    return values
+
+
+def _integer_list(entries: list[int], least: int, most: int, field: str) -> list[int]:
+    if entries and (min(entries) < least or max(entries) > most):
+        _refuse_entry(entries, least, most, field)
+    return entries
+
+
+def _refuse_entry(column: Sequence[int], least: int, most: int, field: str) -> None:
+    index = next(i for i, value in enumerate(column) if not least <= value <= most)
+    integer(column[index], least, most, f"{field}[{index}]")
+
+
+def integer(value: int, least: int, most: int, field: str) -> int:
+    """Check a single integer."""
+    if not least <= value <= most:
+        hint = " (0 names nothing)" if value == 0 and least == 1 else ""
+        refuse(field, f"is {value}{hint}; it must be from {least} to {most}")
+    return value
+
+
+def handle(value: int, field: str) -> int:
+    """Check the handle of an agent, a framework or a role."""
+    return integer(value, 1, UINT32_MAX, field)
+
+
+def handles(column: Sequence[int], field: str, *, least: int = 1) -> Ints:
+    """Read a column of handles."""
+    return integers(column, least, UINT32_MAX, field)
+
+
+def handle_list(column: list[int], field: str) -> list[int]:
+    """Check a list of handles."""
+    return _integer_list(column, 1, UINT32_MAX, field)
+
+
+def amounts(column: Sequence[int], field: str) -> Ints:
+    """Read a column of amounts."""
+    return integers(column, 0, AMOUNT_MAX, field)
+
+
+def amount_list(column: list[int], field: str) -> list[int]:
+    """Check a list of amounts."""
+    return _integer_list(column, 0, AMOUNT_MAX, field)
+
+
+def flags(column: Sequence[bool]) -> Bools:
+    """Read a column of booleans."""
+    return np.array(column, np.bool_)
+
+
+def distinct(column: Sequence[int] | Sequence[str], field: str) -> None:
+    """Check that no entry occurs twice."""
+    if len(column) > 1 and len(set(column)) < len(column):
+        seen = set[object]()
+        for index, entry in enumerate(column):
+            if entry in seen:
+                refuse(f"{field}[{index}]", f"is {_shown(entry)} once more; give each only once")
+            seen.add(entry)
+
+
+def _shown(entry: object) -> str:
+    return quoted(entry) if isinstance(entry, str) else str(entry)
+
+
+def same_length(length: int, wanted: int, field: str, other: str) -> None:
+    """Check that a column is as long as another."""
+    if length != wanted:
+        refuse(field, f"has {length} entries but {other} has {wanted}; columns are equally long")
+
+
+def text(value: str, field: str, *, empty: bool = True) -> str:
+    """Check the length of a text, and that there is one where it may not be empty."""
+    if not value and not empty:
+        refuse(field, "is empty; it must name something")
+    if len(value) > TEXT_LENGTH_MAX:
+        refuse(field, f"has {len(value)} characters; at most {TEXT_LENGTH_MAX} are taken")
+    return value
+
+
+def texts(values: Iterable[str], field: str) -> frozenset[str]:
+    """Check a list of names, none of them empty."""
+    return frozenset(
+        text(value, f"{field}[{index}]", empty=False) for index, value in enumerate(values)
+    )
+
+
+def text_map(values: Mapping[str, str], field: str) -> dict[str, str]:
+    """Check keys and values of a map."""
+    return {
+        text(key, f"{field} (a key)"): text(value, f"{field}[{key[:80]!r}]")
+        for key, value in sorted(values.items())
+    }
+
+
+def time_ms(value: int, field: str, *, least: int = 0) -> int:
+    """Check a moment or a duration."""
+    return integer(value, least, TIME_MAX_MS, field)
+
+
+def times_ms(column: Sequence[int], field: str, *, least: int = 0) -> Ints:
+    """Read a column of moments or durations."""
+    return integers(column, least, TIME_MAX_MS, field)
+
+
+def number(value: float, field: str, *, most: float = math.inf) -> float:
+    """Check a number that must be finite, greater than 0 and at most `most`."""
+    if not (0 < value <= most and math.isfinite(value)):
+        bound = "finite" if math.isinf(most) else f"at most {most:g}"
+        refuse(field, f"is {value!r}; it must be greater than 0 and {bound}")
+    return value

@@ -1,0 +1,369 @@
+"""What a sidecar answered, computed again from its journal."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from allocator.core import Allocator, EventError, Policy, PolicySpec, SetPolicy, Settings
+from allocator.core.checkpoint import CheckpointError, shred
+from allocator.v1 import journal_pb2
+from allocator.v1 import session_pb2 as pb
+from allocator.wire.journal.checkpoint import Mark, mark, read_checkpoint, read_mark
+from allocator.wire.journal.framing import JournalError
+from allocator.wire.journal.records import (
+    answered_record,
+    read_closed,
+    read_plan,
+    read_settings,
+    read_start,
+)
+from allocator.wire.session.counters import Counts
+from allocator.wire.session.sidecar import Answer, Sidecar
+from allocator.wire.settings.operator_settings import (
+    read_constraint,
+    read_demand,
+    read_drain,
+    read_limit,
+    read_policy,
+    read_shadow,
+    read_weight,
+)
+
+
+class Replayed(NamedTuple):
+    """An answer.
+
+    Attributes
+    ----------
+    session : int
+    response : SessionResponse
+    """
+
+    session: int
+    response: pb.SessionResponse
+
+
+@dataclass(slots=True)
+class Found:
+    """What a replay came across.
+
+    Attributes
+    ----------
+    records, sessions, answers, cycles, decisions : int
+        Records that were replayed, sessions that began in them, and what came of them.
+    checked, differing : int
+        Records whose answers could be compared with what was answered then; and that differed.
+    checkpoints, checkpoints_differing : int
+        Files that went on from the one before and could be compared with it; and that differed.
+    repeated, missing : int
+        Records that stood in two files; and that stand in none.
+    differences : list of str
+        The first of those that differed, in words.
+    """
+
+    records: int = 0
+    sessions: int = 0
+    answers: int = 0
+    cycles: int = 0
+    decisions: int = 0
+    checked: int = 0
+    differing: int = 0
+    checkpoints: int = 0
+    checkpoints_differing: int = 0
+    repeated: int = 0
+    missing: int = 0
+    differences: list[str] = field(default_factory=list)
+
+
+DIFFERENCES_MAX = 20
+"""So many differences are told in words."""
+
+
+def replay(
+    records: Iterable[journal_pb2.JournalRecord],
+    build_policy: Callable[[PolicySpec], Policy],
+    fallback: Policy | None = None,
+) -> Iterator[Replayed]:
+    """Tell a new sidecar what a journal says, and give its answers.
+
+    Parameters
+    ----------
+    records : iterable of JournalRecord
+        Of one file, or of several that follow each other.
+    build_policy : callable
+        The registry that the sidecar had.
+    fallback : Policy
+        What decided where a policy could not.
+
+    Raises
+    ------
+    JournalError
+        Where the first record does not say how the core was set up, or a checkpoint is none.
+    """
+    player = Replay(build_policy, fallback)
+    for record in records:
+        yield from player.take(record)
+    yield from player.finish()
+
+
+class Replay:
+    """A sidecar that is told what journals say, file by file, the older first.
+
+    Attributes
+    ----------
+    found : Found
+    """
+
+    def __init__(
+        self,
+        build_policy: Callable[[PolicySpec], Policy],
+        fallback: Policy | None = None,
+        *,
+        check: bool = True,
+        make: Callable[..., Allocator] = Allocator,
+    ) -> None:
+        """Begin with nothing.
+
+        Parameters
+        ----------
+        build_policy : callable
+            The registry that the sidecar had.
+        fallback : Policy
+            What decided where a policy could not.
+        check : bool
+            Whether to compare with what the journal says of answers and states.
+        make : callable
+            Makes allocators, as the class does.
+        """
+        self.found = Found()
+        self._make = make
+        self._build_policy = build_policy
+        self._fallback = fallback
+        self._check = check
+        self._sidecar: Sidecar | None = None
+        self._sidecar_id = ""
+        self._file = 0
+        # While a file's head is being read, `_start` and `_pieces` hold what came of it so far.
+        self._done = 0  # records of this sidecar that are replayed, or lost
+        self._repeated = 0
+        self._start: journal_pb2.JournalStart | None = None
+        self._pieces: list[bytes] = []
+        self._unchecked: list[Answer] = []
+        self._request: journal_pb2.JournalRecord | None = None  # not replayed yet
+
+    def take(self, record: journal_pb2.JournalRecord) -> list[Replayed]:
+        """Do what a record says was done; gives the answers.
+
+        A request waits for the next record, which may say that the fallback decided it; after the
+        last one call `finish`.
+
+        Raises
+        ------
+        JournalError
+            Where the record does not fit; go on with the next file, which has a checkpoint.
+        """
+        what = record.WhichOneof("record")
+        answered = self.finish(record.answered.policy_error)
+        if what == "start":
+            # A file begins with its start, the pieces of a checkpoint, and the end of that.
+            self._start, self._pieces = record.start, []
+        elif what == "checkpoint_piece":
+            self._pieces.append(record.checkpoint_piece)
+        elif what == "checkpoint_end":
+            self._begin(read_mark(record.checkpoint_end))
+        elif self._sidecar is None or self._start is not None:
+            raise JournalError("the journal does not say how it begins")
+        elif self._repeated:
+            # The file before had this record, too.
+            self._repeated -= 1
+            self.found.repeated += 1
+        else:
+            answered += self._replay(self._sidecar, record)
+        return answered
+
+    def finish(self, policy_error: str = "") -> list[Replayed]:
+        """Do the request that waits, if one does; gives the answers.
+
+        Where `policy_error` says why, the fallback decides the cycle.
+        """
+        record, self._request = self._request, None
+        if record is None or self._sidecar is None:
+            return []
+        return self._do(self._sidecar, record, policy_error)
+
+    # How files begin.
+
+    def _begin(self, end: Mark) -> None:
+        """Go on with the file whose head is complete, from here or from its checkpoint."""
+        start, pieces = self._start, self._pieces
+        if start is None:
+            raise JournalError("the journal does not say how it begins")
+        self._start, self._pieces = None, []
+        # Another sidecar's file has nothing to do with what was replayed so far.
+        sidecar = self._sidecar if start.sidecar_id == self._sidecar_id else None
+        if sidecar is not None and start.file <= self._file:
+            message = f"file {start.file} comes after file {self._file}; give the older ones first"
+            raise JournalError(message)
+        self._file = start.file
+        if sidecar is not None and start.records_before <= self._done:
+            # The file goes on without a gap. What was replayed already is passed over; if nothing
+            # was, both states are of the same moment, and must be equal.
+            self._repeated = self._done - start.records_before
+            if self._repeated or not self._check or self._is_same(sidecar, end):
+                return
+        elif sidecar is not None:
+            # There is a gap, so only the checkpoint can be gone on from.
+            self.found.missing += start.records_before - self._done
+        # Where something goes wrong from here on, nothing is left to go on from.
+        self._sidecar, self._unchecked = None, []
+        self._sidecar = self._restore(start, pieces, end)
+        self._sidecar_id = start.sidecar_id
+        self._done = start.records_before
+        self._repeated = 0
+
+    def _is_same(self, sidecar: Sidecar, end: Mark) -> bool:
+        """Compare the state with the one that a file begins with."""
+        self.found.checkpoints += 1
+        if mark(shred(sidecar.kept())) == end:
+            return True
+        self.found.checkpoints_differing += 1
+        self._tell(
+            f"the state before record {self._done + 1} of sidecar {self._sidecar_id} differs"
+        )
+        return False
+
+    def _restore(self, start: journal_pb2.JournalStart, pieces: list[bytes], end: Mark) -> Sidecar:
+        settings, limits = read_start(start)
+
+        def new_allocator(kept: Settings) -> Allocator:
+            return self._make(self._build_policy, kept, limits, fallback=self._fallback)
+
+        try:
+            sidecar = Sidecar(new_allocator, settings, start.welcome)
+            sidecar.resume(read_checkpoint(pieces, end))
+        except CheckpointError as error:
+            raise JournalError(str(error)) from None
+        except ValueError as error:
+            raise JournalError(f"the settings at its beginning are not possible: {error}") from None
+        return sidecar
+
+    # What happened.
+
+    def _replay(self, sidecar: Sidecar, record: journal_pb2.JournalRecord) -> list[Replayed]:
+        """Do again what a record says, or compare the last answers with what it says of them."""
+        self._done += 1
+        self.found.records += 1
+        if record.HasField("answered"):
+            self._compare(record)
+            return []
+        # The answers before should have been followed by a record of them.
+        if self._unchecked and self._check:
+            self._differ("from then, when there was none")
+        if record.HasField("request"):
+            self._request = record
+            return []
+        return self._do(sidecar, record)
+
+    def _do(
+        self, sidecar: Sidecar, record: journal_pb2.JournalRecord, policy_error: str = ""
+    ) -> list[Replayed]:
+        counts = sidecar.counts
+        before = counts.sessions_opened, counts.cycles, counts.decisions
+        try:
+            answers = _tell(sidecar, record, policy_error)
+        except JournalError:
+            # The state cannot be relied on any more: wait for a file with a checkpoint.
+            self._sidecar = None
+            raise
+        self._count(counts, before, len(answers))
+        self._unchecked = answers
+        return [Replayed(session, response) for session, response in answers]
+
+    def _count(self, counts: Counts, before: tuple[int, int, int], answers: int) -> None:
+        found = self.found
+        found.sessions += counts.sessions_opened - before[0]
+        found.cycles += counts.cycles - before[1]
+        found.decisions += counts.decisions - before[2]
+        found.answers += answers
+
+    def _compare(self, record: journal_pb2.JournalRecord) -> None:
+        if not self._check:
+            return
+        self.found.checked += 1
+        if answered_record(self._unchecked).answered.digest != record.answered.digest:
+            self._differ("from what was answered then")
+        self._unchecked = []
+
+    def _differ(self, how: str) -> None:
+        self.found.differing += 1
+        place = f"record {self._done - 1} of sidecar {self._sidecar_id}"
+        self._tell(f"the answer to {place}, {_in_words(self._unchecked)}, differs {how}")
+        self._unchecked = []
+
+    def _tell(self, what: str) -> None:
+        if len(self.found.differences) < DIFFERENCES_MAX:
+            self.found.differences.append(what)
+
+
+def _in_words(answers: list[Answer]) -> str:
+    """Say which answers are meant."""
+    said = []
+    for session, response in answers:
+        what = response.WhichOneof("message") or "nothing"
+        number = f" {response.decisions.sequence}" if what == "decisions" else ""
+        said.append(f"{what}{number} in session {session}")
+    return " and ".join(said) or "nothing"
+
+
+def _tell(sidecar: Sidecar, record: journal_pb2.JournalRecord, policy_error: str) -> list[Answer]:
+    """Do what a record says was done."""
+    match record.WhichOneof("record"):
+        case "opened":
+            number = sidecar.open()
+            if number != record.session:
+                raise JournalError(f"session {record.session} begins where {number} is next")
+        case "request":
+            return sidecar.receive(record.session, record.request, policy_error)
+        case "closed":
+            return sidecar.close(record.session, read_closed(record.closed))
+        case "looked":
+            sidecar.allocator.look()
+        case (
+            "policy"
+            | "demand"
+            | "constraint"
+            | "limit"
+            | "drain"
+            | "weight"
+            | "shadow"
+            | "settings"
+            | "plan"
+        ):
+            _operate(sidecar, record)
+    return []
+
+
+def _operate(sidecar: Sidecar, record: journal_pb2.JournalRecord) -> None:
+    """Set what an operator set; what was refused then is refused again."""
+    try:
+        match record.WhichOneof("record"):
+            case "policy":
+                sidecar.operate(SetPolicy(read_policy(record.policy)))
+            case "demand":
+                sidecar.operate(read_demand(record.demand))
+            case "constraint":
+                sidecar.operate(read_constraint(record.constraint))
+            case "limit":
+                sidecar.operate(read_limit(record.limit))
+            case "drain":
+                sidecar.operate(read_drain(record.drain))
+            case "weight":
+                sidecar.operate(read_weight(record.weight))
+            case "shadow":
+                sidecar.operate(read_shadow(record.shadow))
+            case "settings":
+                sidecar.operate(read_settings(record.settings))
+            case "plan":
+                sidecar.operate(read_plan(record.plan))
+    except EventError:
+        return

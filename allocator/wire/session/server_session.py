@@ -1,0 +1,383 @@
+"""The sidecar's side of one session: messages in, messages out, nothing else.
+
+Whatever comes in, `SidecarSession.receive` answers it and never raises: a message that is wrong
+ends the session with an `Error` that says what was wrong, and so does a defect of our own. The
+module then begins again with a new stream and a new snapshot.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from allocator.core import Allocator, Decisions, Event, EventError, Outcomes, Reason, SetPaused
+from allocator.v1 import session_pb2 as pb
+from allocator.wire.codec import validation
+from allocator.wire.codec.decode import LIST_READERS, NUMBER_MAX, READERS
+from allocator.wire.codec.encode import write_decisions
+from allocator.wire.codec.errors import WireError, code_name
+from allocator.wire.codec.event_merging import Run, runs
+from allocator.wire.codec.figures import ModuleFigures, read_figures
+from allocator.wire.codec.proto_types import part
+from allocator.wire.codec.sanitizing import Mark, bare, mend_event, mend_hello, mend_snapshot
+from allocator.wire.codec.set_aside import Told, set_aside_of
+from allocator.wire.session.counters import Counts
+from allocator.wire.session.session_start import Greeting, parts_of, read_caller, read_options
+
+
+class State(Enum):
+    """What the session waits for."""
+
+    AWAITING_HELLO = "hello"
+    SNAPSHOT = "snapshot"
+    STREAMING = "events"
+    CLOSED = "nothing"
+
+
+LAST_SNAPSHOT = "last snapshot"
+"""The chunk that completes a snapshot, as distinct from those before it."""
+
+TRANSITIONS: Mapping[tuple[State, str], State] = MappingProxyType(
+    {
+        (State.AWAITING_HELLO, "hello"): State.SNAPSHOT,
+        (State.SNAPSHOT, "snapshot"): State.SNAPSHOT,
+        (State.SNAPSHOT, LAST_SNAPSHOT): State.STREAMING,
+        (State.STREAMING, "events"): State.STREAMING,
+    }
+)
+"""What may be said when, and what comes after it. Everything else is an error."""
+
+_CODES = {
+    "handle": pb.ERROR_CODE_HANDLE,
+    "value": pb.ERROR_CODE_VALUE,
+    "books": pb.ERROR_CODE_BOOKS,
+    "limit": pb.ERROR_CODE_LIMIT,
+}
+
+_ASIDES_MAX = 64
+_DEFECTS_MAX = 8
+"""So many of the latest are kept until somebody tells of them."""
+
+KeptSession: TypeAlias = tuple[str, int, int, tuple[Any, ...] | None]
+"""State, sequence, clock and greeting, as plain values."""
+
+
+def supersedes(newcomer: Greeting, holder: Greeting) -> bool:
+    """Whether a caller takes the sidecar over from the one that has it.
+
+    The instance that began to lead later wins, and so does the same instance that calls again.
+    Instances that began in the same microsecond are ordered by their ids, so that of two that both
+    call again and again one prevails.
+    """
+    mine = (newcomer.instance_started_us, newcomer.instance_id)
+    return mine >= (holder.instance_started_us, holder.instance_id)
+
+
+class SidecarSession:
+    """One module's session.
+
+    Attributes
+    ----------
+    state : State
+    greeting : Greeting or None
+        Who calls, once it said so.
+    sequence : int
+        The last batch that was applied.
+    clock_ms : int
+        The module's clock, as it was told last.
+    failure : Exception or None
+        The defect of ours that ended the session.
+    mended : dict of str to str
+        Fields of which values were put right, and what was wrong the first time.
+    asides : deque of Told
+        The latest changes to what is set aside of somebody's words; whoever tells takes them away.
+    asides_told : int
+        How many there were.
+    defects : deque of Exception
+        Defects of ours at the words of a framework or an agent, as `asides`.
+    figures : ModuleFigures or None
+        What the module said of itself last; those of old say nothing.
+    """
+
+    def __init__(
+        self,
+        admit: Callable[[Greeting], Allocator],
+        welcome: pb.Welcome,
+        counts: Counts | None = None,
+        check: Callable[[Greeting], None] = lambda _caller: None,
+    ) -> None:
+        """Wait for a module to say hello.
+
+        Parameters
+        ----------
+        admit : callable
+            Gives the session its allocator, or raises a `WireError` where the caller may not have
+            the sidecar.
+        welcome : Welcome
+        counts : Counts
+            Counts what happens.
+        check : callable
+            Raises a `WireError` where `admit` would, and changes nothing.
+        """
+        self.state = State.AWAITING_HELLO
+        self.greeting: Greeting | None = None
+        self.sequence = 0
+        self.clock_ms = 0
+        self.failure: Exception | None = None
+        self.mended: dict[str, str] = {}
+        self.asides: deque[Told] = deque(maxlen=_ASIDES_MAX)
+        self.asides_told = 0
+        self.defects: deque[Exception] = deque(maxlen=_DEFECTS_MAX)
+        self.figures: ModuleFigures | None = None
+        self._admit = admit
+        self._check = check
+        self._welcome = welcome
+        self._counts = counts or Counts()
+        self._allocator: Allocator | None = None
+
+    def receive(self, data: bytes | pb.SessionRequest) -> list[pb.SessionResponse]:
+        """Answer one message; after the end of the session there is no answer."""
+        if self.state is State.CLOSED:
+            return []
+        self._counts.messages += 1
+        try:
+            # Whatever goes wrong below ends this session, and only this one.
+            request = _parse(data) if isinstance(data, bytes) else data
+            return self._take(request)
+        except WireError as error:
+            return self.close(error)
+        except EventError as error:
+            return self.close(WireError(_CODES[error.kind], error.field, error.message))
+        except Exception as error:  # noqa: BLE001 - our defect must not end other sessions.
+            self.failure = error
+            message = f"the sidecar failed ({type(error).__name__}); send a new snapshot"
+            return self.close(WireError(pb.ERROR_CODE_INTERNAL, "", message))
+
+    def close(self, error: WireError | None = None) -> list[pb.SessionResponse]:
+        """End the session; with an error the module is told."""
+        if self.state is State.CLOSED:
+            return []
+        self.state = State.CLOSED
+        self._allocator = None
+        if error is None:
+            self._counts.sessions_closed["left"] += 1
+            return []
+        name = code_name(error.code)
+        self._counts.errors[name] += 1
+        self._counts.sessions_closed[name] += 1
+        return [pb.SessionResponse(error=error.to_message(self.sequence))]
+
+    def kept(self) -> KeptSession:
+        """What a checkpoint keeps of the session."""
+        greeting = self.greeting
+        who = tuple(getattr(greeting, each.name) for each in fields(Greeting)) if greeting else None
+        return self.state.value, self.sequence, self.clock_ms, who
+
+    def resume(self, kept: KeptSession, allocator: Allocator | None) -> None:
+        """Go on from a checkpoint; an allocator is for the session that has it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Where the checkpoint says nothing that can be.
+        """
+        state, self.sequence, self.clock_ms, who = kept
+        self.state = State(state)
+        self.greeting = None if who is None else Greeting(*who)
+        self._allocator = allocator
+
+    def _take(self, request: pb.SessionRequest) -> list[pb.SessionResponse]:
+        said: str = request.WhichOneof("message") or "nothing that this sidecar knows"
+        # The last chunk leads on to another state, so it counts as a message of its own sort.
+        if said == "snapshot" and request.snapshot.last:
+            said = LAST_SNAPSHOT
+        after = TRANSITIONS.get((self.state, said))
+        if after is None:
+            message = f"the module said {said}; it must say {self.state.value} now"
+            raise WireError(pb.ERROR_CODE_PROTOCOL, "", message)
+        if said == "hello":
+            answer = self._take_hello(request.hello)
+        elif said == "events":
+            answer = self._take_events(request.events)
+        else:
+            answer = self._take_snapshot(request.snapshot)
+        # Only when all went well.
+        self.state = after
+        return answer
+
+    def _take_hello(self, hello: pb.Hello) -> list[pb.SessionResponse]:
+        # Whether the caller may have the sidecar comes first: what it says may take long to read.
+        self._note(mend_hello(hello))
+        caller = read_caller(hello)
+        self._check(caller)
+        self.greeting = read_options(hello, caller)
+        self._allocator = self._admit(self.greeting)
+        self._allocator.step(self.greeting.options)
+        return [pb.SessionResponse(welcome=self._welcome)]
+
+    def _take_snapshot(self, chunk: pb.SnapshotChunk) -> list[pb.SessionResponse]:
+        assert self._allocator is not None
+        self._note(mend_snapshot(chunk, self._allocator.state.limits.role_depth))
+        for field, message, read, name in parts_of(chunk):
+            if name:
+                self._take_at(self._allocator, field, name, message)
+            else:
+                event = part(message, read, field) if field else read(message)
+                _step(self._allocator, event, field)
+        # The state is complete: batches count from this number, and time from this clock.
+        if chunk.last:
+            self.sequence = validation.integer(chunk.sequence, 0, NUMBER_MAX, "sequence")
+            self._tell_time(chunk.clock_ms)
+            self._allocator.step(SetPaused(chunk.paused))
+        return []
+
+    def _take_events(self, batch: pb.EventBatch) -> list[pb.SessionResponse]:
+        allocator, counts = self._allocator, self._counts
+        assert allocator is not None
+        # A batch that is lost or doubled would leave the books wrong from here on.
+        if batch.sequence != self.sequence + 1:
+            message = f"is {batch.sequence}; it must be {self.sequence + 1}, send a new snapshot"
+            raise WireError(pb.ERROR_CODE_SEQUENCE, "sequence", message)
+        if batch.agents and not batch.cycle:
+            message = "is given though no cycle is asked for; ask for one, or leave it out"
+            raise WireError(pb.ERROR_CODE_VALUE, "agents", message)
+        agents = validation.handles(batch.agents, "agents")
+        # Time first, so that filters expire before the events; then the events, in their order.
+        self._tell_time(batch.clock_ms)
+        for run in runs(batch.events):
+            self._apply(allocator, run, batch)
+        counts.batches += 1
+        if batch.HasField("figures"):
+            self.figures = read_figures(batch.figures)
+        if batch.cycle:
+            decisions = allocator.allocate(self.clock_ms, agents if len(agents) else None)
+            counts.cycles += 1
+            counts.decisions += len(decisions)
+            if not len(agents):
+                counts.reclaims = len(decisions.reclaims.framework)
+            if allocator.last_cycle.policy_error:
+                counts.policy_errors += 1
+                counts.policy_error = allocator.last_cycle.policy_error
+        else:
+            # Every batch is answered, so that the module knows what was applied.
+            decisions = Decisions(0, allocator.state.tentative.next)
+        self.sequence = batch.sequence
+        assert self.greeting is not None
+        parts = write_decisions(batch.sequence, decisions, self.greeting.message_bytes_max)
+        return [pb.SessionResponse(decisions=part) for part in parts]
+
+    def _tell_time(self, clock_ms: int) -> None:
+        assert self._allocator is not None
+        self.clock_ms = validation.time_ms(clock_ms, "clock_ms")
+        self._allocator.advance(clock_ms)
+
+    def _apply(self, allocator: Allocator, run: Run, batch: pb.EventBatch) -> None:
+        """Apply a run as one event; where that is not possible, its events one by one.
+
+        So the error names the event that is wrong, and those before it have been applied.
+        """
+        if run.length > 1:
+            try:
+                # Together first. An event changes nothing where it fails, so they can be tried
+                # one by one.
+                self._apply_one(allocator, run.name, run.message)
+            except Exception:  # noqa: BLE001 - whatever it is, each by itself says whose it is.
+                for index in range(run.start, run.start + run.length):
+                    message = getattr(batch.events[index], run.name)
+                    self._apply_at(allocator, index, run.name, message)
+        else:
+            self._apply_at(allocator, run.start, run.name, run.message)
+        self._counts.events[run.name] += run.length
+
+    def _apply_at(self, allocator: Allocator, index: int, name: str, message: object) -> None:
+        if name not in READERS:
+            text = "holds no event that this sidecar knows; install matching versions"
+            raise WireError(pb.ERROR_CODE_PROTOCOL, f"events[{index}]", text)
+        self._take_at(allocator, f"events[{index}].{name}", name, message)
+
+    def _take_at(self, allocator: Allocator, field: str, name: str, message: object) -> None:
+        try:
+            self._apply_one(allocator, name, message)
+        except WireError as error:
+            raise error.below(field) from None
+
+    def _apply_one(self, allocator: Allocator, name: str, message: object) -> None:
+        """Apply an event, or a list of one sort, and note what it says of itself."""
+        told = set_aside_of(allocator, name, message)
+        event = self._take_words(allocator, name, message)
+        if told != (now := set_aside_of(allocator, name, message)) and now:
+            self.asides.append(now)
+            self.asides_told += 1
+        if isinstance(event, Outcomes):
+            # Outcomes are counted by reason, for the metrics.
+            for reason, count in enumerate(np.bincount(event.reason).tolist()):
+                if count:
+                    self._counts.outcomes[Reason(reason).name.lower()] += count
+
+    def _take_words(self, allocator: Allocator, name: str, message: object) -> Event:
+        """Apply an event as it is; where that is refused, mended; and else its bare facts.
+
+        An event that fails has changed nothing, so it can be tried again.
+        """
+        try:
+            return _read_and_step(allocator, name, message)
+        except Exception as error:  # noqa: BLE001 - what strangers say must not end the session.
+            wrong = error
+        # Mostly nothing is to be mended, so that is looked for only now.
+        if self._mend(allocator, name, message):
+            try:
+                return _read_and_step(allocator, name, message)
+            except Exception as error:  # noqa: BLE001 - as before.
+                wrong = error
+        if isinstance(message, list) or not bare(name, message, wrong):
+            raise wrong
+        event = _read_and_step(allocator, name, message)
+        if not isinstance(wrong, WireError):
+            self.defects.append(wrong)
+        return event
+
+    def _mend(self, allocator: Allocator, name: str, message: object) -> bool:
+        """Put right what can be, in place; tells whether there was anything."""
+        depth = allocator.state.limits.role_depth
+        each = message if isinstance(message, list) else [message]
+        marks = [mark for one in each for mark in mend_event(name, one, depth)]
+        self._note(marks)
+        return bool(marks)
+
+    def _note(self, marks: list[Mark]) -> None:
+        """Count what was put right."""
+        for mark in marks:
+            self._counts.mended[mark.field] += 1
+            self.mended.setdefault(mark.field, mark.text)
+
+
+def _parse(data: bytes) -> pb.SessionRequest:
+    try:
+        return pb.SessionRequest.FromString(data)
+    except DecodeError:
+        message = f"{len(data)} bytes are no SessionRequest; send one in each message"
+        raise WireError(pb.ERROR_CODE_PROTOCOL, "", message) from None
+
+
+def _read_and_step(allocator: Allocator, name: str, message: object) -> Event:
+    """Apply what a message says; one that is refused has changed nothing."""
+    readers = LIST_READERS if isinstance(message, list) else READERS
+    event: Event = readers[name](message)
+    _step(allocator, event)
+    return event
+
+
+def _step(allocator: Allocator, event: Event, field: str = "") -> None:
+    """Apply an event; what is wrong is named by the wire's fields."""
+    try:
+        allocator.step(event)
+    except EventError as error:
+        # The core's events wrap these columns once more than the wire does.
+        name = error.field.removeprefix("holdings.").removeprefix("used.")
+        wrong = WireError(_CODES[error.kind], name, error.message)
+        raise (wrong.below(field) if field else wrong) from None

@@ -1,0 +1,153 @@
+"""The beginning of a session as the sidecar reads it: who calls, and the whole state in chunks."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from allocator.core import Event, Options, SetWeights
+from allocator.v1 import session_pb2 as pb
+from allocator.wire.codec import proto_types, validation
+from allocator.wire.codec.decode import READERS, read_bindings, read_filters
+from allocator.wire.codec.encode import BYTES_LEAST, BYTES_MAX
+from allocator.wire.codec.errors import WireError, refuse
+from allocator.wire.codec.proto_types import each, part
+
+PROTOCOL_VERSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """Who calls, and how its master set up its allocator."""
+
+    master_id: str
+    instance_id: str
+    instance_started_us: int
+    options: Options = field(default_factory=Options)
+    mesos_version: str = ""
+    module_version: str = ""
+    message_bytes_max: int = BYTES_MAX
+    """The largest message that the module reads."""
+
+
+# The beginning of a session.
+
+
+def read_hello(message: pb.Hello) -> Greeting:
+    """Read who calls, and how its master set up its allocator.
+
+    Raises
+    ------
+    WireError
+        VERSION where the module speaks another version, else VALUE.
+    """
+    return read_options(message, read_caller(message))
+
+
+def read_caller(message: pb.Hello) -> Greeting:
+    """Read who calls, and nothing that may be long: it may not be welcome.
+
+    Raises
+    ------
+    WireError
+        As `read_hello`.
+    """
+    if message.protocol_version != PROTOCOL_VERSION:
+        spoken = f"is {message.protocol_version}; this sidecar speaks {PROTOCOL_VERSION}"
+        code = pb.ErrorCode.ERROR_CODE_VERSION
+        raise WireError(code, "protocol_version", f"{spoken}; install matching versions")
+    return Greeting(
+        master_id=validation.text(message.master_id, "master_id"),
+        instance_id=validation.text(message.instance_id, "instance_id", empty=False),
+        instance_started_us=validation.integer(
+            message.instance_started_us, 0, 2**62, "instance_started_us"
+        ),
+        mesos_version=validation.text(message.mesos_version, "mesos_version"),
+        module_version=validation.text(message.module_version, "module_version"),
+        message_bytes_max=_read_bytes_max(message.message_bytes_max),
+    )
+
+
+def read_options(message: pb.Hello, caller: Greeting) -> Greeting:
+    """Read how the caller's master set up its allocator.
+
+    Raises
+    ------
+    WireError
+    """
+    if not message.HasField("options"):
+        refuse("options", "is missing; say how the master set up its allocator")
+    return replace(caller, options=part(message.options, _read_options, "options"))
+
+
+def _read_bytes_max(value: int) -> int:
+    if not value:
+        return BYTES_MAX
+    return validation.integer(value, BYTES_LEAST, validation.UINT32_MAX, "message_bytes_max")
+
+
+def _read_options(message: pb.AllocatorOptions) -> Options:
+    interval = validation.time_ms(message.allocation_interval_ms, "allocation_interval_ms", least=1)
+    return Options(
+        allocation_interval_ms=interval,
+        fairness_excluded=validation.texts(
+            message.fairness_excluded_resource_names, "fairness_excluded_resource_names"
+        ),
+        filter_gpus=message.filter_gpu_resources,
+        region=validation.text(message.domain.region, "domain.region"),
+        minimum=tuple(each(message.minimum_any_of, proto_types.read_quantities, "minimum_any_of")),
+    )
+
+
+class SnapshotPart(NamedTuple):
+    """A part of a chunk that is one event.
+
+    Attributes
+    ----------
+    field : str
+        Where it stands.
+    message : object
+    read : callable
+        Makes the event.
+    name : str
+        The event's field in a batch, of what strangers say; else empty.
+    """
+
+    field: str
+    message: Any
+    read: Callable[[Any], Any]
+    name: str = ""
+
+
+def parts_of(message: pb.SnapshotChunk) -> Iterator[SnapshotPart]:
+    """Give the parts of a chunk, in the order to apply them."""
+    if message.kinds or message.roles:
+        yield SnapshotPart("", message, read_bindings)
+    if message.weights:
+        yield SnapshotPart("", message.weights, _read_weights)
+    for index, quota in enumerate(message.quotas):
+        yield SnapshotPart(f"quotas[{index}]", quota, proto_types.read_quota)
+    for name, those in (("framework", message.frameworks), ("agent", message.agents)):
+        event = f"add_{name}"
+        for index, each_of in enumerate(those):
+            yield SnapshotPart(f"{name}s[{index}]", each_of, READERS[event], event)
+    for column, read in _COLUMNS.items():
+        if message.HasField(column):
+            yield SnapshotPart(column, getattr(message, column), read)
+
+
+def read_snapshot(message: pb.SnapshotChunk) -> Iterator[tuple[str, Event]]:
+    """Read a chunk as events, each with the field it came from, in the order to apply them."""
+    for place, said, read, _ in parts_of(message):
+        yield place, part(said, read, place) if place else read(said)
+
+
+def _read_weights(messages: Any) -> SetWeights:  # noqa: ANN401
+    return SetWeights(proto_types.read_weights(messages))
+
+
+_COLUMNS: dict[Any, Callable[[Any], Any]] = {
+    "holdings": READERS["hold"],
+    "filters": read_filters,
+    "exclusions": READERS["exclusions"],
+    "whitelist": READERS["whitelist"],
+}

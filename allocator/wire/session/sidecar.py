@@ -1,0 +1,209 @@
+"""The whole sidecar without sockets, threads and clock: any number of sessions, one allocator.
+
+What happens here depends on nothing but the calls and their order. The server makes them as things
+happen and writes them into the journal; a replay makes them again.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from allocator.core import Allocator, DemandMemory, Settings
+from allocator.core.checkpoint import CheckpointError, Column, restore
+from allocator.v1 import session_pb2 as pb
+from allocator.wire.codec.errors import WireError
+from allocator.wire.session.counters import Counts
+from allocator.wire.session.server_session import KeptSession, SidecarSession, State, supersedes
+from allocator.wire.session.session_start import Greeting
+from allocator.wire.settings.operator_settings import OperatorEvent
+
+Answer: TypeAlias = tuple[int, pb.SessionResponse]
+"""What to say, and in which session."""
+
+
+Kept: TypeAlias = tuple[Any, int, int, dict[int, KeptSession]]
+"""What the allocator keeps, which session has it, how many there were, and those that are open."""
+
+
+class Sidecar:
+    """Sessions by number, of which at most one has the allocator.
+
+    Attributes
+    ----------
+    allocator : Allocator
+        The session's; without a session an empty one, which keeps what operators set.
+    counts : Counts
+    sessions : dict of int to SidecarSession
+    """
+
+    def __init__(
+        self,
+        new_allocator: Callable[[Settings], Allocator],
+        settings: Settings,
+        welcome: pb.Welcome,
+        *,
+        sessions_before: int = 0,
+    ) -> None:
+        """Begin without a session.
+
+        Parameters
+        ----------
+        new_allocator : callable
+            Makes an allocator that decides by the settings, and changes them.
+        settings : Settings
+        welcome : Welcome
+            What modules are told.
+        sessions_before : int
+            The first session has the number after this.
+        """
+        self.allocator = new_allocator(settings)
+        self.counts = Counts()
+        self.sessions: dict[int, SidecarSession] = {}
+        self._new_allocator = new_allocator
+        self._welcome = welcome
+        self._active = 0
+        self._last = sessions_before
+        self._parting: list[Answer] = []
+
+    @property
+    def active(self) -> int:
+        """Number of the session that has the allocator; 0 where none has."""
+        return self._active
+
+    @property
+    def session(self) -> SidecarSession | None:
+        """The session that has the allocator."""
+        return self.sessions.get(self._active)
+
+    @property
+    def sessions_begun(self) -> int:
+        """Number of the latest session."""
+        return self._last
+
+    def open(self) -> int:
+        """Begin a session; gives its number."""
+        self._last += 1
+        number = self._last
+        self.counts.sessions_opened += 1
+        self.sessions[number] = self._new_session(number)
+        return number
+
+    def receive(self, number: int, data: bytes, policy_error: str = "") -> list[Answer]:
+        """Take a message; some of the answers may be for another session.
+
+        A session that takes the sidecar over ends the one that had it. Where `policy_error` says
+        why, the fallback decides a cycle of this message.
+        """
+        if number not in self.sessions:
+            return []
+        self.allocator.overrule(policy_error)
+        said = self.sessions[number].receive(data)
+        # What the session before is told comes first.
+        answers = [*self._parting, *((number, response) for response in said)]
+        self._parting = []
+        self._release(number)
+        return answers
+
+    def close(self, number: int, error: WireError | None = None) -> list[Answer]:
+        """End a session because its stream ended, or with an error."""
+        session = self.sessions.get(number)
+        said = session.close(error) if session else []
+        self._release(number)
+        self.sessions.pop(number, None)
+        return [(number, response) for response in said]
+
+    def operate(self, event: OperatorEvent) -> None:
+        """Take over what an operator sets, for this session and those to come.
+
+        Raises
+        ------
+        EventError
+            Where the event is not possible; then nothing has changed.
+        """
+        if isinstance(event, Settings):
+            self.allocator.reconfigure(event)
+        else:
+            self.allocator.step(event)
+
+    def learn(self, demands: DemandMemory) -> None:
+        """Begin with what an earlier process learnt; only before the first session."""
+        self.allocator.state.memory = demands
+
+    def kept(self) -> Kept:
+        """All that later answers depend on, to be kept in a checkpoint."""
+        sessions = {number: session.kept() for number, session in self.sessions.items()}
+        return self.allocator.kept(), self._active, self._last, sessions
+
+    def resume(self, root: Column) -> None:
+        """Go on from a checkpoint.
+
+        Raises
+        ------
+        CheckpointError
+            Where it is none of this version; then nothing has changed.
+        """
+        kept = restore(root, self.kept())
+        try:
+            core, holder, last, sessions = kept
+            # Make everything before anything is taken over, so that a failure changes nothing.
+            allocator = self._new_allocator(core[2].settings)
+            allocator.resume(core)
+            resumed = {}
+            for number, session in sessions.items():
+                resumed[number] = self._new_session(number)
+                resumed[number].resume(session, allocator if number == holder else None)
+        except (TypeError, ValueError, IndexError, AttributeError) as error:
+            raise CheckpointError(f"the checkpoint cannot be gone on from: {error}") from None
+        self.allocator, self._active, self._last = allocator, holder, last
+        self.sessions = resumed
+
+    def _new_session(self, number: int) -> SidecarSession:
+        return SidecarSession(
+            lambda greeting: self._admit(number, greeting), self._welcome, self.counts, self._check
+        )
+
+    def _check(self, newcomer: Greeting) -> None:
+        """Raise a `WireError` where a caller may not have the allocator: another keeps it."""
+        its = self.session.greeting if self.session else None
+        if its is not None and not supersedes(newcomer, its):
+            message = (
+                f"is {newcomer.instance_started_us}, older than {its.instance_started_us} of "
+                f"instance {its.instance_id!r} of master {its.master_id!r}, which has this sidecar"
+            )
+            raise WireError(pb.ERROR_CODE_SUPERSEDED, "instance_started_us", message)
+
+    def _admit(self, number: int, greeting: Greeting) -> Allocator:
+        """Give a session the allocator, or raise a `WireError` where another one keeps it."""
+        self._check(greeting)
+        holder = self.session
+        if holder and holder.greeting:
+            self._supersede(holder, greeting)
+        # An empty allocator: the snapshot says everything.
+        self._active = number
+        self._renew()
+        return self.allocator
+
+    def _supersede(self, holder: SidecarSession, newcomer: Greeting) -> None:
+        """End the session that has the allocator."""
+        code = pb.ERROR_CODE_SUPERSEDED
+        message = (
+            f"instance {newcomer.instance_id!r} of master {newcomer.master_id!r} took this sidecar "
+            "over; it is newer, or the same one calling again"
+        )
+        # Kept until `receive` answers, for this is called in the middle of the newcomer's
+        # message.
+        self._parting += [
+            (self._active, response) for response in holder.close(WireError(code, "", message))
+        ]
+
+    def _release(self, number: int) -> None:
+        """Take the allocator back from a session that ended."""
+        session = self.sessions.get(number)
+        if number == self._active and session and session.state is State.CLOSED:
+            self._active = 0
+            self._renew()
+
+    def _renew(self) -> None:
+        """Begin with empty books, under the same settings; what was learnt stays."""
+        fresh = self._new_allocator(self.allocator.settings)
+        fresh.remember(self.allocator)
+        self.allocator = fresh

@@ -1,0 +1,4 @@
+"""What operators set, as messages.
+
+Begin with `operator_settings`.
+"""

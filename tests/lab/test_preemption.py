@@ -1,0 +1,111 @@
+"""Quincy asks whoever has too much to leave agents, where an operator lets it."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from allocator.core import Allocator, InverseOffer, PolicySpec, Reclaims, Settings
+from allocator.lab.experiments.play import Played, play
+from allocator.lab.experiments.runs import Run, play_on
+from allocator.lab.frameworks.base import Identity, TaskQueue
+from allocator.lab.frameworks.trace_framework import Arrival, Replay
+from allocator.lab.links.sidecar_process import SidecarProcess
+from allocator.lab.links.stream import WireLink
+from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.workloads.scenario import Stage
+from allocator.policies import build
+from tests.lab.masters import Listener, master_for, run
+
+FAR_MS = 10**12
+NEED = {"cpus": 4000, "mem": 4_096_000}
+
+
+@dataclass
+class Crowded:
+    """Red has four agents for long; ten seconds later blue comes, with short tasks."""
+
+    lasts_ms: int
+    scheduled: bool
+
+    def __post_init__(self) -> None:
+        agents = tuple((0, AgentSpec(f"host{number}", NEED)) for number in range(4))
+        red = Arrival(0, "red", "red", NEED, (self.lasts_ms,) * 4)
+        blue = Arrival(10_000, "blue", "blue", NEED, (5_000,) * 2)
+        self.replay = Replay(("cpus", "mem"), agents, (red, blue))
+        self.kinds, self.agents, self.jobs = self.replay.kinds, self.replay.agents, 2
+
+    def begin(self, stage: Stage) -> None:
+        self.replay.begin(stage)
+        if self.scheduled:
+            stage.at(5_000, partial(self._schedule, stage))
+
+    def _schedule(self, stage: Stage) -> None:
+        for agent in tuple(stage.master.ledger.agents):
+            stage.master.maintain(agent, (FAR_MS, 0))
+
+
+def spec(preempt: str) -> PolicySpec:
+    parameters = {"preempt": preempt}
+    return PolicySpec("quincy", mode="characterised", parameters=parameters)
+
+
+def played(preempt: str, *, scheduled: bool) -> Played:
+    settings = Settings(policy=spec(preempt))
+    link = WireLink(lambda kept: Allocator(build, kept, plans=True), settings)
+    return play(Crowded(100_000, scheduled), link, tell_demand=True)
+
+
+def test_red_gives_two_agents_up_and_runs_its_tasks_again_later() -> None:
+    done = played("on", scheduled=True)
+    # Half of the agents are blue's part, and not one more is asked for.
+    assert done.record.inverse_offers == 2
+    assert max(done.record.waits_ms) < 3_000
+    # The two tasks that were killed began again once blue had left.
+    assert 115_000 < done.makespan_ms < 125_000
+    assert not done.record.rejected
+
+
+@pytest.mark.parametrize(("preempt", "scheduled"), [("off", True), ("on", False)])
+def test_otherwise_blue_waits_until_tasks_end(preempt: str, *, scheduled: bool) -> None:
+    done = played(preempt, scheduled=scheduled)
+    assert done.record.inverse_offers == 0
+    assert max(done.record.waits_ms) > 85_000
+    assert not done.record.rejected
+
+
+def test_a_sidecar_that_plans_beside_its_cycles_asks_too(tmp_path) -> None:
+    """Simulated time runs on while it plans, so the tasks last long.
+
+    It plans nothing while its loops are being compiled, as after a change of them: then once more.
+    """
+    once = Run("one", spec("on"), 1, Crowded(4_000_000, scheduled=True))
+    with SidecarProcess(tmp_path, {"policy.plan_interval_ms": "10"}) as sidecar:
+        for master in range(1, 40):
+            done = play_on(once, sidecar.target, started_us=master)
+            if done.record.inverse_offers:
+                break
+    assert done.record.inverse_offers == 2
+    assert max(done.record.waits_ms) < 3_000_000
+    assert not done.record.rejected
+
+
+@pytest.mark.parametrize(("lasts_ms", "asked"), [(995, 1), (1500, 1), (985, 0)])
+def test_whoever_leaves_before_the_inverse_offer_comes_is_left_alone(lasts_ms, asked) -> None:
+    """It is asked at 1000 ms and would hear of it ten later; its only task began after ten."""
+
+    class Asking(Listener):
+        def exchange(self, batch):
+            decisions = super().exchange(batch)
+            both = np.array([1]), np.array([1])
+            return replace(decisions, reclaims=Reclaims(*both)) if batch.clock_ms else decisions
+
+    link = Asking(script=[[(1, 1, 1, (4000, 4_096_000))]])
+    master = master_for(link)
+    master.subscribe(TaskQueue(Identity("one", ("red",)), NEED, [lasts_ms]))
+    master.maintain(1, (FAR_MS, 0))
+    run(master, 1200)
+    assert master.record.inverse_offers == asked
+    answers = [each for each in link.messages if isinstance(each, InverseOffer)]
+    assert len(answers) == (lasts_ms == 1500)
