@@ -14,7 +14,7 @@ from allocator.core.apply import apply
 from allocator.core.apply.settings import replace_settings, set_policy, set_shadow
 from allocator.core.books.quota import QuotaUse, quota_use
 from allocator.core.books.state import Limits, State
-from allocator.core.checkpoint import Detached, restore, shred
+from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.core.cycle import cycle as cycles
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.demand_probing import note_hunger, probed
@@ -308,11 +308,11 @@ class Allocator:
             Where there is no such policy.
         """
         # Copied once more: what is restored shares its arrays with what it is restored from.
-        self.resume(restore(shred(Detached(copied.value).value), self.kept()))
+        self.resume(restore(to_columns(Detached(copied.value).value), self.kept()))
         if policy is not None:
             self.step(events.SetPolicy(policy))
 
-    def deal_anew(
+    def reallocate_from_scratch(
         self,
         copied: Detached,
         newcomer: Newcomer | None = None,

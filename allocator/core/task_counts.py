@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.core.numba.compiled import loop, loop_view
-from allocator.core.numba.memo import fixed, remember
+from allocator.core.numba.memo import fixed, memoize
 
 
-@remember()
+@memoize()
 def has_demand(demand: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Of which clients the demand (C, R) is known, (C,): one of nothing is none."""
     return fixed(np.asarray((demand > 0).any(axis=1)))

@@ -18,7 +18,7 @@ from allocator.policies.drf import drf
 from allocator.policies.filling import SELECTIONS as SELECTIONS
 from allocator.policies.filling import CriterionFunction, Filling
 from allocator.policies.pf_exact import plan_proportional_fairness, spending
-from allocator.policies.plan_guided import Planner, Steered, same_question
+from allocator.policies.plan_guided import PlanGuided, Planner, same_question
 from allocator.policies.proportional_fairness import proportional_fairness
 from allocator.policies.ps_dsf import ps_dsf
 from allocator.policies.ps_dsf_exact import plan_per_server_fairness
@@ -117,7 +117,7 @@ def planned_by(
 
     def build_planned(spec: PolicySpec) -> Policy:
         filling = Filling(criterion, spec.selection or SELECTIONS[0])
-        return Steered(planner(**spec.parameters), progress, filling, stands, about_holders)
+        return PlanGuided(planner(**spec.parameters), progress, filling, stands, about_holders)
 
     return Entry(build_planned, SELECTIONS, parameters or {})
 

@@ -12,7 +12,7 @@ References
 import numpy as np
 
 from allocator.core import Snapshot
-from allocator.core.numba.memo import constant, fixed, remember
+from allocator.core.numba.memo import constant, fixed, memoize
 from allocator.core.snapshot import Bools, Floats
 from allocator.policies.filling import (
     Criterion,
@@ -81,7 +81,7 @@ def _tasks(snapshot: Snapshot) -> Criterion:
     )
 
 
-@remember()
+@memoize()
 def _counted_in(known: Bools) -> tuple[Floats, Floats]:
     """Say what a grant counts, in tasks and in agents, (C,) each."""
     return fixed(known.astype(np.float64)), fixed((~known).astype(np.float64))

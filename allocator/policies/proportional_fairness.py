@@ -13,7 +13,7 @@ References
 import numpy as np
 
 from allocator.core import Bools, Floats, Ints, Snapshot, Tree, distinct_rows
-from allocator.core.numba.memo import fixed, remember
+from allocator.core.numba.memo import fixed, memoize
 from allocator.policies.filling import Criterion, cluster_total, of_amounts
 
 _DIGITS = 9  # of a price: what the solver promises, so that equal prices are equal
@@ -56,7 +56,7 @@ def prices(snapshot: Snapshot) -> Floats:
     return _prices(demand, held, snapshot.counted, snapshot.total, tree.client, _weights(tree))
 
 
-@remember()
+@memoize()
 def _prices(
     demand: Ints, held: Ints | None, counted: Bools, total: Ints, client: Ints, weight: Floats
 ) -> Floats:
@@ -85,7 +85,7 @@ def _prices(
     return fixed(np.round(result / result.max(), _DIGITS))
 
 
-@remember()
+@memoize()
 def _all_of(known: Bools, client: Ints) -> bool:
     return bool(known[client].all())
 
@@ -94,7 +94,7 @@ def _weights(tree: Tree) -> Floats:
     return _weight_of_leaves(tree.parent, tree.weight, len(tree.client))
 
 
-@remember()
+@memoize()
 def _weight_of_leaves(parent: Ints, weight: Floats, leaves: int) -> Floats:
     """Part of the whole that the weights along its branch of the tree give each leaf, (L,)."""
     # Each node's part among its siblings, then multiplied down the tree, from the root.

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from allocator.core import Bools, Floats, Ints, Snapshot, distinct_rows
-from allocator.core.numba.memo import fixed, remember
+from allocator.core.numba.memo import fixed, memoize
 from allocator.policies.filling import Criterion, characterised, cluster_total, mixed
 
 _EXACT = 2**40  # a common denominator below this keeps counts of tasks exact in float64
@@ -51,7 +51,7 @@ def tsf(snapshot: Snapshot) -> Criterion:
     )
 
 
-@remember()
+@memoize()
 def _gains(known: Bools, tasks_alone: Floats) -> tuple[int, Floats, Floats]:
     """Say what the whole is, what a task counts of it, and for whom amounts count instead."""
     # Count in units of 1 over the least common multiple, so that shares stay whole numbers and
@@ -75,7 +75,7 @@ def tasks_alone(snapshot: Snapshot) -> Floats:
     return _alone(characterised(snapshot), snapshot.demand, classes.capacity, classes.count)
 
 
-@remember()
+@memoize()
 def _alone(known: Bools, demand_of: Ints, capacity: Ints, agents: Ints) -> Floats:
     """As `tasks_alone`; `agents` says how many have each capacity."""
     result = np.zeros(len(demand_of))

@@ -14,7 +14,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from allocator.core import Allocator, Hold, Holdings, PolicySpec, Refuse, Settings
-from allocator.core.checkpoint import Detached, restore, shred
+from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.policies import build
 from allocator.wire.journal.checkpoint import mark, read_checkpoint, write_checkpoint
 from tests.bench.cluster import cluster
@@ -64,7 +64,7 @@ def main(agents: int, frameworks: int, held: int, refused: int) -> None:
         measured("again, in warm memory", lambda: Detached(allocator.kept()).nbytes)
     detached = Detached(allocator.kept())
     print(f"{'arrays':28} {detached.nbytes / 2**20:10.1f} MiB")
-    root = measured("into columns", lambda: shred(detached.value))
+    root = measured("into columns", lambda: to_columns(detached.value))
     records = measured("compress, digest, serialize", lambda: list(write_checkpoint(root)))
     size = sum(record.ByteSize() for record in records)
     print(f"{'on disk':28} {size / 2**20:10.1f} MiB")

@@ -34,7 +34,7 @@ from allocator.core import (
 )
 from allocator.core.books.eligibility import AgentTraits, Rule
 from allocator.core.books.state import State
-from allocator.core.checkpoint import CheckpointError, Column, Detached, restore, shred
+from allocator.core.checkpoint import CheckpointError, Column, Detached, restore, to_columns
 from allocator.core.checkpoint.classes import never_changes
 from allocator.policies import build
 from tests.core.session import Session
@@ -83,14 +83,14 @@ def same(one: Any, other: Any) -> bool:
 
 @given(values)
 def test_whatever_is_kept_comes_back(value):
-    assert same(restore(shred([value]), [])[0], value)
+    assert same(restore(to_columns([value]), [])[0], value)
     assert same(Detached(value).value, value)
 
 
 @given(st.lists(values, max_size=4))
 def test_equal_values_have_equal_columns(some):
     again = copy.deepcopy(some)
-    assert same(columns(shred(again)), columns(shred(some)))
+    assert same(columns(to_columns(again)), columns(to_columns(some)))
 
 
 def columns(column: Column) -> tuple:
@@ -100,13 +100,13 @@ def columns(column: Column) -> tuple:
 
 
 def kept(allocator: Allocator) -> tuple:
-    return columns(shred(allocator.kept()))
+    return columns(to_columns(allocator.kept()))
 
 
 def resumed(allocator: Allocator) -> Allocator:
     """Another allocator that goes on from a checkpoint of this one."""
     other = Allocator(build, Settings())
-    other.resume(restore(shred(Detached(allocator.kept()).value), other.kept()))
+    other.resume(restore(to_columns(Detached(allocator.kept()).value), other.kept()))
     return other
 
 
@@ -214,14 +214,14 @@ def test_a_copy_stays_as_it_is_while_the_core_goes_on():
     session = busy()
     slow = copy.deepcopy(session.allocator.kept())
     detached = Detached(session.allocator.kept())
-    before = columns(shred(detached.value))
-    assert same(before, columns(shred(slow)))
+    before = columns(to_columns(detached.value))
+    assert same(before, columns(to_columns(slow)))
     session.agent(20, 4, 8)
     session.framework(9, 1)
     session.allocator.step(SetConstraint("a", "", None))
     assert go_on(session, 9000)
-    assert same(columns(shred(detached.value)), before)
-    assert not same(columns(shred(session.allocator.kept())), before)
+    assert same(columns(to_columns(detached.value)), before)
+    assert not same(columns(to_columns(session.allocator.kept())), before)
     total = sum(array.nbytes for array in arrays_in(detached.value))
     assert 0 < detached.nbytes == total
 
@@ -329,7 +329,7 @@ def test_what_is_not_known_is_refused(unknown):
     allocator = busy().allocator
     allocator.state.new_thing = unknown  # type: ignore[attr-defined]
     with pytest.raises(CheckpointError):
-        shred(allocator.kept())
+        to_columns(allocator.kept())
 
 
 def test_a_table_may_get_a_new_array():
@@ -337,9 +337,9 @@ def test_a_table_may_get_a_new_array():
     allocator.state.clients.colour = np.arange(7)  # type: ignore[attr-defined]
     other = Allocator(build, Settings())
     with pytest.raises(CheckpointError, match=r"ClientTable' differs in colour"):
-        other.resume(restore(shred(allocator.kept()), other.kept()))
+        other.resume(restore(to_columns(allocator.kept()), other.kept()))
     other.state.clients.colour = np.arange(0)  # type: ignore[attr-defined]
-    other.resume(restore(shred(allocator.kept()), other.kept()))
+    other.resume(restore(to_columns(allocator.kept()), other.kept()))
     assert (other.state.clients.colour == np.arange(7)).all()  # type: ignore[attr-defined]
 
 
@@ -399,7 +399,7 @@ NONE = Column("none", 1)
             "_spare is a ndarray, it must be a ",
         ),
         (lambda _root: Column("none", 2**64 - 1), "does not fit together: "),
-        (lambda _root: shred("text"), "a str stands where tuple should"),
+        (lambda _root: to_columns("text"), "a str stands where tuple should"),
         (
             lambda _root: Column("text", 1, ["x"], [np.array([5])]),
             "names what it does not hold",
@@ -412,7 +412,7 @@ NONE = Column("none", 1)
     ],
 )
 def test_a_wrong_checkpoint_is_told_and_nothing_is_changed(damage, said):
-    root = shred(busy().allocator.kept())
+    root = to_columns(busy().allocator.kept())
     other = Allocator(build, Settings())
     before = kept(other)
     with pytest.raises(CheckpointError, match=said):

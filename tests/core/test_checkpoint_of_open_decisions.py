@@ -4,7 +4,7 @@ import numpy as np
 
 from allocator.core import Allocator, PolicySpec, Settings
 from allocator.core.books.state import Limits
-from allocator.core.checkpoint import Detached, restore, shred
+from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.policies import build
 from tests.core.session import Session
 from tests.world.rows import settled
@@ -19,7 +19,7 @@ def test_what_is_open_and_what_expires_is_gone_on_with() -> None:
     offers = first.cycle(1000)
     first.give_back(offers[0], refuse_ms=5000)
     made = first.allocator.allocate(2000)
-    column = shred(Detached(first.allocator.kept()).value)
+    column = to_columns(Detached(first.allocator.kept()).value)
     second = Allocator(build, Settings(), Limits())
     second.resume(restore(column, second.kept()))
     second.check()

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from allocator.core.numba.memo import Steady, constant, fixed, is_fixed, remember
+from allocator.core.numba.memo import StableArrays, constant, fixed, is_fixed, memoize
 
 
 def test_a_result_is_kept_as_long_as_the_arrays_are_the_same_objects():
     made = []
 
-    @remember()
+    @memoize()
     def doubled(array: np.ndarray, times: int) -> np.ndarray:
         made.append(times)
         return fixed(array * times)
@@ -22,7 +22,7 @@ def test_a_result_is_kept_as_long_as_the_arrays_are_the_same_objects():
 
 
 def test_what_can_be_written_is_worked_out_each_time():
-    @remember(size=4)
+    @memoize(size=4)
     def total(array: np.ndarray) -> int:
         return int(array.sum())
 
@@ -38,7 +38,7 @@ def test_what_can_be_written_is_worked_out_each_time():
 def test_arrays_in_tuples_count_and_so_many_results_are_kept():
     made = []
 
-    @remember(size=2)
+    @memoize(size=2)
     def joined(arrays: tuple[np.ndarray, ...]) -> list[int]:
         made.append(len(arrays))
         return np.concatenate(arrays).tolist()
@@ -53,7 +53,7 @@ def test_arrays_in_tuples_count_and_so_many_results_are_kept():
 
 
 def test_a_steady_array_is_the_same_object_while_it_is_equal():
-    steady, books = Steady(), np.arange(4)
+    steady, books = StableArrays(), np.arange(4)
     shown = steady("demand", books)
     assert is_fixed(shown)
     assert steady("demand", books.copy()) is shown

@@ -24,7 +24,7 @@ from allocator.core import (
     UpdateFramework,
     see,
 )
-from allocator.core.checkpoint import Detached, restore, shred
+from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.policies import build
 from allocator.wire.journal.records import operator_record, read_plan
 from tests.core.session import CPUS, MEM, Session
@@ -179,7 +179,7 @@ def test_a_plan_goes_through_checkpoints_and_the_journal(policy: str) -> None:
         assert (before.ravel() == after.ravel()).all()
     made.allocator.step(AdoptPlan(again))
     kept = made.allocator.kept()
-    column = shred(Detached(kept).value)
+    column = to_columns(Detached(kept).value)
     resumed = Allocator(build, Settings(policy=PolicySpec(policy, "listed")))
     resumed.resume(restore(column, resumed.kept()))
     one, other = made.allocator.allocate(2000), resumed.allocate(2000)

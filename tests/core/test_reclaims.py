@@ -13,7 +13,7 @@ from allocator.core import (
     SetPaused,
     SetUnavailability,
 )
-from allocator.core.checkpoint import Detached, restore, shred
+from allocator.core.checkpoint import Detached, restore, to_columns
 from allocator.policies import build
 from allocator.wire.journal.records import operator_record, read_plan
 from tests.core.session import Offer, Session
@@ -159,7 +159,7 @@ def test_a_journal_and_a_checkpoint_keep_who_is_asked() -> None:
     assert again.seen_ms == plan.seen_ms == 1000
     kept = made.allocator.kept()
     resumed = Allocator(build, made.allocator.settings)
-    resumed.resume(restore(shred(Detached(kept).value), resumed.kept()))
+    resumed.resume(restore(to_columns(Detached(kept).value), resumed.kept()))
     first = asked(made, 2000)
     made.allocator = resumed
     assert asked(made, 2000) == first != []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from allocator.core import Outcomes, PolicySpec, Reason, SetConstraint, Trail, Transition
-from allocator.core.checkpoint import shred
+from allocator.core.checkpoint import to_columns
 from allocator.explain import Answer, Blocker, UnknownSubjectError, explain, take, warm
 from allocator.policies.filling import serving
 from allocator.wire.journal.checkpoint import mark
@@ -273,13 +273,13 @@ def test_whoever_asks_changes_nothing_but_what_a_look_does(kind, name):
     for offer in a.cycle():
         a.decline(offer, refuse_s=10)
     a.allocator.look()
-    before = mark(shred(a.allocator.copied().value))
+    before = mark(to_columns(a.allocator.copied().value))
     if name == "nobody":
         with pytest.raises(UnknownSubjectError):
             take(a.allocator, kind, name)
     else:
         ask(a, name, kind)
-    assert mark(shred(a.allocator.copied().value)) == before
+    assert mark(to_columns(a.allocator.copied().value)) == before
 
 
 def test_an_offer_that_was_accepted_is_told_so_though_its_rest_comes_back_first():

@@ -15,7 +15,7 @@ from allocator.lab.experiments.play import play
 from allocator.lab.experiments.soak import soak_sidecar
 from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.lab.master.cycles import Timing
-from allocator.lab.random_cluster import Everything
+from allocator.lab.random_cluster import RandomScenario
 from allocator.policies import MODES, POLICIES
 from tests.lab.auditing import Audited
 from tests.lab.masters import wire_link
@@ -26,7 +26,7 @@ SEEDS = range(FIRST, FIRST + 1 + int(os.environ.get("MESOS_ALLOCATOR_EVERYTHING"
 
 
 def run(seed, policy="drf", mode="oblivious", *, decision_ms=0, cut_every_ms=0, **settings):
-    scenario = Everything(seed, **{"duration_ms": 20_000, **settings})
+    scenario = RandomScenario(seed, **{"duration_ms": 20_000, **settings})
     link = wire_link(policy, mode, seed)
     audited = Audited(
         scenario, link, every_ms=490, cut_every_ms=cut_every_ms, until_ms=scenario.duration_ms
@@ -92,7 +92,7 @@ def test_a_real_sidecar_counts_no_outcome_but_offered(tmp_path):
         port = free.getsockname()[1]
     settings = {"log.level": "warning", "http.port": str(port)}
     with SidecarProcess(tmp_path, settings) as process:
-        scenario = Everything(FIRST, duration_ms=20_000)
+        scenario = RandomScenario(FIRST, duration_ms=20_000)
         soaked = soak_sidecar(process.target, scenario, PolicySpec("drf", mode="characterised"))
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
             scraped = samples(answer.read().decode())

@@ -20,7 +20,7 @@ from allocator.lab.master.resources import (
     reserved,
     volume,
 )
-from allocator.lab.random_cluster import Everything
+from allocator.lab.random_cluster import RandomScenario
 from allocator.lab.workloads.cluster import AgentSpec
 from tests.lab.auditing import Audited
 from tests.lab.masters import run, wire_link
@@ -259,7 +259,7 @@ EXCUSED = {
 @pytest.mark.parametrize("kinds", [10, 13, 20])
 def test_everything_at_once_with_few_kinds(kinds, mode):
     """Nothing is refused, nothing over-committed, and the books are equal kind by kind."""
-    scenario = Everything(3, duration_ms=20_000)
+    scenario = RandomScenario(3, duration_ms=20_000)
     link = wire_link("drf", mode, 3, limits=Limits(kinds=kinds))
     audited = Audited(scenario, link, every_ms=490, until_ms=scenario.duration_ms)
     played = play(audited, link, tell_demand=True, options=scenario.options)

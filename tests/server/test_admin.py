@@ -36,7 +36,7 @@ from allocator.core import (
     UpdateAgent,
     UpdateFramework,
 )
-from allocator.core.checkpoint import shred
+from allocator.core.checkpoint import to_columns
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.admin import AdminServicer
@@ -302,7 +302,7 @@ def test_fair_shares_are_what_the_policy_would_give_if_all_began_anew(loop, stub
     policy = spb.Policy(name="drf", mode="characterised", selection="listed")
     stub.SetPolicy(pb.SetPolicyRequest(policy=policy))
     plain = stub.GetShares(pb.GetSharesRequest())
-    before = loop.call(lambda: mark(shred(loop.allocator.copied().value))).result(60)
+    before = loop.call(lambda: mark(to_columns(loop.allocator.copied().value))).result(60)
     answer = stub.GetShares(pb.GetSharesRequest(fair=True))
     found = {each.framework_id: each for each in answer.clients}
     assert [found[name].fair_share for name in ("id-1", "id-2")] == pytest.approx([2 / 3, 2 / 3])
@@ -313,7 +313,7 @@ def test_fair_shares_are_what_the_policy_would_give_if_all_began_anew(loop, stub
     roles = {each.role: each for each in answer.roles}
     assert roles["eng"].fair_share == roles["eng/ads"].fair_share == pytest.approx(2 / 3)
     # Nothing was given to anybody by asking.
-    after = loop.call(lambda: mark(shred(loop.allocator.copied().value))).result(60)
+    after = loop.call(lambda: mark(to_columns(loop.allocator.copied().value))).result(60)
     assert after == before
     assert math.isnan(plain.clients[0].fair_share)
     assert math.isnan(plain.fairness_error_rms)

@@ -8,7 +8,7 @@ import pytest
 
 from allocator.core import Policy, PolicySpec, Problem
 from allocator.policies import build
-from allocator.policies.plan_guided import Steered
+from allocator.policies.plan_guided import PlanGuided
 from allocator.server.config import Config
 from allocator.server.config.sections import JournalSection, PolicySection
 from allocator.server.engine.core_loop import CoreLoop
@@ -29,7 +29,7 @@ class Slow:
 
     def build(self, spec: PolicySpec) -> Policy:
         policy = build(spec)
-        if not isinstance(policy, Steered):
+        if not isinstance(policy, PlanGuided):
             return policy
         plan = policy.planner
 

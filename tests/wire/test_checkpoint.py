@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import Allocator, PolicySpec, SetConstraint, SetPolicy, Settings
-from allocator.core.checkpoint import CheckpointError, Column, Detached, shred
+from allocator.core.checkpoint import CheckpointError, Column, Detached, to_columns
 from allocator.lab.experiments.play import play
 from allocator.lab.experiments.soak_scenario import Soak
 from allocator.policies import build
@@ -36,7 +36,7 @@ def read(records: list[journal_pb2.JournalRecord]) -> Column:
 def resumed(sidecar: Sidecar) -> Sidecar:
     """Another sidecar that goes on from a checkpoint, which went through bytes."""
     other = Sidecar(lambda kept: Allocator(build, kept), Settings(), sidecar._welcome)
-    other.resume(read(list(write_checkpoint(shred(Detached(sidecar.kept()).value)))))
+    other.resume(read(list(write_checkpoint(to_columns(Detached(sidecar.kept()).value)))))
     return other
 
 
@@ -72,9 +72,9 @@ class Doubled(Sidecar):
 
     def restore(self) -> None:
         if self.other is not None:
-            assert mark(shred(self.other.kept())) == mark(shred(self.kept()))
+            assert mark(to_columns(self.other.kept())) == mark(to_columns(self.kept()))
         self.other = resumed(self)
-        assert mark(shred(self.other.kept())) == mark(shred(self.kept()))
+        assert mark(to_columns(self.other.kept())) == mark(to_columns(self.kept()))
         self.restored += 1
 
 
@@ -148,7 +148,7 @@ def checkpoint() -> list[journal_pb2.JournalRecord]:
     module = Module(sidecar).begin()
     made = module.batch(cycle=True)
     module.batch(module.all_offered(made), declined(made))
-    return list(write_checkpoint(shred(sidecar.kept())))
+    return list(write_checkpoint(to_columns(sidecar.kept())))
 
 
 CHECKPOINT = checkpoint()
@@ -208,5 +208,5 @@ def test_a_policy_that_is_gone_is_told():
     sidecar.allocator.settings.policy = PolicySpec("gone")
     other = fresh()
     with pytest.raises(CheckpointError, match=r"cannot be gone on from: .*no policy 'gone'"):
-        other.resume(shred(sidecar.kept()))
+        other.resume(to_columns(sidecar.kept()))
     assert other.allocator.settings.policy == POLICY

@@ -3,7 +3,7 @@
 import pytest
 
 from allocator.core import EventError, PolicySpec, SetConstraint, SetDemand, SetPolicy, Transition
-from allocator.core.checkpoint import Detached, shred
+from allocator.core.checkpoint import Detached, to_columns
 from allocator.lab.module_protocol import SessionEndedError
 from allocator.v1 import session_pb2 as pb
 from allocator.wire import Greeting, Sidecar, WireError, supersedes
@@ -156,7 +156,7 @@ def test_what_was_learnt_of_demands_outlives_sessions_and_stands_in_checkpoints(
     second = Module(sidecar, "new", 2).begin()
     assert demand_of_spark(sidecar) == ("prior", {"cpus": 1000, "mem": 512_000})
     resumed = new_sidecar(PolicySpec("drf", "listed", "characterised"))
-    resumed.resume(shred(Detached(sidecar.kept()).value))
+    resumed.resume(to_columns(Detached(sidecar.kept()).value))
     assert resumed.active == second.number
     assert demand_of_spark(resumed) == ("prior", {"cpus": 1000, "mem": 512_000})
     again = Module(resumed, "newest", 3).begin()

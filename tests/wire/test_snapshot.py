@@ -31,7 +31,7 @@ from allocator.core import (
     SetWeights,
     SetWhitelist,
 )
-from allocator.core.checkpoint import restore, shred
+from allocator.core.checkpoint import restore, to_columns
 from allocator.policies import build, fallback
 from allocator.wire import read_records
 from allocator.wire.journal.checkpoint import mark
@@ -133,11 +133,11 @@ def named() -> tuple[Sidecar, Module]:
 @pytest.mark.parametrize("anonymise", [False, True])
 def test_its_next_cycle_is_decided_again(anonymise):
     sidecar, _ = named()
-    before = mark(shred(sidecar.kept()))
+    before = mark(to_columns(sidecar.kept()))
     found = replayed(written(sidecar, anonymise=anonymise)).found
     assert (found.checked, found.differing, found.cycles) == (1, 0, 1)
     assert found.decisions > 0
-    assert mark(shred(sidecar.kept())) == before, "the sidecar itself has changed"
+    assert mark(to_columns(sidecar.kept())) == before, "the sidecar itself has changed"
 
 
 def test_a_state_that_decides_otherwise_is_told():
@@ -178,7 +178,7 @@ def texts(data: bytes) -> str:
     records = list(read_records(io.BytesIO(data)))
     found = [str(record) for record in records if not record.HasField("checkpoint_piece")]
     assert player._sidecar is not None
-    return "\n".join([*found, str(shred(player._sidecar.kept()))])
+    return "\n".join([*found, str(to_columns(player._sidecar.kept()))])
 
 
 @given(case=cases(), seed=st.integers(0, 3))
@@ -187,7 +187,7 @@ def test_under_other_names_the_same_is_decided(case: Case, seed: int):
     one, other = begun(master), begun(master)
     one.settings.seed = other.settings.seed = seed
     renamed = Renamer.of(other.state).value(Detached(other.kept()).value)
-    other.resume(restore(shred(renamed), other.kept()))
+    other.resume(restore(to_columns(renamed), other.kept()))
     for _ in range(2):
         made, again = (each.allocate(master.now_ms) for each in (one, other))
         for name in ("framework", "role", "agent", "kind", "amount"):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocator.core.books.roles import ROOT, RoleTable
-from allocator.core.numba.memo import fixed, remember
+from allocator.core.numba.memo import fixed, memoize
 from allocator.core.numba.tree_sums import count_up
 from allocator.core.snapshot import Bools, Floats, Ints, Tree
 
@@ -62,13 +62,13 @@ class Shape:
         )
 
 
-@remember(size=2)
+@memoize(size=2)
 def _chosen(of_role: np.ndarray, role: Ints) -> np.ndarray:
     """What each node has from its role."""
     return fixed(of_role[role])
 
 
-@remember(size=2)
+@memoize(size=2)
 def _with_own(weight: Floats, of_client: Floats, client: Ints) -> Floats:
     """Multiply each leaf's weight, which come first, by its client's own."""
     weight = weight.copy()

@@ -20,7 +20,7 @@ class Column:
     Attributes
     ----------
     kind : str
-        What they are, see `shred`.
+        What they are, see `to_columns`.
     count : int
     texts : list of str
         The different texts; of objects the class, then its fields.

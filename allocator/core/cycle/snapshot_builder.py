@@ -15,7 +15,7 @@ from allocator.core.cycle.servable import servable
 from allocator.core.filters.coverage import Offerable
 from allocator.core.numba.array_structures import distinct_rows, read_only, some
 from allocator.core.numba.compiled import loop, loop_view
-from allocator.core.numba.memo import Steady, fixed
+from allocator.core.numba.memo import StableArrays, fixed
 from allocator.core.plan import Plan
 from allocator.core.plans.planning import Problem, held_by_group, problem_of, shown
 from allocator.core.policy import Subtree
@@ -34,7 +34,7 @@ class SnapshotBuilder:
     def __init__(self) -> None:
         """Begin with nothing kept."""
         self._kept: dict[str, tuple[Hashable, Any]] = {}
-        self._steady = Steady()
+        self._steady = StableArrays()
 
     def build(self, state: State, wanted: Ints | None) -> Snapshot:
         """Take a snapshot for a cycle.

@@ -1,9 +1,9 @@
 """Results that are made again only where what they are made of has changed.
 
 Most of what a cycle is told about clients is what the last cycle was told: demands, weights,
-minimums. `Steady` gives the same array as last time where the values are the same, and `remember`
-gives the same result where the arrays are the same objects. So a cycle over one agent does not
-renew, for each of thousands of clients, what has not changed.
+minimums. `StableArrays` gives the same array as last time where the values are the same, and
+`memoize` gives the same result where the arrays are the same objects. So a cycle over one agent
+does not renew, for each of thousands of clients, what has not changed.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def constant(value: float, length: int) -> NDArray[np.float64]:
     return fixed(np.full(length, float(value)))
 
 
-class Steady:
+class StableArrays:
     """Arrays by name: the same object as long as the values are the same."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Steady:
         return kept
 
 
-def remember(
+def memoize(
     size: int = 1,
 ) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
     """Remember the last results of a pure function.

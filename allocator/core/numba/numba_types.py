@@ -26,7 +26,7 @@ from numba.extending import (
 )
 
 from allocator.core.numba.compiled import Loop, cache_may_fail
-from allocator.core.numba.pointers import keep, lend
+from allocator.core.numba.pointers import as_pointer, keep_alive
 
 _ADDRESS = ir.IntType(8).as_pointer()
 
@@ -160,17 +160,17 @@ def _load(builder: Any, place: Any) -> Any:  # noqa: ANN401
     return result
 
 
-@infer_global(lend)
-class _LendTemplate(AbstractTemplate):
+@infer_global(as_pointer)
+class _AsPointerTemplate(AbstractTemplate):
     def generic(self, arguments: Any, _keywords: Any) -> Any:  # noqa: ANN401
         """Find the type of the result."""
         (fields,) = arguments
         return signature(Lent(fields), fields)
 
 
-@lower_builtin(lend, types.BaseNamedTuple)
+@lower_builtin(as_pointer, types.BaseNamedTuple)
 def _write_down(context: Any, builder: Any, call: Any, arguments: Any) -> Any:  # noqa: ANN401
-    """Make the code of `lend`: store the tuple on the stack, and give a pointer to it."""
+    """Make the code of `as_pointer`: store the tuple on the stack, and give a pointer to it."""
     data = context.data_model_manager[call.args[0]].as_data(builder, arguments[0])
     place = cgutils.alloca_once(builder, data.type)
     builder.store(data, place)
@@ -181,15 +181,15 @@ def _write_down(context: Any, builder: Any, call: Any, arguments: Any) -> Any:  
     return builder.asm(same, "", "=r,0,~{memory}", [written], side_effect=True)
 
 
-@infer_global(keep)
-class _KeepTemplate(AbstractTemplate):
+@infer_global(keep_alive)
+class _KeepAliveTemplate(AbstractTemplate):
     def generic(self, arguments: Any, _keywords: Any) -> Any:  # noqa: ANN401
         """Find the type of the result."""
         (fields,) = arguments
         return signature(types.none, fields)
 
 
-@lower_builtin(keep, types.BaseNamedTuple)
+@lower_builtin(keep_alive, types.BaseNamedTuple)
 def _touch(context: Any, _builder: Any, _call: Any, _arguments: Any) -> Any:  # noqa: ANN401
-    """Make no code for `keep`: that the arrays are named here keeps them alive."""
+    """Make no code for `keep_alive`: that the arrays are named here keeps them alive."""
     return context.get_dummy_value()

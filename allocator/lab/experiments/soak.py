@@ -11,7 +11,7 @@ from allocator.lab.experiments.soak_scenario import Soak
 from allocator.lab.links.sidecar_process import set_policy
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.tokens import SESSION_TOKEN_FILE, read_token
-from allocator.lab.random_cluster import Everything
+from allocator.lab.random_cluster import RandomScenario
 from allocator.lab.workloads.cluster import AgentSpec
 from allocator.lab.workloads.scenario import Progress, Stage
 
@@ -22,7 +22,7 @@ EVERY_MS = 5_000
 class _Audited:
     """A soak that stops now and then to compare."""
 
-    soak: Soak | Everything
+    soak: Soak | RandomScenario
     target: str
     compared: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Soaked:
 
 def soak_sidecar(
     target: str,
-    soak: Soak | Everything,
+    soak: Soak | RandomScenario,
     policy: PolicySpec,
     *,
     started_us: int = 1,
@@ -83,7 +83,7 @@ def soak_sidecar(
     Parameters
     ----------
     target : str
-    soak : Soak or Everything
+    soak : Soak or RandomScenario
     policy : PolicySpec
     started_us : int
         When our master began to lead: the newer of two has the sidecar.

@@ -31,7 +31,7 @@ class AgentRow:
     region, zone : str
         Its fault domain; empty where it has none.
     unavailable_ms : (int, int) or None
-        Beginning and duration of its maintenance.
+        RestoredState and duration of its maintenance.
     """
 
     agent_id: str

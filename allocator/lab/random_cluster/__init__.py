@@ -1,3 +1,3 @@
 """A random cluster in which everything that Mesos knows of occurs, and occurs together."""
 
-from allocator.lab.random_cluster.scenario import Everything as Everything
+from allocator.lab.random_cluster.scenario import RandomScenario as RandomScenario

@@ -8,7 +8,7 @@ from allocator.core import MILLI
 from allocator.lab.frameworks.base import Conversion, Identity, Master, Offer, Task
 from allocator.lab.master.ledger_rows import Amount, minus, plus
 from allocator.lab.master.resources import Resource
-from allocator.lab.random_cluster.operations import Wishes
+from allocator.lab.random_cluster.operations import OperationSampler
 
 REFUSE_MS = (-1, 0, 500, 1_000, 5_000, 5_000, 30_000)
 LIFE_MS_MAX = 15_000
@@ -60,7 +60,7 @@ class Tenant:
     def _use(self, offer: Offer) -> None:
         """Carry out an operation or two, and launch up to two tasks with what is left."""
         path = self._master.path(offer.role)
-        wishes = Wishes(self.chance, path, self.identity.capabilities)
+        wishes = OperationSampler(self.chance, path, self.identity.capabilities)
         conversions: list[Conversion] = []
         there = self._master.resources_of(offer.amount)
         if self.chance.random() < 0.5:

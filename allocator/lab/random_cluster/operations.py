@@ -24,7 +24,7 @@ PRINCIPALS = ("", "ops", "batch")
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class OperationSampler:
     """What could be done with an offer.
 
     Attributes

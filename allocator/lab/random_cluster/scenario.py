@@ -24,7 +24,7 @@ LOST_IN_FAILOVER = 0.15
 
 
 @dataclass(slots=True)
-class Everything:
+class RandomScenario:
     """A scenario in which everything occurs; one seed fixes it all.
 
     Attributes
@@ -76,7 +76,7 @@ class Everything:
 class _Driver:
     """Makes things happen, any one as likely as the other."""
 
-    def __init__(self, scenario: Everything, stage: Stage) -> None:
+    def __init__(self, scenario: RandomScenario, stage: Stage) -> None:
         chance = np.random.default_rng((scenario.seed, 2))
         context = Context(stage, chance, Population(chance), hosts=scenario.size)
         self._scenario, self._stage, self._context = scenario, stage, context

@@ -9,7 +9,7 @@ from functools import partial
 from allocator.lab.event_heap import Priority
 from allocator.lab.master.cycles import Timing
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.random_cluster import Everything
+from allocator.lab.random_cluster import RandomScenario
 from allocator.lab.torture.faults import FAULTS, Fault, Scene
 from allocator.lab.torture.faults.process import restart
 from allocator.lab.torture.invariants import Liveness, OfferRules, conservation, equal, kept, steady
@@ -48,7 +48,7 @@ class World:
         self._rig = rig
         self._chance = random.Random(seed)  # noqa: S311 - no secret
         self._faults = [fault for fault in faults if fault.possible(rig)]
-        self._scenario = Everything(seed, size=size, duration_ms=DURATION_MS, silent=True)
+        self._scenario = RandomScenario(seed, size=size, duration_ms=DURATION_MS, silent=True)
         # The newer of two masters has the sidecar: each is newer than those before, and rivals.
         started_us = time.time_ns() // 1000
         link = TorturedLink(partial(rig.stream, started_us), rig.findings)

@@ -11,7 +11,7 @@ import numpy as np
 
 from allocator.core.numba import pointers
 from allocator.core.numba.compiled import entry
-from allocator.core.numba.pointers import keep, lend
+from allocator.core.numba.pointers import as_pointer, keep_alive
 from allocator.core.snapshot import Words
 from allocator.policies.filling.rules import charging, offers, quota_room, quotas
 from allocator.policies.filling.scene import cycle_stages, loop_arrays, scoring, tournament
@@ -145,11 +145,11 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
 
     @entry(error_model="numpy")
     def fill(scene: Scene, effort: Effort, log: Log, order: int, state: Words) -> tuple[Log, int]:
-        # `lend` makes pointers of the tuples; `keep` at the end makes sure that the arrays live
-        # as long as the pointers are used.
-        lent = lend(scene)
+        # `as_pointer` makes pointers of the tuples; `keep_alive` at the end makes sure that the
+        # arrays live as long as the pointers are used.
+        lent = as_pointer(scene)
         own = visits.begin(lent)
-        visit, book = lend(own), lend(log)
+        visit, book = as_pointer(own), as_pointer(log)
         # Agents that may still serve somebody are ``live[:count]``.
         live = scene.agents.row.copy()
         count = len(live)
@@ -159,7 +159,7 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
             # The log doubles when it is full. The pointer must then lead to the longer one.
             if not charging.has_room(book, lent.offer):
                 log = charging.doubled(log, scene.offer)
-                book = lend(log)
+                book = as_pointer(log)
             # Which agent comes next. A round of round_robin starts with a shuffle (Fisher and
             # Yates).
             if order == RANDOM:
@@ -188,8 +188,8 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
                 at += 1
                 if at == count:
                     count = 0
-        keep(scene)
-        keep(own)
+        keep_alive(scene)
+        keep_alive(own)
         return log, sources
 
     return fill

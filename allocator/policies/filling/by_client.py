@@ -13,9 +13,10 @@ import numpy as np
 
 from allocator.core.numba import pointers
 from allocator.core.numba.compiled import entry
-from allocator.core.numba.pointers import keep, lend
+from allocator.core.numba.pointers import as_pointer, keep_alive
 from allocator.core.snapshot import Ints
 from allocator.policies.filling.rules import charging, offers, quota_recheck, quota_room, quotas
+from allocator.policies.filling.rules.quota_recheck import QuotaRecheck
 from allocator.policies.filling.scene import cycle_stages, loop_arrays, scoring, tournament
 from allocator.policies.filling.scene.compiled import allocating, compiled, fingerprint, hot
 from allocator.policies.filling.scene.cycle_stages import OVERDUE
@@ -165,15 +166,15 @@ def _readmit_leaf(
 
 @compiled
 def _heed_quotas(
-    scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, careful: quota_recheck.Wary
+    scene: Scene, field: AgentIndex, fit: FitIndex, findings: Findings, recheck: QuotaRecheck
 ) -> None:
-    """After a grant let those take part again whom quotas leave less of: see `wary`."""
-    for i in range(len(careful.leaf)):
-        if quota_recheck.has_less(scene, careful, i):
-            for n in range(careful.start[i], careful.start[i + 1]):
-                slot = careful.slot[n]
+    """After a grant let those take part again whom quotas leave less of: see `quota_recheck`."""
+    for i in range(len(recheck.leaf)):
+        if quota_recheck.has_less(scene, recheck, i):
+            for n in range(recheck.start[i], recheck.start[i + 1]):
+                slot = recheck.slot[n]
                 if not field.empty[slot]:
-                    _readmit_leaf(scene, field, fit, findings, careful.leaf[i], slot)
+                    _readmit_leaf(scene, field, fit, findings, recheck.leaf[i], slot)
 
 
 @hot
@@ -182,7 +183,7 @@ def _serve(
     field: AgentIndex,
     fit: FitIndex,
     findings: Findings,
-    careful: quota_recheck.Wary,
+    recheck: QuotaRecheck,
     log: Log,
     leaf: int,
     slot: int,
@@ -202,7 +203,7 @@ def _serve(
         tournament.replay(scene.places, scene.standing, place)
         place = scene.places.parent[place]
     _readmit(scene, field, fit, findings, slot)
-    _heed_quotas(scene, field, fit, findings, careful)
+    _heed_quotas(scene, field, fit, findings, recheck)
     if scene.rule.stage == OVERDUE:
         # Who waited too long gets one grant before the others, and no more in this stage.
         field.alive[leaf] = False
@@ -218,22 +219,22 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
 
     @entry(error_model="numpy")
     def fill(scene: Scene, effort: Effort, log: Log, held: Ints, best_fit: bool) -> tuple[Log, int]:
-        # `lend` makes pointers of the tuples; `keep` at the end makes sure that the arrays live
-        # as long as the pointers are used.
-        lent, book = lend(scene), lend(log)
+        # `as_pointer` makes pointers of the tuples; `keep_alive` at the end makes sure that the
+        # arrays live as long as the pointers are used.
+        lent, book = as_pointer(scene), as_pointer(log)
         own_field = agent_index.begin(lent, held, effort)
-        field = lend(own_field)
+        field = as_pointer(own_field)
         own_fit = fit_index.begin(lent, effort.block, best_fit)
-        fit = lend(own_fit)
+        fit = as_pointer(own_fit)
         own_findings = _begin(lent, field)
-        own_wary = quota_recheck.begin(lent, field.alive)
-        careful = lend(own_wary)
-        findings = lend(own_findings)
+        own_recheck = quota_recheck.begin(lent, field.alive)
+        recheck = as_pointer(own_recheck)
+        findings = as_pointer(own_findings)
         while True:
             # The log doubles when it is full. The pointer must then lead to the longer one.
             if not charging.has_room(book, lent.offer):
                 log = charging.doubled(log, scene.offer)
-                book = lend(log)
+                book = as_pointer(log)
             leaf = _choose(lent, field, findings, book)
             if leaf < 0:
                 break
@@ -246,12 +247,12 @@ def _compile(sources: int) -> Callable[..., tuple[Log, int]]:
                 if fit_index.is_out_of_order(fit, unit):
                     fit_index.sort_anew(lent, field, fit, unit)
                 slot = fit_index.nearest(lent, field, fit, unit, leaf)
-            _serve(lent, field, fit, findings, careful, book, leaf, slot)
-        keep(scene)
-        keep(own_field)
-        keep(own_fit)
-        keep(own_findings)
-        keep(own_wary)
+            _serve(lent, field, fit, findings, recheck, book, leaf, slot)
+        keep_alive(scene)
+        keep_alive(own_field)
+        keep_alive(own_fit)
+        keep_alive(own_findings)
+        keep_alive(own_recheck)
         return log, sources
 
     return fill

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from allocator.core.numba.memo import constant, fixed, remember
+from allocator.core.numba.memo import constant, fixed, memoize
 from allocator.core.snapshot import Bools, Floats, Snapshot
 
 
@@ -119,7 +119,7 @@ def check(snapshot: Snapshot, criterion: Criterion) -> None:
                 raise CriterionError(f"{name}: must be above 0 and finite{mend}")
 
 
-@remember(size=8)
+@memoize(size=8)
 def _is_finite_and_positive(gain: Floats) -> bool:
     return bool((np.isfinite(gain) & (gain >= 0)).all())
 
@@ -238,6 +238,6 @@ def characterised(snapshot: Snapshot) -> Bools:
     return _both(snapshot.characterised, snapshot.has_demand)
 
 
-@remember()
+@memoize()
 def _both(one: Bools, other: Bools) -> Bools:
     return fixed(one & other)

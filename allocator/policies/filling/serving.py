@@ -10,7 +10,7 @@ import numpy as np
 
 from allocator.core.numba import pointers
 from allocator.core.numba.compiled import Superseded, entry, interpret, loop_view
-from allocator.core.numba.pointers import keep, lend
+from allocator.core.numba.pointers import as_pointer, keep_alive
 from allocator.core.snapshot import Bools, Ints
 from allocator.policies.filling.rules import offers
 from allocator.policies.filling.scene import cycle_stages, loop_arrays, scoring
@@ -35,11 +35,11 @@ def _compile(sources: int) -> Callable[[Scene, Ints, Ints], tuple[Bools, int]]:
 
     @entry(error_model="numpy")
     def look(scene: Scene, place: Ints, agent: Ints) -> tuple[Bools, int]:
-        lent = lend(scene)
+        lent = as_pointer(scene)
         alive = np.zeros(len(scene.places.parent), np.bool_)
         able = np.zeros(len(place), np.bool_)
         _look(lent, place, agent, alive, able)
-        keep(scene)
+        keep_alive(scene)
         return able, sources
 
     return look

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from allocator.core import Floats, Grants, Ints, Plan, Problem, Snapshot
-from allocator.core.numba.memo import fixed, remember
+from allocator.core.numba.memo import fixed, memoize
 from allocator.core.snapshot import Words
 from allocator.policies.filling import Criterion, CriterionFunction, Filling
 from allocator.policies.filling.policy import in_stages
@@ -34,7 +34,7 @@ def same_question(before: Problem, now: Problem) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Steered:
+class PlanGuided:
     """A policy that plans.
 
     Attributes
@@ -126,12 +126,12 @@ def _targets(target: Floats, parent: Ints, client: Ints) -> Floats:
     return fixed(np.maximum(result, _NOTHING))
 
 
-@remember()
+@memoize()
 def _all_of(scheme: int, nodes: int) -> Ints:
     return fixed(np.full(nodes, scheme))
 
 
-@remember()
+@memoize()
 def _unplanned(group: Ints, allowed: Words, width: int) -> Words:
     """Bits of those who are to have nothing of an agent, (A, width)."""
     everybody = np.full((1, width), ~np.uint64(0))

@@ -27,7 +27,7 @@ from allocator.server.engine.journal_files import Keeping
 from allocator.server.engine.latency_histogram import Durations
 from allocator.server.engine.rpc_futures import fulfil
 from allocator.server.engine.session_info import SessionInfo, info_of
-from allocator.server.engine.session_log import Telling
+from allocator.server.engine.session_log import SessionLog
 from allocator.server.engine.session_stream import SessionStream
 from allocator.server.engine.shadow import Shadow
 from allocator.v1 import journal_pb2
@@ -138,7 +138,7 @@ class CoreLoop:
         if memory is not None:
             self._sidecar.learn(memory)
         self._ports: dict[int, SessionStream] = {}
-        self._telling = Telling()
+        self._telling = SessionLog()
         self._build_apart = build_apart or build_policy
         self.shadow = Shadow(self._build_apart)
         self._draining = False

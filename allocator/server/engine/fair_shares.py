@@ -36,7 +36,7 @@ def deal(loop: CoreLoop, policy: PolicySpec, copied: Detached) -> report.Report:
 def dealt_anew(loop: CoreLoop, policy: PolicySpec, copied: Detached) -> Allocator:
     """As `deal`; gives the allocator, whose `last_cycle` says whether the policy failed."""
     twin = loop.new_twin(policy)
-    twin.deal_anew(copied, policy=policy)
+    twin.reallocate_from_scratch(copied, policy=policy)
     return twin
 
 
@@ -57,7 +57,7 @@ def newcomers_share(
         Where there is no room for it.
     """
     twin = loop.new_twin(policy)
-    handle = twin.deal_anew(copied, newcomer, policy)
+    handle = twin.reallocate_from_scratch(copied, newcomer, policy)
     dealt = report.read(twin)
     return float(dealt.share[dealt.clients.framework == handle].max(initial=0.0))
 

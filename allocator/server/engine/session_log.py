@@ -13,7 +13,7 @@ _ASIDES_MAX = 100
 """So many changes of a session to what is set aside are told one by one."""
 
 
-class Telling:
+class SessionLog:
     """Says each thing once, where it would be said in every cycle."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.rpc_futures import settled
 from allocator.server.operators.audit import Audit, Changed
 from allocator.server.operators.setting_rows import scope_of, value_of
-from allocator.server.operators.state_store import Keeper
+from allocator.server.operators.state_store import StateStore
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.settings.operator_overlay import (
     Kept,
@@ -100,7 +100,7 @@ class Operators:
         loop: CoreLoop,
         loaded: Loaded,
         overlay: Overlay | None = None,
-        keeper: Keeper | None = None,
+        keeper: StateStore | None = None,
         *,
         audit: Audit | None = None,
         problem: str = "",
@@ -113,7 +113,7 @@ class Operators:
             Which decides by the configuration's settings with `overlay` over them.
         loaded : Loaded
         overlay : Overlay
-        keeper : Keeper
+        keeper : StateStore
             None: nothing outlives the process.
         audit : Audit
             By default one of its own.

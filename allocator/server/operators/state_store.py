@@ -42,7 +42,7 @@ _T = TypeVar("_T")
 _log = structlog.get_logger()
 
 
-class Beginning(NamedTuple):
+class RestoredState(NamedTuple):
     """What an earlier process kept.
 
     Attributes
@@ -61,7 +61,7 @@ class Beginning(NamedTuple):
     problem: str = ""
 
 
-def begin(config: Config) -> Beginning:
+def restore(config: Config) -> RestoredState:
     """Take the state directory, and read what is in it.
 
     Raises
@@ -71,7 +71,7 @@ def begin(config: Config) -> Beginning:
     """
     path, _ = directory_of(config)
     if not path:
-        return Beginning(None, Overlay(), DemandMemory())
+        return RestoredState(None, Overlay(), DemandMemory())
     try:
         directory = StateDirectory(Path(path))
     except StateError as error:
@@ -87,7 +87,7 @@ def begin(config: Config) -> Beginning:
         # To go on with it would write over what may be whole.
         directory.close()
         return _do_without(config, error)
-    return Beginning(directory, overlay, memory)
+    return RestoredState(directory, overlay, memory)
 
 
 def directory_of(config: Config) -> tuple[str, str]:
@@ -102,14 +102,14 @@ def directory_of(config: Config) -> tuple[str, str]:
     return (str(Path(journal).absolute().parent), "journal.path") if journal else ("", "")
 
 
-def _do_without(config: Config, error: StateError) -> Beginning:
+def _do_without(config: Config, error: StateError) -> RestoredState:
     """Go on without a directory, and say what is lost; end where somebody named it."""
     path, named_by = directory_of(config)
     if named_by == "state.directory":
         raise StateError(f"{error}; mend it, set {named_by} to another, or to '{NOWHERE}'")
     text = "what operators set and what is learnt ends with the process"
     _log.warning(text, directory=path, named_by=named_by, error=str(error))
-    return Beginning(None, Overlay(), DemandMemory(), str(error))
+    return RestoredState(None, Overlay(), DemandMemory(), str(error))
 
 
 def _read(
@@ -148,7 +148,7 @@ def _now_ms() -> int:
     return int(time.time() * 1000)
 
 
-class Keeper:
+class StateStore:
     """Writes what operators set as it changes, and what was learnt now and then.
 
     Attributes

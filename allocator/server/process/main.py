@@ -1,4 +1,4 @@
-"""The sidecar as a process: builds everything, runs until it is told to end."""
+"""The sidecar as a process: builds everything, runs until it is inbox to end."""
 
 import os
 import queue
@@ -29,11 +29,11 @@ from allocator.server.metrics.fairness_families import FairnessCollector
 from allocator.server.metrics.metrics import start_http
 from allocator.server.metrics.module_families import ModuleCollector
 from allocator.server.metrics.operation_families import OperationCollector
-from allocator.server.operators import state_store
 from allocator.server.operators.audit import Audit
 from allocator.server.operators.changes import Changes
 from allocator.server.operators.operators import Operators, settings_in_force
 from allocator.server.operators.state_files import StateError
+from allocator.server.operators.state_store import RestoredState, StateStore, restore
 from allocator.server.process import logs
 from allocator.server.process.reloading import Reloader
 from allocator.server.process.systemd import READY, STOPPING, notify, watched
@@ -110,13 +110,18 @@ class Server:
         claim_addresses(config)
         # Later there may be no descriptor left to read a file with.
         policies.load_ahead()
-        kept = state_store.begin(config)
+        kept = restore(config)
         self.loop = _new_loop(config, kept)
         self._check_journal(config)
-        self._keeper = self._new_keeper(config, kept)
+        self._state_store = self._new_state_store(config, kept)
         self.audit = Audit()
         self.operators = Operators(
-            self.loop, loaded, kept.overlay, self._keeper, audit=self.audit, problem=kept.problem
+            self.loop,
+            loaded,
+            kept.overlay,
+            self._state_store,
+            audit=self.audit,
+            problem=kept.problem,
         )
         self.views = Views(self.loop, self.operators, lambda: compilation.progress)
         self.calls = Calls(Access(config.access))
@@ -145,9 +150,9 @@ class Server:
                 FairnessCollector(self.fairness, config.metrics.roles_max),
             ]
             pages = page_routes(self.views, config.http.page)
-            if self._keeper:
-                self._keeper.start()
-                undo.callback(self._keeper.close)
+            if self._state_store:
+                self._state_store.start()
+                undo.callback(self._state_store.close)
             self._http = undo.enter_context(
                 closing(start_http(config, self.loop, compilation, more, pages, self.calls.problem))
             )
@@ -201,14 +206,14 @@ class Server:
         mend = "set journal.path to a file that can be, or leave it empty for no journal"
         raise OSError(f"journal {config.journal.path} cannot be written ({why}); {mend}")
 
-    def _new_keeper(self, config: Config, kept: state_store.Beginning) -> state_store.Keeper | None:
+    def _new_state_store(self, config: Config, kept: RestoredState) -> StateStore | None:
         if kept.directory is None:
             return None
 
         def learnt() -> Future[Learnt]:
             return self.loop.call(lambda: copy_learnt(self.loop.allocator.state.memory))
 
-        return state_store.Keeper(kept.directory, learnt, config.state.save_s)
+        return StateStore(kept.directory, learnt, config.state.save_s)
 
     def stop(self) -> bool:
         """Tell everybody, give them time, then end; says whether all have ended by then."""
@@ -220,14 +225,14 @@ class Server:
             _log.warning("the core is in the midst of something long, and is not waited for")
         self._grpc.stop(GRACE_S).wait(GRACE_S + LAST_S)
         self._http.close()
-        if self._keeper:
-            self._keeper.close(LAST_S)
+        if self._state_store:
+            self._state_store.close(LAST_S)
         self.planner.stop()
         self.fairness.stop()
         return self.loop.stop(LAST_S)
 
 
-def _new_loop(config: Config, kept: state_store.Beginning) -> CoreLoop:
+def _new_loop(config: Config, kept: RestoredState) -> CoreLoop:
     """Make the core's loop, in which policies of users' own are guarded and were tried out."""
     registry = GuardedRegistry(config.policy.plugin_deadline_ms / 1000)
     settings = settings_in_force(config.settings(), kept.overlay, config.limits.core())
@@ -262,7 +267,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     log_what_threads_raise()
     if note:
         _log.warning(note)
-    with _signals() as told, closing_children(Compilation()) as compilation:
+    with _signals() as inbox, closing_children(Compilation()) as compilation:
         try:
             server = Server(loaded, compilation)
         except (ListenError, OSError, StateError, ValueError) as error:
@@ -287,7 +292,7 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
             return compilation.state != "compiled" or not server.health()
 
         with watched(healthy):
-            _serve_until_told(told, compilation, server, load)
+            _serve_until_signalled(inbox, compilation, server, load)
         compilation.stop()
         _log.info("shutting down")
         notify(STOPPING)
@@ -300,18 +305,18 @@ def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     return EXIT_OK
 
 
-def _serve_until_told(
-    told: "Told", compilation: Compilation, server: Server, load: Callable[[], Loaded]
+def _serve_until_signalled(
+    inbox: "SignalInbox", compilation: Compilation, server: Server, load: Callable[[], Loaded]
 ) -> None:
     reloader, failure = Reloader(load, server.operators), ""
-    while not told.to_end:
+    while not inbox.to_end:
         try:
             compilation.look(server.loop.call)
         except Exception as error:  # noqa: BLE001 - loops go on as they are, and the process, too.
             if failure != repr(error):  # each once, not every second
                 failure = repr(error)
                 _log.exception("the loops' compilation could not be looked at")
-        if told.wait(0.1 if compilation.state == "compiling" else LOOK_S):
+        if inbox.wait(0.1 if compilation.state == "compiling" else LOOK_S):
             reloader.ask()
 
 
@@ -324,8 +329,8 @@ def closing_children(compilation: Compilation) -> Iterator[Compilation]:
         compilation.stop()
 
 
-class Told:
-    """What signals told the process.
+class SignalInbox:
+    """Signals that came, until the process reads them.
 
     Attributes
     ----------
@@ -333,14 +338,14 @@ class Told:
     """
 
     def __init__(self) -> None:
-        """Begin with nothing told."""
+        """Begin empty."""
         self.to_end = False
         self._to_reload = False
         # Its `put` may be called anywhere. An event's `set` would wait for ever where the signal
         # comes while this thread is inside `wait` or `clear`, and has the event's lock.
         self._any: queue.SimpleQueue[None] = queue.SimpleQueue()
 
-    def tell(self, number: int, _frame: FrameType | None) -> None:
+    def take(self, number: int, _frame: FrameType | None) -> None:
         """Take a signal; a second SIGINT ends the process at once."""
         if number == signal.SIGHUP:
             self._to_reload = True
@@ -366,13 +371,13 @@ class Told:
 
 
 @contextmanager
-def _signals() -> Iterator[Told]:
+def _signals() -> Iterator[SignalInbox]:
     """Take signals while the context lasts."""
-    told = Told()
+    inbox = SignalInbox()
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, told.tell) for number in numbers}
+    before = {number: signal.signal(number, inbox.take) for number in numbers}
     try:
-        yield told
+        yield inbox
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from allocator.core.checkpoint import Array, CheckpointError, Column, Detached, shred
+from allocator.core.checkpoint import Array, CheckpointError, Column, Detached, to_columns
 from allocator.v1 import journal_pb2
 
 VERSION = 1
@@ -70,7 +70,7 @@ def _write_column(column: Column, message: journal_pb2.JournalColumn, arrays: li
 def head(start: journal_pb2.JournalRecord, kept: Detached) -> Iterator[journal_pb2.JournalRecord]:
     """Make the records that a file begins with, one after the other as they are asked for."""
     yield start
-    yield from write_checkpoint(shred(kept.value))
+    yield from write_checkpoint(to_columns(kept.value))
 
 
 def mark(root: Column) -> Mark:

@@ -8,7 +8,7 @@ decided there. The sidecar that the state is of knows nothing of that batch.
 from collections.abc import Callable, Iterator
 
 from allocator.core import Allocator, Detached, Policy, PolicySpec, Renamer, Settings
-from allocator.core.checkpoint import shred
+from allocator.core.checkpoint import to_columns
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.journal.checkpoint import write_checkpoint
@@ -58,7 +58,7 @@ def write_snapshot(
 
     yield HEADER
     yield frame(start)
-    column = shred(state)
+    column = to_columns(state)
     for record in write_checkpoint(column):
         yield frame(record)
     sidecar = Sidecar(new_allocator, settings, start.start.welcome)

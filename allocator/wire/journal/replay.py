@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from allocator.core import Allocator, EventError, Policy, PolicySpec, SetPolicy, Settings
-from allocator.core.checkpoint import CheckpointError, shred
+from allocator.core.checkpoint import CheckpointError, to_columns
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.journal.checkpoint import Mark, mark, read_checkpoint, read_mark
@@ -224,7 +224,7 @@ class Replay:
     def _is_same(self, sidecar: Sidecar, end: Mark) -> bool:
         """Compare the state with the one that a file begins with."""
         self.found.checkpoints += 1
-        if mark(shred(sidecar.kept())) == end:
+        if mark(to_columns(sidecar.kept())) == end:
             return True
         self.found.checkpoints_differing += 1
         self._tell(

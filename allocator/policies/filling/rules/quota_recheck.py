@@ -15,7 +15,7 @@ from allocator.policies.filling.scene.compiled import allocating, compiled
 from allocator.policies.filling.scene.loop_arrays import Scene
 
 
-class Wary(NamedTuple):
+class QuotaRecheck(NamedTuple):
     """The leaves that this may happen to, L of them, and where.
 
     Attributes
@@ -36,7 +36,7 @@ class Wary(NamedTuple):
 
 
 @allocating
-def begin(scene: Scene, alive: Bools) -> Wary:
+def begin(scene: Scene, alive: Bools) -> QuotaRecheck:
     """Find them among the leaves that take part; mostly there are none."""
     places, resources = scene.places, scene.agents.free.shape[1]
     # A counting sort of the pairs of leaf and agent: count, add up, and put each in its place.
@@ -50,10 +50,10 @@ def begin(scene: Scene, alive: Bools) -> Wary:
     first = np.empty(len(leaf) + 1, np.int64)
     first[:-1] = start[leaf]
     first[-1] = start[-1]
-    wary = Wary(leaf, first, slot, np.empty((len(leaf), resources), np.int64))
+    recheck = QuotaRecheck(leaf, first, slot, np.empty((len(leaf), resources), np.int64))
     for i in range(len(leaf)):
-        has_less(scene, wary, i)
-    return wary
+        has_less(scene, recheck, i)
+    return recheck
 
 
 @compiled
@@ -77,13 +77,13 @@ def _list_pairs(scene: Scene, alive: Bools, following: Ints, slots: Ints) -> Non
 
 
 @compiled
-def has_less(scene: Scene, wary: Wary, i: int) -> bool:
+def has_less(scene: Scene, recheck: QuotaRecheck, i: int) -> bool:
     """Say whether quotas leave less of a leaf's demand than when it was last looked at."""
-    places, ceiling, leaf = scene.places, scene.offer.ceiling, wary.leaf[i]
+    places, ceiling, leaf = scene.places, scene.offer.ceiling, recheck.leaf[i]
     quotas.raise_ceiling(scene.rule, scene.bounds, scene.offer, places.client[leaf])
     changed = False
     for r in range(len(ceiling)):
         left = min(ceiling[r], places.demand[leaf, r])
-        changed |= left != wary.left[i, r]
-        wary.left[i, r] = left
+        changed |= left != recheck.left[i, r]
+        recheck.left[i, r] = left
     return changed

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core import distinct_rows
-from allocator.core.numba.memo import fixed, remember
+from allocator.core.numba.memo import fixed, memoize
 from allocator.core.snapshot import Bools, Floats, Ints, Snapshot
 from allocator.policies.filling.criterion import Criterion, CriterionError, check
 
@@ -85,7 +85,7 @@ class _Scheme(NamedTuple):
     priority: Floats | None
 
 
-@remember(size=2)
+@memoize(size=2)
 def _score_by(
     parent: Ints,
     client: Ints,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocator.core.numba.compiled import loop, loop_view
-from allocator.core.numba.memo import fixed, remember
+from allocator.core.numba.memo import fixed, memoize
 from allocator.core.snapshot import Bools, Bounds, Floats, Grants, Ints, Snapshot, Words
 from allocator.policies.filling.criterion import Criterion, characterised
 from allocator.policies.filling.scene.blocks import Blocks, lay_out
@@ -78,7 +78,7 @@ class _Layout(NamedTuple):
     of_client: Ints
 
 
-@remember()
+@memoize()
 def _layout(
     client_of_leaf: Ints, parent: Ints, child_start: Ints, child: Ints, leaf_of_client: Ints
 ) -> _Layout:
@@ -146,7 +146,7 @@ class _Gains(NamedTuple):
     residual: tuple[bool, ...]
 
 
-@remember(size=2)
+@memoize(size=2)
 def _places(
     layout: _Layout, terms: _Terms, gains: _Gains, score_by: tuple[Ints, Ints, Bools, Floats]
 ) -> Places:
@@ -305,12 +305,12 @@ def _rule_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Rule:
     )
 
 
-@remember(size=4)
+@memoize(size=4)
 def _is_any(gain: Floats) -> bool:
     return bool((gain > 0).any())
 
 
-@remember()
+@memoize()
 def _is_usual(minimum_rows: Ints, client: Ints) -> bool:
     """Say whether nobody has a minimum of its own: row 0, which is no client, has the usual one."""
     return bool((minimum_rows[client] == minimum_rows[0]).all())

@@ -4,10 +4,10 @@ import signal
 import subprocess
 import sys
 
-from allocator.server.process.main import Told
+from allocator.server.process.main import SignalInbox
 
 
-class Interrupted(Told):
+class Interrupted(SignalInbox):
     """A second SIGHUP comes right after somebody has looked whether there was one."""
 
     looked = 0
@@ -17,7 +17,7 @@ class Interrupted(Told):
         value = self._kept
         self.looked += 1
         if self.looked == 1:
-            self.tell(signal.SIGHUP, None)
+            self.take(signal.SIGHUP, None)
         return value
 
     @_to_reload.setter
@@ -31,25 +31,25 @@ def test_a_signal_between_two_steps_is_not_lost():
 
 
 def test_signals_are_told_once():
-    told = Told()
-    told.tell(signal.SIGHUP, None)
-    told.tell(signal.SIGHUP, None)
+    told = SignalInbox()
+    told.take(signal.SIGHUP, None)
+    told.take(signal.SIGHUP, None)
     assert told.wait(0)
     assert not told.wait(0)
 
 
 EVERYWHERE = """
 import signal, sys
-from allocator.server.main import Told
+from allocator.server.main import SignalInbox
 
-told, came = Told(), 0
+told, came = SignalInbox(), 0
 
 def come(frame, event, argument):
     global came
     if event == "line" and frame.f_code.co_name != "tell":
         came += 1
         sys.settrace(None)
-        told.tell(signal.SIGTERM, None)
+        told.take(signal.SIGTERM, None)
         sys.settrace(come)
     return come
 
@@ -72,9 +72,9 @@ def test_a_signal_may_come_between_any_two_lines():
 
 ELSEWHERE = """
 import signal, threading, time
-from allocator.server.main import LOOK_S, Told
+from allocator.server.main import LOOK_S, SignalInbox
 
-told = Told()
+told = SignalInbox()
 signal.signal(signal.SIGHUP, told.tell)
 
 def send():

@@ -13,7 +13,7 @@ _DTYPE_KINDS = "biuf"
 _TYPES_MAX = 256
 
 
-def shred(value: object) -> Column:
+def to_columns(value: object) -> Column:
     """Turn a value, with all that it holds, into columns.
 
     Raises

@@ -17,7 +17,7 @@ from allocator.server.config.keeping import StateSection
 from allocator.server.config.sections import JournalSection
 from allocator.server.operators import state_files, state_store
 from allocator.server.operators.state_files import StateDirectory, StateError
-from allocator.server.operators.state_store import LEARNT, SETTINGS, Keeper
+from allocator.server.operators.state_store import LEARNT, SETTINGS, StateStore
 from allocator.server.system import disk, lasting
 from allocator.server.system.lasting import LastingThread
 from allocator.v1 import settings_pb2 as pb
@@ -61,7 +61,7 @@ def test_a_keeper_goes_on_after_any_error(tmp_path, monkeypatch):
         future.set_exception(KeyError("something of the core"))
         return future
 
-    kept = Keeper(StateDirectory(tmp_path), ask, 0.01)
+    kept = StateStore(StateDirectory(tmp_path), ask, 0.01)
     kept.start()
     until((tmp_path / LEARNT).exists)
     assert kept.await_kept(kept.settings_changed(pb.KeptSettings()), 10) == ""
@@ -71,7 +71,7 @@ def test_a_keeper_goes_on_after_any_error(tmp_path, monkeypatch):
 
 def test_a_write_that_fails_for_any_reason_is_told_and_tried_again(tmp_path, monkeypatch):
     monkeypatch.setattr(state_store, "RETRY_S", 0.01)
-    kept = Keeper(StateDirectory(tmp_path), learnt, 3600)
+    kept = StateStore(StateDirectory(tmp_path), learnt, 3600)
     write, failures = kept.directory.write, [ValueError("odd"), MemoryError()]
 
     def fail(name: str, content: dict) -> None:
@@ -90,7 +90,7 @@ def test_a_write_that_fails_for_any_reason_is_told_and_tried_again(tmp_path, mon
 
 def test_the_end_waits_for_no_core_that_does_not_answer(tmp_path):
     never: Future[Learnt] = Future()
-    kept = Keeper(StateDirectory(tmp_path), lambda: never, 3600)
+    kept = StateStore(StateDirectory(tmp_path), lambda: never, 3600)
     kept.start()
     kept.close(0.5)
     assert not kept._thread.is_alive()
@@ -110,12 +110,12 @@ def test_a_file_that_cannot_be_read_now_is_left_alone(tmp_path, monkeypatch, num
     monkeypatch.setattr(state_files, "read_regular", broken_now(number), raising=False)
     monkeypatch.setattr(Path, "read_bytes", broken_now(number))
     with structlog.testing.capture_logs() as log:
-        found = state_store.begin(derived(tmp_path))
+        found = state_store.restore(derived(tmp_path))
     assert found.directory is None, "to write there would lose what it says"
     assert os.strerror(number) in found.problem
     assert [entry["log_level"] for entry in log] == ["warning"]
     with pytest.raises(StateError, match=r"mend it, set state\.directory to another"):
-        state_store.begin(named(tmp_path))
+        state_store.restore(named(tmp_path))
     monkeypatch.undo()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", SETTINGS]
     assert (tmp_path / SETTINGS).read_text() == "whole"
@@ -130,7 +130,7 @@ def put_link(path: Path) -> None:
 @pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, put_link, lambda at: at.symlink_to(at)])
 def test_what_is_no_file_is_neither_waited_for_nor_followed(tmp_path, put):
     put(tmp_path / SETTINGS)
-    assert state_store.begin(derived(tmp_path)).directory is None
+    assert state_store.restore(derived(tmp_path)).directory is None
     assert os.path.lexists(tmp_path / SETTINGS)
 
 
@@ -155,7 +155,7 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
 @pytest.mark.parametrize("text", ["[" * 200_000, "9" * 10_000, "\0", '{"version": 1}'])
 def test_what_is_broken_is_set_aside(tmp_path, text):
     (tmp_path / SETTINGS).write_text(text)
-    found = state_store.begin(named(tmp_path))
+    found = state_store.restore(named(tmp_path))
     assert found.directory is not None
     found.directory.close()
     (aside,) = tmp_path.glob(f"{SETTINGS}.broken-*")
