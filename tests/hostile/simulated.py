@@ -38,17 +38,21 @@ class Stage(Simulation):
         Of the brain.
     agents : int
         Honest ones.
+    guarantee : bool
+        As in `World`.
     """
 
-    def __init__(self, manner: Manner, library: Path, agents: int = AGENTS) -> None:
+    def __init__(
+        self, manner: Manner, library: Path, agents: int = AGENTS, *, guarantee: bool = True
+    ) -> None:
         self.manner, self.core, self.module = manner, Meter(), Meter()
-        self.world = World(manner, self._tell, agents)
+        self.world = World(manner, self._tell, agents, guarantee)
         self.ended = 0
         self._loops: list[CoreLoop] = []
         super().__init__(0, library, Faults.none())
 
-    def play(self, intervals: int = INTERVALS) -> Figures:
-        """Play so many intervals with the tenants; gives what they did."""
+    def play(self, intervals: int = INTERVALS, *, pages: bool = True) -> Figures:
+        """Play so many intervals with the tenants, and ask for pages; gives what they did."""
         for _ in range(BEFORE):
             self._interval()
         assert self.link.connected
@@ -71,7 +75,8 @@ class Stage(Simulation):
         figures.core_s, figures.core_most_s = self.core.whole_s, self.core.most_s
         figures.brain_s, figures.brain_most_s = self.module.whole_s, self.module.most_s
         figures.set_aside.update(self.sidecar.counts.mended)
-        look(self._loops[-1], figures, "T0")
+        if pages:
+            look(self._loops[-1], figures, "T0")
         figures.memory_mib = peak_mib() - before_mib
         return figures
 

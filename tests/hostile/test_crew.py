@@ -26,6 +26,11 @@ LINES_MAX = 20_000
 CORE_S_MAX = 5.0
 """Of a processor, for six intervals with the tenants; the dearest take a tenth of it."""
 
+FEW_AGENTS, LONGER = 2, 12
+"""So few that there are not enough for everybody, for so many intervals."""
+
+ONE_TENANT = [each for each in CREW if len([*each.frameworks()]) == 1 and not [*each.agents()]]
+
 EVERY = pytest.mark.parametrize("manner", CREW, ids=lambda manner: manner.name)
 
 
@@ -54,6 +59,20 @@ def test_module_and_core_bear_it(manner: Manner, brain_library: Path):
 @EVERY
 def test_the_sidecar_alone_bears_it(manner: Manner):
     _hold(wired.play(manner), ALONE_MIB_MAX)
+
+
+@pytest.mark.parametrize("manner", ONE_TENANT, ids=lambda manner: manner.name)
+def test_it_has_its_turns_beside_one_tenant(manner: Manner, brain_library: Path):
+    """Nobody guarantees it anything, and neither holds anything, so they take turns."""
+    stage = Stage(manner, brain_library, FEW_AGENTS, guarantee=False)
+    assert stage.play(LONGER, pages=False).wait <= WAIT_MAX
+    stage.close()
+
+
+@pytest.mark.parametrize("manner", ONE_TENANT, ids=lambda manner: manner.name)
+def test_it_has_its_turns_where_no_module_bounds_the_tenant(manner: Manner):
+    figures = wired.play(manner, FEW_AGENTS, LONGER, guarantee=False, pages=False)
+    assert figures.wait <= WAIT_MAX
 
 
 def _hold(figures: Figures, memory_mib_max: int = MEMORY_MIB_MAX) -> None:

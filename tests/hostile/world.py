@@ -40,6 +40,9 @@ class World:
     ----------
     tell : callable
         Tells the brain a line.
+    guarantee : bool
+        The honest framework has a guarantee, which comes before everybody; else nothing but its
+        turn.
     served : int
         Offers to the honest framework so far.
     """
@@ -47,6 +50,7 @@ class World:
     manner: Manner
     tell: Callable[[str], list[str]]
     agents: int
+    guarantee: bool = True
     facts: int = 0
     offers_made: int = 0
     served: int = 0
@@ -68,7 +72,8 @@ class World:
             "initialize minimum=cpus:0.01|mem:32 interval=1000 fallback-after=1000"
             " slice-decisions=64"
         )
-        self._say("recover agents=0 guarantee.honest=cpus:2;mem:1024")
+        quota = " guarantee.honest=cpus:2;mem:1024" if self.guarantee else ""
+        self._say(f"recover agents=0{quota}")
         for number in range(self.agents):
             words = AgentWords(
                 f"host-{number}", attributes=(("rack", f"r{number % 4}"),),
