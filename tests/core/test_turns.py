@@ -21,7 +21,7 @@ from allocator.core import (
 )
 from allocator.core.books.state import State
 from allocator.core.books.turns import line_up
-from allocator.core.checkpoint import restore, shred
+from allocator.core.checkpoint import restore, to_columns
 from tests.core.session import Session
 
 SEVERAL = FrameworkInfo("several")
@@ -188,7 +188,7 @@ def test_a_checkpoint_from_before_there_were_turns_can_be_read():
     for table in (before.frameworks, before.roles):
         for name in type(table).LATER:
             delattr(table, name)
-    after = restore(shred(before), State(Settings(), Limits()))
+    after = restore(to_columns(before), State(Settings(), Limits()))
     after.check()
     for table in (after.frameworks, after.roles):
         for name, other in type(table).LATER.items():
