@@ -29,6 +29,9 @@ from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.fairness import FairnessWatch
 from allocator.server.engine.planning import Planner
 from allocator.server.engine.session_info import SessionInfo
+from allocator.server.grpc.access import Access
+from allocator.server.grpc.calls import Calls
+from allocator.server.metrics.collecting import InParts
 from allocator.server.metrics.fairness_families import FairnessCollector
 from allocator.server.metrics.metrics import start_http
 from allocator.server.metrics.module_families import ModuleCollector
@@ -156,8 +159,8 @@ def scraped() -> list[Metric]:
         planner = Planner(loop, budget_s=1.0, interval_s=1.0)
         watch = FairnessWatch(loop, every_s=0)
         session = SessionInfo(1, "", "", "", 1, "", "", 0, 0, ModuleFigures())
-        more = [
-            OperationCollector(loop, operators, Audit(), planner),
+        more: list[InParts] = [
+            OperationCollector(loop, operators, Audit(), planner, Calls(Access(config.access))),
             ModuleCollector(lambda: session),
             FairnessCollector(watch, config.metrics.roles_max),
         ]

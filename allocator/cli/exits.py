@@ -24,12 +24,30 @@ class Exit(IntEnum):
     """The configuration is wrong (EX_CONFIG of sysexits.h)."""
 
 
+class Check(IntEnum):
+    """What `status --check` ends with: the codes that monitoring plugins have."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    """The sidecar does not answer, or decides nothing."""
+    UNKNOWN = 3
+    """The question could not be asked."""
+
+
+CHECKING = ContextVar("CHECKING", default=False)
+"""Whether the command is a check of monitoring, which reads the first line of what is printed."""
+
 JSON_WANTED = ContextVar("JSON_WANTED", default=False)
 """Whether answers are wanted as JSON, and so errors."""
 
 
 def fail(code: Exit, *lines: str) -> NoReturn:
     """Print errors and end; as JSON where answers are, on the stream that errors go to."""
+    if CHECKING.get():
+        found = Check.CRITICAL if code is Exit.UNREACHABLE else Check.UNKNOWN
+        sys.stdout.write(f"{found.name}: {printable('; '.join(lines))}\n")
+        sys.exit(found)
     if JSON_WANTED.get():
         error = {"code": int(code), "reason": code.name.lower(), "message": "; ".join(lines)}
         sys.stderr.write(json_text({"error": error}) + "\n")

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from allocator.cli.exits import JSON_WANTED, Exit, fail
+from allocator.cli.exits import CHECKING, JSON_WANTED, Exit, fail
 from allocator.server.system import loop_cache
 
 SIMULATOR_ONLY = {"joblib", "matplotlib", "pyarrow", "scipy"}
@@ -37,6 +37,7 @@ class Root(TyperGroup):
         """Run the command line and end."""
         words = sys.argv[1:] if args is None else list(args)
         JSON_WANTED.set("--json" in words)
+        CHECKING.set(words[:1] == ["status"] and "--check" in words)
         options["standalone_mode"] = False
         # gRPC's library in C writes lines of a form of its own to standard error, such as of each
         # handshake that fails; it looks at this when it is loaded. Whoever wants them sets it.

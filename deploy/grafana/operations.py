@@ -218,6 +218,18 @@ OPERATION = Page(
                 (Query(metric("core_queue_depth"), "commands"),),
             ),
             Panel(
+                "Questions",
+                "Part of the core's time that they take: a fifth at most.",
+                (Query(rate("core_questions_seconds_total"), "questions"),),
+            ),
+            Panel(
+                "Calls refused",
+                "room: no place for their kind. right: who calls has none. turn: others asked for"
+                " too long.",
+                (Query(rate("calls_refused_total"), "{{kind}}: {{reason}}"),),
+                unit="ops",
+            ),
+            Panel(
                 "Since the last batch",
                 "A module sends one each allocation interval, even where nothing happened.",
                 (Query(f"time() - ({metric('last_batch_timestamp_seconds')} > 0)", "seconds"),),

@@ -15,6 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from allocator.server.config.access import AccessSection
 from allocator.server.engine.ending import SESSIONS_MAX
+from allocator.server.engine.questions import Turn
 from allocator.server.grpc import calls
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.calls import BOUNDS, CALLS_MAX, Calls
@@ -22,6 +23,7 @@ from allocator.server.metrics.metrics import start_http
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
 from tests.server.process import METHOD, GrpcModule, SidecarProcess
+from tests.server.scraping import samples
 from tests.server.test_metrics_http import CONFIG, loop
 
 __all__ = ["loop"]
@@ -173,7 +175,7 @@ def test_who_asks_whether_we_are_ready_is_told_when_sessions_are_refused(loop):
         with pytest.raises(grpc.RpcError) as caught:
             next(begin(iter(never.wait, True)))
         assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert held.calls.refused == {"session": 1}
+        assert held.calls.refused == {("session", "room"): 1}
 
 
 def test_an_answer_that_nobody_takes_ends(monkeypatch):
@@ -199,3 +201,98 @@ def test_an_answer_that_nobody_takes_ends(monkeypatch):
         assert ended.wait(30)
         call.cancel()
         server.stop(None)
+
+
+class Crowded:
+    """A server that says how many of its operators' answers are made at a time."""
+
+    METHODS = ("GetStatus", "Dump", "SetPolicy")
+
+    def __init__(self) -> None:
+        self.most: dict[str, int] = dict.fromkeys(self.METHODS, 0)
+        self._made = dict.fromkeys(self.METHODS, 0)
+        self._lock = threading.Lock()
+        unary, stream = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
+        handlers: Any = {
+            "GetStatus": unary(lambda _request, _context: self._make("GetStatus")),
+            "SetPolicy": unary(lambda _request, _context: self._make("SetPolicy")),
+            "Dump": stream(lambda _request, _context: (self._make("Dump") for _ in range(PIECES))),
+        }
+        service = grpc.method_handlers_generic_handler("allocator.v1.AdminService", handlers)
+        interceptor = Calls(Access(AccessSection()))
+        pool = ThreadPoolExecutor(CALLS_MAX)
+        self.server = grpc.server(pool, handlers=[service], interceptors=[interceptor])
+        self.target = f"127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
+        self.server.start()
+
+    def _make(self, method: str) -> bytes:
+        with self._lock:
+            self._made[method] += 1
+            # Questions together: an answer that is one message waits for a piece of another.
+            asked = self._made["GetStatus"] + self._made["Dump"]
+            now = self._made[method] if method == "SetPolicy" else asked
+            self.most[method] = max(self.most[method], now)
+        time.sleep(0.02)
+        with self._lock:
+            self._made[method] -= 1
+        return b"x"
+
+
+PIECES = 5
+
+
+def test_one_answer_is_made_at_a_time_and_changes_wait_for_none():
+    """Threads that make answers hold the interpreter's lock, which decisions need."""
+    crowded = Crowded()
+    with grpc.insecure_channel(crowded.target, OWN_CONNECTION) as channel:
+        status: Any = channel.unary_unary(STATUS)
+        dump: Any = channel.unary_stream(DUMP)
+        change: Any = channel.unary_unary("/allocator.v1.AdminService/SetPolicy")
+        with ThreadPoolExecutor(12) as pool:
+            asked = [pool.submit(lambda: [status(b"", timeout=60)]) for _ in range(4)]
+            asked += [pool.submit(lambda: list(dump(b"", timeout=60))) for _ in range(4)]
+            changes = [pool.submit(lambda: change(b"", timeout=60)) for _ in range(4)]
+            assert [len(each.result()) for each in asked] == [1] * 4 + [PIECES] * 4
+            assert [each.result() for each in changes] == [b"x"] * 4
+        crowded.server.stop(None)
+    assert crowded.most["GetStatus"] == crowded.most["Dump"] == 1
+    assert crowded.most["SetPolicy"] > 1
+
+
+def test_who_waits_for_a_turn_in_vain_is_told():
+    turn = Turn()
+    interceptor = Calls(Access(AccessSection()), turn)
+    handler: Any = grpc.unary_unary_rpc_method_handler(lambda _request, _context: b"x")
+    service = grpc.method_handlers_generic_handler(
+        "allocator.v1.AdminService", {"GetStatus": handler}
+    )
+    server = grpc.server(ThreadPoolExecutor(4), handlers=[service], interceptors=[interceptor])
+    target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    with grpc.insecure_channel(target, OWN_CONNECTION) as channel:
+        grpc.channel_ready_future(channel).result(30)
+        status: Any = channel.unary_unary(STATUS)
+        with turn.within(0), pytest.raises(grpc.RpcError) as caught:
+            status(b"", timeout=3)
+        assert caught.value.details() == "others ask, and one is answered at a time; ask again"
+        assert status(b"", timeout=60) == b"x"
+    server.stop(None)
+    assert interceptor.refused == {("operator", "turn"): 1}
+
+
+def test_refused_calls_are_shown_by_kind_and_reason(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("secret")
+    flags = f"access.admin_read_token={token}"
+    with SidecarProcess(flags) as sidecar, sidecar.channel() as channel:
+        stub = admin_pb2_grpc.AdminServiceStub(channel)
+        for _ in range(3):
+            with pytest.raises(grpc.RpcError) as caught:
+                stub.GetStatus(pb.GetStatusRequest(), timeout=30)
+            assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+        with urllib.request.urlopen(f"http://{sidecar.http}/metrics", timeout=30) as page:
+            found = samples(page.read().decode())
+    refused = {key[1]: value for key, value in found.items() if key[0] == "calls_refused_total"}
+    assert len(refused) == len(BOUNDS) * len(calls.REASONS)
+    told = {frozenset(labels): value for labels, value in refused.items() if value}
+    assert told == {frozenset({("kind", "operator"), ("reason", "right")}): 3.0}

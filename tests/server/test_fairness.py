@@ -31,6 +31,7 @@ from allocator.server.engine.fairness import (
     PROCESSOR_PART,
     FairnessWatch,
 )
+from allocator.server.metrics.collecting import Parts
 from allocator.server.metrics.fairness_families import FairnessCollector
 from tests.server.scraping import Samples, samples, series, value
 from tests.server.test_admin import CLUSTER, NESTED
@@ -85,7 +86,7 @@ def tell(loop: CoreLoop, *events: Event) -> None:
 
 def scrape(watch: FairnessWatch, roles_max: int = 100) -> Samples:
     registry = CollectorRegistry()
-    registry.register(FairnessCollector(watch, roles_max))
+    registry.register(Parts([FairnessCollector(watch, roles_max)]))
     return samples(generate_latest(registry).decode())
 
 

@@ -135,7 +135,7 @@ def test_whoever_has_gone_changes_nothing(loop, stub, lines, monkeypatch):
     """Such as by Ctrl-C while the change waits for the core."""
     go = held_before_the_change(loop, monkeypatch)
     asked = stub.SetDrain.future(DRAIN, timeout=20)
-    while not loop.queue_depth:
+    while not loop.commands.depth:
         threading.Event().wait(0.01)
     asked.cancel()
     threading.Event().wait(0.5)  # until the server has heard

@@ -9,18 +9,22 @@ import time
 from collections.abc import Iterator
 
 import pytest
+import structlog
+from prometheus_client import Metric
 from starlette.routing import Route
 
 from allocator import policies
 from allocator.core import AddAgent, AgentInfo, Define, Kind, Options
 from allocator.server.config import Config, Flag, load
 from allocator.server.engine.core_loop import CoreLoop
-from allocator.server.metrics import metrics
+from allocator.server.metrics import metric_families, metrics
+from allocator.server.metrics.metric_building import gauge
 from allocator.server.metrics.metrics import MetricsServer, start_http
 from allocator.server.reports import report
 from allocator.server.web import http as listener
 from allocator.server.web.http import plain_text
 from tests.server.scraping import samples, value
+from tests.server.test_loop import InProcess
 
 CONFIG = load(None, {}, [Flag("--set", "http.port", "0")])
 
@@ -150,7 +154,7 @@ def test_a_busy_core_is_shown_as_it_was(server, loop, impatient):
 
 def test_however_many_ask_a_busy_core_is_asked_once(loop, impatient):
     asked = []
-    question = metrics.Question(loop, lambda: asked.append(1))
+    question = metrics.Question(loop.call, lambda: asked.append(1))
     with Busy(loop):
         for _ in range(10):
             with pytest.raises(TimeoutError):
@@ -259,3 +263,107 @@ def test_close_frees_the_port(loop):
     server.close()
     with pytest.raises(ConnectionRefusedError):
         get(server, "/healthz")
+
+
+def asked_as(server: MetricsServer, host: str | None, path: str) -> int:
+    """Ask under some name; with none as HTTP/1.0 may."""
+    head = f"GET {path} HTTP/1.{0 if host is None else 1}\r\n"
+    head += "" if host is None else f"Host: {host}\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), 30) as connection:
+        connection.sendall(f"{head}\r\n".encode())
+        return int(connection.makefile("rb").readline().split()[1])
+
+
+PATHS = ("/metrics", "/healthz", "/", "/none")
+OWN = socket.gethostname()
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        None,
+        "10.1.2.3:5057",
+        "10.1.2.3",
+        "[2001:db8::7]:5057",
+        "localhost:5057",
+        "sidecar-1:5057",
+        OWN,
+        f"{OWN.upper()}.:5057",
+        "sidecar.example.org:5057",
+        "Sidecar.Example.Org.",
+    ],
+)
+def test_a_scraper_that_asks_by_address_or_by_a_name_of_ours_goes_on(loop, host):
+    http = CONFIG.http.model_copy(update={"names": ("sidecar.example.org",)})
+    running = start_http(CONFIG.model_copy(update={"http": http}), loop)
+    try:
+        assert asked_as(running, host, "/metrics") == 200
+        assert asked_as(running, host, "/healthz") == 200
+    finally:
+        running.close()
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "rebound.elsewhere.org:5057",
+        "rebound.elsewhere.org",
+        f"{OWN}.elsewhere.org",
+        "127.0.0.1.elsewhere.org:5057",
+        "10.1.2.3.:5057x",
+        "localhost.elsewhere.org",
+        "example.org:5057",
+    ],
+)
+def test_no_answer_goes_to_a_page_of_somebody_elses(loop, server, host):
+    """Its script reads what this machine sees of it: names of frameworks, of roles, of agents."""
+    assert {asked_as(server, host, path) for path in PATHS} == {403}
+    http = CONFIG.http.model_copy(update={"names": ("*",)})
+    running = start_http(CONFIG.model_copy(update={"http": http}), loop)
+    try:
+        assert asked_as(running, host, "/metrics") == 200
+    finally:
+        running.close()
+
+
+def test_a_part_that_fails_takes_away_itself_alone(loop, monkeypatch):
+    """Neither the rest of the scrape, nor a session, which is told nothing of it."""
+    module = InProcess(loop).begin()
+    module.batch(1000)
+
+    def failing(*_given: object) -> Iterator[Metric]:
+        yield gauge("half", "Before the fault.", 1)
+        raise ZeroDivisionError
+
+    running = start_http(CONFIG, loop)
+    try:
+        whole = samples(get(running, "/metrics")[1])
+        monkeypatch.setattr(metric_families, "_roles", failing)
+        with structlog.testing.capture_logs() as logged:
+            for _ in range(3):
+                status, text, _ = get(running, "/metrics")
+                assert status == 200
+        found = samples(text)
+        gone = {name for name, _ in whole} - {name for name, _ in found}
+        assert gone
+        assert all("role" in name for name in gone)
+        assert "half" not in {name for name, _ in found}
+        assert value(found, "scrape_errors_total", part="roles") == 3
+        assert value(whole, "scrape_errors_total", part="roles") == 0
+        told = [each for each in logged if each["log_level"] == "error"]
+        assert [each["part"] for each in told] == ["roles"]
+        module.batch(2000)
+        monkeypatch.undo()
+        after = samples(get(running, "/metrics")[1])
+        assert {name for name, _ in after} == {name for name, _ in whole}
+        # What the core cannot copy is shown as it was before.
+        monkeypatch.setattr(report, "read", failing_now)
+        older = samples(get(running, "/metrics")[1])
+        assert {name for name, _ in older} == {name for name, _ in whole}
+        module.batch(3000)
+    finally:
+        running.close()
+
+
+def failing_now(*_given: object) -> None:
+    raise ZeroDivisionError

@@ -33,7 +33,7 @@ from allocator.server.config import Config, ConfigError, Flag, load, load_all
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.admin import AdminServicer
 from allocator.server.operators.operators import Operators
-from allocator.server.system import guarded_policy, plugins
+from allocator.server.system import plugins, threads
 from allocator.server.system.guarded_policy import GuardedRegistry
 from allocator.server.system.plugins import PluginError, load_file
 from allocator.testing import placement, static_snapshot
@@ -321,13 +321,112 @@ def test_a_trial_ends_a_policy_that_takes_its_own_time(plugin, monkeypatch, capf
     load_file(path)
     mine = sys.modules[f"mesos_allocator_plugin:{path}"].Mine
     mine.gate = threading.Event()
-    monkeypatch.setattr(guarded_policy, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(threads, "PATIENCE_S", 0.05)
     monkeypatch.setattr(structlog, "is_configured", lambda: False)
     with pytest.raises(ValueError, match="'mine' did not decide within 300 ms"):
         GuardedRegistry(10.0).try_out(PolicySpec("mine"), within_s=0.3)
     mine.gate.set()
     said = capfd.readouterr().err
     assert "the policy 'mine' is tried out: waiting for its decision for 0 s" in said
+
+
+NEVER = {
+    "build": "def build(spec):\n    {never}\nPOLICIES = {{'mine': Entry(build)}}",
+    "criterion": (
+        "def criterion():\n    {never}\nPOLICIES = {{'mine': filled_by(criterion, 'listed')}}"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NEVER)
+def test_a_policy_that_is_never_made_is_named_and_not_waited_for_twice(tmp_path, monkeypatch, kind):
+    path = tmp_path / "mine.py"
+    never = "begun.append(1); gate.wait()"
+    head = f"{HEAD}import threading\nbegun, gate = [], threading.Event()\n"
+    path.write_text(head + NEVER[kind].format(never=never))
+    load_file(str(path))
+    module = sys.modules[f"mesos_allocator_plugin:{path}"]
+    monkeypatch.setattr(plugins, "BUILD_S", 0.2)
+    said = f"name: the policy 'mine' of {path} does not come back from its `build`"
+    with pytest.raises(ValueError, match=f"{said} within 0.2 s; mend it, or take another"):
+        GuardedRegistry(10.0).try_out(PolicySpec("mine"))
+    for make in (policies.build, GuardedRegistry(10.0).build, GuardedRegistry(10.0).try_out):
+        with pytest.raises(ValueError, match=f"{said}; mend it, and have the configuration read"):
+            make(PolicySpec("mine"))
+    assert module.begun == [1]
+    if kind == "criterion":
+        with pytest.raises(ValueError, match=said):
+            policies.build(PolicySpec("drf", subtrees={"eng": "mine"}))
+    module.gate.set()
+
+
+def test_a_policy_that_would_end_the_process_is_refused(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(HEAD + NEVER["build"].format(never="raise SystemExit(3)"))
+    load_file(str(path))
+    with pytest.raises(ValueError, match=r"'mine' of .* it would end the process; mend it"):
+        GuardedRegistry(10.0).try_out(PolicySpec("mine"))
+
+
+def test_a_file_that_does_not_end_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "mine.py"
+    path.write_text("import time\nwhile True: time.sleep(0.01)")
+    monkeypatch.setattr(plugins, "LOAD_S", 0.2)
+    with pytest.raises(PluginError, match=r"it does not end within 0\.2 s; mend it"):
+        load_file(str(path))
+    assert f"mesos_allocator_plugin:{path}" not in sys.modules
+
+
+SHORT = """
+from allocator.cli import main
+from allocator.server.system import plugins
+
+plugins.BUILD_S = plugins.LOAD_S = 2.0
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{HEAD}{NEVER['build'].format(never='while True: time.sleep(0.01)')}", "its `build`"),
+        ("import time\nwhile True: time.sleep(0.01)", "it does not end within 2 s"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check-config", "serve"])
+def test_no_start_waits_for_ever_for_a_policy(tmp_path, command, text, said):
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    words = [command, "--set", f"policy.plugins={path}", "--set", "policy.name=mine"]
+    done = subprocess.run(
+        [sys.executable, "-c", SHORT, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 78
+    assert said in done.stderr
+    assert str(path) in done.stderr
+
+
+def test_an_operator_is_told_of_a_policy_that_is_never_made(tmp_path, monkeypatch):
+    """The core goes on meanwhile, and its policy is the one from before."""
+    path = tmp_path / "mine.py"
+    head = f"{HEAD}import threading\nbegun, gate = threading.Event(), threading.Event()\n"
+    path.write_text(head + NEVER["build"].format(never="begun.set(); gate.wait()"))
+    load_file(str(path))
+    module = sys.modules[f"mesos_allocator_plugin:{path}"]
+    monkeypatch.setattr(plugins, "BUILD_S", 1.0)
+    request = pb.SetPolicyRequest(policy=settings_pb2.Policy(name="mine"))
+    with administered(GuardedRegistry(10.0)) as (loop, stub):
+        answer = stub.SetPolicy.future(request, timeout=60)
+        assert module.begun.wait(30)
+        assert loop.call(lambda: loop.allocator.settings.policy.name).result(30) == "drf"
+        with pytest.raises(grpc.RpcError, match="does not come back from its `build` within 1 s"):
+            answer.result(60)
+        assert stub.GetStatus(pb.GetStatusRequest(), timeout=30).policy.name == "drf"
+    module.gate.set()
 
 
 ENDS = """

@@ -1,6 +1,8 @@
 """Who may take the sidecar from its master: tokens, clocks, what a configuration leaves open."""
 
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import grpc
@@ -49,6 +51,52 @@ def test_a_stranger_takes_no_sidecar_from_a_master_with_a_token(token):
         later = GrpcModule(channel, "later", 2, "changed").begin()
         assert len(later.batch(cycle=True)) == 2
         assert "secret" not in "".join(sidecar.raw)
+
+
+def test_a_token_that_cannot_be_read_is_told_of_once(token):
+    with SidecarProcess(f"access.session_token={token}") as sidecar, sidecar.channel() as channel:
+
+        def try_it(times: int) -> None:
+            for _ in range(times):
+                code, _ = refused(GrpcModule(channel, "later", NOW_US, "a-masters-secret"))
+                assert code == grpc.StatusCode.PERMISSION_DENIED
+
+        token.unlink()
+        try_it(5)
+        token.mkdir()
+        try_it(5)
+        token.rmdir()
+        token.write_text("a-masters-secret\n")
+        assert len(GrpcModule(channel, "master", 1, "a-masters-secret").begin().batch()) == 0
+        sidecar.await_said("a token can be read again", path=str(token), calls=10)
+        told = [each["error"] for each in sidecar.said("a token cannot be read")]
+        assert len(told) == 2
+        assert "No such file" in told[0]
+        assert "is no regular file" in told[1]
+        # Nor does a look at it leave anything open.
+        files = Path(f"/proc/{sidecar.process.pid}/fd").iterdir()
+        assert not [each for each in files if str(token) in str(each.readlink())]
+
+
+def asked(sidecar: SidecarProcess) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://{sidecar.http}/readyz", timeout=30) as page:
+            return page.status, page.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_text("\n")])
+def test_readyz_says_that_no_master_can_be_let_in(token, spoil):
+    """Each call is refused then, whatever the masters bring."""
+    with SidecarProcess(f"access.session_token={token}") as sidecar:
+        assert asked(sidecar)[0] == 200
+        spoil(token)
+        status, text = asked(sidecar)
+        assert status == 503
+        assert text.startswith(f"no master can be let in: the token in {token} cannot be read")
+        token.write_text("a-masters-secret\n")
+        assert asked(sidecar)[0] == 200
 
 
 def test_an_emulated_master_sends_its_token(token, monkeypatch):

@@ -1,13 +1,18 @@
 """Files for TLS that do not do are named, with what is wrong: by check-config, by serve, by us."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import structlog
 
+from allocator.server.config.sections import ListenSection
 from allocator.server.config.tls import find_problem
+from allocator.server.grpc.certificates import Certificates
+from tests.server.nasty_files import huge
 
 NEW = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 
@@ -88,6 +93,50 @@ def test_files_that_do_not_are_named(pems, cert, key, ca, part, said):
     assert (problem.part, said in problem.message) == (part, True)
 
 
+NO_FILES = {
+    "a FIFO": (os.mkfifo, "is no regular file"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is no regular file"),
+    "100 MB": (huge, "has more than 1048576 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", NO_FILES)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_is_no_file_of_some_size_is_neither_waited_for_nor_read(pems, tmp_path, name, place):
+    make, said = NO_FILES[name]
+    make(tmp_path / "odd")
+    given = paths(pems, ("a.pem", "a.key", "ca.pem"))
+    given[place] = str(tmp_path / "odd")
+    with pytest.raises(OSError, match=said):
+        find_problem(*given)
+
+
+@pytest.mark.parametrize("name", NO_FILES)
+def test_certificates_that_become_no_files_leave_those_from_before(pems, tmp_path, name, cap_log):
+    """Whoever may write there can put anything in their place; each handshake asks."""
+    for each in ("a.pem", "a.key"):
+        shutil.copy(pems / each, tmp_path / each)
+    section = ListenSection(tls_cert=f"{tmp_path}/a.pem", tls_key=f"{tmp_path}/a.key")
+    certificates = Certificates(section)
+    make, said = NO_FILES[name]
+    (tmp_path / "a.key").unlink()
+    make(tmp_path / "a.key")
+    for _ in range(50):
+        assert certificates._newer() is None
+    (told,) = cap_log
+    assert (told["log_level"], said in told["error"]) == ("warning", True)
+    (tmp_path / "a.key").unlink()
+    shutil.copy(pems / "a.key", tmp_path / "a.key")
+    assert certificates._newer() is not None
+    assert [each["event"] for each in cap_log[1:]] == ["certificates read again"]
+
+
+@pytest.fixture
+def cap_log():
+    with structlog.testing.capture_logs() as entries:
+        yield entries
+
+
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "allocator", *words]
     env = dict(os.environ)
@@ -113,12 +162,13 @@ def test_wrong_files_are_found_before_anything_starts(command, pems):
         ({"key": "a.key"}, "--tls-cert: is missing while --tls-key is given; give both"),
         ({"ca": "ca.pem", "cert": "a.pem"}, "--tls-key: is missing"),
         ({"ca": "ca.pem", "key": "a.key"}, "--tls-cert: is missing"),
+        ({"ca": "/dev/zero"}, "/dev/zero: is no regular file"),
         ({"ca": "text"}, "text: holds no certificate"),
         ({"ca": "ca.pem", "cert": "a.pem", "key": "ca.key"}, "ca.key: is not the certificate's"),
     ],
 )
 def test_the_command_line_names_the_option(pems, options, said):
-    words = [word for name, file in options.items() for word in (f"--tls-{name}", f"{pems}/{file}")]
+    words = [word for name, file in options.items() for word in (f"--tls-{name}", str(pems / file))]
     done = run("status", *words)
     assert done.returncode == 2, done.stderr
     assert said in done.stderr

@@ -12,6 +12,7 @@ from allocator.cli.exits import Exit, fail
 from allocator.cli.remote import completing, explain, top
 from allocator.cli.remote.connection import Arguments, Sidecar, group, printed_by, remote
 from allocator.cli.remote.options import RoleBelow
+from allocator.plain import json_text
 
 if TYPE_CHECKING:
     from allocator.v1 import types_pb2
@@ -50,11 +51,28 @@ def _arrange_shares(data: dict[str, Any], arguments: Arguments) -> dict[str, Any
     return share_tables.arranged(data, chosen)
 
 
-def status(sidecar: Sidecar) -> Message:
+def status(
+    sidecar: Sidecar,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="One line for monitoring, and its codes: 0 ok, 1 warning, 2 critical, 3 unknown.",
+        ),
+    ] = False,
+) -> Message | None:
     """Show what the sidecar is doing."""
+    from allocator.cli.remote.views import plain
+    from allocator.cli.render.tables import checked
     from allocator.v1 import admin_pb2
 
-    return sidecar.stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=sidecar.timeout_s)
+    found = sidecar.stub.GetStatus(admin_pb2.GetStatusRequest(), timeout=sidecar.timeout_s)
+    if not check:
+        return found
+    data = plain(found)
+    code, line = checked(data)
+    typer.echo(json_text(data, indent=2) if sidecar.as_json else line)
+    raise typer.Exit(int(code))
 
 
 def shares(

@@ -122,8 +122,11 @@ class Connection:
             fail(Exit.USAGE, f"--tls-cert {self.tls_cert}: has expired ({ended}); name a valid one")
 
     def _read(self, path: Path | None) -> bytes | None:
+        from allocator.server.config.checks import FILE_BYTES_MAX
+        from allocator.server.system.disk import read_regular
+
         try:
-            return path.read_bytes() if path else None
+            return read_regular(path, FILE_BYTES_MAX) if path else None
         except OSError as error:
             fail(Exit.USAGE, f"{error.filename}: {error.strerror}")
 

@@ -2,12 +2,29 @@
 
 from typing import Any
 
+from allocator.cli.exits import Check
 from allocator.cli.render.setting_tables import policy_in_words, print_settings
 from allocator.cli.render.terminal import as_text, console, print_table
+from allocator.plain import printable
 
 
 def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f} %" if whole else ""
+
+
+CRITICAL = {"silent master", "fallback"}
+"""Warnings that are critical, as the alerts on the same are: decisions are not what was set."""
+
+
+def checked(data: dict[str, Any]) -> tuple[Check, str]:
+    """Judge a status as monitoring does: the code, and one line."""
+    warnings = data["warnings"]
+    if not warnings:
+        return Check.OK, f"OK: in session with master {data['master_id']}"
+    worst = any(each["what"] in CRITICAL for each in warnings)
+    code = Check.CRITICAL if worst else Check.WARNING
+    told = "; ".join(f"{each['what']}: {each['text']}" for each in warnings)
+    return code, f"{code.name}: {printable(told)}"
 
 
 def status(data: dict[str, Any]) -> None:

@@ -17,6 +17,10 @@ from pydantic_core import PydanticCustomError
 from allocator.core import PolicySpec, parse_constraint, parse_quantities
 from allocator.server.system.disk import read_regular
 
+ANY_NAME = "*"
+
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?")
+
 FILE_BYTES_MAX = 2**20
 """A larger file is no certificate and no token."""
 
@@ -171,6 +175,15 @@ def is_loopback(host: str) -> bool:
     except ValueError:
         return False
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+def host_name(text: str) -> str:
+    """Check a name of a host, or that any will do."""
+    if text != ANY_NAME and not _HOST_NAME.fullmatch(text):
+        raise ValueError(
+            "must be the name of a host, without port or path, as in 'sidecar.example.org', or '*'"
+        )
+    return text
 
 
 def readable_file(text: str) -> str:

@@ -38,7 +38,7 @@ from allocator.server.config.rules import (
 )
 from allocator.server.config.shadow import ShadowSection
 from allocator.server.config.tls import find_problem
-from allocator.server.config.watching import LogSection, MetricsSection
+from allocator.server.config.watching import HttpSection, LogSection, MetricsSection
 
 GIB = 2**30
 MIB = 2**20
@@ -109,23 +109,6 @@ class ListenSection(Section):
             key = {"cert": "tls_cert", "key": "tls_key", "ca": "tls_client_ca"}[problem.part]
             refuse_at(key, problem.message)
         return self
-
-
-class HttpSection(Section):
-    """Where /metrics, /healthz, /readyz and the status page are served (HTTP, only to read)."""
-
-    host: str = Field(
-        "127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0: all interfaces."
-    )
-    port: int = Field(5057, ge=0, le=65535, description="Port; 0: any free one.")
-    page: Literal["local", "all", "off"] = Field(
-        "local",
-        description=(
-            "Who may see the status page, which names frameworks, agents and operators: local:"
-            " whoever asks from this machine, by localhost or a loopback address; all: whoever"
-            " reaches the port; off: nobody."
-        ),
-    )
 
 
 class PolicySection(Section):

@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from allocator.server.config.checks import FILE_BYTES_MAX
+from allocator.server.system.disk import read_regular
+
 _ISSUER, _VALIDITY, _SUBJECT = 2, 3, 4
 """Places in a certificate's body: serial number, algorithm, issuer, validity, subject, ..."""
 
@@ -42,6 +45,11 @@ def find_problem(cert: str, key: str, ca: str) -> TlsProblem | None:
         Its private key.
     ca : str
         Authorities that are believed.
+
+    Raises
+    ------
+    OSError
+        Where one of them cannot be read, or is no regular file.
     """
     if cert and not key:
         return TlsProblem("key", "is missing while tls_cert is given; give both, or neither")
@@ -54,6 +62,7 @@ def find_problem(cert: str, key: str, ca: str) -> TlsProblem | None:
 def _problem_of_pair(cert: str, key: str) -> TlsProblem | None:
     if not _certificates(cert):
         return TlsProblem("cert", _NO_CERTIFICATE)
+    read_regular(key, FILE_BYTES_MAX)  # the library below would wait for a FIFO
     asked = []
 
     def password() -> str:
@@ -87,8 +96,7 @@ def _problem_of_authorities(ca: str) -> TlsProblem | None:
 
 def _certificates(path: str) -> list[bytes]:
     """The certificates of a PEM file, in DER; none where one of them cannot be read."""
-    with open(path, encoding="latin-1") as file:  # noqa: PTH123 - a path as text, as it was given
-        text = file.read()
+    text = read_regular(path, FILE_BYTES_MAX).decode("latin-1")
     begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
     found = []
     for part in text.split(begin)[1:]:

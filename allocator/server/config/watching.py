@@ -1,10 +1,39 @@
-"""The options of what is watched: logs and metrics."""
+"""The options of how it is watched: over HTTP, by logs and metrics."""
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from allocator.server.config.base import Section
+from allocator.server.config.checks import host_name
+
+
+class HttpSection(Section):
+    """Where /metrics, /healthz, /readyz and the status page are served (HTTP, only to read)."""
+
+    host: str = Field(
+        "127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0: all interfaces."
+    )
+    port: int = Field(5057, ge=0, le=65535, description="Port; 0: any free one.")
+    page: Literal["local", "all", "off"] = Field(
+        "local",
+        description=(
+            "Who may see the status page, which names frameworks, agents and operators: local:"
+            " whoever asks from this machine, by localhost or a loopback address; all: whoever"
+            " reaches the port; off: nobody."
+        ),
+    )
+    names: Annotated[tuple[Annotated[str, AfterValidator(host_name)], ...], Field(strict=False)] = (
+        Field(
+            (),
+            description=(
+                "Names under which this listener is asked, as a scraper has them in its"
+                ' configuration; "*": any. Addresses, localhost, names without a dot, http.host and'
+                " the name of this machine need not be listed; a request for any other name is"
+                " refused, for a browser may have been led here by a page of somebody else's."
+            ),
+        )
+    )
 
 
 class LogSection(Section):

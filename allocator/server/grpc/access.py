@@ -37,6 +37,7 @@ class Access:
         self._lock = threading.Lock()
         self._untold: Counter[str] = Counter()
         self._told_s: dict[str, float] = {}
+        self._unread: dict[str, tuple[str, int]] = {}
         self._names = {
             "session": section.session,
             "admin_read": (*section.admin_read, *section.admin_write),
@@ -77,6 +78,13 @@ class Access:
         text = f"{who} no right {right}; name it in access.{right}, or give a token that has"
         context.abort(grpc.StatusCode.PERMISSION_DENIED, text)
 
+    def problem(self) -> str:
+        """Why no master can have the right that sessions need; empty where one can."""
+        paths = [path for path in self._tokens["session"] if path]
+        if self._names["session"] or not paths or any(map(self._read, paths)):
+            return ""
+        return f"no master can be let in: the token in {paths[0]} cannot be read, or is empty"
+
     def _tell(self, right: str, names: list[str], peer: str) -> None:
         """Log who was refused, once in a while: a stranger may call as often as it likes."""
         with self._lock:
@@ -91,14 +99,27 @@ class Access:
         if not given.startswith(_BEARER):
             return False
         for path in filter(None, self._tokens[right]):
-            try:
-                known = read_regular(path, FILE_BYTES_MAX).decode().strip()
-            except (OSError, UnicodeDecodeError) as error:
-                _log.error("a token cannot be read", path=path, error=str(error))
-                continue
+            known = self._read(path)
             if known and hmac.compare_digest(given.removeprefix(_BEARER).encode(), known.encode()):
                 return True
         return False
+
+    def _read(self, path: str) -> str:
+        """Read a token; empty where that is not possible, which is logged where it changes."""
+        known, why = "", ""
+        try:
+            known = read_regular(path, FILE_BYTES_MAX).decode().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = str(error)
+        with self._lock:
+            before, calls = self._unread.pop(path, ("", 0))
+            if why:
+                self._unread[path] = why, calls + 1
+        if why and why != before:
+            _log.error("a token cannot be read", path=path, error=why)
+        elif before and not why:
+            _log.info("a token can be read again", path=path, calls=calls)
+        return known
 
 
 def right_of(method: str) -> str:

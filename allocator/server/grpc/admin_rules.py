@@ -176,4 +176,4 @@ class RuleRpcs:
     # On the thread of the request.
 
     def _ask(self, context: grpc.ServicerContext, work: Callable[[], _T]) -> _T:
-        return wait(context, self._loop.call(work))
+        return wait(context, self._loop.ask(work))

@@ -9,13 +9,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import grpc
 
 from allocator.server.engine.ending import SESSIONS_MAX
-from allocator.server.grpc.access import ADMIN, SESSION, Access
+from allocator.server.engine.questions import Turn
+from allocator.server.engine.rpc_futures import left_s
+from allocator.server.grpc.access import ADMIN, SESSION, Access, right_of
 
 REQUEST_S = 10.0
 """A request that is one message must be there within this time."""
@@ -57,8 +59,14 @@ BOUNDS = {
 _SPARE = 16
 """Threads for calls that are about to be refused or to end."""
 
+REASONS = ("room", "right", "turn")
+"""Why a call is refused: no place for its kind, no right, others ask for too long."""
+
 CALLS_MAX = sum(each.places for each in BOUNDS.values()) + _SPARE
 """Calls at a time, and threads that serve them."""
+
+CONNECTIONS_MAX = 256
+"""Connections to each address: so that descriptors are left. Far more than there are callers."""
 
 
 def kind_of(method: str) -> str:
@@ -120,12 +128,13 @@ class Calls(grpc.ServerInterceptor):
     Attributes
     ----------
     refused : Counter
-        Calls for which there was no room, by kind.
+        Calls that were refused, by kind and reason.
     """
 
-    def __init__(self, access: Access) -> None:
-        """Ask this about rights."""
-        self.refused: Counter[str] = Counter()
+    def __init__(self, access: Access, turn: Turn | None = None) -> None:
+        """Ask this about rights, and about whose question is answered."""
+        self._turn = turn or Turn()
+        self.refused: Counter[tuple[str, str]] = Counter()
         self._access = access
         self._lock = threading.Lock()
         self._open: dict[str, dict[int, _Call]] = {kind: {} for kind in BOUNDS}
@@ -133,9 +142,9 @@ class Calls(grpc.ServerInterceptor):
     def problem(self) -> str:
         """Why no session can begin; empty where one can."""
         streams, most = len(self._open["session"]), BOUNDS["session"].places
-        return (
-            f"{streams} streams of masters are open, and no more can be" if streams >= most else ""
-        )
+        if streams >= most:
+            return f"{streams} streams of masters are open, and no more can be"
+        return self._access.problem()
 
     def intercept_service(self, continuation: Any, details: Any) -> Any:  # noqa: ANN401
         """Find the handler of a call, behind the checks.
@@ -149,14 +158,19 @@ class Calls(grpc.ServerInterceptor):
         method, metadata = details.method, dict(details.invocation_metadata)
         token = str(metadata.get("authorization", ""))
 
+        waits = right_of(method) == "admin_read" and kind_of(method) == "operator"
+
         def answer(requests: Iterator[Any], context: grpc.ServicerContext) -> Any:  # noqa: ANN401
             with self._let_in(method, token, context) as call:
-                return _work(handler)(_asked(handler, requests, call, context), context)
+                asked = _asked(handler, requests, call, context)
+                with self._in_turn(context) if waits else nullcontext():
+                    return _work(handler)(asked, context)
 
         def answers(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
             with self._let_in(method, token, context) as call:
                 asked = _asked(handler, requests, call, context)
-                yield from call.pieces(_work(handler)(asked, context))
+                made = _work(handler)(asked, context)
+                yield from call.pieces(self._one_by_one(made, context) if waits else made)
 
         make: Callable[..., Any] = grpc.stream_unary_rpc_method_handler
         work: Callable[..., Any] = answer
@@ -165,9 +179,30 @@ class Calls(grpc.ServerInterceptor):
         return make(work, handler.request_deserializer, handler.response_serializer)
 
     @contextmanager
+    def _in_turn(self, context: grpc.ServicerContext) -> Iterator[None]:
+        with ExitStack() as until_made:
+            try:
+                with self._counting("operator", "turn"):
+                    until_made.enter_context(self._turn.within(left_s(context)))
+            except TimeoutError:
+                text = "others ask, and one is answered at a time; ask again"
+                context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)
+            yield
+
+    def _one_by_one(self, made: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+        """Make each piece of an answer in turn: whoever takes them slowly holds nobody up."""
+        while True:
+            with self._in_turn(context):
+                piece = next(made, None)
+            if piece is None:
+                return
+            yield piece
+
+    @contextmanager
     def _let_in(self, method: str, token: str, context: grpc.ServicerContext) -> Iterator[_Call]:
-        self._access.check(context, method, token)
         kind = kind_of(method)
+        with self._counting(kind, "right"):
+            self._access.check(context, method, token)
         call = _Call(context, BOUNDS[kind])
         if not self._take(kind, call):
             text = f"{BOUNDS[kind].places} calls of this kind ({kind}) are open; call again later"
@@ -180,6 +215,16 @@ class Calls(grpc.ServerInterceptor):
             with self._lock:
                 self._open[kind].pop(id(call))
 
+    @contextmanager
+    def _counting(self, kind: str, reason: str) -> Iterator[None]:
+        """Count a call that is refused here."""
+        try:
+            yield
+        except Exception:  # what ends a call has no class of its own
+            with self._lock:
+                self.refused[kind, reason] += 1
+            raise
+
     def _take(self, kind: str, call: _Call) -> bool:
         """Give a call a place, where need be that of the oldest one of its kind."""
         bounds, oldest = BOUNDS[kind], None
@@ -187,7 +232,7 @@ class Calls(grpc.ServerInterceptor):
             taken = self._open[kind]
             # Calls that were cut take a moment to go.
             if len(taken) >= bounds.places + (_SPARE // 4 if bounds.newest else 0):
-                self.refused[kind] += 1
+                self.refused[kind, "room"] += 1
                 return False
             if len(taken) >= bounds.places:
                 oldest = next(iter(taken.values()))

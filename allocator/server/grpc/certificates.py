@@ -5,8 +5,10 @@ from pathlib import Path
 import grpc
 import structlog
 
+from allocator.server.config.checks import FILE_BYTES_MAX
 from allocator.server.config.sections import ListenSection
 from allocator.server.config.tls import find_problem
+from allocator.server.system.disk import read_regular
 
 _log = structlog.get_logger()
 
@@ -25,6 +27,7 @@ class Certificates:
         self._paths = (section.tls_cert, section.tls_key, section.tls_client_ca)
         self._seen = self._marks()
         self._first = self._read()
+        self._problem = ""
 
     def credentials(self) -> grpc.ServerCredentials:
         """Give what a server listens with; it follows the files from then on."""
@@ -44,19 +47,21 @@ class Certificates:
             problem = find_problem(*self._paths)
             if problem is None:
                 found = self._read()
-                self._seen = marks
+                self._seen, self._problem = marks, ""
                 _log.info("certificates read again", certificate=self._paths[0])
                 return found
             text = f"tls_{problem.part} {problem.message}"
         except OSError as error:
             text = str(error)
-        _log.warning("changed certificates cannot be used; those from before count", error=text)
+        if text != self._problem:  # once, not at each handshake
+            self._problem = text
+            _log.warning("changed certificates cannot be used; those from before count", error=text)
         return None
 
     def _read(self) -> "grpc.ServerCertificateConfiguration":
         cert, key, ca = self._paths
-        authority = Path(ca).read_bytes() if ca else None
-        pair = (Path(key).read_bytes(), Path(cert).read_bytes())
+        authority = read_regular(ca, FILE_BYTES_MAX) if ca else None
+        pair = (read_regular(key, FILE_BYTES_MAX), read_regular(cert, FILE_BYTES_MAX))
         return grpc.ssl_server_certificate_configuration([pair], authority)
 
     def _marks(self) -> list[tuple[int, int, int]]:

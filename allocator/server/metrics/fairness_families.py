@@ -1,14 +1,14 @@
 """The families of metrics about how far shares are from fair."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from allocator.core import Floats
 from allocator.server.engine.fairness import Fairness, FairnessWatch, RoleFairness
+from allocator.server.metrics.collecting import Part
 from allocator.server.metrics.metric_building import (
     OTHER,
     counted_by,
@@ -20,7 +20,7 @@ from allocator.server.metrics.metric_building import (
 )
 
 
-class FairnessCollector(Collector):
+class FairnessCollector:
     """Says what came of the latest look, without waiting for the core."""
 
     def __init__(self, watch: FairnessWatch, roles_max: int) -> None:
@@ -28,11 +28,11 @@ class FairnessCollector(Collector):
         self._watch = watch
         self._roles_max = roles_max
 
-    def describe(self) -> Iterable[Metric]:
-        """Say nothing ahead; else the registry would scrape at registration."""
-        return []
+    def parts(self) -> list[Part]:
+        """Say what there is."""
+        return [Part("fairness", self._collect)]
 
-    def collect(self) -> Iterator[Metric]:
+    def _collect(self) -> Iterator[Metric]:
         """Give all families; those of the shares only where they were worked out."""
         counts, latest = self._watch.counts, self._watch.latest
         text = "Times that fair shares were worked out for metrics, by what came of it."

@@ -18,10 +18,10 @@ from prometheus_client.core import (
     HistogramMetricFamily,
     Metric,
 )
-from prometheus_client.registry import Collector
 
 from allocator import __version__
 from allocator.core import NOWHERE, REASONS, UNBOUNDED, Ints
+from allocator.server.metrics.collecting import Part
 from allocator.server.metrics.framework_families import frameworks
 from allocator.server.metrics.metric_building import (
     OTHER,
@@ -71,7 +71,7 @@ class Scrape:
     age_s: float = 0.0
 
 
-class StateCollector(Collector):
+class StateCollector:
     """Turns what the core reports into series, at each scrape."""
 
     def __init__(
@@ -82,22 +82,24 @@ class StateCollector(Collector):
         self._frameworks_max = frameworks_max
         self._roles_max = roles_max
 
-    def describe(self) -> Iterable[Metric]:
-        """Say nothing ahead; else the registry would scrape at registration."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """Give all families."""
-        yield info_family("build", "Version of the sidecar.", {"version": __version__})
+    def parts(self) -> Iterator[Part]:
+        """Say what there is."""
+        yield Part("build", _build)
         scrape = self._scrape()
         if scrape is None:
             return
-        yield from _counters(scrape)
-        yield from _cluster(scrape)
-        yield from _roles(scrape.report, self._roles_max)
-        yield from demand_families(scrape.report.remembered, scrape.report.clients.demand_source)
-        yield from _quotas(scrape.report, self._roles_max)
-        yield from frameworks(scrape.report, self._frameworks_max)
+        state, most = scrape.report, self._roles_max
+        source = state.clients.demand_source
+        yield Part("counters", lambda: _counters(scrape))
+        yield Part("cluster", lambda: _cluster(scrape))
+        yield Part("roles", lambda: _roles(state, most))
+        yield Part("demands", lambda: demand_families(state.remembered, source))
+        yield Part("quotas", lambda: _quotas(state, most))
+        yield Part("frameworks", lambda: frameworks(state, self._frameworks_max))
+
+
+def _build() -> Iterator[Metric]:
+    yield info_family("build", "Version of the sidecar.", {"version": __version__})
 
 
 def _enumerated(names: Iterable[str], prefix: str) -> list[str]:

@@ -11,11 +11,11 @@ from typing import Generic, TypeVar
 
 import structlog
 from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
-from prometheus_client.registry import Collector
 from starlette.routing import BaseRoute
 
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
+from allocator.server.metrics.collecting import InParts, Parts
 from allocator.server.metrics.metric_families import Scrape, StateCollector
 from allocator.server.reports import report
 from allocator.server.system.compilation import PARTS, Compilation
@@ -38,16 +38,19 @@ _log = structlog.get_logger()
 class Question(Generic[_T]):
     """A question to the core's thread that waits at most once in its queue, however many ask."""
 
-    def __init__(self, loop: CoreLoop, work: Callable[[], _T]) -> None:
+    def __init__(
+        self, ask: Callable[[Callable[[], _T]], Future[_T]], work: Callable[[], _T]
+    ) -> None:
         """Prepare to ask.
 
         Parameters
         ----------
-        loop : CoreLoop
+        ask : callable
+            Has the core's thread do some work.
         work : callable
             What the core's thread does to answer.
         """
-        self._loop = loop
+        self._ask = ask
         self._work = work
         self._lock = threading.Lock()
         self._pending: Future[_T] | None = None
@@ -63,7 +66,7 @@ class Question(Generic[_T]):
         """
         with self._lock:
             if self._pending is None or self._pending.done():
-                self._pending = self._loop.call(self._work)
+                self._pending = self._ask(self._work)
                 self._asked_s = time.monotonic()
             pending = self._pending
         return pending.result(timeout_s)
@@ -80,7 +83,7 @@ class Scrapes:
 
     def __init__(self, loop: CoreLoop) -> None:
         """Read the state of this loop."""
-        self._question = Question(loop, lambda: (_take(loop), time.monotonic()))
+        self._question = Question(loop.ask, lambda: (_take(loop), time.monotonic()))
         self._last: tuple[Scrape, float] | None = None
 
     def latest(self) -> Scrape | None:
@@ -119,7 +122,7 @@ class Monitor:
     def __init__(self, loop: CoreLoop, problem: Callable[[], str] = nothing_to_add) -> None:
         """Begin as not ready; `problem` says why no session has room, where none has."""
         self._problem = problem
-        self._question = Question(loop, lambda: None)
+        self._question = Question(loop.call, lambda: None)
         self._not_ready = "starting"
 
     def serving(self) -> None:
@@ -157,7 +160,7 @@ class MetricsServer(HttpServer):
         config: Config,
         loop: CoreLoop,
         compilation: Compilation | None = None,
-        more: Iterable[Collector] = (),
+        more: Iterable[InParts] = (),
         pages: Iterable[BaseRoute] = (),
         problem: Callable[[], str] = nothing_to_add,
     ) -> None:
@@ -167,22 +170,20 @@ class MetricsServer(HttpServer):
         if compilation:
             _show_compilation(registry, compilation)
         limits = config.metrics
-        registry.register(
-            StateCollector(
-                Scrapes(loop).latest,
-                frameworks_max=limits.frameworks_max,
-                roles_max=limits.roles_max,
-            )
+        state = StateCollector(
+            Scrapes(loop).latest,
+            frameworks_max=limits.frameworks_max,
+            roles_max=limits.roles_max,
         )
-        for collector in more:
-            registry.register(collector)
+        registry.register(Parts([state, *more]))
         monitor = Monitor(loop, problem)
         self.serving = monitor.serving
         self.draining = monitor.draining
         self.health = monitor.health
         remark = compilation.remark if compilation else nothing_to_add
         probes = probe_routes(registry, monitor.health, monitor.readiness, remark)
-        super().__init__(config.http.host, config.http.port, [*probes, *pages])
+        address = config.http.host, config.http.port
+        super().__init__(*address, [*probes, *pages], config.http.names)
 
 
 def _show_compilation(registry: CollectorRegistry, compilation: Compilation) -> None:
@@ -198,7 +199,7 @@ def start_http(
     config: Config,
     loop: CoreLoop,
     compilation: Compilation | None = None,
-    more: Iterable[Collector] = (),
+    more: Iterable[InParts] = (),
     pages: Iterable[BaseRoute] = (),
     problem: Callable[[], str] = nothing_to_add,
 ) -> MetricsServer:

@@ -1,12 +1,12 @@
 """The families of metrics about the master's module, as it says them in its session."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from allocator.core import Reason
 from allocator.server.engine.session_info import SessionInfo
+from allocator.server.metrics.collecting import Part
 from allocator.server.metrics.metric_building import counted_by, counter, gauge, labelled
 from allocator.wire import MODULE_ENDS, ModuleFigures
 
@@ -32,18 +32,18 @@ _ROUND_TRIPS = ("p50", "p99", "max")
 _COMPARED = ("same", "other", "none")
 
 
-class ModuleCollector(Collector):
+class ModuleCollector:
     """Says what the module of the present session said last; nothing where it says nothing."""
 
     def __init__(self, session: Callable[[], SessionInfo | None]) -> None:
         """Ask for the session with this."""
         self._session = session
 
-    def describe(self) -> Iterable[Metric]:
-        """Say nothing ahead; else the registry would scrape at registration."""
-        return []
+    def parts(self) -> list[Part]:
+        """Say what there is."""
+        return [Part("module", self._collect)]
 
-    def collect(self) -> Iterator[Metric]:
+    def _collect(self) -> Iterator[Metric]:
         """Give all families."""
         session = self._session()
         if session is not None and session.figures is not None:

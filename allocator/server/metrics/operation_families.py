@@ -1,46 +1,60 @@
 """The families of metrics about the process itself: changes, rules, journal, queue."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.planning import Planner
+from allocator.server.grpc.calls import BOUNDS, REASONS, Calls
+from allocator.server.metrics.collecting import Part
 from allocator.server.metrics.metric_building import counted_by, counter, gauge, labelled
 from allocator.server.operators.audit import RESULTS, Audit
 from allocator.server.operators.operators import Operators
 from allocator.wire.settings.operator_overlay import KINDS
 
 
-class OperationCollector(Collector):
+class OperationCollector:
     """Says what is asked of any thread, without waiting for the core."""
 
     def __init__(
-        self, loop: CoreLoop, operators: Operators, audit: Audit, planner: Planner
+        self, loop: CoreLoop, operators: Operators, audit: Audit, planner: Planner, calls: Calls
     ) -> None:
         """Read these."""
         self._planner = planner
         self._loop = loop
         self._operators = operators
         self._audit = audit
+        self._calls = calls
 
-    def describe(self) -> Iterable[Metric]:
-        """Say nothing ahead; else the registry would scrape at registration."""
-        return []
+    def parts(self) -> list[Part]:
+        """Say what there is."""
+        return [
+            Part("changes", self._changes),
+            Part("keeping", self._keeping),
+            Part("journal", self._journal),
+            Part("planning", self._planning),
+            Part("shadow", self._shadow),
+            Part("calls", self._refused),
+            Part("core", self._core),
+        ]
 
-    def collect(self) -> Iterator[Metric]:
-        """Give all families."""
-        yield from self._changes()
-        yield from self._keeping()
-        yield from self._journal()
-        yield from self._planning()
-        yield from self._shadow()
+    def _core(self) -> Iterator[Metric]:
         text = "Commands (messages, questions, changes) that wait for the core's thread."
-        yield gauge("core_queue_depth", text, self._loop.queue_depth)
+        yield gauge("core_queue_depth", text, self._loop.commands.depth)
+        text = "Time of the core's thread that questions took; a fifth of its time at most."
+        yield counter("core_questions_seconds", text, self._loop.commands.questions_s)
         text = "When the latest batch of a master came, in seconds since 1970; 0: none came."
         yield gauge("last_batch_timestamp_seconds", text, self._loop.last_batch_s)
+
+    def _refused(self) -> Iterator[Metric]:
+        text = "Calls that were refused: no room for their kind, no right, others ask for too long."
+        found = self._calls.refused
+        rows = [
+            ([kind, reason], float(found[kind, reason])) for kind in BOUNDS for reason in REASONS
+        ]
+        yield labelled(CounterMetricFamily, "calls_refused", text, ["kind", "reason"], rows)
 
     def _changes(self) -> Iterator[Metric]:
         counts = self._audit.counts()

@@ -19,12 +19,14 @@ from allocator.server.engine.core_loop import GRACE_S, CoreLoop
 from allocator.server.engine.fairness import FairnessWatch
 from allocator.server.engine.journal import TakenError
 from allocator.server.engine.planning import Planner
+from allocator.server.engine.questions import Turn
 from allocator.server.grpc.access import Access
 from allocator.server.grpc.admin import AdminServicer
-from allocator.server.grpc.calls import CALLS_MAX, Calls
+from allocator.server.grpc.calls import CALLS_MAX, CONNECTIONS_MAX, Calls
 from allocator.server.grpc.health import Health
 from allocator.server.grpc.listeners import UNIX, ListenError, claim_addresses, listen
 from allocator.server.grpc.service import SERVICE, SessionServicer
+from allocator.server.metrics.collecting import InParts
 from allocator.server.metrics.fairness_families import FairnessCollector
 from allocator.server.metrics.metrics import start_http
 from allocator.server.metrics.module_families import ModuleCollector
@@ -67,7 +69,8 @@ _OPTIONS = (
     ("grpc.max_send_message_length", -1),
     # Connections that say nothing, or want nothing, are no room for those that do.
     ("grpc.server_handshake_timeout_ms", 10_000),
-    ("grpc.max_connection_idle_ms", 60_000),
+    ("grpc.max_connection_idle_ms", 15_000),
+    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
     ("grpc.max_concurrent_streams", 64),
 )
 
@@ -124,7 +127,8 @@ class Server:
             problem=kept.problem,
         )
         self.views = Views(self.loop, self.operators, lambda: compilation.progress)
-        self.calls = Calls(Access(config.access))
+        turn = Turn()
+        self.calls = Calls(Access(config.access), turn)
         self._health = Health((SERVICE, ADMIN_SERVICE))
         self.planner = Planner(
             self.loop,
@@ -144,12 +148,12 @@ class Server:
             undo.callback(self.planner.stop)
             self.fairness.start()
             undo.callback(self.fairness.stop)
-            more = [
-                OperationCollector(self.loop, self.operators, self.audit, self.planner),
+            more: list[InParts] = [
+                OperationCollector(self.loop, self.operators, self.audit, self.planner, self.calls),
                 ModuleCollector(lambda: self.loop.session),
                 FairnessCollector(self.fairness, config.metrics.roles_max),
             ]
-            pages = page_routes(self.views, config.http.page)
+            pages = page_routes(self.views, config.http.page, turn)
             if self._state_store:
                 self._state_store.start()
                 undo.callback(self._state_store.close)

@@ -31,10 +31,15 @@ def read_regular(path: str | Path, bytes_max: int, *, links: bool = True) -> byt
     OSError
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    number = os.open(path, flags)
+    try:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError(errno.EINVAL, "is no regular file", str(path))
-        data = file.read(bytes_max + 1)
+        # The descriptor is closed here: where it is a directory's nothing below would.
+        with open(number, "rb", closefd=False) as file:
+            data = file.read(bytes_max + 1)
+    finally:
+        os.close(number)
     if len(data) > bytes_max:
         raise OSError(errno.EFBIG, f"has more than {bytes_max} bytes", str(path))
     return data

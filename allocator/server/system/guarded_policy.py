@@ -7,11 +7,8 @@ the interpreter go (an endless loop in C) stops the whole process. Whoever runs 
 trusted so far must not run it here.
 """
 
-import sys
 import threading
-import time
 from collections.abc import Callable
-from contextvars import copy_context
 from dataclasses import fields
 from typing import TypeVar
 
@@ -35,12 +32,6 @@ from allocator.testing import static_snapshot
 
 TRIAL_S = 20.0
 """How long a policy may take for the first time, on a cluster of two agents, beside compilers."""
-
-LOOK_S = 0.05
-"""How often it is seen what a trial does."""
-
-PATIENCE_S = 2.0
-"""After so long it is said what a trial waits for, and then each time twice as late."""
 
 _T = TypeVar("_T")
 
@@ -88,7 +79,7 @@ class GuardedPolicy:
         cluster = frozen(static_snapshot([[4, 8], [2, 16]], [[1, 1], [0, 0]]))
 
         def wait(thread: threading.Thread) -> None:
-            _wait_for_trial(self._name, thread, within_s)
+            threads.wait_for(thread, f"the policy {self._name!r}", "its decision", within_s)
 
         _checked(self._in_time(lambda: self._policy.allocate(cluster, 1), within_s, wait))
 
@@ -125,30 +116,15 @@ class GuardedPolicy:
                 f"the policy {self._name!r} took too long before and is not asked any more; set it"
                 " again when it is quicker"
             )
-        # Lists, for the thread may still write to them after we gave up; nobody looks then.
-        found: list[_T] = []
-        raised: list[BaseException] = []
 
-        def run() -> None:
-            try:
-                found.append(work())
-            except BaseException as error:  # noqa: BLE001 - it is raised where it was asked for.
-                raised.append(error)
-
-        # Loops run there as they do here.
-        here = copy_context().run
-        name = f"policy {self._name}"
-        thread = threading.Thread(target=here, args=(run,), name=name, daemon=True)
-        thread.start()
-        # The thread ended, or the time is up.
-        if wait is None:
+        def wait_here(thread: threading.Thread) -> None:
             thread.join(deadline_s)
-        else:
-            wait(thread)
-        if raised:
-            raise RuntimeError(f"{type(raised[0]).__name__}: {raised[0]}") from raised[0]
-        if not found:
-            threads.leave(thread)
+
+        try:
+            found = threads.apart(f"policy {self._name}", work, wait or wait_here)
+        except BaseException as error:  # whatever it raises, also to end the process
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
+        if found is None:
             until = "it is set again"
             if interpreted:
                 self._overran_interpreted, until = True, "the loops are compiled"
@@ -260,30 +236,6 @@ def _is_of_a_user(spec: PolicySpec) -> bool:
     names = {spec.name, *(Subtree.read(text).name for text in spec.subtrees.values())}
     entries = map(policies.POLICIES.get, names)  # one may have gone since it was built
     return any(entry is None or entry.origin for entry in entries)
-
-
-def _wait_for_trial(name: str, thread: threading.Thread, within_s: float) -> None:
-    """Wait for a trial's end, or until it used its time; say what is waited for."""
-    own_s, begun_s, said_s = 0.0, time.monotonic(), PATIENCE_S
-    while thread.is_alive() and own_s < within_s:
-        before_s = time.monotonic()
-        compiling = threads.compiles(thread)
-        thread.join(LOOK_S)
-        now_s = time.monotonic()
-        if not compiling:
-            own_s += now_s - before_s
-        if now_s - begun_s > said_s and thread.is_alive():
-            said_s *= 2
-            _tell(name, "a compiler" if compiling else "its decision", now_s - begun_s)
-
-
-def _tell(name: str, what: str, waited_s: float) -> None:
-    """Say what a trial waits for, in the log where there is one yet."""
-    if structlog.is_configured():
-        _log.info("a policy is tried out", policy=name, waits_for=what, waited_s=round(waited_s))
-    else:
-        text = f"the policy {name!r} is tried out: waiting for {what} for {waited_s:.0f} s\n"
-        sys.stderr.write(text)
 
 
 def _checked(grants: object) -> Grants:

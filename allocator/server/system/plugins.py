@@ -6,14 +6,17 @@ group ``mesos_allocator.policies`` is an `Entry`, under the name of the policy.
 
 import os
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_loader
 from types import ModuleType
+from typing import Any, TypeVar
 
 from allocator.policies import POLICIES, Entry
+from allocator.server.system import threads
 from allocator.server.system.disk import read_regular
 
 GROUP = "mesos_allocator.policies"
@@ -24,8 +27,21 @@ BYTES_MAX = 16 * 2**20
 """A larger file is no Python that somebody wrote."""
 
 
+LOAD_S = 60.0
+"""How long a file or a package may take to be run, what compilers take left out."""
+
+BUILD_S = 20.0
+"""The same of a policy's `build`."""
+
+_T = TypeVar("_T")
+
+
 class PluginError(ValueError):
     """A user's policy that cannot be loaded: from where, what is wrong, and the mend."""
+
+
+class EndlessError(TimeoutError):
+    """Code of a user's that does not come back in time."""
 
 
 def load_file(path: str) -> list[str]:
@@ -83,7 +99,7 @@ def _run(origin: str) -> ModuleType:
     before = sys.modules.get(name)
     sys.modules[name] = module  # as dataclasses and numba expect it
     try:
-        loader.exec_module(module)
+        _in_time(f"the file {origin}", lambda: loader.exec_module(module), LOAD_S)
     except BaseException:
         # Put back what was there before.
         del sys.modules[name]
@@ -95,7 +111,7 @@ def _run(origin: str) -> ModuleType:
 
 def _loaded(point: EntryPoint) -> object:
     try:
-        return point.load()
+        return _in_time(f"the package {_package(point)}", point.load, LOAD_S)
     except (Exception, SystemExit) as error:
         message = f"{type(error).__name__}: {error}; mend the package, or remove it"
         raise PluginError(f"cannot be loaded: {message}") from error
@@ -127,4 +143,54 @@ def _checked(name: object, entry: object, origin: str) -> Entry:
     if not isinstance(entry, Entry):
         what = f"is {type(entry).__name__}; make it an allocator.policies.Entry"
         raise PluginError(f"{DEFINES}[{name!r}]: {what}, or use filled_by(...)")
-    return replace(entry, origin=origin)
+    making = Making(name, origin)
+    criterion = entry.criterion and making.bounded(entry.criterion)
+    return replace(entry, origin=origin, build=making.bounded(entry.build), criterion=criterion)
+
+
+class Making:
+    """Makes a policy of a user's within a bounded time; one that took too long is not tried again.
+
+    It may be made on the core's thread, which must not wait for it for ever.
+    """
+
+    def __init__(self, name: str, origin: str) -> None:
+        """Make the policy of this name, which is of this file or package."""
+        self._text = f"name: the policy {name!r} of {origin} does not come back from its `build`"
+        self._who = f"the policy {name!r}"
+        self._overran = False
+
+    def bounded(self, make: Callable[..., _T]) -> Callable[..., _T]:
+        """Give the same function, which raises a ValueError where it takes too long."""
+
+        def made(*given: Any, **named: Any) -> _T:  # noqa: ANN401 - whatever it takes
+            if self._overran:
+                raise ValueError(f"{self._text}; mend it, and have the configuration read again")
+            try:
+                return _in_time(self._who, lambda: make(*given, **named), BUILD_S)
+            except EndlessError:
+                self._overran = True
+                text = f"{self._text} within {BUILD_S:g} s; mend it, or take another"
+                raise ValueError(text) from None
+            except SystemExit as error:
+                raise ValueError(f"{self._text}: it would end the process; mend it") from error
+
+        return made
+
+
+def _in_time(who: str, work: Callable[[], _T], within_s: float) -> _T:
+    """Do some work of a user's.
+
+    Raises
+    ------
+    EndlessError
+        Where it goes on.
+    """
+
+    def wait(thread: threading.Thread) -> None:
+        threads.wait_for(thread, who, "it to be made", within_s)
+
+    found = threads.apart(who, work, wait)
+    if found is None:
+        raise EndlessError(f"it does not end within {within_s:g} s")
+    return found[0]

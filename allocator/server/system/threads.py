@@ -7,13 +7,86 @@ midst of a compiler, whose library is then torn down under it.
 import os
 import sys
 import threading
+import time
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import TypeVar
+
+import structlog
 
 from allocator.server.system import loop_cache
 
 COMPILERS = ("numba", "llvmlite")
 """Packages that compile, load what was compiled, or wait for another thread that does."""
 
+LOOK_S = 0.05
+"""How often it is seen what a thread does."""
+
+PATIENCE_S = 2.0
+"""After so long it is said what is waited for, and then each time twice as late."""
+
+_T = TypeVar("_T")
+
 _left: list[threading.Thread] = []
+_log = structlog.get_logger()
+
+
+def apart(
+    name: str, work: Callable[[], _T], wait: Callable[[threading.Thread], None]
+) -> tuple[_T] | None:
+    """Do users' work on a thread of its own; None: it goes on after the wait, and is given up on.
+
+    Raises
+    ------
+    BaseException
+        Whatever the work raises.
+    """
+    # Lists, for the thread may still write to them after we gave up; nobody looks then.
+    found: list[_T] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:  # noqa: BLE001 - it is raised where it was asked for.
+            raised.append(error)
+
+    # Loops run there as they do here.
+    thread = threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True)
+    thread.start()
+    wait(thread)
+    if raised:
+        raise raised[0]
+    if found:
+        return (found[0],)
+    leave(thread)
+    return None
+
+
+def wait_for(thread: threading.Thread, who: str, what: str, within_s: float) -> None:
+    """Wait for a thread's end, or until it used its time; say what is waited for.
+
+    The time is its own: where it compiles, or waits for who does, none passes.
+    """
+    own_s, begun_s, said_s = 0.0, time.monotonic(), PATIENCE_S
+    while thread.is_alive() and own_s < within_s:
+        before_s = time.monotonic()
+        compiling = compiles(thread)
+        thread.join(LOOK_S)
+        now_s = time.monotonic()
+        if not compiling:
+            own_s += now_s - before_s
+        if now_s - begun_s > said_s and thread.is_alive():
+            said_s *= 2
+            _tell(who, "a compiler" if compiling else what, now_s - begun_s)
+
+
+def _tell(who: str, what: str, waited_s: float) -> None:
+    """Say what is waited for, in the log where there is one yet."""
+    if structlog.is_configured():
+        _log.info("users' code is tried out", code=who, waits_for=what, waited_s=round(waited_s))
+    else:
+        sys.stderr.write(f"{who} is tried out: waiting for {what} for {waited_s:.0f} s\n")
 
 
 def compiles(thread: threading.Thread) -> bool:

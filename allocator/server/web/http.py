@@ -28,6 +28,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from allocator.server.config.checks import is_loopback
+from allocator.server.web.hosts import KnownHosts, host_of
 
 PROBES = ("/healthz", "/readyz")
 """Paths that have room of their own: who asks for them ends the process if it hears nothing."""
@@ -76,7 +77,9 @@ class HttpServer:
     port : int
     """
 
-    def __init__(self, host: str, port: int, routes: Iterable[BaseRoute]) -> None:
+    def __init__(
+        self, host: str, port: int, routes: Iterable[BaseRoute], names: Iterable[str] = ()
+    ) -> None:
         """Listen, and serve on threads of its own.
 
         Parameters
@@ -85,6 +88,8 @@ class HttpServer:
             Port 0: any that is free.
         routes : iterable of BaseRoute
             Who answers which path.
+        names : iterable of str
+            Under which names, beside those that nobody else can own.
 
         Raises
         ------
@@ -93,7 +98,10 @@ class HttpServer:
         """
         app = Starlette(
             routes=list(routes),
-            middleware=[Middleware(GZipMiddleware, minimum_size=_GZIP_BYTES_MIN, compresslevel=1)],
+            middleware=[
+                Middleware(KnownHosts, names=(host, *names)),
+                Middleware(GZipMiddleware, minimum_size=_GZIP_BYTES_MIN, compresslevel=1),
+            ],
         )
         _load_ahead()
         self._socket = _listen(host, port)
@@ -249,18 +257,7 @@ def is_from_here(request: Request) -> bool:
     """Whether somebody on this machine asks, by one of its own names."""
     if request.client is None:
         return False
-    return is_loopback(request.client.host) and is_loopback(host_of(request))
-
-
-def host_of(request: Request) -> str:
-    """Whom a request is for, as it says itself.
-
-    A page of somebody else's, in a browser on this machine, may ask for a name of its own that it
-    has lead here (DNS rebinding): then that name stands there.
-    """
-    given = request.headers.get("host", "")
-    host, _, port = given.rpartition(":")
-    return host if host and port.isdecimal() else given
+    return is_loopback(request.client.host) and is_loopback(host_of(request.headers))
 
 
 def plain_text(status: int, text: str) -> Response:

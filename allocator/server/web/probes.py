@@ -1,5 +1,6 @@
 """What programs ask for by HTTP: /metrics, /healthz and /readyz."""
 
+import threading
 from collections.abc import Callable
 
 import structlog
@@ -35,11 +36,13 @@ def probe_routes(
     remark : callable
         What /readyz adds where nothing is.
     """
+    turn = threading.Lock()  # one at a time: so that many scrapes hold nothing up
 
     def metrics(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         try:
-            body = encode(registry)
+            with turn:
+                body = encode(registry)
         except Exception:  # noqa: BLE001 - whatever it is, the scraper is told.
             _log.exception("metrics could not be written")
             return plain_text(500, "metrics could not be written; see the log\n")

@@ -106,7 +106,7 @@ def asking(loop: CoreLoop, within_s: float, work: Callable[[], _T]) -> _T:
     ------
     TimeoutError
     """
-    future: Future[_T] = loop.call(work)
+    future: Future[_T] = loop.ask(work)
     try:
         return future.result(within_s)
     except TimeoutError:

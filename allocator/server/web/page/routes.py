@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from allocator.server.engine.questions import Turn
 from allocator.server.views.views import RefusedError, Views
 from allocator.server.web.http import is_from_here, plain_text
 from allocator.server.web.page import agent_map, drained, tables, words
@@ -29,7 +30,7 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2
 
 PAGES_MAX = 4
-"""Pages that are made at a time: so there is always room for probes and scrapes."""
+"""Pages that are made, or wait to be: so there is always room for probes and scrapes."""
 
 FAIR_AGENTS_MAX = 5000
 FAIR_CLIENTS_MAX = 2000
@@ -52,7 +53,9 @@ http.page = "all" for whoever reaches this port
 """
 
 
-def page_routes(views: Views, allowed: Literal["local", "all", "off"]) -> list[Route]:
+def page_routes(
+    views: Views, allowed: Literal["local", "all", "off"], turn: Turn | None = None
+) -> list[Route]:
     """Give who answers for the status page.
 
     Parameters
@@ -60,10 +63,12 @@ def page_routes(views: Views, allowed: Literal["local", "all", "off"]) -> list[R
     views : Views
     allowed : str
         Who may see it, as `http.page` says.
+    turn : Turn
+        Whose question is answered; by default pages take turns with pages alone.
     """
     if allowed == "off":
         return [Route("/", lambda _request: plain_text(200, _INDEX))]
-    pages = Pages(views, local_only=allowed == "local")
+    pages = Pages(views, local_only=allowed == "local", turn=turn)
     return [
         Route("/", partial(pages.answer, pages.status)),
         Route("/shares", partial(pages.answer, pages.shares)),
@@ -75,7 +80,7 @@ def page_routes(views: Views, allowed: Literal["local", "all", "off"]) -> list[R
 class Pages:
     """Makes the pages."""
 
-    def __init__(self, views: Views, *, local_only: bool) -> None:
+    def __init__(self, views: Views, *, local_only: bool, turn: Turn | None = None) -> None:
         """Show what these views say.
 
         Parameters
@@ -83,8 +88,11 @@ class Pages:
         views : Views
         local_only : bool
             To whoever asks from this machine.
+        turn : Turn
+            Whose question is answered.
         """
         self._views = views
+        self._turn = turn or Turn()
         self._local_only = local_only
         self._places = threading.BoundedSemaphore(PAGES_MAX)
         self._looks = Latest(partial(take, views), FRESH_S)
@@ -99,7 +107,8 @@ class Pages:
             response.headers["Retry-After"] = "1"
             return response
         try:
-            return page(request)
+            with self._turn.within(QUESTION_S):
+                return page(request)
         except RefusedError as error:
             return _render("message.html", 400, head="This cannot be shown", text=str(error))
         except TimeoutError:

@@ -1,0 +1,71 @@
+"""`status --check`: the codes of monitoring, and one line, before real sidecars."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from allocator.cli.app import app
+from allocator.cli.exits import Check
+from allocator.cli.render.tables import CRITICAL, checked
+from tests.server.process import GrpcModule, SidecarProcess
+from tests.server.test_calls import await_true
+
+
+def check(target: str, *words: str) -> Result:
+    return CliRunner().invoke(app, ["status", "--check", "--target", target, *words])
+
+
+def one_line(result: Result) -> str:
+    (line,) = result.stdout.splitlines()
+    assert not result.stderr
+    return line
+
+
+def test_a_sidecar_is_judged_by_what_it_says_of_itself():
+    with SidecarProcess() as sidecar, sidecar.channel() as channel:
+        target = sidecar.targets[0]
+        alone = check(target)
+        assert alone.exit_code == Check.WARNING
+        assert one_line(alone).startswith("WARNING: no session: no master is in session")
+        # Without the option the code says whether there was an answer, as before.
+        assert CliRunner().invoke(app, ["status", "--target", target]).exit_code == 0
+        module = GrpcModule(channel).begin()
+        module.batch(cycle=True)
+        await_true(lambda: check(target).exit_code == Check.OK)  # the loops are loaded by then
+        assert one_line(check(target)) == "OK: in session with master master"
+        found = check(target, "--json")
+        assert (found.exit_code, json.loads(found.stdout)["in_session"]) == (Check.OK, True)
+
+
+def test_who_does_not_answer_is_critical():
+    found = check("127.0.0.1:1", "--timeout", "5")
+    assert found.exit_code == Check.CRITICAL
+    assert one_line(found).startswith("CRITICAL: no sidecar answers at 127.0.0.1:1")
+
+
+@pytest.mark.parametrize("what", sorted(CRITICAL))
+def test_that_decisions_are_not_what_was_set_is_critical(what):
+    warnings = [{"what": "interpreted", "text": "slow"}, {"what": what, "text": "a\nb"}]
+    code, line = checked({"warnings": warnings, "master_id": ""})
+    assert code == Check.CRITICAL
+    assert line.startswith(f"CRITICAL: interpreted: slow; {what}: a")
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    "words", [["--timeout", "0"], ["--none"], ["--token-file", "/none"], ["--tls-ca", "/none"]]
+)
+def test_a_question_that_cannot_be_asked_is_unknown(words):
+    found = check("127.0.0.1:1", *words)
+    assert found.exit_code == Check.UNKNOWN
+    assert one_line(found).startswith("UNKNOWN: ")
+
+
+def test_who_has_no_right_to_ask_knows_nothing(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("secret")
+    with SidecarProcess(f"access.admin_read_token={token}") as sidecar:
+        found = check(sidecar.targets[0])
+        assert found.exit_code == Check.UNKNOWN
+        assert "no right admin_read" in one_line(found)
