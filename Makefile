@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export NO_MKDOCS_2_WARNING := 1
 
 # A small master around the session library, made by `cpp`; the tests play it against real sidecars.
 export MESOS_ALLOCATOR_DRIVER ?= $(CURDIR)/.cache/module/address/tests/session_driver
@@ -117,7 +118,7 @@ gate: warm ## is the sidecar as fast as it was? ARGS=--record: keep what it is n
 	python -m tests.bench.gate $(ARGS)
 
 .PHONY: check
-check: lint types test doctest proto-check gate ## all that continuous integration checks
+check: lint types test doctest proto-check docs-check gate ## all that continuous integration checks
 
 .PHONY: demo
 demo: warm ## an emulated master and a real sidecar, on this machine
@@ -141,10 +142,23 @@ proto-check: $(STAMP) ## allocator/v1 is what proto/ says
 	diff -r --exclude __init__.py --exclude __pycache__ .cache/proto/allocator/v1 allocator/v1
 
 .PHONY: docs
-docs: $(STAMP) ## regenerate the references in docs/, the example of a configuration, and the dashboards
+docs: $(STAMP) ## regenerate pages of docs/, the example of a configuration, the dashboards; build the site
 	python deploy/grafana/generate.py
 	python docs/generate.py # which says on which dashboards a metric is
 	mesos-allocator check-config --example > deploy/config.example.toml
+	mkdocs build --quiet
+
+.PHONY: docs-check
+docs-check: $(STAMP) ## the site can be built, and every link in it leads somewhere
+	mkdocs build --quiet --site-dir .cache/site-checked
+
+.PHONY: docs-serve
+docs-serve: $(STAMP) ## show the site on http://localhost:8000, and follow changes
+	mkdocs serve
+
+.PHONY: pictures
+pictures: warm tools ## the pictures of the README and of docs/, from real runs
+	python -m tests.pictures
 
 # What needs no Mesos; with MESOS_ROOT it is the module for that Mesos.
 .PHONY: module

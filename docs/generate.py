@@ -1,4 +1,4 @@
-"""Write the references of this directory: `python docs/generate.py [DIRECTORY]`.
+"""Write the pages of this directory that are generated: `python docs/generate.py [DIRECTORY]`.
 
 What is said of policies comes from results that `docs/which_policy.py` keeps.
 The options come from their models. The metrics come from a real scrape of a sidecar's listener
@@ -13,8 +13,11 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+import commands
 import hostile_tenants
+import module_reference
 import numpy as np
+import rpcs
 import scaling
 import which_policy
 from prometheus_client import Metric
@@ -49,29 +52,36 @@ PREFIX = "mesos_allocator_"
 WRITTEN = "<!-- `make docs` writes this file. -->\n"
 
 OF_OPTIONS = """\
-`deploy/config.example.toml` is a file with all of these, and `mesos-allocator check-config FILE`
-checks one. An option `key` of `[section]` is also the variable `MESOS_ALLOCATOR_SECTION__KEY`, and
-the flag `--set section.key=VALUE`; a flag wins over the environment, and that over the file.
+This page lists every option of the sidecar's configuration, with its default. Use it to look an
+option up; [Install and configure the sidecar](../how-to/install.md) says how to begin.
+`deploy/config.example.toml` is a file with all of these.
+
+`mesos-allocator check-config FILE` checks a file. An option `key` of `[section]` is also the
+variable `MESOS_ALLOCATOR_SECTION__KEY`, and the flag `--set section.key=VALUE`. A flag wins over
+the environment, and the environment over the file.
 """
 
 OF_METRICS = """\
-What a sidecar shows at `/metrics`. The last column names the dashboards (`deploy/grafana`) and
-alerts (`deploy/prometheus`) that use it. Beside these there are the usual ones of a process,
-`process_...`.
+This page lists what a sidecar shows at `/metrics`. The last column names the
+[dashboards](../how-to/dashboards.md) and [alerts](../how-to/alerts.md) that use a metric. Beside
+these there are the usual ones of a process, `process_...`.
 """
 
 
 def write(directory: Path) -> None:
-    """Write all references."""
-    directory.mkdir(parents=True, exist_ok=True)
+    """Write all that are generated."""
     pages = {
-        "configuration.md": configuration(),
-        "metrics.md": metrics(),
-        "which-policy.md": which_policy.page(),
-        "scaling.md": scaling.page(),
-        "hostile-tenants.md": hostile_tenants.page(),
+        "reference/commands.md": commands.page(),
+        "reference/configuration.md": configuration(),
+        "reference/metrics.md": metrics(),
+        "reference/module.md": module_reference.page(),
+        "reference/rpcs.md": rpcs.page(),
+        "explanation/which-policy.md": which_policy.page(),
+        "explanation/scaling.md": scaling.page(),
+        "explanation/hostile-tenants.md": hostile_tenants.page(),
     }
     for name, text in pages.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text, encoding="utf-8")
 
 

@@ -20,14 +20,19 @@ INTRODUCTION = """\
 
 <!-- `make docs` writes this file. -->
 
-Whatever a framework or an agent may tell a Mesos master is a stranger's. This is the crew that
-tries it: each manner stands once in `allocator/lab/hostile/`, and is played with the module's brain
-and the sidecar in one process and before the sidecar alone (`tests/hostile/test_crew.py`), before a
-sidecar process (`mesos-allocator torture`), and before a real master where one is at hand
-(`tests/cluster/test_tenants.py`).
+This page shows what hostile frameworks and agents can cost, before there were bounds and now.
+Anybody may register with a Mesos master, so what a framework or an agent says is a stranger's word.
+The rules behind the figures are on [Security](security.md).
+
+Each *manner* of hostility stands once in `allocator/lab/hostile/`. It is played
+
+- with the module's brain and the sidecar in one process, and before the sidecar alone
+  (`tests/hostile/test_crew.py`);
+- before a sidecar process (`mesos-allocator torture`);
+- before a real master, where one is at hand (`tests/cluster/test_tenants.py`).
 
 Beside it stand eight honest agents and an honest framework with a guarantee, which declines
-whatever it is offered: it may wait three intervals at most, no session may end, memory grows by
+whatever it is offered. It may wait three intervals at most, and no session may end. Memory grows by
 100 MiB at most (before the sidecar alone by 300), and no page has 20,000 lines.
 
 Beside one tenant it also stands without a guarantee, in a cluster of two agents, for twelve
@@ -35,11 +40,13 @@ intervals: there it has its turns, and waits no longer than three intervals eith
 """
 
 MEASURED = """\
-Processor time of the core and of the module, and memory, in six intervals with the tenants; *wait*
-is the most intervals in a row in which the honest framework was offered nothing, and *lines* are
-those of the longest page. `python -m tests.hostile.table` measures it, one process for each, with
-120 s of a processor and 6 GiB. In each cell stands what was before there were bounds, and what is
-now.
+The tables have processor time of the core and of the module, and memory, in six intervals with the
+tenants. *Wait* is the most intervals in a row in which the honest framework was offered nothing.
+*Lines* are those of the longest page. In each cell stands what was before there were bounds, and
+what is now.
+
+`python -m tests.hostile.table` measures it, one process for each, with 120 s of a processor and
+6 GiB.
 """
 
 SAME = "Before the sidecar alone no module bounds first what it is told.\n"

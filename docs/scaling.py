@@ -27,12 +27,18 @@ HEAD = """\
 
 <!-- `make docs` writes this file. -->
 
-What is measured: a new master tells its whole cluster (*snapshot*), all agents are declined and
-offered again (*re-offer*), everything is on offer and a cycle finds nothing (*idle*, with the
-outcomes of all offers); whole agents, DRF, a hundred roles. Times are processor time of the
-sidecar's side of a session, messages read and written, without gRPC; a sidecar has one core's
-thread, so they are the least that a wall clock shows. Bytes are both directions, as protobuf.
-Memory is resident, with the emulated master in the same process.
+This page says what a sidecar costs by the size of the cluster, and at what size it gives out. Use
+it to [size](../how-to/size.md) your own.
+
+Three things are measured, with whole agents, DRF and a hundred roles:
+
+- *snapshot*: a new master tells its whole cluster;
+- *re-offer*: all agents are declined, and offered again;
+- *idle*: everything is on offer, and a cycle finds nothing; with the outcomes of all offers.
+
+Times are processor time of the sidecar's side of a session, with messages read and written, but
+without gRPC. A sidecar decides on one thread, so they are the least that a wall clock shows. Bytes
+are both directions, as protobuf. Memory is resident, with the emulated master in the same process.
 
 `python -m tests.bench.scaling --out docs/scaling.json` measures it again.
 """
@@ -43,24 +49,26 @@ many cost twice as much. The fit is a sum of parts; the largest error is that of
 """
 
 LIMITS = """\
-By the fit, so far beyond what was measured where numbers are large. The smallest of a column is
-what gives out first. The limits of the configuration (`[limits]`) are met before that where they
-are lower.
+These are by the fit; where numbers are large, they are far beyond what was measured. The smallest
+of a column is what gives out first. The limits of the configuration (`[limits]`) may be lower, and
+are met before that.
 """
 
 MODULE = """\
-A master with the module and a sidecar, all agents declined until all are offered again, and the
-same with Mesos's own allocator, in one process, as `driver` plays it (Mesos's own libraries; one
-role). Wall time, with the two ways through gRPC. What the module takes grows with the offers, so an
-interval of 1 s is full at the number of agents in the last column.
+All agents are declined, until all are offered again: by a master with the module and a sidecar, and
+by Mesos's own allocator. `driver` plays both in one process, with Mesos's own libraries and one
+role. This is wall time, with both ways through gRPC. What the module takes grows with the offers,
+so an interval of 1 s is full at the number of agents in the last column.
 """
 
 SPLIT = """\
-A cluster that is too large for one sidecar can be cut: each cell has some of the roles at the top,
-a part of the agents by their weights, and a sidecar of its own. Fairness holds exactly within a
-cell; between cells it holds as far as agents are dealt out by weight, and what one cell leaves idle
-no other takes until they are dealt anew. One master has one allocator, so cells need a module that
-asks several sidecars, which there is not: the module itself would not become faster by it.
+A cluster that is too large for one sidecar could be cut. Each cell would have some of the roles at
+the top, a part of the agents by their weights, and a sidecar of its own. Fairness holds exactly
+within a cell. Between cells it holds as far as agents are dealt out by weight. What one cell leaves
+idle no other takes until agents are dealt anew.
+
+One master has one allocator, so cells need a module that asks several sidecars. There is none, and
+the module itself would not become faster by it.
 """
 
 Row = Mapping[str, float]

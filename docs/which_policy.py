@@ -78,15 +78,19 @@ HEAD = """\
 
 <!-- `make docs` writes this file. -->
 
-Scenarios of `examples/scenarios`, each played under some policies in both modes on the real
-allocator, with the same workloads for all. Means over the seeds, with 95 % confidence intervals.
-*Ended*: jobs that had ended when the time was over, of all. *Wait*: from a job's registration to
-its first task. *Even*: Jain's index of the roles' shares while all of them had jobs. Intervals are
-wide where seeds are few; all policies play the same workloads, so compare rows.
+This page compares policies on four kinds of clusters, to help you choose one. The clusters are
+scenarios of `examples/scenarios`, each played on the real allocator in both modes. All policies
+play the same workloads, so compare rows.
 
-Your own cluster is another one: describe it as these files do, and play it
-(`mesos-allocator simulate FILE --policy drf,ps-dsf --seeds 5`), or play a recorded day of it
-(`mesos-allocator replay JOURNAL --policy ps-dsf`). Then let the policy look on for a while
+Figures are means over the seeds, with 95 % confidence intervals. Where seeds are few, these are
+wide. The columns:
+
+- *ended*: jobs that had ended when the time was over, of all;
+- *wait*: from a job's registration to its first task;
+- *even*: Jain's index of the roles' shares, while all of them had jobs.
+
+Your own cluster is another one. [Describe it](../how-to/simulate.md) as these files do, and play
+it. Or play [a recorded day](../how-to/replay.md) of it. Then let the policy look on for a while
 (`mesos-allocator shadow set`) before you put it in force.
 """
 

@@ -8,7 +8,7 @@ To try it::
 
     mesos-allocator serve --set policy.plugins=examples/busy_first.py --policy busy-first
 
-How it is made, and what holds for every policy, stands in ``README.md`` beside this file.
+How it is made, and what holds for every policy, stands in ``docs/how-to/write-a-policy.md``.
 
 References
 ----------

@@ -64,7 +64,7 @@ def _settings() -> Iterator[str]:
 
 def _metrics() -> Iterator[str]:
     """Read the reference, which a test compares with a scrape."""
-    text = (ROOT / "docs" / "metrics.md").read_text("utf-8")
+    text = (ROOT / "docs" / "reference" / "metrics.md").read_text("utf-8")
     for name, kind, labels in _METRIC.findall(text):
         yield f"metric {name} {kind} {{{labels}}}"
 

@@ -3,64 +3,21 @@
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from allocator.v1 import session_pb2 as pb
+from tests import docs_scripts
 from tests.cluster.mesos import MODULE_NAME
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE = ROOT / "mesos-module"
 DEPLOY = ROOT / "deploy" / "mesos"
-HOUR_MS = 3600 * 1000
 
 
-def read(*names: str) -> str:
-    """Read sources of the module, one after the other."""
-    return "\n".join((MODULE / name).read_text("utf-8") for name in names)
-
-
-def only(pattern: str, text: str) -> str:
-    """Give the single match of a pattern."""
-    (match,) = re.findall(pattern, text)
-    return match
-
-
-def value(expression: str) -> str:
-    """Compute a C++ constant, for the page: `64 << 20` is 67108864."""
-    if expression in {"true", "false"}:
-        return expression
-    plain = re.sub(r"int64_t\((\d+)\)", r"\1", expression).replace("HOUR_MS", str(HOUR_MS))
-    assert re.fullmatch(r"[\d <]+", plain), expression
-    base, *shifts = (int(word) for word in plain.split("<<"))
-    for shift in shifts:
-        base <<= shift
-    return str(base)
-
-
-def parameters() -> dict[str, tuple[str, str]]:
-    """Read the default and the range of each parameter; both empty for texts."""
-    defaults = read("adapter/parameters.hpp", "session/session.hpp", "session/transport.hpp")
-    found = {}
-    readers = only(r"(?s)map<string, Reader> readers\(.*?\n}\n", read("adapter/parameters.cpp"))
-    for key, kind, target, bounds in re.findall(
-        r"(?s)\{\"(\w+)\",\s*(text|boolean|number|sorter)\(&([\w.>-]+)(?:, (.*?))?\)\}", readers
-    ):
-        if kind == "text":
-            found[key] = "", ""
-            continue
-        member = re.split(r"\.|->", target)[-1]
-        default = only(rf" {member}(?:\{{| = )([^;{{}}]+)\}}?;", defaults)
-        if kind == "sorter":
-            found[key] = default.strip('"'), "drf, random"
-            continue
-        least, most = bounds.split(", ") if bounds else ("true", "false")
-        joint = " to " if bounds else ", "
-        found[key] = value(default), value(least) + joint + value(most)
-    assert len(found) == readers.count('{"')
-    return found
+reference = docs_scripts.load("module_reference")
+read, only, parameters = reference.read, reference.only, reference.parameters
 
 
 def metrics() -> set[str]:
@@ -84,16 +41,6 @@ def metrics() -> set[str]:
     }
 
 
-def rows(section: str) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the names in the first column of a section's table, and the other columns."""
-    page = (DEPLOY / "README.md").read_text("utf-8")
-    text = only(rf"(?s)\n## {section}\n(.*?)(?=\n## )", page)
-    for line in text.splitlines():
-        first, *rest = line.strip("|").split("|")
-        if line.startswith("| `"):
-            yield re.findall(r"`([\w/]+)`", first), [each.strip("` ") for each in rest]
-
-
 @pytest.fixture
 def manifest():
     return json.loads((DEPLOY / "modules.json").read_text("utf-8"))
@@ -113,7 +60,7 @@ def test_the_manifest_names_the_symbol_that_the_library_exports(library):
         read("adapter/module.cpp"),
     )
     exported = only(r"global:\s*([^;]*);", read("adapter/module.map"))
-    page = (DEPLOY / "README.md").read_text("utf-8")
+    page = (ROOT / "docs/tutorials/beside-a-master.md").read_text("utf-8")
     assert name == defined == exported == MODULE_NAME
     assert only(r"--allocator=(\w+)", page) == name
 
@@ -136,22 +83,11 @@ def test_the_manifest_gives_parameters_that_the_module_takes(library):
             assert least <= int(given["value"]) <= most
 
 
-def test_the_page_has_every_parameter_with_its_default_and_range():
-    page = {
-        name: (columns[0], columns[1].replace("`", ""))
-        for names, columns in rows("Parameters")
-        for name in names
-    }
-    known = parameters()
-    assert set(page) == set(known)
-    numbers = {key: told for key, told in known.items() if any(told)}
-    assert {key: page[key] for key in numbers} == numbers
-
-
-def test_the_page_has_every_metric():
-    page = [name for names, _ in rows("Metrics") for name in names]
-    assert len(page) == len(set(page))
-    assert set(page) == metrics()
+def test_every_parameter_and_metric_has_a_meaning():
+    assert set(parameters()) == set(reference.MEANINGS)
+    told = [name for names in reference.METRICS for name in names.split(", ")]
+    assert len(told) == len(set(told))
+    assert set(told) == metrics()
 
 
 def test_an_installed_manifest_differs_in_the_library_only(tool, tmp_path, manifest, library):

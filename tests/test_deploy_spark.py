@@ -15,7 +15,7 @@ from allocator.lab.workloads.spark_jobs import MODES
 from allocator.server.config import Config
 from tests.cli.test_commands import run
 
-PAGE = (Path(__file__).parents[1] / "deploy" / "spark" / "README.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "tutorials" / "spark.md").read_text("utf-8")
 
 
 def blocks(language: str) -> list[str]:

@@ -405,5 +405,5 @@ def test_the_image_has_all_that_the_module_is_built_from(trees, tmp_path, tool):
 def test_the_page_names_the_packages_that_the_build_installs():
     script = (ROOT / ".ci" / "mesos-module").read_text("utf-8")
     (listed,) = re.findall(r"(?m)^packages=\((.*)\)$", script)
-    page = (ROOT / "deploy/mesos/README.md").read_text("utf-8")
+    page = (ROOT / "docs/tutorials/beside-a-master.md").read_text("utf-8")
     assert f"\n    {listed}    (libssl-dev)\n" in page

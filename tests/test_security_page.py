@@ -1,11 +1,11 @@
-"""`docs/security.md`: each statement names a test that holds it, and the test is there."""
+"""The page on security: each statement names a test that holds it, and the test is there."""
 
 import re
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "security.md"
+PAGE = ROOT / "docs" / "explanation" / "security.md"
 
 _STATEMENT = re.compile(r"(?ms)^- (.*?)(?=^- |^\||^#|^$)")
 _HELD_BY = re.compile(r"\[held by ([^\]]+)\]\s*$")

@@ -249,10 +249,10 @@ def test_flags_of_serve_are_options_of_the_configuration():
 
 
 def test_the_manual_names_options_that_there_are():
-    """What deploy/README.md sets is known to the configuration."""
+    """What docs/how-to/install.md sets is known to the configuration."""
     deploy = Path(__file__).parents[2] / "deploy"
     tree = tomllib.loads((deploy / "config.example.toml").read_text())
     known = {f"{section}.{key}" for section, table in tree.items() for key in table}
-    words = (deploy / "README.md").read_text().replace("`", " ").split()
+    words = (deploy.parent / "docs" / "how-to" / "install.md").read_text().replace("`", " ").split()
     named = {word.partition("=")[0] for word in words if word.partition("=")[0] in known}
     assert "listen.targets" in named

@@ -4,8 +4,8 @@
     python -m tests.hostile.table --stage wired --agents 100 roles-many filter-deep
     python -m tests.hostile.table --keep now
 
-The last one keeps what it measured for `docs/hostile-tenants.md`, which `make docs` writes. A
-manner that needs more than its means is told as such: it is a finding.
+The last one keeps what it measured for `docs/explanation/hostile-tenants.md`, which `make docs`
+writes. A manner that needs more than its means is told as such: it is a finding.
 """
 
 import argparse

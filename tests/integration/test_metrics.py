@@ -167,9 +167,10 @@ def test_every_alert_is_tested_and_asks_for_metrics_that_exist(sidecar):
 def test_every_alert_has_a_chapter_that_says_what_to_do():
     rules = (DEPLOY / "alerts.yaml").read_text()
     alerts = re.findall(r"alert: (\w+)", rules)
-    links = re.findall(r"runbook: deploy/prometheus/runbook\.md#(\w+)", rules)
+    links = re.findall(r"runbook: docs/how-to/alerts\.md#(\w+)", rules)
     assert links == [alert.lower() for alert in alerts]
-    chapters = re.split(r"(?m)^## ", (DEPLOY / "runbook.md").read_text())[1:]
+    page = DEPLOY.parents[1] / "docs" / "how-to" / "alerts.md"
+    chapters = re.split(r"(?m)^## ", page.read_text())[1:]
     assert [chapter.partition("\n")[0] for chapter in chapters] == alerts
     for chapter in chapters:
         assert "\n- Look: " in chapter
@@ -181,7 +182,7 @@ def test_the_reference_names_exactly_the_metrics_that_exist(sidecar):
         AddFramework(9, FrameworkInfo("id-9", labels={"allocator.demand": "cpus:1"}), (1,))
     )
     families = re.findall(r"(?m)^# TYPE (mesos_allocator_\w+) ", sidecar.text())
-    table = (DEPLOY.parents[1] / "docs" / "metrics.md").read_text()
+    table = (DEPLOY.parents[1] / "docs" / "reference" / "metrics.md").read_text()
     assert re.findall(r"(?m)^\| `(\w+)` ", table) == families
 
 

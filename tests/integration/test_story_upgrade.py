@@ -1,4 +1,4 @@
-"""A sidecar is upgraded under load, as deploy/README.md says: offers go on meanwhile.
+"""A sidecar is upgraded under load, as docs/how-to/roll-out.md says: offers go on meanwhile.
 
 The module's brain is in session with the old process and then with the new one, which listens at
 the same socket and finds the same state. Offers are counted where frameworks see them, and by the

@@ -48,14 +48,22 @@ class Picture:
 
 
 PICTURES = (
-    Picture("fig-1.png", "Oblivious", ("drf oblivious", "ps-dsf oblivious")),
-    Picture("fig-2.png", "Characterised", ("drf characterised", "ps-dsf characterised")),
+    Picture(
+        "fig-1.png",
+        "DRF and PS-DSF, whole agents are offered (oblivious)",
+        ("drf oblivious", "ps-dsf oblivious"),
+    ),
+    Picture(
+        "fig-2.png",
+        "DRF and PS-DSF, whole tasks are offered (characterised)",
+        ("drf characterised", "ps-dsf characterised"),
+    ),
     Picture(
         "fig-3.png",
-        "Characterised",
+        "TSF, BF-DRF and rPS-DSF, whole tasks are offered (characterised)",
         ("tsf characterised", "bf-drf characterised", "rps-dsf characterised"),
     ),
-    Picture("fig-4.png", "DRF", ("drf oblivious", "drf characterised")),
+    Picture("fig-4.png", "DRF in both modes", ("drf oblivious", "drf characterised")),
     Picture(
         "fig-5.png",
         "Agents registered one by one",

@@ -123,11 +123,14 @@ def render(directory: Path, page: str, names: Sequence[str]) -> str:
     title, source = PAPERS[page]
     parts = [
         f"# {title}",
-        f"{source}. Written by `mesos-allocator reproduce pages`; no number here is typed.",
         (
-            "A cell is what was computed, with its 95 % confidence interval where it is a mean "
-            "over seeds, and behind it in brackets what was published, with the tolerance; ✓ and "
-            "✗ say whether they agree, < stands before a bound."
+            f"This page compares what this paper published with what is computed here: {source}. "
+            "Written by `mesos-allocator reproduce pages`; no number here is typed."
+        ),
+        (
+            "A cell is what was computed; where it is a mean over seeds, with its 95 % confidence "
+            "interval. Behind it in brackets stands what was published, with the tolerance. ✓ and "
+            "✗ say whether they agree; < stands before a bound."
         ),
     ]
     here = [name for name in names if page_of(name) == page]

@@ -95,7 +95,7 @@ class RunResult:
 
 def run(scenario: ScenarioFile, cell: Cell) -> RunResult:
     """Draw the workload of a seed, and play it on an allocator in this process."""
-    world = _World(scenario, draw(scenario, cell.seed))
+    world = World(scenario, draw(scenario, cell.seed))
     settings = Settings(policy=PolicySpec(cell.policy, mode=cell.mode), seed=cell.seed)
     played = play_until(
         world,
@@ -109,7 +109,7 @@ def run(scenario: ScenarioFile, cell: Cell) -> RunResult:
     return _measure(world, played, cell)
 
 
-class _World:
+class World:
     """A drawn workload as a scenario that is played, with what is noted on the way."""
 
     def __init__(self, scenario: ScenarioFile, drawn: Drawn) -> None:
@@ -172,7 +172,7 @@ def _read(amounts: str | None) -> dict[str, int]:
     return parse_quantities(amounts) if amounts else {}
 
 
-def _measure(world: _World, played: Played, cell: Cell) -> RunResult:
+def _measure(world: World, played: Played, cell: Cell) -> RunResult:
     progress, record = played.progress, played.record
     now_ms = played.master.event_heap.now_ms
     end_ms = max((at for _, at in progress.ended_ms), default=0) if progress.done else now_ms

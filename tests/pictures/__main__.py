@@ -1,0 +1,88 @@
+"""Make the pictures of the README and the site: `make pictures`, or `python -m tests.pictures`.
+
+A real sidecar process, before an emulated master with jobs; a real Chromium, which looks at the
+status page; a real terminal, on which `explain` prints; the demo, as anybody plays it; and an
+example that real policies decide. The picture of the whole, `architecture.svg`, is drawn by hand.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from playwright.sync_api import FloatRect, ViewportSize, sync_playwright
+
+from tests.pictures import worked_example
+from tests.pictures.scene import Scene, at_work
+from tests.pictures.terminal import capture
+
+PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
+
+WIDTH, SCALE = 1280, 1.5
+"""Of the page, in its own pixels; and so many of the picture's are one of them."""
+
+ROWS = 8
+"""Frameworks that are seen; the page goes on below."""
+
+COLOURS = 256
+COLUMNS = 106
+EXPLAINED = "graph-rank"
+
+
+def main() -> None:
+    """Make all that are made."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with at_work() as scene:
+        photograph(scene, PICTURES / "status-page.png")
+        words = ("explain", "framework", EXPLAINED, "--cycles", "2")
+        target = {"MESOS_ALLOCATOR_TARGET": scene.target}
+        capture(words, COLUMNS, target, PICTURES / "explain.svg")
+    compare(PICTURES / "comparison.png")
+    worked_example.draw(PICTURES / "policies.svg")
+
+
+def photograph(scene: Scene, path: Path) -> None:
+    """Photograph the status page, from its head to a row of the frameworks."""
+    program = shutil.which("chromium")
+    assert program, "chromium is needed (Debian's package chromium)"
+    with sync_playwright() as playwright:
+        # Whoever makes pictures may be root, for whom Chromium has no sandbox.
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        screen = ViewportSize(width=WIDTH, height=1000)
+        page = browser.new_page(viewport=screen, device_scale_factor=SCALE)
+        page.goto(f"http://{scene.http}/?refresh=0")
+        table = page.locator("section", has_text="who waits longest first").locator("tbody tr")
+        box = table.nth(ROWS - 1).bounding_box()
+        assert box is not None
+        seen = FloatRect(x=0, y=0, width=WIDTH, height=box["y"] + box["height"])
+        page.screenshot(path=path, full_page=True, clip=seen)
+        browser.close()
+    smaller(path)
+
+
+def compare(path: Path) -> None:
+    """Play the demo under two policies, and keep the picture that it draws of them."""
+    with tempfile.TemporaryDirectory() as out:
+        command = [sys.executable, "-m", "allocator", "demo", "--policies", "drf,ps-dsf"]
+        subprocess.run([*command, "--modes", "characterised", "--out", out], check=True)
+        (drawn,) = Path(out).glob("*.png")
+        shutil.copy(drawn, path)
+    smaller(path)
+
+
+def smaller(path: Path) -> None:
+    """Write a picture again with its commonest colours alone; flat ground stays as it is."""
+    with Image.open(path) as picture:
+        full = picture.convert("RGB")
+    colours, counts = np.unique(np.asarray(full).reshape(-1, 3), axis=0, return_counts=True)
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(colours[np.argsort(-counts)[:COLOURS]].ravel().tolist())
+    few = full.quantize(palette=palette, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""A cluster at work for the pictures: an emulated master before a real sidecar process.
+
+The master plays `scene.toml` as fast as the sidecar answers, up to a moment at which there is much
+to see. From then on it goes on by the clock on the wall, as a master does, until the pictures are
+taken.
+"""
+
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from allocator.core import Options
+from allocator.lab.experiments.play import Played, play_until
+from allocator.lab.links.stream import StreamLink
+from allocator.lab.scenarios.drawing import draw
+from allocator.lab.scenarios.reading import read
+from allocator.lab.scenarios.running import World
+from allocator.lab.workloads.scenario import Progress
+from tests.server.process import SidecarProcess
+
+SCENE = Path(__file__).with_name("scene.toml")
+SEED = 3
+
+AT_S = 420
+"""The moment of the pictures, in the scene's time; a multiple of what `watch` is called in."""
+
+WATCH_S = 10
+SETTINGS = ("policy.name=ps-dsf", "policy.mode=characterised")
+
+
+class Scene(NamedTuple):
+    """Where the sidecar is.
+
+    Attributes
+    ----------
+    target, http : str
+    """
+
+    target: str
+    http: str
+
+
+@contextmanager
+def at_work() -> Iterator[Scene]:
+    """Have the cluster work in the background, from the moment of the pictures on."""
+    with tempfile.TemporaryDirectory() as state:
+        settings = (*SETTINGS, f"state.directory={state}")
+        with SidecarProcess(*settings) as sidecar:
+            player = _Player(sidecar.targets[0])
+            player.start()
+            try:
+                player.wait()
+                yield Scene(sidecar.targets[0], sidecar.http)
+            finally:
+                player.end()
+
+
+class _Over(Exception):  # noqa: N818 - no error: how the play is left
+    """The pictures are taken."""
+
+
+class _Player(threading.Thread):
+    """Plays the scene."""
+
+    def __init__(self, target: str) -> None:
+        super().__init__(name="scene", daemon=True)
+        self._target = target
+        self._looked = 0
+        self._ready, self._enough = threading.Event(), threading.Event()
+        self.played: Played | None = None
+
+    def run(self) -> None:
+        scenario = read(SCENE)
+        world = World(scenario, draw(scenario, SEED))
+        try:
+            self.played = play_until(
+                world,
+                StreamLink(self._target),
+                tell_demand=True,
+                options=Options(filter_gpus=scenario.filter_gpus),
+                watch=self._watch,
+            )
+        except _Over:
+            pass
+        finally:
+            self._ready.set()
+
+    def _watch(self, _progress: Progress) -> None:
+        """Every ten seconds of the scene: after its moment wait as long by the wall."""
+        self._looked += 1
+        if self._looked * WATCH_S >= AT_S:
+            self._ready.set()
+            self._enough.wait(WATCH_S)
+        if self._enough.is_set():
+            raise _Over
+
+    def wait(self) -> None:
+        """Wait for the moment of the pictures."""
+        self._ready.wait()
+        assert self.is_alive(), "the scene was over before its moment"
+        time.sleep(0.5)
+
+    def end(self) -> None:
+        """Leave the play, and wait for its end."""
+        self._enough.set()
+        self.join()

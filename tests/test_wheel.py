@@ -1,0 +1,183 @@
+"""The wheel, installed alone in a new environment: it serves, explains, and plays the demo.
+
+For each Python from the oldest that we take to the newest that numba takes, where this machine has
+it. Nothing of the checkout is on its path.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parent.parent
+NUMBA_TAKES = metadata("numba").get_all("Classifier") or []
+PYTHONS = [
+    f"3.{minor}"
+    for minor in range(11, 30)
+    if f"Programming Language :: Python :: 3.{minor}" in NUMBA_TAKES
+]
+SOURCES = ("allocator", "pyproject.toml", "README.md", "LICENSE")
+
+WAIT_S = 240
+"""Loops are compiled for the first time."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """Build it from a copy, for a build leaves things beside its sources."""
+    copy = tmp_path_factory.mktemp("sources")
+    for name in SOURCES:
+        source = ROOT / name
+        if source.is_dir():
+            left_out = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, copy / name, ignore=left_out)
+        else:
+            shutil.copy(source, copy / name)
+    # Without isolation: what builds is locked, and installed beside us.
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "made"]
+    subprocess.run([*command, "."], cwd=copy, check=True, capture_output=True, text=True)
+    (made,) = (copy / "made").glob("*.whl")
+    return made
+
+
+def locked() -> Iterator[str]:
+    """Versions of the lock, without hashes: constraints of pip know none for a file of ours."""
+    for line in (ROOT / "requirements-dev.lock").read_text("utf-8").splitlines():
+        try:
+            requirement = Requirement(line.removesuffix("\\").partition(" #")[0])
+        except InvalidRequirement:
+            continue
+        yield f"{requirement.name}{requirement.specifier}"
+
+
+def interpreter(version: str) -> str | None:
+    """Find a Python that runs: a shim of pyenv may be there without one behind it."""
+    if Version(version).release == sys.version_info[:2]:
+        return sys.executable
+    found = [shutil.which(f"python{version}")]
+    found += map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    return next(filter(runs, filter(None, found)), None)
+
+
+def runs(python: str) -> bool:
+    asked = [python, "-c", "import ssl, venv, zlib"]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
+def install(python: str, wheel: Path, home: Path) -> str:
+    """Install the wheel and what it needs, at the locked versions; gives its program."""
+    subprocess.run([python, "-m", "venv", "--without-pip", str(home / "venv")], check=True)
+    inside = home / "venv" / "bin"
+    (home / "locked.txt").write_text("\n".join(locked()), encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "--python", f"{inside}/python", "install", "--quiet"]
+    wanted = f"mesos-allocator[sim] @ {wheel.as_uri()}"
+    options = ["--only-binary", ":all:", "--no-compile", "--constraint", f"{home}/locked.txt"]
+    done = subprocess.run([*pip, *options, wanted], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return str(inside / "mesos-allocator")
+
+
+class Installed:
+    """The program in its environment, which says nothing of the checkout."""
+
+    def __init__(self, program: str, place: Path) -> None:
+        ours = {"PYTHONPATH", "VIRTUAL_ENV", "MESOS_ALLOCATOR_BRAIN"}
+        self.program, self.place = program, place
+        self.target = f"unix:{place / 's'}"
+        self.environment = {name: value for name, value in os.environ.items() if name not in ours}
+        self.environment |= {
+            "NUMBA_CACHE_DIR": str(place / "loops"),
+            "MESOS_ALLOCATOR_TARGET": self.target,
+        }
+        self.log = place / "log"
+
+    def run(self, *words: str) -> str:
+        """Run a command to its end; gives what it printed."""
+        done = subprocess.run(
+            [self.program, *words],
+            env=self.environment,
+            cwd=self.place,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @contextmanager
+    def beside(self, *words: str) -> Iterator[subprocess.Popen]:
+        """Have a command run meanwhile."""
+        with self.log.open("ab") as log:
+            running = subprocess.Popen(
+                [self.program, *words],
+                env=self.environment,
+                cwd=self.place,
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            yield running
+        finally:
+            running.send_signal(signal.SIGTERM)
+            running.wait(60)
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_installed_alone_it_serves_explains_and_plays_the_demo(version, wheel, tmp_path):
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"this machine has no Python {version}")
+    installed = Installed(install(python, wheel, tmp_path), tmp_path)
+    it_is_the_wheel_that_runs(installed, wheel)
+    it_serves_and_explains(installed)
+    it_plays_the_demo(installed)
+
+
+def it_is_the_wheel_that_runs(installed: Installed, wheel: Path) -> None:
+    assert wheel.name.split("-")[1] in installed.run("--version")
+    environment = Path(installed.program).parents[1]
+    asked = [f"{environment}/bin/python", "-c", "import allocator; print(allocator.__file__)"]
+    where = subprocess.check_output(asked, cwd="/", env={}, text=True)
+    assert Path(where.strip()).is_relative_to(environment)
+
+
+def it_serves_and_explains(installed: Installed) -> None:
+    deadline = time.monotonic() + WAIT_S
+    flags = ["--set", f"listen.targets={installed.target}", "--http-port", "0"]
+    with installed.beside("serve", *flags) as sidecar:
+        while not Path(installed.target.removeprefix("unix:")).exists():
+            assert sidecar.poll() is None, installed.log.read_text()
+            assert time.monotonic() < deadline, installed.log.read_text()
+            time.sleep(0.1)
+        soak = ["demo", "soak", "--target", installed.target, "--seconds", "1000000"]
+        with installed.beside(*soak, "--size", "4"):
+            roles: list[dict] = []
+            while not roles:
+                assert time.monotonic() < deadline, installed.log.read_text()
+                time.sleep(0.2)
+                roles = json.loads(installed.run("shares", "--json")).get("roles", [])
+            role = roles[0]["role"]
+            assert f"role {role}" in installed.run("explain", "role", role)
+            assert "emulated-master" in installed.run("status")
+    assert sidecar.returncode == 0
+
+
+def it_plays_the_demo(installed: Installed) -> None:
+    words = ["--policies", "drf,ps-dsf", "--modes", "characterised", "--scale", "0.02"]
+    out = installed.place / "out"
+    assert "ps-dsf characterised" in installed.run("demo", *words, "--out", str(out))
+    (picture,) = out.glob("*.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
