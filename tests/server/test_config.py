@@ -3,6 +3,7 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field, ValidationError
@@ -50,7 +51,7 @@ def test_the_example_loads_and_changes_nothing():
 
 def test_the_rules_of_the_example_load_too_and_have_every_key(tmp_path):
     text = re.sub(r"^#(?! )", "", EXAMPLE.read_text(), flags=re.MULTILINE)
-    config = load(write(tmp_path, text), {})
+    config: Any = load(write(tmp_path, text), {})
     assert [rule.resources for rule in config.demand] == ["cpus:2;mem:2048"]
     assert [rule.role for rule in config.limit] == ["eng/ads"]
     assert [rule.agents for rule in config.constraint] == ["zone=a|b; gpu_model!=K80; ssd"]

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from allocator.core import Limits, PolicySpec, Settings, parse_quantities
+from allocator.core import Limits, PolicySpec, Settings
 from allocator.server.config.access import AccessSection
 from allocator.server.config.base import Count, Section
 from allocator.server.config.checks import (
@@ -26,19 +26,11 @@ from allocator.server.config.checks import (
 )
 from allocator.server.config.keeping import StateSection
 from allocator.server.config.learning import LearnSection
-from allocator.server.config.rules import (
-    ConstraintRule,
-    DemandRule,
-    DrainRule,
-    LimitRule,
-    WeightRule,
-    distinct_agents,
-    distinct_patterns,
-    distinct_roles,
-)
+from allocator.server.config.rules import RuleSections, change_of
 from allocator.server.config.shadow import ShadowSection
 from allocator.server.config.tls import find_problem
 from allocator.server.config.watching import LogSection, MetricsSection
+from allocator.settable import RULES
 
 GIB = 2**30
 MIB = 2**20
@@ -309,8 +301,8 @@ class StarvationSection(Section):
     )
 
 
-class Config(Section):
-    """Everything that can be set about a sidecar."""
+class OptionSections(Section):
+    """What of the configuration is no rule."""
 
     listen: ListenSection = Field(default_factory=ListenSection)
     access: AccessSection = Field(default_factory=AccessSection)
@@ -324,22 +316,10 @@ class Config(Section):
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     learn: LearnSection = Field(default_factory=LearnSection)
     starvation: StarvationSection = Field(default_factory=StarvationSection)
-    limit: Annotated[
-        tuple[LimitRule, ...], Field(strict=False), AfterValidator(distinct_roles)
-    ] = ()
-    demand: Annotated[
-        tuple[DemandRule, ...], Field(strict=False), AfterValidator(distinct_patterns)
-    ] = ()
-    constraint: Annotated[
-        tuple[ConstraintRule, ...], Field(strict=False), AfterValidator(distinct_patterns)
-    ] = ()
 
-    drain: Annotated[
-        tuple[DrainRule, ...], Field(strict=False), AfterValidator(distinct_agents)
-    ] = ()
-    weight: Annotated[
-        tuple[WeightRule, ...], Field(strict=False), AfterValidator(distinct_patterns)
-    ] = ()
+
+class Config(RuleSections, OptionSections):
+    """Everything that can be set about a sidecar."""
 
     @model_validator(mode="after")
     def check_shadow(self) -> "Config":
@@ -377,7 +357,7 @@ class Config(Section):
 
     def settings(self) -> Settings:
         """What the core starts with."""
-        return Settings(
+        settings = Settings(
             policy=self.policy.spec(),
             seed=self.policy.seed,
             learn_demand=self.learn.enabled,
@@ -388,12 +368,9 @@ class Config(Section):
             learn_patience_cycles=self.learn.patience_cycles,
             patience_cycles=self.starvation.patience_cycles,
             outstanding_max=self.starvation.outstanding_max,
-            limits={rule.role: parse_quantities(rule.resources) for rule in self.limit},
-            demands={(rule.role, rule.framework_name): rule.event() for rule in self.demand},
-            constraints={
-                (rule.role, rule.framework_name): rule.event() for rule in self.constraint
-            },
-            weights={(rule.role, rule.framework_name): rule.event() for rule in self.weight},
-            drains=frozenset(rule.agent for rule in self.drain),
             shadow=self.shadow.spec(self.policy.mode),
         )
+        for kind in RULES:
+            for rule in getattr(self, kind.name):
+                settings.put(change_of(kind, rule))
+        return settings

@@ -11,7 +11,7 @@ from allocator.server.engine.planning import Planner
 from allocator.server.metrics.metric_building import counted_by, counter, gauge, labelled
 from allocator.server.operators.audit import RESULTS, Audit
 from allocator.server.operators.operators import Operators
-from allocator.wire.settings.operator_overlay import KINDS
+from allocator.settable import KINDS, RULES
 
 
 class OperationCollector(Collector):
@@ -53,15 +53,8 @@ class OperationCollector(Collector):
         labels = ["setting", "result"]
         yield labelled(CounterMetricFamily, "admin_changes", text, labels, rows)
         settings = self._loop.allocator.settings
-        numbers = {
-            "demand": len(settings.demands),
-            "constraint": len(settings.constraints),
-            "limit": len(settings.limits),
-            "drain": len(settings.drains),
-            "weight": len(settings.weights),
-        }
         text = "Rules in force, of the configuration and of operators, by kind."
-        each = [([kind], float(number)) for kind, number in numbers.items()]
+        each = [([kind.name], float(len(getattr(settings, kind.plural)))) for kind in RULES]
         yield labelled(GaugeMetricFamily, "rules", text, ["kind"], each)
         set_by = Counter(key[0] for key in list(self._operators.overlay.changes))
         text = "Settings that operators set over the configuration, or took back, by kind."

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import structlog
 
+from allocator.core import OperatorChange
 from allocator.server.operators.setting_rows import scope_of, value_of
-from allocator.wire.settings.operator_overlay import key_of
-from allocator.wire.settings.operator_settings import OperatorChange
 
 LOGGER = "mesos_allocator.audit"
 
@@ -55,7 +54,7 @@ class Audit:
 
     def of_change(self, changed: Changed, *, result: str = "done", **more: object) -> None:
         """Write the line of a change; `more` as for `note`."""
-        key = key_of(changed.change)
+        key = changed.change.key
         more = {"old": value_of(changed.before), "new": value_of(changed.change), **more}
         self.note(changed.who, key[0], scope_of(key), result=result, **more)
 

@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 import structlog
 
 from allocator import policies
-from allocator.core import Allocator, Limits, SetPolicy, SetShadow, Settings
+from allocator.core import Allocator, Limits, OperatorChange, Settings
 from allocator.server.config import Loaded
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.rpc_futures import settled
@@ -28,11 +28,8 @@ from allocator.wire.settings.operator_overlay import (
     Key,
     Overlay,
     configured,
-    key_of,
-    rules,
     write_overlay,
 )
-from allocator.wire.settings.operator_settings import OperatorChange
 
 ANSWER_S = 60.0
 """How long another configuration may take to be taken over."""
@@ -238,7 +235,7 @@ class Operators:
 
     def _set(self, change: OperatorChange, asked: Asked[_T]) -> Effect[_T]:
         _check_waits(asked)
-        before = standing(self._loop.allocator.settings, change)
+        before = self._loop.allocator.settings.before(change)
         overlay = self.overlay.without(())
         overlay.note(Kept(change, asked.by, int(time.time() * 1000)), configured(self.base))
         content = write_overlay(overlay)
@@ -255,15 +252,6 @@ class Operators:
 def _check_waits(asked: Asked[_T]) -> None:
     if not asked.waits():
         raise GivenUpError
-
-
-def standing(settings: Settings, change: OperatorChange) -> OperatorChange | None:
-    """What stands where a change goes."""
-    if isinstance(change, SetPolicy):
-        return SetPolicy(settings.policy)
-    if isinstance(change, SetShadow):
-        return SetShadow(settings.shadow)
-    return rules(settings).get(key_of(change))
 
 
 def settings_in_force(base: Settings, overlay: Overlay, limits: Limits) -> Settings:

@@ -13,46 +13,20 @@ from allocator.core import (
     DemandMemory,
     EventError,
     Limits,
+    OperatorChange,
     Policy,
     PolicySpec,
     Remembered,
-    SetConstraint,
-    SetDemand,
-    SetDrain,
-    SetLimit,
-    SetPolicy,
-    SetShadow,
     Settings,
-    SetWeight,
 )
+from allocator.settable import KINDS, SHADOW
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.codec import proto_types
 from allocator.wire.codec.errors import refuse
-from allocator.wire.settings.operator_settings import (
-    OperatorChange,
-    read_constraint,
-    read_demand,
-    read_drain,
-    read_limit,
-    read_policy,
-    read_shadow,
-    read_weight,
-    write_constraint,
-    write_demand,
-    write_drain,
-    write_limit,
-    write_policy,
-    write_shadow,
-    write_weight,
-)
+from allocator.wire.settings.operator_settings import read_change, write_change
 
 Key: TypeAlias = tuple[str, ...]
-"""What a change is about: one of `KINDS`, and its patterns."""
-
-KINDS = ("policy", "demand", "constraint", "limit", "drain", "weight", "shadow")
-
-SINGLE = ("policy", "shadow")
-"""Kinds of which there is one: they are settings, not rules."""
+"""What a change is about, as `OperatorChange.key` says."""
 
 TOPICS = ("name", "principal", "user")
 """Kinds of what learnt demands are remembered under."""
@@ -75,55 +49,9 @@ class Kept(NamedTuple):
     at_ms: int
 
 
-def key_of(change: OperatorChange) -> Key:
-    """What a change is about."""
-    match change:
-        case SetPolicy():
-            return ("policy",)
-        case SetDemand():
-            return "demand", change.role, change.framework_name
-        case SetConstraint():
-            return "constraint", change.role, change.framework_name
-        case SetLimit():
-            return "limit", change.role
-        case SetDrain():
-            return "drain", change.agent
-        case SetWeight():
-            return "weight", change.role, change.framework_name
-        case SetShadow():
-            return ("shadow",)
-
-
-def takes_back(change: OperatorChange) -> bool:
-    """Whether a change takes a rule back."""
-    match change:
-        case SetDemand():
-            return change.demand is None
-        case SetConstraint():
-            return change.expression is None
-        case SetLimit():
-            return change.limit is None
-        case SetDrain():
-            return not change.drained
-        case SetWeight():
-            return change.weight is None
-        case SetShadow():
-            return change.spec is None
-    return False
-
-
-def rules(settings: Settings) -> dict[Key, OperatorChange]:
-    """All rules, each as what sets it, in their order."""
-    found: list[OperatorChange] = [*settings.demands.values(), *settings.constraints.values()]
-    found += [SetLimit(role, limit) for role, limit in settings.limits.items()]
-    found += [SetDrain(agent) for agent in sorted(settings.drains)]
-    found += settings.weights.values()
-    return {key_of(rule): rule for rule in found}
-
-
 def configured(settings: Settings) -> set[Key]:
     """What of these settings an operator can take back."""
-    return {*rules(settings), *([("shadow",)] if settings.shadow else [])}
+    return {each.key for each in (*settings.rules(), *settings.standing(SHADOW))}
 
 
 class Overlay:
@@ -148,9 +76,9 @@ class Overlay:
         configured : container of Key
             Rules of the configuration; and that a policy looks on, where it says so.
         """
-        key = key_of(kept.change)
+        key = kept.change.key
         self.changes.pop(key, None)
-        if not takes_back(kept.change) or key in configured:
+        if not kept.change.takes_back or key in configured:
             self.changes[key] = kept
 
     def without(self, kinds: Container[str]) -> "Overlay":
@@ -181,7 +109,7 @@ class Overlay:
         trial = Allocator(build, base.copied(), limits)
         refused = {}
         for key, kept in self.changes.items():
-            if takes_back(kept.change) and key not in configured(base):
+            if kept.change.takes_back and key not in configured(base):
                 continue
             try:
                 trial.step(kept.change)
@@ -197,21 +125,7 @@ def write_overlay(overlay: Overlay) -> pb.KeptSettings:
 
 def _write_change(kept: Kept) -> pb.KeptChange:
     message = pb.KeptChange(by=kept.by, at_ms=kept.at_ms)
-    match kept.change:
-        case SetPolicy():
-            message.policy.CopyFrom(write_policy(kept.change.spec))
-        case SetDemand():
-            message.demand.CopyFrom(write_demand(kept.change))
-        case SetConstraint():
-            message.constraint.CopyFrom(write_constraint(kept.change))
-        case SetLimit():
-            message.limit.CopyFrom(write_limit(kept.change))
-        case SetDrain():
-            message.drain.CopyFrom(write_drain(kept.change))
-        case SetWeight():
-            message.weight.CopyFrom(write_weight(kept.change))
-        case SetShadow():
-            message.shadow.CopyFrom(write_shadow(kept.change))
+    getattr(message, kept.change.kind.name).CopyFrom(write_change(kept.change))
     return message
 
 
@@ -226,7 +140,7 @@ def read_overlay(message: pb.KeptSettings) -> Overlay:
     overlay = Overlay()
     for index, each in enumerate(message.changes):
         change = proto_types.part(each, _read_change, f"changes[{index}]")
-        overlay.changes[key_of(change)] = Kept(change, each.by, each.at_ms)
+        overlay.changes[change.key] = Kept(change, each.by, each.at_ms)
     return overlay
 
 
@@ -234,20 +148,7 @@ def _read_change(message: pb.KeptChange) -> OperatorChange:
     what = message.WhichOneof("change")
     if what is None:
         refuse("change", "is missing; name what was set")
-    match what:
-        case "policy":
-            return SetPolicy(read_policy(message.policy))
-        case "demand":
-            return read_demand(message.demand)
-        case "constraint":
-            return read_constraint(message.constraint)
-        case "limit":
-            return read_limit(message.limit)
-        case "drain":
-            return read_drain(message.drain)
-        case "weight":
-            return read_weight(message.weight)
-    return read_shadow(message.shadow)
+    return read_change(KINDS[what], getattr(message, what))
 
 
 class Learnt(NamedTuple):
