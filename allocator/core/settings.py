@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, TypeVar, get_args
 
 from allocator import settable
 from allocator.core.policy import PolicySpec
@@ -121,64 +121,47 @@ assert CHANGES.keys() == settable.KINDS.keys(), "a kind without an event"
 
 @dataclass(slots=True)
 class Settings:
-    """What operators set. Outlives sessions.
-
-    Attributes
-    ----------
-    policy : PolicySpec
-    seed : int
-        Where all chance comes from.
-    learn_demand : bool
-        Whether what a framework accepted tells its demand.
-    learn_after : int
-        Acceptances before that counts.
-    probe_after : int
-        A characterised client that uses nothing and declined so often in a row is served with all
-        that is free, until it accepts: its demand may be more than we think.
-    priors_max : int
-        So many demands are remembered of frameworks, for the next ones of their sort. 0: none.
-    prior_half_life_ms : int
-        After that time a demand that is remembered is half as certain.
-    learn_patience_cycles : int
-        A client of which the demand is learnt or remembered, and which was offered nothing in so
-        many full cycles though it did not decline, is offered all that is free once; after twice as
-        many again, and so on.
-    patience_cycles : int
-        A client that could be served, but was not in so many full cycles, comes first in the next,
-        with one grant. 0: never.
-    outstanding_max : float
-        So much of the cluster, in any resource, a framework may have on offer and not in use, in
-        all its roles together; then it is offered no more of what is neither reserved nor
-        revocable. 1: no bound.
-    limits : dict of role path to amounts by name
-        What is granted in a role and below it at most, beside the limits of the master's quotas.
-    demands, constraints : dict of (role, framework_name) to rule
-        Patterns; of several that match, the one that was set last counts for a demand, and all of
-        them for constraints.
-    weights : dict of (role, framework_name) to rule
-        The same for weights: the last one counts.
-    drains : frozenset of str
-        Ids or host names of agents of which nobody is offered anything.
-    shadow : PolicySpec or None
-        The policy that looks on, see `allocator.core.hindsight.shadow_comparison`.
-    """
+    """What operators set. Outlives sessions."""
 
     policy: PolicySpec = field(default_factory=PolicySpec)
     seed: int = 0
+    """Where all chance comes from."""
     learn_demand: bool = True
+    """Whether what a framework accepted tells its demand."""
     learn_after: int = 3
+    """Acceptances before that counts."""
     probe_after: int = 3
+    """A characterised client that uses nothing and declined so often in a row is served with all
+    that is free, until it accepts: its demand may be more than we think."""
     priors_max: int = 1000
+    """So many demands are remembered of frameworks, for the next ones of their sort. 0: none."""
     prior_half_life_ms: int = 7 * 24 * 3_600_000
+    """After that time a demand that is remembered is half as certain."""
     learn_patience_cycles: int = 30
+    """A client of which the demand is learnt or remembered, and which was offered nothing in so
+    many full cycles though it did not decline, is offered all that is free once; after twice as
+    many again, and so on."""
     patience_cycles: int = 60
+    """A client that could be served, but was not in so many full cycles, comes first in the next,
+    with one grant. 0: never."""
     outstanding_max: float = 1.0
+    """So much of the cluster, in any resource, a framework may have on offer and not in use, in all
+    its roles together; then it is offered no more of what is neither reserved nor revocable. 1: no
+    bound."""
     limits: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    """By the path of the role: what is granted in it and below it at most, beside the limits of the
+    master's quotas."""
     demands: dict[tuple[str, str], SetDemand] = field(default_factory=dict)
+    """By patterns of roles and of frameworks' names, as all that follow; of several rules that
+    match, the one that was set last counts."""
     constraints: dict[tuple[str, str], SetConstraint] = field(default_factory=dict)
+    """All that match count."""
     weights: dict[tuple[str, str], SetWeight] = field(default_factory=dict)
+    """The last one counts."""
     drains: frozenset[str] = frozenset()
+    """Ids or host names of agents of which nobody is offered anything."""
     shadow: PolicySpec | None = None
+    """The policy that looks on, see `allocator.core.hindsight.shadow_comparison`."""
 
     def copied(self) -> "Settings":
         """Copy them, so that the copy stays when these change."""
@@ -235,30 +218,31 @@ class Settings:
 
     def demand_rule(self, role: str, framework_name: str) -> SetDemand | None:
         """Find the operator's rule for a client."""
-        found = None
-        for (role_pattern, name_pattern), rule in self.demands.items():
-            if matches(role_pattern, role) and matches(name_pattern, framework_name):
-                found = rule
-        return found
+        return next(reversed(_matching(self.demands, role, framework_name)), None)
 
     def framework_weight(self, role: str, framework_name: str) -> float:
         """Find the weight of a client beside that of its role; 1 where no rule says another."""
-        found = 1.0
-        for rule in self.weights.values():
-            matched = matches(rule.role, role) and matches(rule.framework_name, framework_name)
-            if matched and rule.weight is not None:
-                found = rule.weight
-        return found
+        rule = next(reversed(_matching(self.weights, role, framework_name)), None)
+        return 1.0 if rule is None or rule.weight is None else rule.weight
 
     def constraint_rules(self, role: str, framework_name: str) -> list[str]:
         """Find the operator's expressions for a client."""
-        return [
-            rule.expression
-            for (role_pattern, name_pattern), rule in self.constraints.items()
-            if rule.expression is not None
-            and matches(role_pattern, role)
-            and matches(name_pattern, framework_name)
-        ]
+        found = _matching(self.constraints, role, framework_name)
+        return [rule.expression for rule in found if rule.expression is not None]
+
+
+_Rule = TypeVar("_Rule")
+
+
+def _matching(
+    rules: Mapping[tuple[str, str], _Rule], role: str, framework_name: str
+) -> list[_Rule]:
+    """The rules for a client, those that were set last behind the others."""
+    return [
+        rule
+        for (role_pattern, name_pattern), rule in rules.items()
+        if matches(role_pattern, role) and matches(name_pattern, framework_name)
+    ]
 
 
 def matches(pattern: str, text: str) -> bool:

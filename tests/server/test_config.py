@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from allocator.core import Limits, PolicySpec, Settings
 from allocator.server.config import Config, Flag, example, load
-from allocator.server.config.schema import is_rules, keys, model_of, toml_value
+from allocator.server.config.schema import is_rules, keys, live_sections, model_of, toml_value
+from allocator.settable import KINDS
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "config.example.toml"
 
@@ -154,3 +155,8 @@ def test_rules_become_events_of_the_core(tmp_path):
     assert demand.demand == {"cpus": 1500, "mem": 512_000}
     assert settings.constraint_rules("ops", "spark 1") == ["ssd"]
     assert settings.constraint_rules("ops", "kafka") == []
+
+
+def test_the_configuration_can_state_whatever_operators_can_set():
+    """And so SIGHUP takes it over: sections that the core is told of are live."""
+    assert set(KINDS) <= set(live_sections(Config))
