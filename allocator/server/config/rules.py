@@ -11,7 +11,6 @@ from typing import Annotated, Any, assert_never
 from pydantic import AfterValidator, Field, create_model, model_validator
 
 from allocator.core import CHANGES, OperatorChange, parse_quantities
-from allocator.server.config.base import Section
 from allocator.server.config.checks import (
     constraint_expression,
     non_blank,
@@ -19,6 +18,7 @@ from allocator.server.config.checks import (
     refuse_at,
     role_path,
 )
+from allocator.server.config.schema import Section
 from allocator.settable import RULES, Scope, SettingKind, Value
 
 

@@ -10,11 +10,12 @@ from pydantic_core import PydanticCustomError
 
 from allocator.core import Limits, PolicySpec, Settings
 from allocator.server.config.access import AccessSection
-from allocator.server.config.base import Count, Section
 from allocator.server.config.checks import (
+    absolute_directory,
     is_local,
     no_directory,
     non_empty,
+    optional_policy_name,
     owner,
     plugin_file,
     policy_name,
@@ -24,10 +25,8 @@ from allocator.server.config.checks import (
     spec_that_builds,
     target,
 )
-from allocator.server.config.keeping import StateSection
-from allocator.server.config.learning import LearnSection
 from allocator.server.config.rules import RuleSections, change_of
-from allocator.server.config.shadow import ShadowSection
+from allocator.server.config.schema import Count, Section
 from allocator.server.config.tls import find_problem
 from allocator.server.config.watching import LogSection, MetricsSection
 from allocator.settable import RULES
@@ -208,6 +207,35 @@ class PolicySection(Section):
         return self
 
 
+class ShadowSection(Section):
+    """A policy that looks on: it decides what was decided, and nothing comes of it.
+
+    A running sidecar is told with `mesos-allocator shadow set`.
+    """
+
+    live = True
+
+    policy: Annotated[str, AfterValidator(optional_policy_name)] = Field(
+        "", description="Policy; empty: none looks on."
+    )
+    selection: Annotated[str, AfterValidator(selection_name)] = Field(
+        "", description="How it chooses the agent; empty: the policy's own default."
+    )
+    mode: Literal["", "oblivious", "characterised"] = Field(
+        "", description="As policy.mode; empty: the same as that."
+    )
+    parameters: dict[str, str] = Field(
+        default_factory=dict, description="What else the policy takes, as text."
+    )
+
+    def spec(self, mode: str) -> PolicySpec | None:
+        """The policy as the core takes it, in this mode where it has none of its own."""
+        if not self.policy:
+            return None
+        parameters = dict(sorted(self.parameters.items()))
+        return PolicySpec(self.policy, self.selection, self.mode or mode, parameters=parameters)
+
+
 class LimitsSection(Section):
     """What one session may grow to; beyond it the session ends with a named error.
 
@@ -276,6 +304,67 @@ class JournalSection(Section):
         description=(
             "An older file that was written last so many days ago is removed when a new one is"
             " begun. 0: never for its age."
+        ),
+    )
+
+
+class StateSection(Section):
+    """What outlives the process: what operators set, and what was learnt of demands."""
+
+    directory: Annotated[str, AfterValidator(absolute_directory)] = Field(
+        "",
+        description=(
+            "Directory to keep it in, of one sidecar alone. Empty: where systemd says"
+            " (StateDirectory=), else the journal's directory, else nothing is kept. '-': nothing"
+            " is kept."
+        ),
+    )
+    save_s: Annotated[int, Field(ge=1, le=86_400)] = Field(
+        30,
+        description=(
+            "What was learnt is saved so often, in seconds, and at the end. What operators set is"
+            " saved before they are answered."
+        ),
+    )
+
+
+class LearnSection(Section):
+    """Demand vectors that nobody states."""
+
+    live = True
+
+    enabled: bool = Field(
+        True,
+        description="Learn a framework's demand vector from what it accepts out of its offers.",
+    )
+    acceptances: Count = Field(
+        3, description="Acceptances after which the learned demand vector counts."
+    )
+    probe_after: Count = Field(
+        3,
+        description=(
+            "A framework that uses nothing and declined so many offers of its demand in a row is"
+            " offered all that is free until it accepts: it may need more than we think."
+        ),
+    )
+    priors_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        1000,
+        description=(
+            "Learned demands that are remembered when their frameworks leave. A new framework of"
+            " the same role and name (digits aside), else principal, else user, begins with it."
+            " 0: each framework begins anew."
+        ),
+    )
+    prior_half_life_s: Annotated[int, Field(ge=1, le=10 * 365 * 86_400)] = Field(
+        7 * 86_400,
+        description="After this time, in seconds, what is remembered is half as certain.",
+    )
+    patience_cycles: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        30,
+        description=(
+            "A framework of which the demand is learnt or remembered, and which was offered nothing"
+            " in so many full cycles, is offered all that is free once: it may need less. Then it"
+            " waits twice as long for the next time, and so on."
         ),
     )
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from allocator.server.config.base import Section
+from allocator.server.config.schema import Section
 
 
 class LogSection(Section):

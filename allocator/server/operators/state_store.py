@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from allocator.core import DemandMemory
 from allocator.server.config import Config
-from allocator.server.config.keeping import NOWHERE
+from allocator.server.config.checks import NOWHERE
 from allocator.server.operators.state_files import StateDirectory, StateError, UnreadableError
 from allocator.server.system.disk import reason
 from allocator.server.system.lasting import LastingThread

@@ -12,8 +12,7 @@ import structlog
 
 from allocator.policies import POLICIES
 from allocator.server.config import Config, ConfigError, Loaded
-from allocator.server.config.base import Section
-from allocator.server.config.schema import is_live, live_sections
+from allocator.server.config.schema import Section, is_live, live_sections
 from allocator.server.operators.operators import Operators
 from allocator.server.system.disk import reason
 from allocator.server.system.lasting import LastingThread
