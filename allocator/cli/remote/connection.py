@@ -165,18 +165,12 @@ class Connection:
 
 
 class Sidecar(typer.Context):
-    """The context of a command that speaks to a sidecar, and so what its function is given.
-
-    Attributes
-    ----------
-    connection : Connection
-        What the command line says of it.
-    stub
-        Its administration.
-    """
+    """The context of a command that speaks to a sidecar, and so what its function is given."""
 
     connection: Connection
+    """What the command line says of it."""
     stub: "AdminServiceStub"
+    """Its administration."""
 
     @property
     def timeout_s(self) -> float:

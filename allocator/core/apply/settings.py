@@ -152,10 +152,7 @@ def _check_amounts(kind: SettingKind, amounts: Mapping[str, int]) -> None:
 def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
     """Take over all settings at once; gives the policy.
 
-    Raises
-    ------
-    EventError
-        Where one of them is not possible; then none has changed.
+    Raises EventError where one of them is not possible; then none has changed.
     """
     for rule in new.rules():
         check_rule(state, rule)

@@ -24,19 +24,12 @@ _log = structlog.wrap_logger(
 
 
 class Changed(NamedTuple):
-    """A change that somebody asked for.
-
-    Attributes
-    ----------
-    who : str
-    change : OperatorChange
-    before : OperatorChange or None
-        What stood in its place.
-    """
+    """A change that somebody asked for."""
 
     who: str
     change: OperatorChange
     before: OperatorChange | None = None
+    """What stood in its place."""
 
 
 class Audit:
@@ -63,17 +56,8 @@ class Audit:
     ) -> None:
         """Write one line. Where that fails the change counts all the same, so nothing is raised.
 
-        Parameters
-        ----------
-        who : str
-        setting : str
-            Such as ``demand``.
-        scope : str
-            What the rule is for.
-        result : str
-            One of `RESULTS`.
-        more
-            What else is to be said: ``old``, ``new``, ``error``.
+        `setting` is such as ``demand``, `scope` what the rule is for, `result` one of `RESULTS`;
+        `more` is what else is to be said: ``old``, ``new``, ``error``.
         """
         with self._lock:
             self._counts[setting, result] += 1

@@ -31,12 +31,7 @@ class Changes:
     def __init__(self, loop: CoreLoop, operators: Operators, sockets: tuple[str, ...] = ()) -> None:
         """Make changes to this loop's settings.
 
-        Parameters
-        ----------
-        loop : CoreLoop
-        operators : Operators
-        sockets : tuple of str
-            Paths of our Unix sockets.
+        `sockets` are the paths of our Unix sockets.
         """
         self.operators = operators
         self._loop = loop
@@ -54,13 +49,7 @@ class Changes:
 
         What was done is told: nothing that could come too late is asked for after it.
 
-        Parameters
-        ----------
-        context : ServicerContext
-        change : OperatorChange
-        listed : callable
-            Reads on the core's thread what is answered beside it, of the moment after it.
-        dry_run : bool
+        `listed` reads on the core's thread what is answered beside it, of the moment after it.
         """
         cluster = self._ask(context, lambda: copy_cluster(self._loop.allocator))
         audit = self.operators.audit

@@ -39,24 +39,14 @@ from allocator.v1 import settings_pb2 as pb
 
 @dataclass(frozen=True)
 class Cluster:
-    """What rules are compared with.
-
-    Attributes
-    ----------
-    agents : list of AgentInfo
-    capacity : (A, R) int64, thousandths
-        Of the same agents.
-    resources : R names
-    clients : list of (role path, FrameworkInfo, request)
-        Frameworks by role.
-    roles : list of str
-    settings : Settings
-    """
+    """What rules are compared with."""
 
     agents: list[AgentInfo]
     capacity: Ints
+    """(A, R) int64, thousandths; of the same agents."""
     resources: tuple[str, ...]
     clients: list[tuple[str, FrameworkInfo, Mapping[str, int] | None]]
+    """Frameworks by role: the role's path, and what a REQUEST call of theirs says."""
     roles: list[str]
     settings: Settings
 
@@ -127,12 +117,7 @@ def copy_cluster(allocator: Allocator) -> Cluster:
 def match_of(cluster: Cluster, rule: OperatorChange, after: Settings) -> pb.RuleMatch:
     """Say what a rule is about, where these settings are in force.
 
-    Parameters
-    ----------
-    cluster : Cluster
-    rule : OperatorChange
-    after : Settings
-        With the rule.
+    `after` has the rule in it.
     """
     found = pb.RuleMatch(agents_total=len(cluster.agents), frameworks_total=len(cluster.clients))
     match rule.kind.scope:

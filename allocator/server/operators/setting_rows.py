@@ -59,14 +59,7 @@ def rows(
 ) -> Iterator[tuple[pb.Setting, OperatorChange | None]]:
     """Give every setting in force, rules with what sets them.
 
-    Parameters
-    ----------
-    loaded : Loaded
-        The configuration.
-    overlay : Overlay
-        What operators set.
-    settings : Settings
-        What is in force: those of the configuration with `overlay` over them.
+    `settings` are those in force: of the configuration, with `overlay` over them.
     """
     config, origins = loaded
     yield from ((row, None) for row in _options(config, origins, overlay, settings))

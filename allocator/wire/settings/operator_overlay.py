@@ -33,20 +33,13 @@ TOPICS = ("name", "principal", "user")
 
 
 class Kept(NamedTuple):
-    """A change that an operator made.
-
-    Attributes
-    ----------
-    change : OperatorChange
-    by : str
-        Who made it, in words.
-    at_ms : int
-        When, since 1970.
-    """
+    """A change that an operator made."""
 
     change: OperatorChange
     by: str
+    """Who made it, in words."""
     at_ms: int
+    """When, since 1970."""
 
 
 def configured(settings: Settings) -> set[Key]:
@@ -55,13 +48,7 @@ def configured(settings: Settings) -> set[Key]:
 
 
 class Overlay:
-    """What operators set, over the configuration.
-
-    Attributes
-    ----------
-    changes : dict of Key to Kept
-        The latest last.
-    """
+    """What operators set, over the configuration; the latest of `changes` last."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -70,11 +57,7 @@ class Overlay:
     def note(self, kept: Kept, configured: Container[Key]) -> None:
         """Take a change that was made; what the configuration does not have needs no taking back.
 
-        Parameters
-        ----------
-        kept : Kept
-        configured : container of Key
-            Rules of the configuration; and that a policy looks on, where it says so.
+        `configured` has what the configuration says: its rules, and that a policy looks on.
         """
         key = kept.change.key
         self.changes.pop(key, None)
@@ -90,21 +73,10 @@ class Overlay:
     def over(
         self, base: Settings, limits: Limits, build: Callable[[PolicySpec], Policy]
     ) -> tuple[Settings, dict[Key, str]]:
-        """Put it over settings.
+        """Put it over the settings of the configuration.
 
-        Parameters
-        ----------
-        base : Settings
-            What the configuration says.
-        limits : Limits
-        build : callable
-            Makes a policy of its specification, or raises ValueError.
-
-        Returns
-        -------
-        settings : Settings
-        refused : dict of Key to str
-            What of it is not possible any more, and why; that is left out.
+        `build` makes a policy of its specification, or raises ValueError. Given back beside the
+        settings is what of it is not possible any more, and why; that is left out.
         """
         trial = Allocator(build, base.copied(), limits)
         refused = {}
@@ -132,10 +104,7 @@ def _write_change(kept: Kept) -> pb.KeptChange:
 def read_overlay(message: pb.KeptSettings) -> Overlay:
     """Read what operators set.
 
-    Raises
-    ------
-    WireError
-        Where a change is none.
+    Raises WireError where a change is none.
     """
     overlay = Overlay()
     for index, each in enumerate(message.changes):
@@ -152,17 +121,11 @@ def _read_change(message: pb.KeptChange) -> OperatorChange:
 
 
 class Learnt(NamedTuple):
-    """A copy of what is remembered of demands.
-
-    Attributes
-    ----------
-    entries : dict of topic to Remembered
-    elapsed_ms : int
-        The memory's own clock.
-    """
+    """A copy of what is remembered of demands."""
 
     entries: Mapping[tuple[str, str, str], Remembered]
     elapsed_ms: int
+    """The memory's own clock."""
 
 
 def copy_learnt(memory: DemandMemory) -> Learnt:
@@ -191,18 +154,9 @@ def write_learnt(learnt: Learnt, now_ms: int) -> pb.KeptDemands:
 def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory:
     """Read what is remembered; it is older by the time that has passed since.
 
-    Parameters
-    ----------
-    message : KeptDemands
-    now_ms : int
-        Since 1970.
-    most : int
-        So many are kept, those that were taught last.
+    `now_ms` is since 1970. Of more than `most` those count that were taught last.
 
-    Raises
-    ------
-    WireError
-        Where one of them is none.
+    Raises WireError where one of them is none.
     """
     memory = DemandMemory()
     away_ms = max(now_ms - message.saved_at_ms, 0)

@@ -66,10 +66,7 @@ def write_change(change: OperatorChange) -> Message:
 def read_change(kind: SettingKind, message: Any) -> OperatorChange:  # noqa: ANN401
     """Read a change of a kind: what `write_change` gives.
 
-    Raises
-    ------
-    WireError
-        Where an amount is none.
+    Raises WireError where an amount is none.
     """
     if kind.value is not Value.POLICY:
         return read_rule(kind, getattr(message, kind.name), removed=message.remove)
