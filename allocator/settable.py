@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from types import MappingProxyType
+from typing import Any
 
 
 class Scope(Enum):
@@ -113,6 +114,19 @@ class SettingKind:
         names = (name.removesuffix("_name") for name in self.scope.value)
         said = ", ".join(f"{name} {part}" for name, part in zip(names, parts, strict=True) if part)
         return said or ("all" if self.is_rule else "")
+
+    def match_in_words(self, found: Any) -> str:  # noqa: ANN401 - whatever has its fields
+        """Say what a rule is about in the cluster as it is: a `RuleMatch` in words."""
+        frameworks = f"{found.frameworks} of {found.frameworks_total} frameworks"
+        agents = f"{found.agents} of {found.agents_total} agents"
+        if self.scope is Scope.AGENT:
+            return agents
+        if self.value is Value.EXPRESSION:
+            without = found.frameworks_without_agents
+            return f"{agents}, {frameworks}" + (f", {without} WITHOUT AN AGENT" if without else "")
+        if self is DEMAND:
+            return f"{frameworks}, counts for {found.frameworks_served_by}"
+        return frameworks
 
 
 _OF_PATTERNS = "Take the rule with these patterns back."
@@ -240,3 +254,12 @@ KINDS: Mapping[str, SettingKind] = MappingProxyType(
 
 RULES = tuple(kind for kind in KINDS.values() if kind.is_rule)
 """Those of which there may be many."""
+
+
+def policy_in_words(policy: Any) -> str:  # noqa: ANN401 - a specification, or a message of one
+    """Write a policy in one line."""
+    parts = [policy.selection or "its own selection", policy.mode]
+    parts.append("flat" if policy.flat else "hierarchical")
+    parts += [f"{key}={value}" for key, value in policy.parameters.items()]
+    subtrees = "".join(f"; {name} below {role}" for role, name in policy.subtrees.items())
+    return f"{policy.name} ({', '.join(parts)}){subtrees}"

@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from allocator.cli.remote import completing
 from allocator.cli.remote.admin import quantities
 from allocator.cli.remote.connection import Arguments, Sidecar, group, printed_by, remote
+from allocator.cli.remote.options import DryRun
 from allocator.settable import RULES, Scope, SettingKind, Value
 
 RolePattern = Annotated[
@@ -34,9 +35,6 @@ NamePattern = Annotated[
 ]
 Everybody = Annotated[
     bool, typer.Option("--all", help="For every framework; needed where no pattern is given.")
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Change nothing, and say what the change would do.")
 ]
 Role = Annotated[
     str, typer.Argument(help="Path of the role, such as eng/ads.", autocompletion=completing.roles)

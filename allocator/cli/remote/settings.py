@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from allocator.cli.remote import completing
 from allocator.cli.remote.completing import Mode
 from allocator.cli.remote.connection import Sidecar, group, printed_by, remote
-from allocator.cli.remote.rules import DryRun
+from allocator.cli.remote.options import DryRun
 from allocator.settable import KINDS
 
 if TYPE_CHECKING:

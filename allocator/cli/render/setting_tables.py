@@ -3,19 +3,17 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import PurePath
+from types import SimpleNamespace
 from typing import Any, assert_never
 
+from allocator import settable
 from allocator.cli.render.terminal import as_text, console, in_words, print_table
-from allocator.settable import DEMAND, KINDS, RULES, Scope, SettingKind, Value
+from allocator.settable import KINDS, RULES, SettingKind, Value
 
 
 def policy_in_words(policy: dict[str, Any]) -> str:
     """Write a policy in one line."""
-    selection = policy["selection"] or "its own selection"
-    competition = "flat" if policy["flat"] else "hierarchical"
-    parameters = "".join(f", {key}={value}" for key, value in policy["parameters"].items())
-    subtrees = "".join(f"; {name} below {role}" for role, name in policy["subtrees"].items())
-    return f"{policy['name']} ({selection}, {policy['mode']}, {competition}{parameters}){subtrees}"
+    return settable.policy_in_words(SimpleNamespace(**policy))
 
 
 def policy(data: dict[str, Any]) -> None:
@@ -133,16 +131,7 @@ def _matched(setting: dict[str, Any]) -> str:
 
 
 def _match(kind: SettingKind, found: dict[str, Any]) -> str:
-    frameworks = f"{found['frameworks']} of {found['frameworks_total']} frameworks"
-    agents = f"{found['agents']} of {found['agents_total']} agents"
-    if kind.scope is Scope.AGENT:
-        return agents
-    if kind.value is Value.EXPRESSION:
-        without = found["frameworks_without_agents"]
-        return f"{agents}, {frameworks}" + (f", {without} WITHOUT AN AGENT" if without else "")
-    if kind is DEMAND:
-        return f"{frameworks}, counts for {found['frameworks_served_by']}"
-    return frameworks
+    return kind.match_in_words(SimpleNamespace(**found))
 
 
 def _tell(data: dict[str, Any]) -> None:

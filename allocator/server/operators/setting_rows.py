@@ -9,7 +9,7 @@ from allocator.server.config.problems import Key as ConfigKey
 from allocator.server.config.problems import Origins
 from allocator.server.config.rules import change_of
 from allocator.server.config.schema import is_rules, model_of, toml_value
-from allocator.settable import KINDS, RULES, SettingKind, Value
+from allocator.settable import KINDS, RULES, SettingKind, Value, policy_in_words
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.settings.operator_overlay import Key, Overlay
 
@@ -44,14 +44,6 @@ def _in_words(kind: SettingKind, value: Any) -> str:  # noqa: ANN401 - as the ki
             return kind.field
         case _:
             assert_never(kind.value)
-
-
-def policy_in_words(spec: PolicySpec) -> str:
-    """Write a policy in one line."""
-    more = [spec.selection or "its own selection", spec.mode, "flat" if spec.flat else "by roles"]
-    more += [f"{key}={value}" for key, value in spec.parameters.items()]
-    subtrees = "".join(f"; {name} below {role}" for role, name in spec.subtrees.items())
-    return f"{spec.name} ({', '.join(more)}){subtrees}"
 
 
 def rows(
