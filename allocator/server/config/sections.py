@@ -3,6 +3,7 @@
 The checks, the error messages and ``deploy/config.example.toml`` are derived from these models.
 """
 
+from dataclasses import fields
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -264,15 +265,7 @@ class LimitsSection(Section):
 
     def core(self) -> Limits:
         """The part that the core enforces."""
-        return Limits(
-            agents=self.agents,
-            frameworks=self.frameworks,
-            roles=self.roles,
-            role_depth=self.role_depth,
-            clients=self.clients,
-            kinds=self.kinds,
-            filters=self.filters,
-        )
+        return Limits(**{each.name: getattr(self, each.name) for each in fields(Limits)})
 
 
 class JournalSection(Section):

@@ -7,6 +7,8 @@ without those before it.
 import hashlib
 import struct
 from collections.abc import Iterable
+from dataclasses import asdict, fields
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +32,11 @@ from allocator.wire.settings.operator_settings import (
 
 _NUMBERS = struct.Struct("<QQ")
 
+_NUMBERS_SET = tuple(
+    each.name for each in fields(Settings) if isinstance(each.default, int | float)
+)
+"""What is set and is no rule and no policy: the same fields in `Settings` and `JournalStart`."""
+
 _LISTED = tuple(kind for kind in RULES if kind is not LIMIT)
 """Rules that stand in `JournalStart` under their kind's name: limits are older than the others."""
 
@@ -50,15 +57,7 @@ def start_record(
             sidecar_version=welcome.sidecar_version,
             sidecar_id=welcome.sidecar_id,
             welcome=welcome,
-            limits=journal_pb2.JournalLimits(
-                agents=limits.agents,
-                frameworks=limits.frameworks,
-                roles=limits.roles,
-                role_depth=limits.role_depth,
-                clients=limits.clients,
-                kinds=limits.kinds,
-                filters=limits.filters,
-            ),
+            limits=journal_pb2.JournalLimits(**asdict(limits)),
             sessions_before=sessions_before,
             file=file,
             records_before=records_before,
@@ -70,16 +69,8 @@ def start_record(
 def _write_settings(settings: Settings) -> journal_pb2.JournalStart:
     start = journal_pb2.JournalStart(
         policy=write_policy(settings.policy),
-        seed=settings.seed,
-        learn_demand=settings.learn_demand,
-        learn_after=settings.learn_after,
-        probe_after=settings.probe_after,
-        priors_max=settings.priors_max,
-        prior_half_life_ms=settings.prior_half_life_ms,
-        learn_patience_cycles=settings.learn_patience_cycles,
-        patience_cycles=settings.patience_cycles,
-        outstanding_max=settings.outstanding_max,
         shadow=None if settings.shadow is None else write_policy(settings.shadow),
+        **{name: getattr(settings, name) for name in _NUMBERS_SET},
     )
     for role, limits in settings.limits.items():
         quota = types_pb2.Quota(role=role, limits=proto_types.write_quantities(limits))
@@ -91,18 +82,9 @@ def _write_settings(settings: Settings) -> journal_pb2.JournalStart:
 
 def read_settings(start: journal_pb2.JournalStart) -> Settings:
     """Read what operators had set."""
-    settings = Settings(
-        policy=read_policy(start.policy),
-        seed=start.seed,
-        learn_demand=start.learn_demand,
-        learn_after=start.learn_after,
-        probe_after=start.probe_after,
-        priors_max=start.priors_max,
-        prior_half_life_ms=max(start.prior_half_life_ms, 1),
-        learn_patience_cycles=start.learn_patience_cycles,
-        patience_cycles=start.patience_cycles,
-        outstanding_max=start.outstanding_max,
-    )
+    numbers: dict[str, Any] = {name: getattr(start, name) for name in _NUMBERS_SET}
+    numbers["prior_half_life_ms"] = max(start.prior_half_life_ms, 1)  # older journals have none
+    settings = Settings(policy=read_policy(start.policy), **numbers)
     for limit in start.limits_of_roles:
         settings.put(SetLimit(limit.role, proto_types.read_quantities(limit.limits)))
     for kind in _LISTED:
@@ -115,16 +97,9 @@ def read_settings(start: journal_pb2.JournalStart) -> Settings:
 
 def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
     """Read how the core was set up."""
-    limits = start.limits
-    return read_settings(start), Limits(
-        agents=limits.agents,
-        frameworks=limits.frameworks,
-        roles=limits.roles,
-        role_depth=limits.role_depth or limits.roles,  # older journals know no bound
-        clients=limits.clients,
-        kinds=limits.kinds,
-        filters=limits.filters,
-    )
+    limits = {each.name: getattr(start.limits, each.name) for each in fields(Limits)}
+    limits["role_depth"] = limits["role_depth"] or limits["roles"]  # older journals know no bound
+    return read_settings(start), Limits(**limits)
 
 
 def opened_record(session: int) -> journal_pb2.JournalRecord:
