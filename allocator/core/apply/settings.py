@@ -95,13 +95,15 @@ def _nothing_there(event: OperatorChange) -> tuple[str, str]:
     kind, (_, *key) = event.kind, event.key
     match kind.scope:
         case Scope.CLUSTER:
-            return kind.name, "nothing is set, so there is nothing to take back"
+            raise AssertionError(event)  # is no rule
         case Scope.FRAMEWORKS:
             return kind.name, f"there is no rule for role {key[0]!r} and framework {key[1]!r}"
         case Scope.ROLE:
             return kind.name, f"there is no {kind.name} of role {key[0]!r}"
         case Scope.AGENT:
-            return "agent", f"{key[0]!r} is not {kind.field}"
+            if kind.value is Value.NOTHING:
+                return "agent", f"{key[0]!r} is not {kind.field}"
+            return "agent", f"there is no {kind.name} of agent {key[0]!r}"
         case _:
             assert_never(kind.scope)
 
