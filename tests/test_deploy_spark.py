@@ -4,6 +4,7 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_executors_of_the_examples_are_what_the_rules_for_their_roles_say():
 
 def test_the_file_of_the_example_is_a_configuration():
     (text,) = blocks("toml")
-    config = Config.model_validate(tomllib.loads(text))
+    config: Any = Config.model_validate(tomllib.loads(text))
     (rule,) = config.demand
     assert f"demand set '{rule.resources}' --role {rule.role}" in PAGE
     assert parse_quantities(rule.resources)["cpus"] == 2000

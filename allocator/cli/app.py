@@ -7,7 +7,7 @@ import typer
 from allocator import __version__
 from allocator.cli.lab import demo, reproduce, simulate, torture
 from allocator.cli.local import graph, replay, serve, warm
-from allocator.cli.remote import admin, more_settings, rules
+from allocator.cli.remote import admin, rules, settings
 from allocator.cli.tree import PLAIN, Root
 from allocator.server.system import threads
 
@@ -18,20 +18,21 @@ Exit codes: 0 done, 1 failure, 2 wrong usage, 3 sidecar unreachable, 4 refused b
 """
 
 app = typer.Typer(name="mesos-allocator", help=HELP, no_args_is_help=True, cls=Root, **PLAIN)
-for _module in (
-    serve,
-    warm,
-    admin,
-    rules,
-    more_settings,
-    demo,
-    reproduce,
-    simulate,
-    torture,
-    replay,
-    graph,
+for _register in (
+    serve.register,
+    warm.register,
+    admin.register,
+    settings.register_policy,
+    rules.register,
+    settings.register,
+    demo.register,
+    reproduce.register,
+    simulate.register,
+    torture.register,
+    replay.register,
+    graph.register,
 ):
-    _module.register(app)
+    _register(app)
 
 
 def _print_version(wanted: bool) -> None:

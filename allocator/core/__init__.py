@@ -24,7 +24,6 @@ from allocator.core.constraints import (
 from allocator.core.cycle.cycle import CycleReport
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.snapshot_builder import frozen, reaches
-from allocator.core.demand.demand import Settings, matches
 from allocator.core.demand.demand_memory import DemandMemory, Remembered
 from allocator.core.demand.own_words import (
     CONSTRAINT_LABEL,
@@ -95,6 +94,7 @@ from allocator.core.resources import (
     parse_amount,
     parse_quantities,
 )
+from allocator.core.settings import CHANGES, OperatorChange, Settings, matches
 from allocator.core.snapshot import (
     UNBOUNDED,
     AgentClasses,
@@ -111,6 +111,7 @@ from allocator.core.warm import GiveAll, warm
 
 __all__ = [
     "AMOUNT_MAX",
+    "CHANGES",
     "CONSTRAINT_LABEL",
     "DEMAND_LABEL",
     "LABELS_MAX",
@@ -161,6 +162,7 @@ __all__ = [
     "Names",
     "Newcomer",
     "OfferEvent",
+    "OperatorChange",
     "Options",
     "Outcomes",
     "Plan",

@@ -21,12 +21,12 @@ from allocator.core.cycle.demand_probing import note_hunger, probed
 from allocator.core.cycle.holding_back import explained
 from allocator.core.cycle.servable import servable
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
-from allocator.core.demand.demand import Settings
 from allocator.core.events import EventError
 from allocator.core.hindsight.reallocation import Newcomer, add_newcomer, forget_holdings
 from allocator.core.hindsight.trail import Trail
 from allocator.core.plans.planning import AdoptPlan, PlanningPolicy, Problem, adopt, still_true
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
+from allocator.core.settings import Settings
 from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
 
 

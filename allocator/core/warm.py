@@ -7,7 +7,6 @@ import numpy as np
 
 from allocator.core.allocator import Allocator
 from allocator.core.cycle.servable import servable
-from allocator.core.demand.demand import Settings
 from allocator.core.events import (
     AddAgent,
     AddFramework,
@@ -26,6 +25,7 @@ from allocator.core.events import (
 from allocator.core.hindsight.trail import Trail
 from allocator.core.policy import Policy, PolicySpec
 from allocator.core.resources import Kind
+from allocator.core.settings import Settings
 from allocator.core.snapshot import Grants, Snapshot
 from allocator.core.task_counts import tasks_held
 

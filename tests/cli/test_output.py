@@ -175,12 +175,13 @@ def test_a_framework_cannot_command_the_terminal(capsys, name):
 
 def test_rules_are_tables(capsys):
     demand = spb.Demand(framework_name="spark*", demand=Quantities(name=["cpus"], amount=[500]))
-    setting_tables.demands(plain(pb.ListDemandsResponse(demands=[demand, spb.Demand(role="x")])))
+    found = pb.ListDemandsResponse(demands=[demand, spb.Demand(role="x")])
+    setting_tables.rules(plain(found), "demand")
     assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
         ["*", "spark*", "cpus:0.5"],
         ["x", "*", "unknown"],
     ]
-    setting_tables.constraints(plain(pb.ListConstraintsResponse()))
+    setting_tables.rules(plain(pb.ListConstraintsResponse()), "constraint")
     assert capsys.readouterr().out == "no rules\n"
 
 

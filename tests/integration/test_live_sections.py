@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from allocator.server.config import Config
 from allocator.server.config.schema import is_live, is_rules, keys, live_sections
-from allocator.server.config.shadow import ShadowSection
+from allocator.server.config.sections import ShadowSection
 from tests.integration.test_lasting_settings import ask, settings
 from tests.integration.two_frameworks import CLUSTER
 from tests.server.process import GrpcModule, SidecarProcess

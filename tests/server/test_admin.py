@@ -40,6 +40,7 @@ from allocator.core.checkpoint import to_columns
 from allocator.server.config import Config
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.grpc.admin import AdminServicer
+from allocator.server.grpc.admin_rules import RuleRpcs
 from allocator.server.views import dump
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc
@@ -410,3 +411,10 @@ def test_what_was_not_begun_in_time_is_not_done(loop, stub):
     busy.set()
     work.result(10)
     assert settings(stub) == before
+
+
+def test_every_call_of_the_service_is_answered():
+    """Those of rules are made of rows, which types do not see."""
+    methods = pb.DESCRIPTOR.services_by_name["AdminService"].methods_by_name
+    answered = {name for each in (AdminServicer, RuleRpcs) for name in vars(each)}
+    assert not set(methods) - answered

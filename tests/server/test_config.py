@@ -3,13 +3,15 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
 from allocator.core import Limits, PolicySpec, Settings
 from allocator.server.config import Config, Flag, example, load
-from allocator.server.config.schema import is_rules, keys, model_of, toml_value
+from allocator.server.config.schema import is_rules, keys, live_sections, model_of, toml_value
+from allocator.settable import KINDS
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "config.example.toml"
 
@@ -50,7 +52,7 @@ def test_the_example_loads_and_changes_nothing():
 
 def test_the_rules_of_the_example_load_too_and_have_every_key(tmp_path):
     text = re.sub(r"^#(?! )", "", EXAMPLE.read_text(), flags=re.MULTILINE)
-    config = load(write(tmp_path, text), {})
+    config: Any = load(write(tmp_path, text), {})
     assert [rule.resources for rule in config.demand] == ["cpus:2;mem:2048"]
     assert [rule.role for rule in config.limit] == ["eng/ads"]
     assert [rule.agents for rule in config.constraint] == ["zone=a|b; gpu_model!=K80; ssd"]
@@ -153,3 +155,8 @@ def test_rules_become_events_of_the_core(tmp_path):
     assert demand.demand == {"cpus": 1500, "mem": 512_000}
     assert settings.constraint_rules("ops", "spark 1") == ["ssd"]
     assert settings.constraint_rules("ops", "kafka") == []
+
+
+def test_the_configuration_can_state_whatever_operators_can_set():
+    """And so SIGHUP takes it over: sections that the core is told of are live."""
+    assert set(KINDS) <= set(live_sections(Config))

@@ -10,7 +10,6 @@ import pytest
 
 from allocator import policies
 from allocator.server.config import Config, Loaded
-from allocator.server.config.rules import DrainRule
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.rpc_futures import left_s
 from allocator.server.grpc.admin import AdminServicer
@@ -66,7 +65,7 @@ def stub(loop) -> Iterator[admin_pb2_grpc.AdminServiceStub]:
 
 
 DRAIN = spb.SetDrainRequest(drain=spb.Drain(agent="a1"))
-DRAINED = Loaded(Config(drain=(DrainRule(agent="a1"),)), {})
+DRAINED = Loaded(Config.model_validate({"drain": [{"agent": "a1"}]}), {})
 
 
 def drains(loop: CoreLoop) -> set[str]:

@@ -13,8 +13,7 @@ import structlog
 
 from allocator.core import DemandMemory, Remembered
 from allocator.server.config import Config
-from allocator.server.config.keeping import StateSection
-from allocator.server.config.sections import JournalSection
+from allocator.server.config.sections import JournalSection, StateSection
 from allocator.server.operators import state_files, state_store
 from allocator.server.operators.state_files import StateDirectory, StateError
 from allocator.server.operators.state_store import LEARNT, SETTINGS, StateStore

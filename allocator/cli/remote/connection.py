@@ -168,18 +168,12 @@ class Connection:
 
 
 class Sidecar(typer.Context):
-    """The context of a command that speaks to a sidecar, and so what its function is given.
-
-    Attributes
-    ----------
-    connection : Connection
-        What the command line says of it.
-    stub
-        Its administration.
-    """
+    """The context of a command that speaks to a sidecar, and so what its function is given."""
 
     connection: Connection
+    """What the command line says of it."""
     stub: "AdminServiceStub"
+    """Its administration."""
 
     @property
     def timeout_s(self) -> float:
@@ -255,11 +249,14 @@ def group(app: typer.Typer, name: str, what: str) -> typer.Typer:
     return commands
 
 
-def printed_by(module: str, name: str) -> Callable[[dict[str, Any]], None]:
-    """Print a response with the function `name` of a module, which is imported only then."""
+def printed_by(module: str, name: str, *more: str) -> Callable[[dict[str, Any]], None]:
+    """Print a response with the function `name` of a module, which is imported only then.
+
+    That is given the response, and `more`.
+    """
 
     def print_it(data: dict[str, Any]) -> None:
-        getattr(import_module(module), name)(data)
+        getattr(import_module(module), name)(data, *more)
 
     return print_it
 

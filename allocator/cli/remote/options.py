@@ -10,3 +10,7 @@ RoleBelow: TypeAlias = Annotated[
     str, typer.Option(help="Only this role and those below it.", autocompletion=completing.roles)
 ]
 """The role that is shown; all where it is empty."""
+
+DryRun: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Change nothing, and say what the change would do.")
+]

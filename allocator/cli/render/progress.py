@@ -20,12 +20,7 @@ Tell: TypeAlias = Callable[..., None]
 def progress(what: str, unit: str, total: int | None) -> Iterator[Tell]:
     """Show progress until the context ends.
 
-    Parameters
-    ----------
-    what, unit : str
-        As in ``playing``, ``jobs``.
-    total : int or None
-        None: not known yet.
+    `what` and `unit` are such as ``playing`` and ``jobs``; a `total` of None is not known yet.
     """
     if not sys.stderr.isatty():
         yield Lines(what, unit, total)

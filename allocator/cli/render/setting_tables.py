@@ -3,20 +3,17 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import PurePath
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, assert_never
 
+from allocator import settable
 from allocator.cli.render.terminal import as_text, console, in_words, print_table
-
-RULES = ("demand", "constraint", "limit", "drain", "weight")
+from allocator.settable import KINDS, RULES, SettingKind, Value
 
 
 def policy_in_words(policy: dict[str, Any]) -> str:
     """Write a policy in one line."""
-    selection = policy["selection"] or "its own selection"
-    competition = "flat" if policy["flat"] else "hierarchical"
-    parameters = "".join(f", {key}={value}" for key, value in policy["parameters"].items())
-    subtrees = "".join(f"; {name} below {role}" for role, name in policy["subtrees"].items())
-    return f"{policy['name']} ({selection}, {policy['mode']}, {competition}{parameters}){subtrees}"
+    return settable.policy_in_words(SimpleNamespace(**policy))
 
 
 def policy(data: dict[str, Any]) -> None:
@@ -53,45 +50,33 @@ def _forecasts(data: dict[str, Any]) -> None:
     console().print(as_text(f"{text} all were given out anew. {same} frameworks fare the same."))
 
 
-def demands(data: dict[str, Any]) -> None:
-    """Print the rules about demands."""
-    rows = (
-        (
-            *_patterns(rule),
-            in_words(rule["demand"]) or "unknown",
-            "overrides" if rule["override"] else "",
-        )
-        for rule in data["demands"]
-    )
-    print_table(["role", "framework", "one task needs", ""], rows, "no rules")
+def rules(data: dict[str, Any], name: str) -> None:
+    """Print the rules of a kind, and what a change did."""
+    kind = KINDS[name]
+    head = [part.removesuffix("_name") for part in kind.scope.value]
+    if kind.value is not Value.NOTHING:
+        head.append(kind.column)
+    head += [""] * len(kind.flags)
+    print_table(head, (_row(kind, rule) for rule in data[kind.plural]), kind.none)
     _tell(data)
 
 
-def constraints(data: dict[str, Any]) -> None:
-    """Print the rules about agents."""
-    rows = ((*_patterns(rule), rule["expression"]) for rule in data["constraints"])
-    print_table(["role", "framework", "agents"], rows, "no rules")
-    _tell(data)
-
-
-def limits(data: dict[str, Any]) -> None:
-    """Print the limits on roles."""
-    rows = ((rule["role"], in_words(rule["limit"])) for rule in data["limits"])
-    print_table(["role", "at most"], rows, "no limits")
-    _tell(data)
-
-
-def drains(data: dict[str, Any]) -> None:
-    """Print the agents that are drained."""
-    print_table(["agent"], ((rule["agent"],) for rule in data["drains"]), "no agent is drained")
-    _tell(data)
-
-
-def weights(data: dict[str, Any]) -> None:
-    """Print the rules about frameworks' weights."""
-    rows = ((*_patterns(rule), f"{rule['weight']:g}") for rule in data["weights"])
-    print_table(["role", "framework", ">weight"], rows, "no rules")
-    _tell(data)
+def _row(kind: SettingKind, rule: dict[str, Any]) -> list[str]:
+    row = [rule[part] or "*" for part in kind.scope.value]
+    match kind.value:
+        case Value.AMOUNTS:
+            row.append(in_words(rule[kind.field]) or kind.empty)
+        case Value.EXPRESSION:
+            row.append(rule[kind.field])
+        case Value.NUMBER:
+            row.append(f"{rule[kind.field]:g}")
+        case Value.NOTHING:
+            pass
+        case Value.POLICY:
+            raise AssertionError(kind)  # is no rule
+        case _:
+            assert_never(kind.value)
+    return row + [flag.mark if rule[flag.name] else "" for flag in kind.flags]
 
 
 def shadow(data: dict[str, Any]) -> None:
@@ -130,10 +115,6 @@ def print_settings(shown: Iterable[dict[str, Any]]) -> None:
             console().print(as_text(f"{short}: {path}"))
 
 
-def _patterns(rule: dict[str, Any]) -> tuple[str, str]:
-    return rule["role"] or "*", rule["framework_name"] or "*"
-
-
 def _origin(setting: dict[str, Any]) -> str:
     if not setting["set_at_ms"]:
         return setting["place"] or setting["source"]
@@ -143,23 +124,14 @@ def _origin(setting: dict[str, Any]) -> str:
 
 def _matched(setting: dict[str, Any]) -> str:
     """What a rule is about in the cluster as it is."""
-    found = setting["match"]
-    if setting["key"] not in RULES or setting["value"] == "taken back":
+    kind = KINDS.get(setting["key"])
+    if kind is None or not kind.is_rule or setting["value"] == "taken back":
         return ""
-    return _match(setting["key"], found)
+    return _match(kind, setting["match"])
 
 
-def _match(kind: str, found: dict[str, Any]) -> str:
-    frameworks = f"{found['frameworks']} of {found['frameworks_total']} frameworks"
-    if kind == "constraint":
-        without = found["frameworks_without_agents"]
-        stuck = f", {without} WITHOUT AN AGENT" if without else ""
-        return f"{found['agents']} of {found['agents_total']} agents, {frameworks}{stuck}"
-    if kind == "demand":
-        return f"{frameworks}, counts for {found['frameworks_served_by']}"
-    if kind == "drain":
-        return f"{found['agents']} of {found['agents_total']} agents"
-    return frameworks
+def _match(kind: SettingKind, found: dict[str, Any]) -> str:
+    return kind.match_in_words(SimpleNamespace(**found))
 
 
 def _tell(data: dict[str, Any]) -> None:
@@ -167,7 +139,7 @@ def _tell(data: dict[str, Any]) -> None:
     change = data.get("change")
     if not change:
         return
-    kind = next((name for name in RULES if f"{name}s" in data), "")
+    kind = next((kind for kind in RULES if kind.plural in data), None)
     if kind and change["match"]["frameworks_total"] + change["match"]["agents_total"]:
         console().print(as_text(f"the rule is about {_match(kind, change['match'])}"))
     for warning in change["warnings"]:

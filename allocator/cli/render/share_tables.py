@@ -7,21 +7,14 @@ from allocator.cli.render.terminal import console, in_words, print_table
 
 
 class View(NamedTuple):
-    """Which frameworks are shown, and in which order.
-
-    Attributes
-    ----------
-    sort : str
-        ``waiting``, ``share`` or ``name``.
-    limit : int
-        So many frameworks, and as many roles; 0: all.
-    waiting : bool
-        Only frameworks that wait.
-    """
+    """Which frameworks are shown, and in which order."""
 
     sort: str = "waiting"
+    """``waiting``, ``share`` or ``name``."""
     limit: int = 0
+    """So many frameworks, and as many roles; 0: all."""
     waiting: bool = False
+    """Only frameworks that wait."""
 
 
 def arranged(data: dict[str, Any], view: View) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from allocator.core import events
 from allocator.core.apply import agents, frameworks, resources, settings
 from allocator.core.apply.within_limits import note_beyond, within_limits
 from allocator.core.books.state import State
+from allocator.core.settings import CHANGES
+from allocator.settable import RULES
 
 _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
     {
@@ -41,11 +43,7 @@ _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
         events.InverseOffer: resources.inverse_offer,
         events.Outcomes: resources.settle,
         events.SetPaused: settings.set_paused,
-        events.SetDemand: settings.set_demand,
-        events.SetConstraint: settings.set_constraint,
-        events.SetLimit: settings.set_limit,
-        events.SetDrain: settings.set_drain,
-        events.SetWeight: settings.set_weight,
+        **dict.fromkeys((CHANGES[kind.name] for kind in RULES), settings.set_rule),
     }
 )
 

@@ -1,34 +1,34 @@
 """What operators' events and the master's options do to the state."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import assert_never
 
 import numpy as np
 
+from allocator import settable
 from allocator.core.apply.agents import refresh_drained
 from allocator.core.apply.clients import refresh_client
 from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State
 from allocator.core.constraints import parse_constraint
-from allocator.core.demand.demand import Settings, check_demand
+from allocator.core.demand.demand import check_demand
 from allocator.core.events import (
     EventError,
+    OperatorChange,
     Options,
-    SetConstraint,
-    SetDemand,
-    SetDrain,
-    SetLimit,
     SetPaused,
     SetPolicy,
     SetShadow,
-    SetWeight,
 )
 from allocator.core.plans.planning import PlanningPolicy
 from allocator.core.policy import Policy, PolicySpec
+from allocator.core.settings import Settings
+from allocator.settable import Scope, SettingKind, Value
 
 BuildPolicy = Callable[[PolicySpec], Policy]
 
-WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
-"""Shares are divided by weights: beyond these bounds nothing but rounding would decide."""
+WEIGHT_MIN, WEIGHT_MAX = settable.WEIGHT.bounds
 
 
 def set_options(state: State, event: Options) -> None:
@@ -81,126 +81,83 @@ def check_shadow(spec: PolicySpec | None, build: BuildPolicy) -> None:
         raise EventError("value", "shadow", message)
 
 
-def set_demand(state: State, event: SetDemand) -> None:
-    """Set, replace or take back a demand rule."""
-    key = (event.role, event.framework_name)
-    check_demand(event.demand, "demand")
-    if event.demand is None and key not in state.settings.demands:
-        message = f"there is no rule for role {key[0]!r} and framework {key[1]!r}"
-        raise EventError("value", "demand", message)
-    state.settings.demands.pop(key, None)
-    if event.demand is not None:
-        state.settings.demands[key] = event
-    _refresh_clients(state)
+def set_rule(state: State, event: OperatorChange) -> None:
+    """Set, replace or take back a rule."""
+    check_rule(state, event)
+    if event.takes_back and state.settings.before(event) is None:
+        raise EventError("value", *_nothing_there(event))
+    state.settings.put(event)
+    _REFRESH[event.kind.scope](state)
 
 
-def set_constraint(state: State, event: SetConstraint) -> None:
-    """Set, replace or take back a constraint rule."""
-    key = (event.role, event.framework_name)
-    if event.expression is None:
-        if key not in state.settings.constraints:
-            message = f"there is no rule for role {key[0]!r} and framework {key[1]!r}"
-            raise EventError("value", "constraint", message)
-        del state.settings.constraints[key]
-    else:
-        check_constraint(event.expression)
-        # As for demands: what was set last stands last.
-        state.settings.constraints.pop(key, None)
-        state.settings.constraints[key] = event
-    _refresh_clients(state)
+def _nothing_there(event: OperatorChange) -> tuple[str, str]:
+    """Say that there is nothing to take back: the field, and the message."""
+    kind, (_, *key) = event.kind, event.key
+    match kind.scope:
+        case Scope.CLUSTER:
+            raise AssertionError(event)  # is no rule
+        case Scope.FRAMEWORKS:
+            return kind.name, f"there is no rule for role {key[0]!r} and framework {key[1]!r}"
+        case Scope.ROLE:
+            return kind.name, f"there is no {kind.name} of role {key[0]!r}"
+        case Scope.AGENT:
+            if kind.value is Value.NOTHING:
+                return "agent", f"{key[0]!r} is not {kind.field}"
+            return "agent", f"there is no {kind.name} of agent {key[0]!r}"
+        case _:
+            assert_never(kind.scope)
 
 
-def check_constraint(expression: str | None) -> None:
-    """Raise an `EventError` where an expression about agents is none."""
-    try:
-        parse_constraint(expression or "")
-    except ValueError as error:
-        raise EventError("value", "expression", str(error)) from None
+def check_rule(state: State, event: OperatorChange) -> None:
+    """Raise an `EventError` where a rule is not possible, whatever rules there are."""
+    if event.takes_back:
+        return
+    kind, value = event.kind, getattr(event, event.kind.field)
+    if kind.scope is Scope.ROLE:
+        _check_role(state, event.key[1])
+    if kind.scope is Scope.AGENT and not event.key[1].strip():
+        raise EventError("value", "agent", "is empty; give an agent's id or host name")
+    match kind.value:
+        case Value.AMOUNTS:
+            _check_amounts(kind, value)
+        case Value.EXPRESSION:
+            try:
+                parse_constraint(value)
+            except ValueError as error:
+                raise EventError("value", kind.field, str(error)) from None
+        case Value.NUMBER:
+            low, high = kind.bounds
+            if not low <= value <= high:
+                message = f"{value:g} is not possible; give a number from {low:g} to {high:g}"
+                raise EventError("value", kind.field, message)
+        case Value.POLICY | Value.NOTHING:
+            pass
+        case _:
+            assert_never(kind.value)
 
 
-def set_limit(state: State, event: SetLimit) -> None:
-    """Set, replace or take back what a role is granted at most."""
-    limits = state.settings.limits
-    if event.limit is None:
-        if event.role not in limits:
-            message = f"there is no limit of role {event.role!r}"
-            raise EventError("value", "limit", message)
-        del limits[event.role]
-    else:
-        check_limit(state, event.role, event.limit)
-        limits[event.role] = event.limit
-        _take_limits(state)
-    state.quota_version += 1
-
-
-def check_limit(state: State, role: str, limit: Mapping[str, int]) -> None:
-    """Raise an `EventError` where an operator's limit on a role is not possible."""
+def _check_role(state: State, role: str) -> None:
     if not role or not all(role.split("/")):
         message = f"{role!r} is not a role; write it as 'eng' or 'eng/ads'"
         raise EventError("value", "role", message)
     check_depth(role, state.limits.role_depth, "role")
-    if not limit:
-        raise EventError("value", "limit", "is empty; name amounts, or take the limit back")
 
 
-def set_drain(state: State, event: SetDrain) -> None:
-    """Offer nothing of an agent any more, or offer it again."""
-    drains = state.settings.drains
-    if event.drained:
-        check_drain(event.agent)
-        state.settings.drains = drains | {event.agent}
-    elif event.agent in drains:
-        state.settings.drains = drains - {event.agent}
-    else:
-        raise EventError("value", "agent", f"{event.agent!r} is not drained")
-    _refresh_agents(state)
-
-
-def check_drain(agent: str) -> None:
-    """Raise an `EventError` where nothing is named to be drained."""
-    if not agent.strip():
-        raise EventError("value", "agent", "is empty; give an agent's id or host name")
-
-
-def set_weight(state: State, event: SetWeight) -> None:
-    """Set, replace or take back a rule about frameworks' weights."""
-    key, weights = (event.role, event.framework_name), state.settings.weights
-    if event.weight is None and key not in weights:
-        message = f"there is no rule for role {key[0]!r} and framework {key[1]!r}"
-        raise EventError("value", "weight", message)
-    check_weight(event.weight)
-    # As for demands: what was set last stands last.
-    weights.pop(key, None)
-    if event.weight is not None:
-        weights[key] = event
-    _refresh_clients(state)
-
-
-def check_weight(weight: float | None) -> None:
-    """Raise an `EventError` where an operator's weight is none."""
-    if weight is not None and not WEIGHT_MIN <= weight <= WEIGHT_MAX:
-        message = f"{weight:g} is not possible; give a number from {WEIGHT_MIN:g} to {WEIGHT_MAX:g}"
-        raise EventError("value", "weight", message)
+def _check_amounts(kind: SettingKind, amounts: Mapping[str, int]) -> None:
+    if not amounts and not kind.empty:
+        message = f"is empty; name amounts, or take the {kind.name} back"
+        raise EventError("value", kind.field, message)
+    if kind.empty:
+        check_demand(amounts, kind.field)
 
 
 def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
     """Take over all settings at once; gives the policy.
 
-    Raises
-    ------
-    EventError
-        Where one of them is not possible; then none has changed.
+    Raises EventError where one of them is not possible; then none has changed.
     """
-    for rule in new.demands.values():
-        check_demand(rule.demand, "demand")
-    for each in new.constraints.values():
-        check_constraint(each.expression)
-    for role, limit in new.limits.items():
-        check_limit(state, role, limit)
-    for agent in new.drains:
-        check_drain(agent)
-    for rule_of_weight in new.weights.values():
-        check_weight(rule_of_weight.weight)
+    for rule in new.rules():
+        check_rule(state, rule)
     check_shadow(new.shadow, build)
     try:
         policy = build(new.policy)
@@ -209,18 +166,21 @@ def replace_settings(state: State, new: Settings, build: BuildPolicy) -> Policy:
     if new.policy != state.settings.policy:
         state.plan = None  # it was another policy's
     state.settings = new.copied()
-    _take_limits(state)
-    state.quota_version += 1
-    _refresh_clients(state)
-    _refresh_agents(state)
+    for refresh in _REFRESH.values():
+        refresh(state)
     return policy
 
 
-def _take_limits(state: State) -> None:
-    """Make columns for resources that only the operators' limits name."""
+def _refresh_nothing(_: State) -> None:
+    """Who decides is asked anew in every cycle."""
+
+
+def _refresh_roles(state: State) -> None:
+    """Take over what bounds roles; make columns for resources that only that names."""
     for limit in state.settings.limits.values():
         state.space.quantities(limit)
     state.reserve()
+    state.quota_version += 1
 
 
 def _refresh_clients(state: State) -> None:
@@ -231,3 +191,16 @@ def _refresh_clients(state: State) -> None:
 def _refresh_agents(state: State) -> None:
     for agent in np.flatnonzero(state.agents.bound).tolist():
         refresh_drained(state, agent)
+
+
+_REFRESH: Mapping[Scope, Callable[[State], None]] = MappingProxyType(
+    {
+        Scope.CLUSTER: _refresh_nothing,
+        Scope.ROLE: _refresh_roles,
+        Scope.FRAMEWORKS: _refresh_clients,
+        Scope.AGENT: _refresh_agents,
+    }
+)
+"""What is worked out anew where a rule of a scope was set."""
+
+assert _REFRESH.keys() == set(Scope), "a scope of which nothing is worked out"

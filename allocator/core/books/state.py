@@ -12,11 +12,11 @@ from allocator.core.books.open_decisions import Tentative
 from allocator.core.books.resource_space import ResourceSpace
 from allocator.core.books.roles import RoleTable
 from allocator.core.books.tables import AgentTable, ClientTable, FrameworkTable
-from allocator.core.demand.demand import Settings
 from allocator.core.demand.demand_memory import DemandMemory
 from allocator.core.events import Options, SetQuota
 from allocator.core.filters.table import FilterTable
 from allocator.core.plan import Plan
+from allocator.core.settings import Settings
 from allocator.core.snapshot import Ints
 
 

@@ -13,8 +13,8 @@ from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
 
-from allocator.core.demand.demand import Settings
 from allocator.core.events import FrameworkInfo
+from allocator.core.settings import Settings
 
 Topic: TypeAlias = tuple[str, str, str]
 """Path of a role; ``name``, ``principal`` or ``user``; and which."""

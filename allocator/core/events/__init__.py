@@ -57,7 +57,8 @@ from allocator.core.events.holdings import (
     Transition,
     UpdateAllocation,
 )
-from allocator.core.events.operator import (
+from allocator.core.settings import (
+    OperatorChange,
     SetConstraint,
     SetDemand,
     SetDrain,
@@ -95,13 +96,7 @@ Event = (
     | InverseOffer
     | SetPaused
     | Outcomes
-    | SetPolicy
-    | SetDemand
-    | SetConstraint
-    | SetLimit
-    | SetDrain
-    | SetWeight
-    | SetShadow
+    | OperatorChange
 )
 
 __all__ = [
@@ -128,6 +123,7 @@ __all__ = [
     "Hold",
     "Holdings",
     "InverseOffer",
+    "OperatorChange",
     "Options",
     "Outcomes",
     "Reason",

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from allocator.server.config.base import Section
 from allocator.server.config.checks import readable_file
+from allocator.server.config.schema import Section
 
 Names = Annotated[tuple[str, ...], Field(strict=False)]
 OptionalFile = Annotated[str, AfterValidator(readable_file)]

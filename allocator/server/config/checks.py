@@ -30,6 +30,9 @@ FEW = 200
 BESIDE = 32
 """How many are compared on either side."""
 
+NOWHERE = "-"
+"""As a directory: nothing is kept."""
+
 LONGEST = 128
 """Characters of words that are compared: what that takes grows with their product."""
 
@@ -206,6 +209,14 @@ def no_directory(text: str) -> str:
     return text
 
 
+def absolute_directory(text: str) -> str:
+    """Check a directory that may not be there yet."""
+    if text and text != NOWHERE and not text.startswith("/"):
+        message = "must be an absolute path, as in '/var/lib/mesos-allocator', or '-' for none"
+        raise ValueError(message)
+    return text
+
+
 def plugin_file(text: str) -> str:
     """Load the policies of a file, so that they can be named."""
     from allocator.server.system.plugins import load_file
@@ -219,6 +230,11 @@ def policy_name(text: str) -> str:
     from allocator.policies import POLICIES
 
     return one_of(text, POLICIES)
+
+
+def optional_policy_name(text: str) -> str:
+    """Check the name of a policy; empty is none."""
+    return text and policy_name(text)
 
 
 def selection_name(text: str) -> str:

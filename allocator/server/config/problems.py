@@ -28,21 +28,14 @@ BROKEN = ""
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with the configuration.
-
-    Attributes
-    ----------
-    origin : str
-        File and line, variable of the environment, or flag.
-    key : str
-        With the value, where there is one.
-    message : str
-        What would be right.
-    """
+    """One thing that is wrong with the configuration."""
 
     origin: str
+    """File and line, variable of the environment, or flag."""
     key: str
+    """With the value, where there is one."""
     message: str
+    """What would be right."""
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.origin, self.key, self.message) if part)
@@ -51,10 +44,7 @@ class Problem:
 class ConfigError(ValueError):
     """A configuration that cannot be used.
 
-    Attributes
-    ----------
-    problems : list of Problem
-        All of them, in the order of the sources.
+    It has all `problems`, in the order of the sources.
     """
 
     def __init__(self, problems: Sequence[Problem]) -> None:

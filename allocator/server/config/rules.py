@@ -1,18 +1,16 @@
-"""The rules of the configuration: about demands, agents and limits."""
+"""The rules of the configuration: a section for each kind (`allocator.settable`).
 
-from typing import Annotated, TypeVar
+A section is made of what its kind is for (a base class for each scope) and of what it says (an
+option of the value's type, with its check).
+"""
 
-from pydantic import AfterValidator, Field, model_validator
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, assert_never
 
-from allocator.core import (
-    WEIGHT_MAX,
-    WEIGHT_MIN,
-    SetConstraint,
-    SetDemand,
-    SetWeight,
-    parse_quantities,
-)
-from allocator.server.config.base import Section
+from pydantic import AfterValidator, Field, create_model, model_validator
+
+from allocator.core import CHANGES, OperatorChange, parse_quantities
 from allocator.server.config.checks import (
     constraint_expression,
     non_blank,
@@ -20,23 +18,22 @@ from allocator.server.config.checks import (
     refuse_at,
     role_path,
 )
+from allocator.server.config.schema import Section
+from allocator.settable import RULES, Scope, SettingKind, Value
 
 
-class LimitRule(Section):
-    """What is granted in a role and below it at most, beside the limits of the master's quotas."""
+class RoleRule(Section):
+    """Which role a rule is for."""
 
     live = True
 
     role: Annotated[str, AfterValidator(role_path)] = Field(
         description="Path of the role.", examples=["eng/ads"]
     )
-    resources: Annotated[str, AfterValidator(non_empty_quantities)] = Field(
-        description="The limit.", examples=["cpus:20;mem:65536"]
-    )
 
 
-class DrainRule(Section):
-    """An agent of which nobody is offered anything; what runs there runs on."""
+class AgentRule(Section):
+    """Which agent a rule is for."""
 
     live = True
 
@@ -72,82 +69,98 @@ class FrameworksRule(Section):
         return self
 
 
-class DemandRule(FrameworksRule):
-    """The demand vector (one task's needs) of the frameworks that both patterns match."""
+def _section(kind: SettingKind) -> type[Section]:
+    """Make the section of a kind."""
+    options: dict[str, Any] = {}
+    if kind.value is not Value.NOTHING:
+        says = Field(description=kind.meaning, examples=[kind.example])
+        options[kind.called] = (_type_of(kind), says)
+    for flag in kind.flags:
+        options[flag.name] = (bool, Field(False, description=flag.meaning))
+    return create_model(f"{kind.title}Rule", __base__=_base(kind), __doc__=kind.what, **options)
 
-    resources: Annotated[str, AfterValidator(non_empty_quantities)] = Field(
-        description="What one task needs.", examples=["cpus:2;mem:2048"]
+
+def _base(kind: SettingKind) -> type[Section]:
+    match kind.scope:
+        case Scope.FRAMEWORKS:
+            return FrameworksRule
+        case Scope.ROLE:
+            return RoleRule
+        case Scope.AGENT:
+            return AgentRule
+        case Scope.CLUSTER:
+            raise AssertionError(kind)  # has a section of its own
+        case _:
+            assert_never(kind.scope)
+
+
+def _type_of(kind: SettingKind) -> object:
+    match kind.value:
+        case Value.AMOUNTS:
+            return Annotated[str, AfterValidator(non_empty_quantities)]
+        case Value.EXPRESSION:
+            return Annotated[str, AfterValidator(constraint_expression)]
+        case Value.NUMBER:
+            return Annotated[float, Field(ge=kind.bounds[0], le=kind.bounds[1])]
+        case Value.NOTHING | Value.POLICY:
+            raise AssertionError(kind)
+        case _:
+            assert_never(kind.value)
+
+
+SECTIONS: Mapping[str, type[Section]] = MappingProxyType(
+    {kind.name: _section(kind) for kind in RULES}
+)
+"""The sections of rules by the names of their kinds."""
+
+
+def change_of(kind: SettingKind, rule: Section) -> OperatorChange:
+    """The rule as the core takes it."""
+    value: object = True
+    if kind.value is not Value.NOTHING:
+        value = getattr(rule, kind.called)
+    if kind.value is Value.AMOUNTS:
+        value = parse_quantities(str(value))
+    names = (*kind.scope.value, *(flag.name for flag in kind.flags))
+    change: OperatorChange = CHANGES[kind.name](
+        **{name: getattr(rule, name) for name in names}, **{kind.field: value}
     )
-    override: bool = Field(
-        False,
-        description=(
-            "true: counts before what the framework states itself (REQUEST call, label). false:"
-            " after it."
-        ),
-    )
-
-    def event(self) -> SetDemand:
-        """The rule as the core takes it."""
-        amounts = parse_quantities(self.resources)
-        return SetDemand(self.role, self.framework_name, amounts, self.override)
+    return change
 
 
-class ConstraintRule(FrameworksRule):
-    """Which agents the frameworks that both patterns match may use."""
+_Rules = tuple[Section, ...]
 
-    agents: Annotated[str, AfterValidator(constraint_expression)] = Field(
-        description=(
-            "Clauses about agents' attributes, joined by ;, all of which must hold. hostname,"
-            " region and zone count as attributes."
-        ),
-        examples=["zone=a|b; gpu_model!=K80; ssd"],
-    )
-
-    def event(self) -> SetConstraint:
-        """The rule as the core takes it."""
-        return SetConstraint(self.role, self.framework_name, self.agents)
+_SAME = MappingProxyType(
+    {
+        Scope.FRAMEWORKS: "the patterns of an earlier rule",
+        Scope.ROLE: "the role of an earlier {kind}",
+        Scope.AGENT: "the agent of an earlier one",
+    }
+)
 
 
-class WeightRule(FrameworksRule):
-    """The weight of each framework that both patterns match, beside that of its role."""
+def _distinct(kind: SettingKind) -> Callable[[_Rules], _Rules]:
+    """Refuse two rules for the same: one would be lost, or is meant for another."""
 
-    weight: Annotated[float, Field(ge=WEIGHT_MIN, le=WEIGHT_MAX)] = Field(
-        description="Shares are divided by it; 1: as without the rule.", examples=[2.0]
-    )
+    def check(rules: _Rules) -> _Rules:
+        seen = set()
+        for index, rule in enumerate(rules):
+            key = tuple(getattr(rule, name) for name in kind.scope.value)
+            if key in seen:
+                same = _SAME[kind.scope].format(kind=kind.name)
+                refuse_at(index, f"has {same}; keep one of the two")
+            seen.add(key)
+        return rules
 
-    def event(self) -> SetWeight:
-        """The rule as the core takes it."""
-        return SetWeight(self.role, self.framework_name, self.weight)
-
-
-Rules = TypeVar("Rules", tuple[DemandRule, ...], tuple[ConstraintRule, ...], tuple[WeightRule, ...])
-
-
-def distinct_patterns(rules: Rules) -> Rules:
-    """Refuse two rules with the same patterns: one would be lost."""
-    seen: set[tuple[str, str]] = set()
-    for index, rule in enumerate(rules):
-        if (rule.role, rule.framework_name) in seen:
-            refuse_at(index, "has the patterns of an earlier rule; keep one of the two")
-        seen.add((rule.role, rule.framework_name))
-    return rules
+    return check
 
 
-def distinct_roles(rules: tuple[LimitRule, ...]) -> tuple[LimitRule, ...]:
-    """Refuse two limits of one role: one would be lost."""
-    seen: set[str] = set()
-    for index, rule in enumerate(rules):
-        if rule.role in seen:
-            refuse_at(index, "has the role of an earlier limit; keep one of the two")
-        seen.add(rule.role)
-    return rules
+def _array_of(kind: SettingKind) -> object:
+    section: Any = SECTIONS[kind.name]
+    return Annotated[tuple[section, ...], Field(strict=False), AfterValidator(_distinct(kind))]
 
 
-def distinct_agents(rules: tuple[DrainRule, ...]) -> tuple[DrainRule, ...]:
-    """Refuse to drain an agent twice: one of the two may be meant for another."""
-    seen: set[str] = set()
-    for index, rule in enumerate(rules):
-        if rule.agent in seen:
-            refuse_at(index, "has the agent of an earlier one; keep one of the two")
-        seen.add(rule.agent)
-    return rules
+_ARRAYS: dict[str, Any] = {kind.name: (_array_of(kind), ()) for kind in RULES}
+
+RuleSections: Any = create_model("RuleSections", __base__=Section, **_ARRAYS)
+"""What of the configuration is rules: an array of sections for each kind."""

@@ -1,12 +1,26 @@
-"""What the models of `sections` say about themselves."""
+"""What sections are made of, and what they say about themselves."""
 
 import json
 from collections.abc import Sequence
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, ClassVar, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+
+
+class Section(BaseModel):
+    """What all parts of the configuration have in common."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    live: ClassVar[bool] = False
+    """Whether it counts at once where the configuration is read again; else after a restart."""
+    at_start: ClassVar[tuple[str, ...]] = ()
+    """Keys of a live one that count after a restart even so."""
+
+
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
 
 
 def is_free(option: FieldInfo) -> bool:

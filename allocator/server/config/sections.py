@@ -3,18 +3,20 @@
 The checks, the error messages and ``deploy/config.example.toml`` are derived from these models.
 """
 
+from dataclasses import fields
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from allocator.core import Limits, PolicySpec, Settings, parse_quantities
+from allocator.core import Limits, PolicySpec, Settings
 from allocator.server.config.access import AccessSection
-from allocator.server.config.base import Count, Section
 from allocator.server.config.checks import (
+    absolute_directory,
     is_local,
     no_directory,
     non_empty,
+    optional_policy_name,
     owner,
     plugin_file,
     policy_name,
@@ -24,21 +26,11 @@ from allocator.server.config.checks import (
     spec_that_builds,
     target,
 )
-from allocator.server.config.keeping import StateSection
-from allocator.server.config.learning import LearnSection
-from allocator.server.config.rules import (
-    ConstraintRule,
-    DemandRule,
-    DrainRule,
-    LimitRule,
-    WeightRule,
-    distinct_agents,
-    distinct_patterns,
-    distinct_roles,
-)
-from allocator.server.config.shadow import ShadowSection
+from allocator.server.config.rules import RuleSections, change_of
+from allocator.server.config.schema import Count, Section
 from allocator.server.config.tls import find_problem
 from allocator.server.config.watching import HttpSection, LogSection, MetricsSection
+from allocator.settable import RULES
 
 GIB = 2**30
 MIB = 2**20
@@ -199,6 +191,35 @@ class PolicySection(Section):
         return self
 
 
+class ShadowSection(Section):
+    """A policy that looks on: it decides what was decided, and nothing comes of it.
+
+    A running sidecar is told with `mesos-allocator shadow set`.
+    """
+
+    live = True
+
+    policy: Annotated[str, AfterValidator(optional_policy_name)] = Field(
+        "", description="Policy; empty: none looks on."
+    )
+    selection: Annotated[str, AfterValidator(selection_name)] = Field(
+        "", description="How it chooses the agent; empty: the policy's own default."
+    )
+    mode: Literal["", "oblivious", "characterised"] = Field(
+        "", description="As policy.mode; empty: the same as that."
+    )
+    parameters: dict[str, str] = Field(
+        default_factory=dict, description="What else the policy takes, as text."
+    )
+
+    def spec(self, mode: str) -> PolicySpec | None:
+        """The policy as the core takes it, in this mode where it has none of its own."""
+        if not self.policy:
+            return None
+        parameters = dict(sorted(self.parameters.items()))
+        return PolicySpec(self.policy, self.selection, self.mode or mode, parameters=parameters)
+
+
 class LimitsSection(Section):
     """What one session may grow to; beyond it the session ends with a named error.
 
@@ -227,15 +248,7 @@ class LimitsSection(Section):
 
     def core(self) -> Limits:
         """The part that the core enforces."""
-        return Limits(
-            agents=self.agents,
-            frameworks=self.frameworks,
-            roles=self.roles,
-            role_depth=self.role_depth,
-            clients=self.clients,
-            kinds=self.kinds,
-            filters=self.filters,
-        )
+        return Limits(**{each.name: getattr(self, each.name) for each in fields(Limits)})
 
 
 class JournalSection(Section):
@@ -271,6 +284,67 @@ class JournalSection(Section):
     )
 
 
+class StateSection(Section):
+    """What outlives the process: what operators set, and what was learnt of demands."""
+
+    directory: Annotated[str, AfterValidator(absolute_directory)] = Field(
+        "",
+        description=(
+            "Directory to keep it in, of one sidecar alone. Empty: where systemd says"
+            " (StateDirectory=), else the journal's directory, else nothing is kept. '-': nothing"
+            " is kept."
+        ),
+    )
+    save_s: Annotated[int, Field(ge=1, le=86_400)] = Field(
+        30,
+        description=(
+            "What was learnt is saved so often, in seconds, and at the end. What operators set is"
+            " saved before they are answered."
+        ),
+    )
+
+
+class LearnSection(Section):
+    """Demand vectors that nobody states."""
+
+    live = True
+
+    enabled: bool = Field(
+        True,
+        description="Learn a framework's demand vector from what it accepts out of its offers.",
+    )
+    acceptances: Count = Field(
+        3, description="Acceptances after which the learned demand vector counts."
+    )
+    probe_after: Count = Field(
+        3,
+        description=(
+            "A framework that uses nothing and declined so many offers of its demand in a row is"
+            " offered all that is free until it accepts: it may need more than we think."
+        ),
+    )
+    priors_max: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        1000,
+        description=(
+            "Learned demands that are remembered when their frameworks leave. A new framework of"
+            " the same role and name (digits aside), else principal, else user, begins with it."
+            " 0: each framework begins anew."
+        ),
+    )
+    prior_half_life_s: Annotated[int, Field(ge=1, le=10 * 365 * 86_400)] = Field(
+        7 * 86_400,
+        description="After this time, in seconds, what is remembered is half as certain.",
+    )
+    patience_cycles: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        30,
+        description=(
+            "A framework of which the demand is learnt or remembered, and which was offered nothing"
+            " in so many full cycles, is offered all that is free once: it may need less. Then it"
+            " waits twice as long for the next time, and so on."
+        ),
+    )
+
+
 class StarvationSection(Section):
     """Bounds on how long a framework waits, and on what it may leave lying."""
 
@@ -292,8 +366,8 @@ class StarvationSection(Section):
     )
 
 
-class Config(Section):
-    """Everything that can be set about a sidecar."""
+class OptionSections(Section):
+    """What of the configuration is no rule."""
 
     listen: ListenSection = Field(default_factory=ListenSection)
     access: AccessSection = Field(default_factory=AccessSection)
@@ -307,22 +381,10 @@ class Config(Section):
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     learn: LearnSection = Field(default_factory=LearnSection)
     starvation: StarvationSection = Field(default_factory=StarvationSection)
-    limit: Annotated[
-        tuple[LimitRule, ...], Field(strict=False), AfterValidator(distinct_roles)
-    ] = ()
-    demand: Annotated[
-        tuple[DemandRule, ...], Field(strict=False), AfterValidator(distinct_patterns)
-    ] = ()
-    constraint: Annotated[
-        tuple[ConstraintRule, ...], Field(strict=False), AfterValidator(distinct_patterns)
-    ] = ()
 
-    drain: Annotated[
-        tuple[DrainRule, ...], Field(strict=False), AfterValidator(distinct_agents)
-    ] = ()
-    weight: Annotated[
-        tuple[WeightRule, ...], Field(strict=False), AfterValidator(distinct_patterns)
-    ] = ()
+
+class Config(RuleSections, OptionSections):
+    """Everything that can be set about a sidecar."""
 
     @model_validator(mode="after")
     def check_shadow(self) -> "Config":
@@ -360,7 +422,7 @@ class Config(Section):
 
     def settings(self) -> Settings:
         """What the core starts with."""
-        return Settings(
+        settings = Settings(
             policy=self.policy.spec(),
             seed=self.policy.seed,
             learn_demand=self.learn.enabled,
@@ -371,12 +433,9 @@ class Config(Section):
             learn_patience_cycles=self.learn.patience_cycles,
             patience_cycles=self.starvation.patience_cycles,
             outstanding_max=self.starvation.outstanding_max,
-            limits={rule.role: parse_quantities(rule.resources) for rule in self.limit},
-            demands={(rule.role, rule.framework_name): rule.event() for rule in self.demand},
-            constraints={
-                (rule.role, rule.framework_name): rule.event() for rule in self.constraint
-            },
-            weights={(rule.role, rule.framework_name): rule.event() for rule in self.weight},
-            drains=frozenset(rule.agent for rule in self.drain),
             shadow=self.shadow.spec(self.policy.mode),
         )
+        for kind in RULES:
+            for rule in getattr(self, kind.name):
+                settings.put(change_of(kind, rule))
+        return settings

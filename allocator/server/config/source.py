@@ -39,34 +39,21 @@ SYNTAX_ERRORS_MAX = 20
 
 
 class Flag(NamedTuple):
-    """One value given on the command line.
-
-    Attributes
-    ----------
-    flag : str
-        What the user wrote, for messages, such as ``--log-level``.
-    key : str
-        Dotted path, such as ``log.level``.
-    text : str
-    """
+    """One value given on the command line."""
 
     flag: str
+    """What the user wrote, for messages, such as ``--log-level``."""
     key: str
+    """Dotted path, such as ``log.level``."""
     text: str
 
 
 class Loaded(NamedTuple):
-    """A configuration, and where each value of it comes from.
-
-    Attributes
-    ----------
-    config : Config
-    origins : Origins
-        What is not in it is the default.
-    """
+    """A configuration, and where each value of it comes from."""
 
     config: Config
     origins: Origins
+    """What is not in it is the default."""
 
 
 def load(path: Path | None, environment: Mapping[str, str], flags: Sequence[Flag] = ()) -> Config:
@@ -79,19 +66,10 @@ def load_all(
 ) -> Loaded:
     """Read the configuration with its origins, or say everything that is wrong with it.
 
-    Parameters
-    ----------
-    path : Path or None
-        TOML file; None: no file.
-    environment : mapping
-        Variables of the form ``MESOS_ALLOCATOR_SECTION__KEY`` count.
-    flags : sequence of Flag
-        They win over everything else; of two for one key the later.
+    `path` is a TOML file; of the environment variables of the form ``MESOS_ALLOCATOR_SECTION__KEY``
+    count. Flags win over everything else; of two for one key the later.
 
-    Raises
-    ------
-    ConfigError
-        With every problem of every source.
+    Raises ConfigError with every problem of every source.
     """
     from allocator.server.system.plugins import load_entry_points
 
@@ -122,13 +100,8 @@ def gather(
 ) -> tuple[dict[str, Any], Origins, list[Problem]]:
     """Put the sources together, unchecked.
 
-    Returns
-    -------
-    tree : dict
-        Sections, as the TOML parser would give them.
-    origins : Origins
-    problems : list of Problem
-        What could not even be placed in the tree.
+    Gives the tree of sections, as the TOML parser would give it, and where each value comes from;
+    and what could not even be placed in the tree.
     """
     tree: dict[str, Any] = {}
     origins: Origins = {}

@@ -20,36 +20,21 @@ _NO_CERTIFICATE = f"holds no certificate that can be read; {_PEM} CERTIFICATE---
 
 
 class TlsProblem(NamedTuple):
-    """A TLS file that cannot be used.
-
-    Attributes
-    ----------
-    part : str
-        ``cert``, ``key`` or ``ca``.
-    message : str
-        What is wrong, and the mend.
-    """
+    """A TLS file that cannot be used."""
 
     part: str
+    """``cert``, ``key`` or ``ca``."""
     message: str
+    """What is wrong, and the mend."""
 
 
 def find_problem(cert: str, key: str, ca: str) -> TlsProblem | None:
     """Say what is wrong with PEM files that can be read; an empty path is none.
 
-    Parameters
-    ----------
-    cert : str
-        The certificate, those of the authorities between it and the root behind it.
-    key : str
-        Its private key.
-    ca : str
-        Authorities that are believed.
+    `cert` has the certificate, and behind it those of the authorities between it and the root;
+    `ca` the authorities that are believed.
 
-    Raises
-    ------
-    OSError
-        Where one of them cannot be read, or is no regular file.
+    Raises OSError where one of them cannot be read, or is no regular file.
     """
     if cert and not key:
         return TlsProblem("key", "is missing while tls_cert is given; give both, or neither")
@@ -111,12 +96,9 @@ def _certificates(path: str) -> list[bytes]:
 
 
 def expired_at(cert: str) -> str:
-    """Say when the first certificate of a PEM file ended to be valid, where it has.
+    """Say when the first certificate of a PEM file ended to be valid; empty where it has not.
 
-    Returns
-    -------
-    str
-        As ``YYYYMMDDHHMMSSZ`` in UTC; empty where it has not ended.
+    As ``YYYYMMDDHHMMSSZ``, in UTC.
     """
     validity = _parts(_certificates(cert)[0])[_VALIDITY]
     (_, _), (_, last) = _elements(validity)

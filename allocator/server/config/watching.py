@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from allocator.server.config.base import Section
 from allocator.server.config.checks import host_name
+from allocator.server.config.schema import Section
 
 
 class HttpSection(Section):

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import grpc
 
@@ -21,8 +22,10 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import admin_pb2_grpc, explain_pb2, settings_pb2
 from allocator.wire.settings.operator_settings import read_policy, write_policy
 
+_Service: Any = admin_pb2_grpc.AdminServiceServicer  # Types do not see the calls of rules.
 
-class AdminServicer(RuleRpcs, admin_pb2_grpc.AdminServiceServicer):
+
+class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
     """Answers operators; changes nothing where a request is wrong."""
 
     def __init__(

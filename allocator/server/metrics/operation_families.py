@@ -12,7 +12,7 @@ from allocator.server.metrics.collecting import Part
 from allocator.server.metrics.metric_building import counted_by, counter, gauge, labelled
 from allocator.server.operators.audit import RESULTS, Audit
 from allocator.server.operators.operators import Operators
-from allocator.wire.settings.operator_overlay import KINDS
+from allocator.settable import KINDS, RULES
 
 
 class OperationCollector:
@@ -67,15 +67,8 @@ class OperationCollector:
         labels = ["setting", "result"]
         yield labelled(CounterMetricFamily, "admin_changes", text, labels, rows)
         settings = self._loop.allocator.settings
-        numbers = {
-            "demand": len(settings.demands),
-            "constraint": len(settings.constraints),
-            "limit": len(settings.limits),
-            "drain": len(settings.drains),
-            "weight": len(settings.weights),
-        }
         text = "Rules in force, of the configuration and of operators, by kind."
-        each = [([kind], float(number)) for kind, number in numbers.items()]
+        each = [([kind.name], float(len(getattr(settings, kind.plural)))) for kind in RULES]
         yield labelled(GaugeMetricFamily, "rules", text, ["kind"], each)
         set_by = Counter(key[0] for key in list(self._operators.overlay.changes))
         text = "Settings that operators set over the configuration, or took back, by kind."

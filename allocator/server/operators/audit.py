@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import structlog
 
+from allocator.core import OperatorChange
 from allocator.server.operators.setting_rows import scope_of, value_of
-from allocator.wire.settings.operator_overlay import key_of
-from allocator.wire.settings.operator_settings import OperatorChange
 
 LOGGER = "mesos_allocator.audit"
 
@@ -25,19 +24,12 @@ _log = structlog.wrap_logger(
 
 
 class Changed(NamedTuple):
-    """A change that somebody asked for.
-
-    Attributes
-    ----------
-    who : str
-    change : OperatorChange
-    before : OperatorChange or None
-        What stood in its place.
-    """
+    """A change that somebody asked for."""
 
     who: str
     change: OperatorChange
     before: OperatorChange | None = None
+    """What stood in its place."""
 
 
 class Audit:
@@ -55,7 +47,7 @@ class Audit:
 
     def of_change(self, changed: Changed, *, result: str = "done", **more: object) -> None:
         """Write the line of a change; `more` as for `note`."""
-        key = key_of(changed.change)
+        key = changed.change.key
         more = {"old": value_of(changed.before), "new": value_of(changed.change), **more}
         self.note(changed.who, key[0], scope_of(key), result=result, **more)
 
@@ -64,17 +56,8 @@ class Audit:
     ) -> None:
         """Write one line. Where that fails the change counts all the same, so nothing is raised.
 
-        Parameters
-        ----------
-        who : str
-        setting : str
-            Such as ``demand``.
-        scope : str
-            What the rule is for.
-        result : str
-            One of `RESULTS`.
-        more
-            What else is to be said: ``old``, ``new``, ``error``.
+        `setting` is such as ``demand``, `scope` what the rule is for, `result` one of `RESULTS`;
+        `more` is what else is to be said: ``old``, ``new``, ``error``.
         """
         with self._lock:
             self._counts[setting, result] += 1

@@ -5,30 +5,20 @@ from typing import TypeVar
 
 import grpc
 
-from allocator.core import (
-    EventError,
-    PolicySpec,
-    SetConstraint,
-    SetDemand,
-    SetPolicy,
-    SetShadow,
-    SetWeight,
-)
+from allocator.core import EventError, OperatorChange, PolicySpec, SetPolicy, SetShadow
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.rpc_futures import left_s, refuse, settled, wait
 from allocator.server.operators.audit import Changed
-from allocator.server.operators.operators import Asked, GivenUpError, Operators, standing
+from allocator.server.operators.operators import Asked, GivenUpError, Operators
 from allocator.server.operators.rule_match import (
     Cluster,
     copy_cluster,
     match_of,
-    settings_after,
     warnings_of,
 )
 from allocator.server.system.callers import caller_of
+from allocator.settable import KINDS
 from allocator.v1 import settings_pb2 as pb
-from allocator.wire.settings.operator_overlay import KINDS, key_of, takes_back
-from allocator.wire.settings.operator_settings import OperatorChange
 
 _T = TypeVar("_T")
 
@@ -41,12 +31,7 @@ class Changes:
     def __init__(self, loop: CoreLoop, operators: Operators, sockets: tuple[str, ...] = ()) -> None:
         """Make changes to this loop's settings.
 
-        Parameters
-        ----------
-        loop : CoreLoop
-        operators : Operators
-        sockets : tuple of str
-            Paths of our Unix sockets.
+        `sockets` are the paths of our Unix sockets.
         """
         self.operators = operators
         self._loop = loop
@@ -64,13 +49,7 @@ class Changes:
 
         What was done is told: nothing that could come too late is asked for after it.
 
-        Parameters
-        ----------
-        context : ServicerContext
-        change : OperatorChange
-        listed : callable
-            Reads on the core's thread what is answered beside it, of the moment after it.
-        dry_run : bool
+        `listed` reads on the core's thread what is answered beside it, of the moment after it.
         """
         cluster = self._ask(context, lambda: copy_cluster(self._loop.allocator))
         audit = self.operators.audit
@@ -79,7 +58,7 @@ class Changes:
             self._check(context, cluster, change)
             told = self._told(cluster, change, dry_run=dry_run)
             if dry_run:
-                before = standing(cluster.settings, change)
+                before = cluster.settings.before(change)
                 audit.of_change(changed._replace(before=before), result="dry_run")
                 return self._ask(context, listed), told
             asked = Asked(changed.who, context.is_active, listed)
@@ -124,17 +103,18 @@ class Changes:
             try:
                 self._loop.try_policy(spec, left_s(context))
             except ValueError as error:
-                raise EventError("value", key_of(change)[0], str(error)) from None
+                raise EventError("value", change.kind.name, str(error)) from None
 
     def _told(self, cluster: Cluster, change: OperatorChange, *, dry_run: bool) -> pb.Change:
         told = pb.Change(dry_run=dry_run)
         if isinstance(change, SetPolicy):
             told.warnings.extend(warnings_of(cluster, change, told.match))
-        elif not takes_back(change):
-            after = settings_after(cluster.settings, change)
+        elif not change.takes_back:
+            after = cluster.settings.copied()
+            after.put(change)
             told.match.CopyFrom(match_of(cluster, change, after))
             told.warnings.extend(warnings_of(cluster, change, told.match))
-        if not cluster.agents and not takes_back(change):
+        if not cluster.agents and not change.takes_back:
             told.warnings.append("no master is in session: there is nothing to compare this with")
         return told
 
@@ -147,15 +127,14 @@ class Changes:
 
 
 def check_patterns(
-    context: grpc.ServicerContext, rule: SetDemand | SetConstraint | SetWeight, *, everybody: bool
+    context: grpc.ServicerContext, change: OperatorChange, *, everybody: bool
 ) -> None:
     """Refuse a rule for everybody that does not say so: a pattern may have been forgotten."""
-    named = rule.role or rule.framework_name
-    what = key_of(rule)[0]
-    if not named and not everybody:
+    what, *patterns = change.key
+    if not any(patterns) and not everybody:
         text = "give a pattern of roles (--role) or of names (--framework-name), or --all"
         refuse(context, f"{what}: the rule would be for every framework; {text}")
-    if named and everybody:
+    if any(patterns) and everybody:
         text = "leave it out, or --role and --framework-name"
         refuse(context, f"{what}: --all does not go with a pattern; {text}")
 
@@ -166,5 +145,5 @@ def policy_in(change: OperatorChange) -> PolicySpec | None:
 
 
 def _place(change: OperatorChange) -> str:
-    kind = key_of(change)[0]
+    kind = change.kind.name
     return f"{kind}." if policy_in(change) else f"{kind}: "

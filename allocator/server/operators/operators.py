@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 import structlog
 
 from allocator import policies
-from allocator.core import Allocator, Limits, SetPolicy, SetShadow, Settings
+from allocator.core import Allocator, Limits, OperatorChange, Settings
 from allocator.server.config import Loaded
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.rpc_futures import settled
@@ -28,11 +28,8 @@ from allocator.wire.settings.operator_overlay import (
     Key,
     Overlay,
     configured,
-    key_of,
-    rules,
     write_overlay,
 )
-from allocator.wire.settings.operator_settings import OperatorChange
 
 ANSWER_S = 60.0
 """How long another configuration may take to be taken over."""
@@ -46,53 +43,32 @@ class GivenUpError(RuntimeError):
 
 
 class Effect(NamedTuple, Generic[_T]):
-    """What became of a change.
-
-    Attributes
-    ----------
-    number : int
-        Of the state that has to be kept for it to last.
-    listed : object
-        What was asked for of the moment after it.
-    """
+    """What became of a change."""
 
     number: int
+    """Of the state that has to be kept for it to last."""
     listed: _T
+    """What was asked for of the moment after it."""
 
 
 class Asked(NamedTuple, Generic[_T]):
-    """Who wants a change, and what they want to hear of it.
-
-    Attributes
-    ----------
-    by : str
-        Who it is, for the audit log.
-    waits : callable
-        Whether they still wait: a change that has not begun when they are gone never does.
-    listed : callable
-        Reads what they are told of the moment after the change; on the core's thread.
-    """
+    """Who wants a change, and what they want to hear of it."""
 
     by: str
+    """Who it is, for the audit log."""
     waits: Callable[[], bool]
+    """Whether they still wait: a change that has not begun when they are gone never does."""
     listed: Callable[[], _T]
+    """Reads what they are told of the moment after the change; on the core's thread."""
 
 
 class Operators:
     """The settings of operators, of one process.
 
-    Attributes
-    ----------
-    loaded : Loaded
-        The configuration.
-    base : Settings
-        What it says to the core.
-    overlay : Overlay
-        What operators set over it. All of them are for the core's thread alone.
-    reloads : Counter
-        How often the configuration was read again: ``done``, ``refused``.
-    audit : Audit
-        Where changes are written down, by the thread that makes them.
+    `loaded` is the configuration, `base` what it says to the core, `overlay` what operators set
+    over it: all for the core's thread alone. `reloads` counts how often the configuration was read
+    again (``done``, ``refused``). `audit` is where changes are written down, by the thread that
+    makes them.
     """
 
     def __init__(
@@ -107,18 +83,8 @@ class Operators:
     ) -> None:
         """Begin.
 
-        Parameters
-        ----------
-        loop : CoreLoop
-            Which decides by the configuration's settings with `overlay` over them.
-        loaded : Loaded
-        overlay : Overlay
-        keeper : StateStore
-            None: nothing outlives the process.
-        audit : Audit
-            By default one of its own.
-        problem : str
-            Why there is no keeper, where one was wanted.
+        The loop decides by the configuration's settings with `overlay` over them. Without a keeper
+        nothing outlives the process; `problem` says why there is none, where one was wanted.
         """
         self.loaded = loaded
         self.base = loaded.config.settings()
@@ -157,22 +123,16 @@ class Operators:
     def reset(self, kinds: Iterable[str], asked: Asked[_T], within_s: float) -> Effect[_T]:
         """Take back what operators set, of these kinds: the configuration counts again.
 
-        Raises
-        ------
-        EventError, ValueError
-            Where the configuration is not possible.
-        TimeoutError, GivenUpError
-            Where the core is busy, or nobody waits any more. In any case nothing has changed.
+        Raises EventError or ValueError where the configuration is not possible, TimeoutError or
+        GivenUpError where the core is busy, or nobody waits any more. In any case nothing has
+        changed.
         """
         return self._replace(lambda: self.loaded, frozenset(kinds), asked, within_s)
 
     def replace_config(self, loaded: Loaded, within_s: float = ANSWER_S) -> Effect[None]:
         """Put another configuration in force; what operators set stays over it.
 
-        Raises
-        ------
-        EventError, ValueError, TimeoutError
-            As for `reset`.
+        Raises EventError, ValueError or TimeoutError as `reset` does.
         """
         asked = Asked("", lambda: True, lambda: None)
         return self._replace(lambda: loaded, frozenset(), asked, within_s)
@@ -221,10 +181,7 @@ class Operators:
     def try_out(self, settings: Settings, change: OperatorChange) -> None:
         """Find out whether a change of settings is possible; nothing is changed.
 
-        Raises
-        ------
-        EventError
-            Where it is not.
+        Raises EventError where it is not.
         """
         Allocator(policies.build, settings.copied(), self._loop.limits).step(change)
 
@@ -238,7 +195,7 @@ class Operators:
 
     def _set(self, change: OperatorChange, asked: Asked[_T]) -> Effect[_T]:
         _check_waits(asked)
-        before = standing(self._loop.allocator.settings, change)
+        before = self._loop.allocator.settings.before(change)
         overlay = self.overlay.without(())
         overlay.note(Kept(change, asked.by, int(time.time() * 1000)), configured(self.base))
         content = write_overlay(overlay)
@@ -255,15 +212,6 @@ class Operators:
 def _check_waits(asked: Asked[_T]) -> None:
     if not asked.waits():
         raise GivenUpError
-
-
-def standing(settings: Settings, change: OperatorChange) -> OperatorChange | None:
-    """What stands where a change goes."""
-    if isinstance(change, SetPolicy):
-        return SetPolicy(settings.policy)
-    if isinstance(change, SetShadow):
-        return SetShadow(settings.shadow)
-    return rules(settings).get(key_of(change))
 
 
 def settings_in_force(base: Settings, overlay: Overlay, limits: Limits) -> Settings:

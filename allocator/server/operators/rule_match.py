@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import assert_never
 
 import numpy as np
 
@@ -16,15 +17,14 @@ from allocator.core import (
     Clause,
     FrameworkInfo,
     Ints,
+    OperatorChange,
     PolicySpec,
     SetConstraint,
     SetDemand,
     SetDrain,
-    SetLimit,
     SetPolicy,
     SetShadow,
     Settings,
-    SetWeight,
     Subtree,
     attributes_of,
     format_quantities,
@@ -33,30 +33,20 @@ from allocator.core import (
     read_words,
 )
 from allocator.server.config.checks import suggestion
+from allocator.settable import Scope, Value
 from allocator.v1 import settings_pb2 as pb
-from allocator.wire.settings.operator_settings import OperatorChange
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What rules are compared with.
-
-    Attributes
-    ----------
-    agents : list of AgentInfo
-    capacity : (A, R) int64, thousandths
-        Of the same agents.
-    resources : R names
-    clients : list of (role path, FrameworkInfo, request)
-        Frameworks by role.
-    roles : list of str
-    settings : Settings
-    """
+    """What rules are compared with."""
 
     agents: list[AgentInfo]
     capacity: Ints
+    """(A, R) int64, thousandths; of the same agents."""
     resources: tuple[str, ...]
     clients: list[tuple[str, FrameworkInfo, Mapping[str, int] | None]]
+    """Frameworks by role: the role's path, and what a REQUEST call of theirs says."""
     roles: list[str]
     settings: Settings
 
@@ -124,72 +114,45 @@ def copy_cluster(allocator: Allocator) -> Cluster:
     )
 
 
-def settings_after(settings: Settings, change: OperatorChange) -> Settings:
-    """Give the settings as they would be after a change that is possible."""
-    after = settings.copied()
-    match change:
-        case SetDemand():
-            after.demands.pop((change.role, change.framework_name), None)
-            if change.demand is not None:
-                after.demands[change.role, change.framework_name] = change
-        case SetConstraint():
-            after.constraints.pop((change.role, change.framework_name), None)
-            if change.expression is not None:
-                after.constraints[change.role, change.framework_name] = change
-        case SetLimit():
-            after.limits.pop(change.role, None)
-            if change.limit is not None:
-                after.limits[change.role] = change.limit
-        case SetDrain():
-            rest = after.drains - {change.agent}
-            after.drains = rest | {change.agent} if change.drained else rest
-        case SetWeight():
-            after.weights.pop((change.role, change.framework_name), None)
-            if change.weight is not None:
-                after.weights[change.role, change.framework_name] = change
-        case SetPolicy():
-            after.policy = change.spec
-        case SetShadow():
-            after.shadow = change.spec
-    return after
-
-
 def match_of(cluster: Cluster, rule: OperatorChange, after: Settings) -> pb.RuleMatch:
     """Say what a rule is about, where these settings are in force.
 
-    Parameters
-    ----------
-    cluster : Cluster
-    rule : OperatorChange
-    after : Settings
-        With the rule.
+    `after` has the rule in it.
     """
     found = pb.RuleMatch(agents_total=len(cluster.agents), frameworks_total=len(cluster.clients))
-    match rule:
-        case SetConstraint():
-            clauses = parse_constraint(rule.expression or "")
-            found.agents = cluster.holding(clauses)
-            for role, info, _ in _matched(cluster, rule.role, rule.framework_name):
-                found.frameworks += 1
-                left = cluster.agents_left(_all_clauses(after, role, info))
-                found.frameworks_without_agents += not left
-        case SetDemand():
-            for role, info, request in _matched(cluster, rule.role, rule.framework_name):
-                found.frameworks += 1
-                counts = after.demand_rule(role, info.name) == rule
-                stated = request or read_words(info).demand
-                own = stated is not None and not rule.override
-                found.frameworks_served_by += counts and not own
-        case SetLimit():
+    match rule.kind.scope:
+        case Scope.FRAMEWORKS:
+            _match_frameworks(cluster, rule, after, found)
+        case Scope.ROLE:
+            _, path = rule.key
             for role, _, _ in cluster.clients:
-                found.frameworks += role == rule.role or role.startswith(f"{rule.role}/")
-        case SetDrain():
-            found.agents = sum(
-                rule.agent in (each.agent_id, each.hostname) for each in cluster.agents
-            )
-        case SetWeight():
-            found.frameworks = sum(1 for _ in _matched(cluster, rule.role, rule.framework_name))
+                found.frameworks += role == path or role.startswith(f"{path}/")
+        case Scope.AGENT:
+            _, agent = rule.key
+            found.agents = sum(agent in (each.agent_id, each.hostname) for each in cluster.agents)
+        case Scope.CLUSTER:
+            pass
+        case _:
+            assert_never(rule.kind.scope)
     return found
+
+
+def _match_frameworks(
+    cluster: Cluster, rule: OperatorChange, after: Settings, found: pb.RuleMatch
+) -> None:
+    if isinstance(rule, SetConstraint):
+        found.agents = cluster.holding(parse_constraint(rule.expression or ""))
+    _, *patterns = rule.key
+    for role, info, request in _matched(cluster, *patterns):
+        found.frameworks += 1
+        if isinstance(rule, SetConstraint):
+            left = cluster.agents_left(_all_clauses(after, role, info))
+            found.frameworks_without_agents += not left
+        if isinstance(rule, SetDemand):
+            counts = after.demand_rule(role, info.name) == rule
+            stated = request or read_words(info).demand
+            own = stated is not None and not rule.override
+            found.frameworks_served_by += counts and not own
 
 
 def _matched(
@@ -209,28 +172,30 @@ def _all_clauses(settings: Settings, role: str, info: FrameworkInfo) -> tuple[Cl
 
 
 def warnings_of(cluster: Cluster, rule: OperatorChange, match: pb.RuleMatch) -> Iterator[str]:
-    """Say what is probably not meant, or has no effect."""
+    """Say what is probably not meant, or has no effect; nothing where it takes something back."""
+    if rule.takes_back:
+        return
+    kind = rule.kind
+    value = getattr(rule, kind.field)
+    if kind.scope is Scope.FRAMEWORKS:
+        yield from _about_patterns(cluster, rule.key[1], match)
+    if kind.scope is Scope.ROLE:
+        yield from _about_role(cluster, rule.key[1], f"the {kind.name} is on")
     match rule:
-        case SetConstraint(expression=str(expression)):
-            yield from _about_patterns(cluster, rule.role, match)
-            yield from _about_agents(cluster, parse_constraint(expression), match)
-        case SetDemand(demand=dict(demand)):
-            yield from _about_patterns(cluster, rule.role, match)
-            yield from _about_amounts(cluster, demand)
+        case SetDemand():
+            yield from _about_amounts(cluster, value)
             yield from _about_own_demands(rule, match)
-        case SetLimit(limit=dict(limit)):
-            yield from _about_role(cluster, rule.role, "the limit is on")
-            yield from _about_names(cluster, limit)
-        case SetDrain(drained=True):
+        case SetDrain():
             yield from _about_drained(cluster, rule.agent, match)
-        case SetWeight(weight=float()):
-            yield from _about_patterns(cluster, rule.role, match)
         case SetPolicy():
             yield from _about_subtrees(cluster, rule.spec)
-        case SetShadow(spec=PolicySpec() as spec):
-            now = cluster.settings.policy
-            if spec == replace(now, flat=False, subtrees={}):
+        case SetShadow():
+            if value == replace(cluster.settings.policy, flat=False, subtrees={}):
                 yield "that is the policy in force: both would decide the same"
+        case _ if kind.value is Value.AMOUNTS:
+            yield from _about_names(cluster, value)
+        case _ if kind.value is Value.EXPRESSION:
+            yield from _about_agents(cluster, parse_constraint(value), match)
 
 
 def _about_patterns(cluster: Cluster, role: str, match: pb.RuleMatch) -> Iterator[str]:

@@ -1,72 +1,49 @@
 """Every setting as one row: its value, and where that comes from."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any, assert_never
 
-from allocator.core import (
-    PolicySpec,
-    SetConstraint,
-    SetDemand,
-    SetDrain,
-    SetLimit,
-    SetPolicy,
-    SetShadow,
-    Settings,
-    SetWeight,
-    format_quantities,
-)
+from allocator.core import OperatorChange, PolicySpec, Settings, format_quantities
 from allocator.server.config import Config, Loaded
 from allocator.server.config.problems import Key as ConfigKey
 from allocator.server.config.problems import Origins
+from allocator.server.config.rules import change_of
 from allocator.server.config.schema import is_rules, model_of, toml_value
+from allocator.settable import KINDS, RULES, SettingKind, Value, policy_in_words
 from allocator.v1 import settings_pb2 as pb
-from allocator.wire.settings.operator_overlay import SINGLE, Key, Overlay, key_of, rules
-from allocator.wire.settings.operator_settings import OperatorChange
+from allocator.wire.settings.operator_overlay import Key, Overlay
 
 _POLICY = ("name", "selection", "mode", "flat", "parameters", "subtrees")
 
 
 def scope_of(key: Key) -> str:
     """What a rule is for, in words."""
-    match key:
-        case (("policy" | "shadow"),):
-            return ""
-        case ("limit", role):
-            return f"role {role}"
-        case ("drain", agent):
-            return f"agent {agent}"
-        case (_, role, framework_name):
-            pairs = (("role", role), ("framework", framework_name))
-            return ", ".join(f"{what} {text}" for what, text in pairs if text) or "all"
-    raise AssertionError(key)
+    return KINDS[key[0]].scope_in_words(key[1:])
 
 
 def value_of(change: OperatorChange | None) -> str:
     """What a change sets, in words; empty where it takes something back, or there is nothing."""
-    match change:
-        case SetPolicy():
-            return policy_in_words(change.spec)
-        case SetDemand(demand=dict(demand)):
-            override = ", overrides what frameworks state" if change.override else ""
-            return (format_quantities(demand) or "unknown") + override
-        case SetConstraint():
-            return change.expression or ""
-        case SetLimit(limit=dict(limit)):
-            return format_quantities(limit)
-        case SetDrain(drained=True):
-            return "drained"
-        case SetWeight(weight=float(weight)):
-            return f"{weight:g}"
-        case SetShadow(spec=PolicySpec() as spec):
-            return policy_in_words(spec)
-    return ""
+    if change is None or change.takes_back:
+        return ""
+    kind = change.kind
+    flags = (f", {flag.words}" for flag in kind.flags if getattr(change, flag.name))
+    return _in_words(kind, getattr(change, kind.field)) + "".join(flags)
 
 
-def policy_in_words(spec: PolicySpec) -> str:
-    """Write a policy in one line."""
-    more = [spec.selection or "its own selection", spec.mode, "flat" if spec.flat else "by roles"]
-    more += [f"{key}={value}" for key, value in spec.parameters.items()]
-    subtrees = "".join(f"; {name} below {role}" for role, name in spec.subtrees.items())
-    return f"{spec.name} ({', '.join(more)}){subtrees}"
+def _in_words(kind: SettingKind, value: Any) -> str:  # noqa: ANN401 - as the kind says
+    match kind.value:
+        case Value.POLICY:
+            return policy_in_words(value)
+        case Value.AMOUNTS:
+            return format_quantities(value) or kind.empty
+        case Value.EXPRESSION:
+            return str(value)
+        case Value.NUMBER:
+            return f"{value:g}"
+        case Value.NOTHING:
+            return kind.field
+        case _:
+            assert_never(kind.value)
 
 
 def rows(
@@ -74,28 +51,21 @@ def rows(
 ) -> Iterator[tuple[pb.Setting, OperatorChange | None]]:
     """Give every setting in force, rules with what sets them.
 
-    Parameters
-    ----------
-    loaded : Loaded
-        The configuration.
-    overlay : Overlay
-        What operators set.
-    settings : Settings
-        What is in force: those of the configuration with `overlay` over them.
+    `settings` are those in force: of the configuration, with `overlay` over them.
     """
     config, origins = loaded
     yield from ((row, None) for row in _options(config, origins, overlay, settings))
     places = _places_of_rules(config, origins)
-    for key, rule in rules(settings).items():
-        row = pb.Setting(key=key[0], scope=scope_of(key), value=value_of(rule))
-        _say_where(row, key, overlay, places.get(key, ""))
+    for rule in settings.rules():
+        row = pb.Setting(key=rule.kind.name, scope=scope_of(rule.key), value=value_of(rule))
+        _say_where(row, rule.key, overlay, places.get(rule.key, ""))
         yield row, rule
 
 
 def taken_back(overlay: Overlay) -> Iterator[pb.Setting]:
     """Give the rules of the configuration that an operator took back."""
     for key, kept in overlay.changes.items():
-        if key[0] not in SINGLE and not value_of(kept.change):
+        if kept.change.kind.is_rule and kept.change.takes_back:
             row = pb.Setting(key=key[0], scope=scope_of(key), value="taken back")
             _say_where(row, key, overlay, "")
             yield row
@@ -111,7 +81,7 @@ def _options(
         for key, option in model.model_fields.items():
             value = getattr(getattr(config, name), key)
             row = pb.Setting(key=f"{name}.{key}")
-            if name in SINGLE and key in (*_POLICY, "policy") and (name,) in overlay.changes:
+            if key in (*_POLICY, "policy") and (name,) in overlay.changes:
                 value = _value_in_force(settings, name, key)
                 _say_where(row, (name,), overlay, "")
             else:
@@ -136,18 +106,11 @@ def _origin(origins: Origins, key: ConfigKey) -> str:
 
 
 def _places_of_rules(config: Config, origins: Origins) -> Mapping[Key, str]:
-    found: dict[Key, str] = {}
-    for index, demand in enumerate(config.demand):
-        found[key_of(demand.event())] = origins.get(("demand", index), "")
-    for index, constraint in enumerate(config.constraint):
-        found[key_of(constraint.event())] = origins.get(("constraint", index), "")
-    for index, limit in enumerate(config.limit):
-        found["limit", limit.role] = origins.get(("limit", index), "")
-    for index, drain in enumerate(config.drain):
-        found["drain", drain.agent] = origins.get(("drain", index), "")
-    for index, weight in enumerate(config.weight):
-        found[key_of(weight.event())] = origins.get(("weight", index), "")
-    return found
+    return {
+        change_of(kind, rule).key: origins.get((kind.name, index), "")
+        for kind in RULES
+        for index, rule in enumerate(getattr(config, kind.name))
+    }
 
 
 def _say_where(row: pb.Setting, key: Key, overlay: Overlay, origin: str) -> None:

@@ -29,20 +29,12 @@ class UnreadableError(StateError):
 
 
 class StateDirectory:
-    """A directory that one process at a time uses.
-
-    Attributes
-    ----------
-    path : Path
-    """
+    """A directory that one process at a time uses."""
 
     def __init__(self, path: Path) -> None:
         """Make it where there is none, and take it.
 
-        Raises
-        ------
-        StateError
-            Where it cannot be written, or another process has it.
+        Raises StateError where it cannot be written, or another process has it.
         """
         self.path = path
         try:
@@ -61,12 +53,8 @@ class StateDirectory:
     def read(self, name: str) -> dict[str, Any] | None:
         """Read a file; None where there is none.
 
-        Raises
-        ------
-        StateError
-            Where it is broken, or of another version.
-        UnreadableError
-            Where it cannot be read now.
+        Raises StateError where it is broken, or of another version. Raises UnreadableError where it
+        cannot be read now.
         """
         path = self.path / name
         try:
@@ -88,10 +76,7 @@ class StateDirectory:
     def write(self, name: str, content: dict[str, Any]) -> None:
         """Write a file, so that it is on the disk when this returns.
 
-        Raises
-        ------
-        OSError
-            Then the file is as it was.
+        Raises OSError; then the file is as it was.
         """
         kept = {"version": VERSION, "checksum": _checksum(content), "content": content}
         new = self.path / f"{name}.new"
@@ -111,10 +96,7 @@ class StateDirectory:
     def set_aside(self, name: str) -> Path:
         """Keep a file that cannot be used under another name; gives that.
 
-        Raises
-        ------
-        UnreadableError
-            Where it stays where it is.
+        Raises UnreadableError where it stays where it is.
         """
         path = self.path / name
         aside = self.path / f"{name}.broken-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"

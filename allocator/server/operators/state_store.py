@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from allocator.core import DemandMemory
 from allocator.server.config import Config
-from allocator.server.config.keeping import NOWHERE
+from allocator.server.config.checks import NOWHERE
 from allocator.server.operators.state_files import StateDirectory, StateError, UnreadableError
 from allocator.server.system.disk import reason
 from allocator.server.system.lasting import LastingThread
@@ -43,31 +43,20 @@ _log = structlog.get_logger()
 
 
 class RestoredState(NamedTuple):
-    """What an earlier process kept.
-
-    Attributes
-    ----------
-    directory : StateDirectory or None
-        None: nothing is kept.
-    overlay : Overlay
-    memory : DemandMemory
-    problem : str
-        Why nothing is kept, where that was wanted.
-    """
+    """What an earlier process kept."""
 
     directory: StateDirectory | None
+    """None: nothing is kept."""
     overlay: Overlay
     memory: DemandMemory
     problem: str = ""
+    """Why nothing is kept, where that was wanted."""
 
 
 def restore(config: Config) -> RestoredState:
     """Take the state directory, and read what is in it.
 
-    Raises
-    ------
-    StateError
-        Where the directory that is configured cannot be used.
+    Raises StateError where the directory that is configured cannot be used.
     """
     path, _ = directory_of(config)
     if not path:
@@ -121,10 +110,7 @@ def _read(
 ) -> _T:
     """Read a file; one that is broken is set aside, and says so in one line.
 
-    Raises
-    ------
-    UnreadableError
-        Where it cannot be read now.
+    Raises UnreadableError where it cannot be read now.
     """
     try:
         content = directory.read(name)
@@ -151,13 +137,7 @@ def _now_ms() -> int:
 class StateStore:
     """Writes what operators set as it changes, and what was learnt now and then.
 
-    Attributes
-    ----------
-    directory : StateDirectory
-    problem : str
-        Why the last write failed; empty where it did not.
-    errors : int
-        How many failed.
+    `problem` says why the last write failed, and is empty where it did not; `errors` how many did.
     """
 
     def __init__(
@@ -165,13 +145,7 @@ class StateStore:
     ) -> None:
         """Prepare; nothing runs yet.
 
-        Parameters
-        ----------
-        directory : StateDirectory
-        learnt : callable
-            Asks the core's thread for a copy of what was learnt.
-        save_s : float
-            How often that is saved.
+        `learnt` asks the core's thread for a copy of what was learnt; it is saved every `save_s`.
         """
         self.directory = directory
         self.problem = ""

@@ -12,8 +12,7 @@ import structlog
 
 from allocator.policies import POLICIES
 from allocator.server.config import Config, ConfigError, Loaded
-from allocator.server.config.base import Section
-from allocator.server.config.schema import is_live, live_sections
+from allocator.server.config.schema import Section, is_live, live_sections
 from allocator.server.operators.operators import Operators
 from allocator.server.system.disk import reason
 from allocator.server.system.lasting import LastingThread
@@ -22,18 +21,12 @@ _log = structlog.get_logger()
 
 
 class Difference(NamedTuple):
-    """What another configuration says otherwise.
-
-    Attributes
-    ----------
-    live : dict of str to (old, new)
-        What counts at once.
-    restart : list of str
-        Keys of what counts after a restart.
-    """
+    """What another configuration says otherwise."""
 
     live: dict[str, tuple[object, object]]
+    """What counts at once."""
     restart: list[str]
+    """Keys of what counts after a restart."""
 
 
 def difference(old: Config, new: Config) -> Difference:
@@ -59,18 +52,9 @@ def merged(old: Loaded, new: Loaded) -> Loaded:
 
 
 def read_again(load: Callable[[], Loaded], operators: Operators) -> bool:
-    """Read the configuration, and take it over if all of it is right; one log line says what came.
+    """Read the configuration, and take it over if all of it is right; says whether it was.
 
-    Parameters
-    ----------
-    load : callable
-        Reads it, as at the start.
-    operators : Operators
-
-    Returns
-    -------
-    bool
-        Whether it was taken over.
+    One log line says what came of it.
     """
     known = dict(POLICIES)
     try:

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from allocator import __version__
-from allocator.core import Detached, EventError, Floats, Newcomer
+from allocator.core import Detached, EventError, Floats, Newcomer, OperatorChange
 from allocator.explain import UnknownSubjectError
 from allocator.policies import POLICIES, SELECTIONS
 from allocator.server.config.checks import suggestion
@@ -28,7 +28,7 @@ from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2
 from allocator.wire import WireError
 from allocator.wire.codec import proto_types
-from allocator.wire.settings.operator_settings import OperatorChange, write_policy
+from allocator.wire.settings.operator_settings import write_policy
 
 _T = TypeVar("_T")
 

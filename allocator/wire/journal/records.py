@@ -7,23 +7,14 @@ without those before it.
 import hashlib
 import struct
 from collections.abc import Iterable
+from dataclasses import asdict, fields
+from typing import Any
 
 import numpy as np
 
-from allocator.core import (
-    AdoptPlan,
-    Limits,
-    Plan,
-    SetConstraint,
-    SetDemand,
-    SetDrain,
-    SetLimit,
-    SetPolicy,
-    SetShadow,
-    Settings,
-    SetWeight,
-)
-from allocator.v1 import journal_pb2, settings_pb2, types_pb2
+from allocator.core import AdoptPlan, Limits, Plan, SetLimit, Settings
+from allocator.settable import KINDS, LIMIT, RULES
+from allocator.v1 import journal_pb2, types_pb2
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec import proto_types
 from allocator.wire.codec.errors import WireError
@@ -31,20 +22,23 @@ from allocator.wire.journal.framing import JournalError
 from allocator.wire.session.sidecar import Answer
 from allocator.wire.settings.operator_settings import (
     OperatorEvent,
-    read_constraint,
-    read_demand,
+    read_change,
     read_policy,
-    read_weight,
-    write_constraint,
-    write_demand,
-    write_drain,
-    write_limit,
+    read_rule,
+    write_change,
     write_policy,
-    write_shadow,
-    write_weight,
+    write_rule,
 )
 
 _NUMBERS = struct.Struct("<QQ")
+
+_NUMBERS_SET = tuple(
+    each.name for each in fields(Settings) if isinstance(each.default, int | float)
+)
+"""What is set and is no rule and no policy: the same fields in `Settings` and `JournalStart`."""
+
+_LISTED = tuple(kind for kind in RULES if kind is not LIMIT)
+"""Rules that stand in `JournalStart` under their kind's name: limits are older than the others."""
 
 
 def start_record(
@@ -63,15 +57,7 @@ def start_record(
             sidecar_version=welcome.sidecar_version,
             sidecar_id=welcome.sidecar_id,
             welcome=welcome,
-            limits=journal_pb2.JournalLimits(
-                agents=limits.agents,
-                frameworks=limits.frameworks,
-                roles=limits.roles,
-                role_depth=limits.role_depth,
-                clients=limits.clients,
-                kinds=limits.kinds,
-                filters=limits.filters,
-            ),
+            limits=journal_pb2.JournalLimits(**asdict(limits)),
             sessions_before=sessions_before,
             file=file,
             records_before=records_before,
@@ -81,58 +67,29 @@ def start_record(
 
 
 def _write_settings(settings: Settings) -> journal_pb2.JournalStart:
-    demands = (write_demand(rule).demand for rule in settings.demands.values())
-    constraints = (write_constraint(rule).constraint for rule in settings.constraints.values())
-    return journal_pb2.JournalStart(
+    start = journal_pb2.JournalStart(
         policy=write_policy(settings.policy),
-        seed=settings.seed,
-        learn_demand=settings.learn_demand,
-        learn_after=settings.learn_after,
-        probe_after=settings.probe_after,
-        priors_max=settings.priors_max,
-        prior_half_life_ms=settings.prior_half_life_ms,
-        learn_patience_cycles=settings.learn_patience_cycles,
-        patience_cycles=settings.patience_cycles,
-        outstanding_max=settings.outstanding_max,
-        limits_of_roles=(
-            types_pb2.Quota(role=role, limits=proto_types.write_quantities(limits))
-            for role, limits in settings.limits.items()
-        ),
-        demands=demands,
-        constraints=constraints,
-        drains=(settings_pb2.Drain(agent=agent) for agent in sorted(settings.drains)),
-        weights=(write_weight(rule).weight for rule in settings.weights.values()),
         shadow=None if settings.shadow is None else write_policy(settings.shadow),
+        **{name: getattr(settings, name) for name in _NUMBERS_SET},
     )
+    for role, limits in settings.limits.items():
+        quota = types_pb2.Quota(role=role, limits=proto_types.write_quantities(limits))
+        start.limits_of_roles.append(quota)
+    for kind in _LISTED:
+        getattr(start, kind.plural).extend(map(write_rule, settings.standing(kind)))
+    return start
 
 
 def read_settings(start: journal_pb2.JournalStart) -> Settings:
     """Read what operators had set."""
-    settings = Settings(
-        policy=read_policy(start.policy),
-        seed=start.seed,
-        learn_demand=start.learn_demand,
-        learn_after=start.learn_after,
-        probe_after=start.probe_after,
-        priors_max=start.priors_max,
-        prior_half_life_ms=max(start.prior_half_life_ms, 1),
-        learn_patience_cycles=start.learn_patience_cycles,
-        patience_cycles=start.patience_cycles,
-        outstanding_max=start.outstanding_max,
-        limits={
-            limit.role: proto_types.read_quantities(limit.limits) for limit in start.limits_of_roles
-        },
-    )
-    for demand in start.demands:
-        rule = read_demand(settings_pb2.SetDemandRequest(demand=demand))
-        settings.demands[rule.role, rule.framework_name] = rule
-    for constraint in start.constraints:
-        only = read_constraint(settings_pb2.SetConstraintRequest(constraint=constraint))
-        settings.constraints[only.role, only.framework_name] = only
-    for weight in start.weights:
-        own = read_weight(settings_pb2.SetWeightRequest(weight=weight))
-        settings.weights[own.role, own.framework_name] = own
-    settings.drains = frozenset(drain.agent for drain in start.drains)
+    numbers: dict[str, Any] = {name: getattr(start, name) for name in _NUMBERS_SET}
+    numbers["prior_half_life_ms"] = max(start.prior_half_life_ms, 1)  # older journals have none
+    settings = Settings(policy=read_policy(start.policy), **numbers)
+    for limit in start.limits_of_roles:
+        settings.put(SetLimit(limit.role, proto_types.read_quantities(limit.limits)))
+    for kind in _LISTED:
+        for message in getattr(start, kind.plural):
+            settings.put(read_rule(kind, message))
     if start.HasField("shadow"):
         settings.shadow = read_policy(start.shadow)
     return settings
@@ -140,16 +97,9 @@ def read_settings(start: journal_pb2.JournalStart) -> Settings:
 
 def read_start(start: journal_pb2.JournalStart) -> tuple[Settings, Limits]:
     """Read how the core was set up."""
-    limits = start.limits
-    return read_settings(start), Limits(
-        agents=limits.agents,
-        frameworks=limits.frameworks,
-        roles=limits.roles,
-        role_depth=limits.role_depth or limits.roles,  # older journals know no bound
-        clients=limits.clients,
-        kinds=limits.kinds,
-        filters=limits.filters,
-    )
+    limits = {each.name: getattr(start.limits, each.name) for each in fields(Limits)}
+    limits["role_depth"] = limits["role_depth"] or limits["roles"]  # older journals know no bound
+    return read_settings(start), Limits(**limits)
 
 
 def opened_record(session: int) -> journal_pb2.JournalRecord:
@@ -198,25 +148,25 @@ def answered_record(answers: Iterable[Answer], policy_error: str = "") -> journa
 
 def operator_record(event: OperatorEvent) -> journal_pb2.JournalRecord:
     """Keep what an operator set, or a plan."""
+    record = journal_pb2.JournalRecord()
     match event:
-        case SetPolicy():
-            return journal_pb2.JournalRecord(policy=write_policy(event.spec))
-        case SetDemand():
-            return journal_pb2.JournalRecord(demand=write_demand(event))
-        case SetConstraint():
-            return journal_pb2.JournalRecord(constraint=write_constraint(event))
-        case SetLimit():
-            return journal_pb2.JournalRecord(limit=write_limit(event))
-        case SetDrain():
-            return journal_pb2.JournalRecord(drain=write_drain(event))
-        case SetWeight():
-            return journal_pb2.JournalRecord(weight=write_weight(event))
-        case SetShadow():
-            return journal_pb2.JournalRecord(shadow=write_shadow(event))
         case Settings():
-            return journal_pb2.JournalRecord(settings=_write_settings(event))
+            record.settings.CopyFrom(_write_settings(event))
         case AdoptPlan():
-            return journal_pb2.JournalRecord(plan=write_plan(event.plan))
+            record.plan.CopyFrom(write_plan(event.plan))
+        case _:
+            getattr(record, event.kind.name).CopyFrom(write_change(event))
+    return record
+
+
+def read_operator(record: journal_pb2.JournalRecord) -> OperatorEvent | None:
+    """Read what an operator set, or a plan; None: the record is of something else."""
+    what = record.WhichOneof("record") or ""
+    if what == "settings":
+        return read_settings(record.settings)
+    if what == "plan":
+        return read_plan(record.plan)
+    return read_change(KINDS[what], getattr(record, what)) if what in KINDS else None
 
 
 def write_plan(plan: Plan) -> journal_pb2.JournalPlan:

@@ -1,10 +1,11 @@
 """What a sidecar answered, computed again from its journal."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from allocator.core import Allocator, EventError, Policy, PolicySpec, SetPolicy, Settings
+from allocator.core import Allocator, EventError, Policy, PolicySpec, Settings
 from allocator.core.checkpoint import CheckpointError, to_columns
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
@@ -13,21 +14,11 @@ from allocator.wire.journal.framing import JournalError
 from allocator.wire.journal.records import (
     answered_record,
     read_closed,
-    read_plan,
-    read_settings,
+    read_operator,
     read_start,
 )
 from allocator.wire.session.counters import Counts
 from allocator.wire.session.sidecar import Answer, Sidecar
-from allocator.wire.settings.operator_settings import (
-    read_constraint,
-    read_demand,
-    read_drain,
-    read_limit,
-    read_policy,
-    read_shadow,
-    read_weight,
-)
 
 
 class Replayed(NamedTuple):
@@ -328,42 +319,10 @@ def _tell(sidecar: Sidecar, record: journal_pb2.JournalRecord, policy_error: str
             return sidecar.close(record.session, read_closed(record.closed))
         case "looked":
             sidecar.allocator.look()
-        case (
-            "policy"
-            | "demand"
-            | "constraint"
-            | "limit"
-            | "drain"
-            | "weight"
-            | "shadow"
-            | "settings"
-            | "plan"
-        ):
-            _operate(sidecar, record)
+        case _:
+            event = read_operator(record)
+            if event is not None:
+                # What was refused then is refused again.
+                with suppress(EventError):
+                    sidecar.operate(event)
     return []
-
-
-def _operate(sidecar: Sidecar, record: journal_pb2.JournalRecord) -> None:
-    """Set what an operator set; what was refused then is refused again."""
-    try:
-        match record.WhichOneof("record"):
-            case "policy":
-                sidecar.operate(SetPolicy(read_policy(record.policy)))
-            case "demand":
-                sidecar.operate(read_demand(record.demand))
-            case "constraint":
-                sidecar.operate(read_constraint(record.constraint))
-            case "limit":
-                sidecar.operate(read_limit(record.limit))
-            case "drain":
-                sidecar.operate(read_drain(record.drain))
-            case "weight":
-                sidecar.operate(read_weight(record.weight))
-            case "shadow":
-                sidecar.operate(read_shadow(record.shadow))
-            case "settings":
-                sidecar.operate(read_settings(record.settings))
-            case "plan":
-                sidecar.operate(read_plan(record.plan))
-    except EventError:
-        return

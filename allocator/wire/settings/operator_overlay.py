@@ -13,127 +13,42 @@ from allocator.core import (
     DemandMemory,
     EventError,
     Limits,
+    OperatorChange,
     Policy,
     PolicySpec,
     Remembered,
-    SetConstraint,
-    SetDemand,
-    SetDrain,
-    SetLimit,
-    SetPolicy,
-    SetShadow,
     Settings,
-    SetWeight,
 )
+from allocator.settable import KINDS, SHADOW
 from allocator.v1 import settings_pb2 as pb
 from allocator.wire.codec import proto_types
 from allocator.wire.codec.errors import refuse
-from allocator.wire.settings.operator_settings import (
-    OperatorChange,
-    read_constraint,
-    read_demand,
-    read_drain,
-    read_limit,
-    read_policy,
-    read_shadow,
-    read_weight,
-    write_constraint,
-    write_demand,
-    write_drain,
-    write_limit,
-    write_policy,
-    write_shadow,
-    write_weight,
-)
+from allocator.wire.settings.operator_settings import read_change, write_change
 
 Key: TypeAlias = tuple[str, ...]
-"""What a change is about: one of `KINDS`, and its patterns."""
-
-KINDS = ("policy", "demand", "constraint", "limit", "drain", "weight", "shadow")
-
-SINGLE = ("policy", "shadow")
-"""Kinds of which there is one: they are settings, not rules."""
+"""What a change is about, as `OperatorChange.key` says."""
 
 TOPICS = ("name", "principal", "user")
 """Kinds of what learnt demands are remembered under."""
 
 
 class Kept(NamedTuple):
-    """A change that an operator made.
-
-    Attributes
-    ----------
-    change : OperatorChange
-    by : str
-        Who made it, in words.
-    at_ms : int
-        When, since 1970.
-    """
+    """A change that an operator made."""
 
     change: OperatorChange
     by: str
+    """Who made it, in words."""
     at_ms: int
-
-
-def key_of(change: OperatorChange) -> Key:
-    """What a change is about."""
-    match change:
-        case SetPolicy():
-            return ("policy",)
-        case SetDemand():
-            return "demand", change.role, change.framework_name
-        case SetConstraint():
-            return "constraint", change.role, change.framework_name
-        case SetLimit():
-            return "limit", change.role
-        case SetDrain():
-            return "drain", change.agent
-        case SetWeight():
-            return "weight", change.role, change.framework_name
-        case SetShadow():
-            return ("shadow",)
-
-
-def takes_back(change: OperatorChange) -> bool:
-    """Whether a change takes a rule back."""
-    match change:
-        case SetDemand():
-            return change.demand is None
-        case SetConstraint():
-            return change.expression is None
-        case SetLimit():
-            return change.limit is None
-        case SetDrain():
-            return not change.drained
-        case SetWeight():
-            return change.weight is None
-        case SetShadow():
-            return change.spec is None
-    return False
-
-
-def rules(settings: Settings) -> dict[Key, OperatorChange]:
-    """All rules, each as what sets it, in their order."""
-    found: list[OperatorChange] = [*settings.demands.values(), *settings.constraints.values()]
-    found += [SetLimit(role, limit) for role, limit in settings.limits.items()]
-    found += [SetDrain(agent) for agent in sorted(settings.drains)]
-    found += settings.weights.values()
-    return {key_of(rule): rule for rule in found}
+    """When, since 1970."""
 
 
 def configured(settings: Settings) -> set[Key]:
     """What of these settings an operator can take back."""
-    return {*rules(settings), *([("shadow",)] if settings.shadow else [])}
+    return {each.key for each in (*settings.rules(), *settings.standing(SHADOW))}
 
 
 class Overlay:
-    """What operators set, over the configuration.
-
-    Attributes
-    ----------
-    changes : dict of Key to Kept
-        The latest last.
-    """
+    """What operators set, over the configuration; the latest of `changes` last."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -142,15 +57,11 @@ class Overlay:
     def note(self, kept: Kept, configured: Container[Key]) -> None:
         """Take a change that was made; what the configuration does not have needs no taking back.
 
-        Parameters
-        ----------
-        kept : Kept
-        configured : container of Key
-            Rules of the configuration; and that a policy looks on, where it says so.
+        `configured` has what the configuration says: its rules, and that a policy looks on.
         """
-        key = key_of(kept.change)
+        key = kept.change.key
         self.changes.pop(key, None)
-        if not takes_back(kept.change) or key in configured:
+        if not kept.change.takes_back or key in configured:
             self.changes[key] = kept
 
     def without(self, kinds: Container[str]) -> "Overlay":
@@ -162,26 +73,15 @@ class Overlay:
     def over(
         self, base: Settings, limits: Limits, build: Callable[[PolicySpec], Policy]
     ) -> tuple[Settings, dict[Key, str]]:
-        """Put it over settings.
+        """Put it over the settings of the configuration.
 
-        Parameters
-        ----------
-        base : Settings
-            What the configuration says.
-        limits : Limits
-        build : callable
-            Makes a policy of its specification, or raises ValueError.
-
-        Returns
-        -------
-        settings : Settings
-        refused : dict of Key to str
-            What of it is not possible any more, and why; that is left out.
+        `build` makes a policy of its specification, or raises ValueError. Given back beside the
+        settings is what of it is not possible any more, and why; that is left out.
         """
         trial = Allocator(build, base.copied(), limits)
         refused = {}
         for key, kept in self.changes.items():
-            if takes_back(kept.change) and key not in configured(base):
+            if kept.change.takes_back and key not in configured(base):
                 continue
             try:
                 trial.step(kept.change)
@@ -197,36 +97,19 @@ def write_overlay(overlay: Overlay) -> pb.KeptSettings:
 
 def _write_change(kept: Kept) -> pb.KeptChange:
     message = pb.KeptChange(by=kept.by, at_ms=kept.at_ms)
-    match kept.change:
-        case SetPolicy():
-            message.policy.CopyFrom(write_policy(kept.change.spec))
-        case SetDemand():
-            message.demand.CopyFrom(write_demand(kept.change))
-        case SetConstraint():
-            message.constraint.CopyFrom(write_constraint(kept.change))
-        case SetLimit():
-            message.limit.CopyFrom(write_limit(kept.change))
-        case SetDrain():
-            message.drain.CopyFrom(write_drain(kept.change))
-        case SetWeight():
-            message.weight.CopyFrom(write_weight(kept.change))
-        case SetShadow():
-            message.shadow.CopyFrom(write_shadow(kept.change))
+    getattr(message, kept.change.kind.name).CopyFrom(write_change(kept.change))
     return message
 
 
 def read_overlay(message: pb.KeptSettings) -> Overlay:
     """Read what operators set.
 
-    Raises
-    ------
-    WireError
-        Where a change is none.
+    Raises WireError where a change is none.
     """
     overlay = Overlay()
     for index, each in enumerate(message.changes):
         change = proto_types.part(each, _read_change, f"changes[{index}]")
-        overlay.changes[key_of(change)] = Kept(change, each.by, each.at_ms)
+        overlay.changes[change.key] = Kept(change, each.by, each.at_ms)
     return overlay
 
 
@@ -234,34 +117,15 @@ def _read_change(message: pb.KeptChange) -> OperatorChange:
     what = message.WhichOneof("change")
     if what is None:
         refuse("change", "is missing; name what was set")
-    match what:
-        case "policy":
-            return SetPolicy(read_policy(message.policy))
-        case "demand":
-            return read_demand(message.demand)
-        case "constraint":
-            return read_constraint(message.constraint)
-        case "limit":
-            return read_limit(message.limit)
-        case "drain":
-            return read_drain(message.drain)
-        case "weight":
-            return read_weight(message.weight)
-    return read_shadow(message.shadow)
+    return read_change(KINDS[what], getattr(message, what))
 
 
 class Learnt(NamedTuple):
-    """A copy of what is remembered of demands.
-
-    Attributes
-    ----------
-    entries : dict of topic to Remembered
-    elapsed_ms : int
-        The memory's own clock.
-    """
+    """A copy of what is remembered of demands."""
 
     entries: Mapping[tuple[str, str, str], Remembered]
     elapsed_ms: int
+    """The memory's own clock."""
 
 
 def copy_learnt(memory: DemandMemory) -> Learnt:
@@ -290,18 +154,9 @@ def write_learnt(learnt: Learnt, now_ms: int) -> pb.KeptDemands:
 def read_learnt(message: pb.KeptDemands, now_ms: int, most: int) -> DemandMemory:
     """Read what is remembered; it is older by the time that has passed since.
 
-    Parameters
-    ----------
-    message : KeptDemands
-    now_ms : int
-        Since 1970.
-    most : int
-        So many are kept, those that were taught last.
+    `now_ms` is since 1970. Of more than `most` those count that were taught last.
 
-    Raises
-    ------
-    WireError
-        Where one of them is none.
+    Raises WireError where one of them is none.
     """
     memory = DemandMemory()
     away_ms = max(now_ms - message.saved_at_ms, 0)

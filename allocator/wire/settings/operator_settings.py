@@ -1,26 +1,26 @@
-"""What operators set, read and written: the nouns of settings.proto that the core knows, too."""
+"""What operators set, read and written: the nouns of settings.proto that the core knows, too.
 
-from typing import TypeAlias
+How a kind is written follows from its scope and its value (`allocator.settable`). Its rule is a
+message with the fields of its event; the request `Set...Request` has that message, and `remove`.
+Files keep the requests, and the policy itself.
+"""
+
+from typing import Any, TypeAlias, assert_never
+
+from google.protobuf.message import Message
 
 from allocator.core import (
+    CHANGES,
     AdoptPlan,
+    OperatorChange,
     PolicySpec,
-    SetConstraint,
-    SetDemand,
-    SetDrain,
-    SetLimit,
     SetPolicy,
     SetShadow,
     Settings,
-    SetWeight,
 )
+from allocator.settable import SettingKind, Value
 from allocator.v1 import settings_pb2
 from allocator.wire.codec import proto_types
-
-OperatorChange: TypeAlias = (
-    SetPolicy | SetDemand | SetConstraint | SetLimit | SetDrain | SetWeight | SetShadow
-)
-"""One thing that an operator sets, or takes back."""
 
 OperatorEvent: TypeAlias = OperatorChange | Settings | AdoptPlan
 """A change, or all settings at once; or a plan, which comes in between messages as they do."""
@@ -50,96 +50,84 @@ def read_policy(message: settings_pb2.Policy) -> PolicySpec:
     )
 
 
-def write_demand(event: SetDemand) -> settings_pb2.SetDemandRequest:
-    """Write a demand rule, or that it is taken back."""
-    demand = settings_pb2.Demand(
-        role=event.role, framework_name=event.framework_name, override=event.override
-    )
-    demand.demand.CopyFrom(proto_types.write_quantities(event.demand or {}))
-    return settings_pb2.SetDemandRequest(demand=demand, remove=event.demand is None)
+def write_change(change: OperatorChange) -> Message:
+    """Write a change as files keep it: the request that asks for it, or the policy."""
+    if isinstance(change, SetPolicy):
+        return write_policy(change.spec)
+    request = getattr(settings_pb2, f"Set{change.kind.title}Request")(remove=change.takes_back)
+    if isinstance(change, SetShadow):
+        if change.spec is not None:
+            request.policy.CopyFrom(write_policy(change.spec))
+    else:
+        getattr(request, change.kind.name).CopyFrom(write_rule(change))
+    return request
 
 
-def read_demand(message: settings_pb2.SetDemandRequest) -> SetDemand:
-    """Read a demand rule.
+def read_change(kind: SettingKind, message: Any) -> OperatorChange:  # noqa: ANN401
+    """Read a change of a kind: what `write_change` gives.
 
-    Raises
-    ------
-    WireError
-        Where an amount is none.
+    Raises WireError where an amount is none.
     """
-    rule = message.demand
-    demand = proto_types.part(rule.demand, proto_types.read_quantities, "demand.demand")
-    kept = None if message.remove else demand
-    return SetDemand(rule.role, rule.framework_name, kept, rule.override)
-
-
-def write_constraint(event: SetConstraint) -> settings_pb2.SetConstraintRequest:
-    """Write a constraint rule, or that it is taken back."""
-    constraint = settings_pb2.Constraint(
-        role=event.role, framework_name=event.framework_name, expression=event.expression or ""
-    )
-    return settings_pb2.SetConstraintRequest(constraint=constraint, remove=event.expression is None)
-
-
-def read_constraint(message: settings_pb2.SetConstraintRequest) -> SetConstraint:
-    """Read a constraint rule."""
-    rule = message.constraint
-    expression = None if message.remove else rule.expression
-    return SetConstraint(rule.role, rule.framework_name, expression)
-
-
-def write_limit(event: SetLimit) -> settings_pb2.SetLimitRequest:
-    """Write a limit on a role, or that it is taken back."""
-    limit = settings_pb2.Limit(role=event.role)
-    limit.limit.CopyFrom(proto_types.write_quantities(event.limit or {}))
-    return settings_pb2.SetLimitRequest(limit=limit, remove=event.limit is None)
-
-
-def read_limit(message: settings_pb2.SetLimitRequest) -> SetLimit:
-    """Read a limit on a role.
-
-    Raises
-    ------
-    WireError
-        Where an amount is none.
-    """
-    rule = message.limit
-    limit = proto_types.part(rule.limit, proto_types.read_quantities, "limit.limit")
-    return SetLimit(rule.role, None if message.remove else limit)
-
-
-def write_drain(event: SetDrain) -> settings_pb2.SetDrainRequest:
-    """Write that an agent is drained, or not any more."""
-    drain = settings_pb2.Drain(agent=event.agent)
-    return settings_pb2.SetDrainRequest(drain=drain, remove=not event.drained)
-
-
-def read_drain(message: settings_pb2.SetDrainRequest) -> SetDrain:
-    """Read that an agent is drained, or not any more."""
-    return SetDrain(message.drain.agent, not message.remove)
-
-
-def write_weight(event: SetWeight) -> settings_pb2.SetWeightRequest:
-    """Write a rule about frameworks' weights, or that it is taken back."""
-    weight = settings_pb2.FrameworkWeight(
-        role=event.role, framework_name=event.framework_name, weight=event.weight or 0
-    )
-    return settings_pb2.SetWeightRequest(weight=weight, remove=event.weight is None)
-
-
-def read_weight(message: settings_pb2.SetWeightRequest) -> SetWeight:
-    """Read a rule about frameworks' weights."""
-    rule = message.weight
-    return SetWeight(rule.role, rule.framework_name, None if message.remove else rule.weight)
-
-
-def write_shadow(event: SetShadow) -> settings_pb2.SetShadowRequest:
-    """Write which policy looks on."""
-    if event.spec is None:
-        return settings_pb2.SetShadowRequest(remove=True)
-    return settings_pb2.SetShadowRequest(policy=write_policy(event.spec))
-
-
-def read_shadow(message: settings_pb2.SetShadowRequest) -> SetShadow:
-    """Read which policy looks on."""
+    if kind.value is not Value.POLICY:
+        return read_rule(kind, getattr(message, kind.name), removed=message.remove)
+    if kind.name == "policy":
+        return SetPolicy(read_policy(message))
     return SetShadow(None if message.remove else read_policy(message.policy))
+
+
+def write_rule(rule: OperatorChange) -> Message:
+    """Write a rule, with an empty value where it is taken back."""
+    kind, value = rule.kind, getattr(rule, rule.kind.field)
+    message = _empty_rule(kind)
+    for name in (*kind.scope.value, *(flag.name for flag in kind.flags)):
+        setattr(message, name, getattr(rule, name))
+    match kind.value:
+        case Value.AMOUNTS:
+            getattr(message, kind.field).CopyFrom(proto_types.write_quantities(value or {}))
+        case Value.EXPRESSION | Value.NUMBER:
+            if value is not None:
+                setattr(message, kind.field, value)
+        case Value.NOTHING:
+            pass
+        case Value.POLICY:
+            raise AssertionError(kind)  # is no rule
+        case _:
+            assert_never(kind.value)
+    return message
+
+
+def read_rule(
+    kind: SettingKind,
+    message: Any,  # noqa: ANN401 - as the kind says
+    *,
+    removed: bool = False,
+) -> OperatorChange:
+    """Read a rule, or that it is taken back; raises as `read_change` does."""
+    value: object
+    match kind.value:
+        case Value.AMOUNTS:
+            place = f"{kind.name}.{kind.field}"
+            amounts = getattr(message, kind.field)
+            value = proto_types.part(amounts, proto_types.read_quantities, place)
+        case Value.EXPRESSION | Value.NUMBER:
+            value = getattr(message, kind.field)
+        case Value.NOTHING:
+            value = not removed
+        case Value.POLICY:
+            raise AssertionError(kind)  # is no rule
+        case _:
+            assert_never(kind.value)
+    if removed and kind.value is not Value.NOTHING:
+        value = None
+    names = (*kind.scope.value, *(flag.name for flag in kind.flags))
+    change: OperatorChange = CHANGES[kind.name](
+        **{name: getattr(message, name) for name in names}, **{kind.field: value}
+    )
+    return change
+
+
+def _empty_rule(kind: SettingKind) -> Message:
+    """Make the message of a kind's rules, such as Demand."""
+    request = getattr(settings_pb2, f"Set{kind.title}Request")()
+    rule: Message = getattr(request, kind.name)
+    return type(rule)()

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from allocator import plain
 from allocator.core import format_quantities
+from allocator.settable import KINDS
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import settings_pb2
 from allocator.v1.types_pb2 import Quantities
@@ -150,11 +151,7 @@ def matched(setting: settings_pb2.Setting) -> str:
     """What a rule is about in the cluster as it is; empty for other settings."""
     if not setting.HasField("match"):
         return ""
-    found = setting.match
-    frameworks = f"{found.frameworks} of {found.frameworks_total} frameworks"
-    if setting.key == "constraint":
-        return f"{found.agents} of {found.agents_total} agents, {frameworks}"
-    return frameworks
+    return KINDS[setting.key].match_in_words(setting.match)
 
 
 def known(value: float) -> bool:

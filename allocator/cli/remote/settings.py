@@ -1,5 +1,6 @@
-"""Commands about agents that are drained, the policy that looks on, and all settings together."""
+"""Commands about the policies that decide and look on, and about all settings together."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,26 +10,47 @@ from google.protobuf.message import Message
 from allocator.cli.remote import completing
 from allocator.cli.remote.completing import Mode
 from allocator.cli.remote.connection import Sidecar, group, printed_by, remote
-from allocator.cli.remote.rules import DryRun, PolicyName, PolicyParameters, Selection, parameters
+from allocator.cli.remote.options import DryRun
+from allocator.settable import KINDS
 
 if TYPE_CHECKING:
     from allocator.v1 import admin_pb2
 
-Agents = Annotated[
-    list[str],
-    typer.Argument(help="Ids or host names of agents.", autocompletion=completing.agents),
+PolicyName = Annotated[
+    str,
+    typer.Argument(help="Name; none: the same as now.", autocompletion=completing.policies),
 ]
-KEPT = ("policy", "demand", "constraint", "limit", "drain", "weight", "shadow")
+Selection = Annotated[
+    str | None,
+    typer.Option(
+        help="How the agent is chosen; empty: the policy's own.",
+        autocompletion=completing.selections,
+    ),
+]
+PolicyParameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-p",
+        "--parameter",
+        metavar="KEY=VALUE",
+        help="A parameter of the policy, such as unit=tasks of choosy; may be repeated.",
+    ),
+]
+
+_WHAT = ", ".join(KINDS)
 
 _printed = partial(printed_by, "allocator.cli.render.setting_tables")
 
 
+def register_policy(app: typer.Typer) -> None:
+    """Add the commands about the policy that decides."""
+    policy = group(app, "policy", "The policy that decides.")
+    remote(policy, "show", _printed("policy"))(policy_show)
+    remote(policy, "set", _printed("policy"))(policy_set)
+
+
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    drain = group(app, "drain", "Agents of which nobody is offered anything any more.")
-    remote(drain, "list", _printed("drains"))(drain_list)
-    remote(drain, "set", _printed("drains"))(drain_set)
-    remote(drain, "remove", _printed("drains"))(drain_remove)
+    """Add the others."""
     shadow = group(app, "shadow", "A policy that looks on: what it would decide, and nothing more.")
     remote(shadow, "show", printed_by("allocator.cli.render.shadow_tables", "shadow"))(shadow_show)
     remote(shadow, "set", _printed("shadow"))(shadow_set)
@@ -38,44 +60,82 @@ def register(app: typer.Typer) -> None:
     remote(settings, "reset", _printed("settings"))(settings_reset)
 
 
-def drain_list(sidecar: Sidecar) -> Message:
-    """List the agents that are drained."""
+def policy_show(sidecar: Sidecar) -> Message:
+    """Show the policy, and which others there are."""
+    return _policy(sidecar)
+
+
+def _policy(sidecar: Sidecar) -> "admin_pb2.GetPolicyResponse":
     from allocator.v1 import admin_pb2
 
-    return sidecar.stub.ListDrains(admin_pb2.ListDrainsRequest(), timeout=sidecar.timeout_s)
+    return sidecar.stub.GetPolicy(admin_pb2.GetPolicyRequest(), timeout=sidecar.timeout_s)
 
 
-def drain_set(sidecar: Sidecar, agents: Agents, dry_run: DryRun = False) -> Message:
-    """Offer nothing of these agents any more; what runs there runs on."""
-    return _drain(sidecar, agents, remove=False, dry_run=dry_run)
+def policy_set(
+    sidecar: Sidecar,
+    name: PolicyName = "",
+    selection: Selection = None,
+    mode: Annotated[
+        Mode | None, typer.Option(help="Offer all that is free on an agent, or whole tasks.")
+    ] = None,
+    flat: Annotated[
+        bool | None, typer.Option("--flat/--hierarchical", help="Who competes with whom.")
+    ] = None,
+    parameter: PolicyParameters = None,
+    subtree: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--subtree",
+            metavar="ROLE=POLICY",
+            help="Decide otherwise below a role; ROLE= takes that back.",
+            autocompletion=completing.subtrees,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Change nothing, and say how the next decisions would differ."
+        ),
+    ] = False,
+) -> Message:
+    """Decide by another policy from the next cycle on.
+
+    What is not given stays as it is; but with another name, selection and parameters start from
+    the new policy's own.
+    """
+    from allocator.v1 import admin_pb2
+
+    policy = _policy(sidecar).policy
+    if name and name != policy.name:
+        policy.name, policy.selection = name, ""
+        policy.parameters.clear()
+    if selection is not None:
+        policy.selection = selection
+    if mode is not None:
+        policy.mode = mode
+    if flat is not None:
+        policy.flat = flat
+    policy.parameters.update(parameters(parameter or ()))
+    for text in subtree or ():
+        role, equals, other = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r} is not of the form role=policy")
+        policy.subtrees.pop(role, None)
+        if other:
+            policy.subtrees[role] = other
+    request = admin_pb2.SetPolicyRequest(policy=policy, dry_run=dry_run)
+    return sidecar.stub.SetPolicy(request, timeout=sidecar.timeout_s)
 
 
-def drain_remove(sidecar: Sidecar, agents: Agents, dry_run: DryRun = False) -> Message:
-    """Offer these agents again."""
-    return _drain(sidecar, agents, remove=True, dry_run=dry_run)
-
-
-def _drain(
-    sidecar: Sidecar, agents: list[str], *, remove: bool, dry_run: bool
-) -> "admin_pb2.SetDrainResponse":
-    """Change one agent after the other; all are tried before one is changed."""
-    from allocator.v1 import admin_pb2, settings_pb2
-
-    def ask(agent: str, *, dry: bool) -> admin_pb2.SetDrainResponse:
-        drain = settings_pb2.Drain(agent=agent)
-        request = settings_pb2.SetDrainRequest(drain=drain, remove=remove, dry_run=dry)
-        return sidecar.stub.SetDrain(request, timeout=sidecar.timeout_s)
-
-    agents = list(dict.fromkeys(agents))
-    tried = [ask(agent, dry=True) for agent in agents]
-    done = tried if dry_run else [ask(agent, dry=False) for agent in agents]
-    response = admin_pb2.SetDrainResponse()
-    response.CopyFrom(done[-1])
-    response.change.match.agents = sum(each.change.match.agents for each in done)
-    del response.change.warnings[:]
-    for agent, each in zip(agents, done, strict=True):
-        response.change.warnings.extend(f"{agent}: {text}" for text in each.change.warnings)
-    return response
+def parameters(texts: Iterable[str]) -> dict[str, str]:
+    """Read what is given as key=value; ends where something is not."""
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r} is not of the form key=value")
+        found[key] = value
+    return found
 
 
 def shadow_show(
@@ -148,9 +208,7 @@ def settings_reset(
     sidecar: Sidecar,
     what: Annotated[
         list[str] | None,
-        typer.Argument(
-            help=f"{', '.join(KEPT)}; or --all.", autocompletion=completing.among(*KEPT)
-        ),
+        typer.Argument(help=f"{_WHAT}; or --all.", autocompletion=completing.among(*KINDS)),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="All that operators set; needed where nothing is named.")
@@ -163,13 +221,13 @@ def settings_reset(
     from allocator.v1 import admin_pb2
 
     if bool(what) == everything:
-        raise typer.BadParameter(f"name one or more of {', '.join(KEPT)}, or give --all alone")
+        raise typer.BadParameter(f"name one or more of {_WHAT}, or give --all alone")
     if dry_run:
         from allocator.v1 import settings_pb2
 
-        wanted = what or KEPT
-        if unknown := [each for each in wanted if each not in KEPT]:
-            raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(KEPT)}")
+        wanted = what or KINDS
+        if unknown := [each for each in wanted if each not in KINDS]:
+            raise typer.BadParameter(f"{unknown[0]!r} is none of {_WHAT}")
         found = _all_settings(sidecar).settings
         theirs = (each for each in found if each.source == "operator")
         rows = [each for each in theirs if each.key.partition(".")[0] in wanted]

@@ -1,0 +1,250 @@
+"""What operators set: the events that say it, and what is in force.
+
+Operators' events outlive a session: they name things by text, not by handle. Each bears the kind
+that it is of, see `allocator.settable`, so that what is alike for all kinds is written once.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar, get_args
+
+from allocator import settable
+from allocator.core.policy import PolicySpec
+from allocator.settable import SettingKind
+
+Key: TypeAlias = tuple[str, ...]
+"""What a change is about: the name of its kind, and its patterns, role or agent."""
+
+
+class _Change:
+    """What all of them have in common."""
+
+    __slots__ = ()
+
+    kind = settable.POLICY  # Each class has its own.
+
+    @property
+    def key(self) -> Key:
+        """What the change is about: of two with one key the later counts."""
+        return self.kind.name, *(getattr(self, name) for name in self.kind.scope.value)
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether it takes back what was set."""
+        value = getattr(self, self.kind.field)
+        return value is None or value is False
+
+
+@dataclass(frozen=True, slots=True)
+class SetPolicy(_Change):
+    """Decide by this policy from the next cycle on."""
+
+    kind = settable.POLICY
+    spec: PolicySpec
+
+
+@dataclass(frozen=True, slots=True)
+class SetDemand(_Change):
+    """The demand vector of frameworks by shell patterns; an empty pattern matches all.
+
+    None takes the rule back; an empty mapping says that the demand is unknown. The rule counts
+    before what frameworks state themselves where it overrides that, else after it.
+    """
+
+    kind = settable.DEMAND
+    role: str
+    framework_name: str
+    demand: Mapping[str, int] | None
+    override: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetConstraint(_Change):
+    """Which agents the frameworks that match may use; None takes the rule back."""
+
+    kind = settable.CONSTRAINT
+    role: str
+    framework_name: str
+    expression: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetLimit(_Change):
+    """What is granted in a role and below it at most; None takes that back."""
+
+    kind = settable.LIMIT
+    role: str
+    limit: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetDrain(_Change):
+    """Offer nothing of an agent, by its id or host name; or offer it again."""
+
+    kind = settable.DRAIN
+    agent: str
+    drained: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SetWeight(_Change):
+    """The weight of frameworks by shell patterns, beside those of their roles; None: none."""
+
+    kind = settable.WEIGHT
+    role: str
+    framework_name: str
+    weight: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetShadow(_Change):
+    """Have a policy look on: it decides what was decided, and nothing comes of it; None: none."""
+
+    kind = settable.SHADOW
+    spec: PolicySpec | None
+
+
+OperatorChange: TypeAlias = (
+    SetPolicy | SetDemand | SetConstraint | SetLimit | SetDrain | SetWeight | SetShadow
+)
+"""One thing that an operator sets, or takes back."""
+
+CHANGES: Mapping[str, Any] = MappingProxyType(
+    {change.kind.name: change for change in get_args(OperatorChange)}
+)
+"""The events by the names of their kinds."""
+
+assert CHANGES.keys() == settable.KINDS.keys(), "a kind without an event"
+
+
+@dataclass(slots=True)
+class Settings:
+    """What operators set. Outlives sessions."""
+
+    policy: PolicySpec = field(default_factory=PolicySpec)
+    seed: int = 0
+    """Where all chance comes from."""
+    learn_demand: bool = True
+    """Whether what a framework accepted tells its demand."""
+    learn_after: int = 3
+    """Acceptances before that counts."""
+    probe_after: int = 3
+    """A characterised client that uses nothing and declined so often in a row is served with all
+    that is free, until it accepts: its demand may be more than we think."""
+    priors_max: int = 1000
+    """So many demands are remembered of frameworks, for the next ones of their sort. 0: none."""
+    prior_half_life_ms: int = 7 * 24 * 3_600_000
+    """After that time a demand that is remembered is half as certain."""
+    learn_patience_cycles: int = 30
+    """A client of which the demand is learnt or remembered, and which was offered nothing in so
+    many full cycles though it did not decline, is offered all that is free once; after twice as
+    many again, and so on."""
+    patience_cycles: int = 60
+    """A client that could be served, but was not in so many full cycles, comes first in the next,
+    with one grant. 0: never."""
+    outstanding_max: float = 1.0
+    """So much of the cluster, in any resource, a framework may have on offer and not in use, in all
+    its roles together; then it is offered no more of what is neither reserved nor revocable. 1: no
+    bound."""
+    limits: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    """By the path of the role: what is granted in it and below it at most, beside the limits of the
+    master's quotas."""
+    demands: dict[tuple[str, str], SetDemand] = field(default_factory=dict)
+    """By patterns of roles and of frameworks' names, as all that follow; of several rules that
+    match, the one that was set last counts."""
+    constraints: dict[tuple[str, str], SetConstraint] = field(default_factory=dict)
+    """All that match count."""
+    weights: dict[tuple[str, str], SetWeight] = field(default_factory=dict)
+    """The last one counts."""
+    drains: frozenset[str] = frozenset()
+    """Ids or host names of agents of which nobody is offered anything."""
+    shadow: PolicySpec | None = None
+    """The policy that looks on, see `allocator.core.hindsight.shadow_comparison`."""
+
+    def copied(self) -> "Settings":
+        """Copy them, so that the copy stays when these change."""
+        held: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        rules: dict[str, Any] = {
+            name: dict(value) for name, value in held.items() if isinstance(value, dict)
+        }
+        return replace(self, **rules)
+
+    def put(self, change: OperatorChange) -> None:
+        """Set something or take it back, without a look at whether that is possible.
+
+        What was set last stands last, and so counts where several rules match.
+        """
+        match change:
+            case SetPolicy():
+                self.policy = change.spec
+            case SetShadow():
+                self.shadow = change.spec
+            case SetLimit():
+                self.limits.pop(change.role, None)
+                if change.limit is not None:
+                    self.limits[change.role] = change.limit
+            case SetDrain():
+                rest = self.drains - {change.agent}
+                self.drains = rest | {change.agent} if change.drained else rest
+            case _:
+                rules = getattr(self, change.kind.plural)
+                rules.pop(change.key[1:], None)
+                if not change.takes_back:
+                    rules[change.key[1:]] = change
+
+    def standing(self, kind: SettingKind) -> list[OperatorChange]:
+        """Give what is set of a kind, each as what sets it, in their order."""
+        if kind is settable.POLICY:
+            return [SetPolicy(self.policy)]
+        if kind is settable.SHADOW:
+            return [SetShadow(self.shadow)] if self.shadow else []
+        if kind is settable.LIMIT:
+            return [SetLimit(role, limit) for role, limit in self.limits.items()]
+        if kind is settable.DRAIN:
+            return [SetDrain(agent) for agent in sorted(self.drains)]
+        return list(getattr(self, kind.plural).values())
+
+    def rules(self) -> Iterator[OperatorChange]:
+        """Give all rules, kind by kind."""
+        for kind in settable.RULES:
+            yield from self.standing(kind)
+
+    def before(self, change: OperatorChange) -> OperatorChange | None:
+        """Find what stands where a change goes."""
+        found = (each for each in self.standing(change.kind) if each.key == change.key)
+        return next(found, None)
+
+    def demand_rule(self, role: str, framework_name: str) -> SetDemand | None:
+        """Find the operator's rule for a client."""
+        return next(reversed(_matching(self.demands, role, framework_name)), None)
+
+    def framework_weight(self, role: str, framework_name: str) -> float:
+        """Find the weight of a client beside that of its role; 1 where no rule says another."""
+        rule = next(reversed(_matching(self.weights, role, framework_name)), None)
+        return 1.0 if rule is None or rule.weight is None else rule.weight
+
+    def constraint_rules(self, role: str, framework_name: str) -> list[str]:
+        """Find the operator's expressions for a client."""
+        found = _matching(self.constraints, role, framework_name)
+        return [rule.expression for rule in found if rule.expression is not None]
+
+
+_Rule = TypeVar("_Rule")
+
+
+def _matching(
+    rules: Mapping[tuple[str, str], _Rule], role: str, framework_name: str
+) -> list[_Rule]:
+    """The rules for a client, those that were set last behind the others."""
+    return [
+        rule
+        for (role_pattern, name_pattern), rule in rules.items()
+        if matches(role_pattern, role) and matches(name_pattern, framework_name)
+    ]
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether a shell pattern matches; an empty one matches everything."""
+    return not pattern or fnmatchcase(text, pattern)
