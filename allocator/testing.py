@@ -178,9 +178,13 @@ def problem_of(snapshot: Snapshot) -> Problem:
         total=snapshot.total,
         excluded=snapshot.excluded,
         holder=snapshot.holder,
+        holding=np.zeros((len(snapshot.holder), len(snapshot.total)), np.int64),
+        on_offer=np.zeros(0, np.int64),
         leave=np.zeros(0, np.int64),
+        refused=np.zeros(0, np.int64),
         demand=snapshot.demand,
         held=snapshot.held,
+        characterised=snapshot.characterised,
         agents_held=snapshot.agents_held,
         waiting_s=np.zeros(len(snapshot.demand)),
         client=tree.client,
@@ -200,7 +204,8 @@ def planned(snapshot: Snapshot, policy: Policy) -> Snapshot:
         return snapshot
     plan = policy.plan(problem_of(snapshot))
     shape = (len(plan.part), *snapshot.demand.shape)
-    return replace(snapshot, plan=replace(plan, held=np.zeros(shape, np.int64)))
+    held, agents_held = np.zeros(shape, np.int64), np.zeros(shape[:2], np.int64)
+    return replace(snapshot, plan=replace(plan, held=held, agents_held=agents_held))
 
 
 def with_refusals(

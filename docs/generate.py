@@ -189,8 +189,8 @@ def scraped() -> list[Metric]:
     return list(text_string_to_metric_families(text))
 
 
-def cluster() -> Iterable[core.Event]:
-    """An agent, a framework that holds something, a role with a quota."""
+def cluster() -> Iterable[core.Event | core.AdoptPlan]:
+    """An agent, a framework that holds something and is to leave it, a role with a quota."""
     yield core.Options()
     yield core.Define({0: core.Kind("cpus"), 1: core.Kind("mem")}, {1: "eng"})
     yield core.AddAgent(1, core.AgentInfo("agent"), {0: 8000, 1: 16_384_000})
@@ -199,6 +199,9 @@ def cluster() -> Iterable[core.Event]:
     yield core.SetQuota("eng", {"cpus": 1000}, {"cpus": 4000})
     one = np.array([1])
     yield core.Hold(core.Holdings(one, one, one, np.array([0]), np.array([[1000]])))
+    yield core.SetUnavailability(1, 10**9, 0)
+    nobody = np.zeros(2), np.full(2, -1), np.zeros((0, 1), np.uint64), np.zeros((0, 2))
+    yield core.AdoptPlan(core.Plan(*nobody, leave=np.array([1 << 32 | 1]), seen_ms=1000))
 
 
 def _asked_by_alerts() -> dict[str, set[str]]:

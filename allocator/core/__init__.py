@@ -82,8 +82,9 @@ from allocator.core.hindsight.shadow_comparison import Comparison, compare_besid
 from allocator.core.hindsight.trail import CycleRecord, Names, OfferEvent, Seen, Trail, see
 from allocator.core.numba.array_structures import DistinctRows, distinct_rows
 from allocator.core.plan import Plan
+from allocator.core.plans.plan_source import FirstPlan
 from allocator.core.plans.planning import AdoptPlan, PlanningPolicy, Problem
-from allocator.core.plans.reclaims import RECLAIMS_MAX, Reclaims
+from allocator.core.plans.reclaims import RECLAIMS_MAX, AskedRow, Reclaims, asked_rows
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy, Subtree
 from allocator.core.resources import (
     AMOUNT_MAX,
@@ -134,6 +135,7 @@ __all__ = [
     "AgentInfo",
     "Allocator",
     "Aside",
+    "AskedRow",
     "Bools",
     "Clause",
     "Comparison",
@@ -149,6 +151,7 @@ __all__ = [
     "EventError",
     "Exclude",
     "Filters",
+    "FirstPlan",
     "Floats",
     "FrameworkInfo",
     "GiveAll",
@@ -208,6 +211,7 @@ __all__ = [
     "UpdateAllocation",
     "UpdateFramework",
     "Words",
+    "asked_rows",
     "attributes_of",
     "bits",
     "bounded",

@@ -24,6 +24,7 @@ from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.events import EventError
 from allocator.core.hindsight.reallocation import Newcomer, add_newcomer, forget_holdings
 from allocator.core.hindsight.trail import Trail
+from allocator.core.plans.plan_source import FirstPlan, PlanSource
 from allocator.core.plans.planning import AdoptPlan, PlanningPolicy, Problem, adopt, still_true
 from allocator.core.policy import Policy, PolicySpec, ScoringPolicy
 from allocator.core.settings import Settings
@@ -41,6 +42,7 @@ class Allocator:
     cycle : int
         Cycles run so far.
     trail : Trail or None
+    plan_source : PlanSource
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Allocator:
         around_cycle: Callable[[], AbstractContextManager[object]] = nullcontext,
         trail: Trail | None = None,
         plans: bool = False,
+        first_plan: FirstPlan | None = None,
     ) -> None:
         """Begin a session.
 
@@ -73,6 +76,8 @@ class Allocator:
         plans : bool
             Where the policy plans: plan before a cycle over all agents that needs it, as long as
             it takes. False: plans come as events, see `AdoptPlan`, from whoever works them out.
+        first_plan : callable
+            Waits for the first plan, as long as the host thinks fit.
 
         Raises
         ------
@@ -89,8 +94,7 @@ class Allocator:
         self._around_cycle = around_cycle
         self._snapshots = SnapshotBuilder()
         self._overruled = ""
-        self._plans = plans
-        self._planned: Problem | None = None
+        self.plan_source = PlanSource(first_plan, plans_here=plans)
 
     @property
     def planner(self) -> PlanningPolicy | None:
@@ -112,7 +116,7 @@ class Allocator:
         """
         if isinstance(event, events.SetPolicy):
             self._policy = set_policy(self.state, event, self._build)
-            self._planned = None
+            self.plan_source.renew()
             return
         if isinstance(event, AdoptPlan):
             adopt(self.state, event)
@@ -133,7 +137,7 @@ class Allocator:
             Where one of them is not possible; then nothing has changed.
         """
         self._policy = replace_settings(self.state, settings, self._build)
-        self._planned = None
+        self.plan_source.renew()
 
     def advance(self, now_ms: int) -> None:
         """Tell the time of the events that follow, and of the next cycle.
@@ -165,12 +169,14 @@ class Allocator:
         agents : (n,) int64 or None
             Only these agents; None: all.
         """
+        self.advance(now_ms)
+        wanted = self.state.plan is None and not self.state.paused
+        self._take_over(self.plan_source.first(self.planner, agents, wanted=wanted))
         with self._around_cycle():
             decisions = self._allocate(now_ms, agents)
             return decisions if agents is not None else cycles.reclaiming(self.state, decisions)
 
     def _allocate(self, now_ms: int, agents: Ints | None) -> Decisions:
-        self.advance(now_ms)
         self.cycle += 1
         state = self.state
         state.filters.expire(now_ms)
@@ -178,8 +184,7 @@ class Allocator:
         if state.paused:
             self.last_cycle = cycles.CycleReport()
             return self._nothing()
-        if self._plans and agents is None:
-            self._plan_here()
+        self._take_over(self.plan_source.here(self.planner, agents, self.problem))
         snapshot = self._snapshots.build(state, agents)
         candidates, clients = len(snapshot.agents), len(snapshot.tree.client)
         if not candidates or not clients:
@@ -252,15 +257,10 @@ class Allocator:
         """Leave out of a plan who has gone since its problem was taken."""
         return AdoptPlan(still_true(self.state, problem, planned.plan))
 
-    def _plan_here(self) -> None:
-        """Plan where the policy does and the last plan does not stand; a failure leaves that."""
-        problem = self.problem() if self.planner else None
-        if problem is None or self.planner is None:
-            return
-        if self._planned is None or not self.planner.stands(self._planned, problem):
-            with suppress(Exception):
-                self.step(self.plan_for(problem))
-            self._planned = problem
+    def _take_over(self, plan: AdoptPlan | None) -> None:
+        if plan is not None:
+            with suppress(EventError):
+                self.step(plan)
 
     def kept(self) -> tuple[int, cycles.CycleReport, State]:
         """All that later answers depend on, to be kept in a checkpoint."""
@@ -279,7 +279,7 @@ class Allocator:
         self.cycle, self.last_cycle, self.state = kept
         self._policy = policy
         self._snapshots = SnapshotBuilder()
-        self._planned = None
+        self.plan_source.renew()
 
     def remember(self, before: "Allocator") -> None:
         """Take over what was learnt of frameworks' demands in the session before this one.

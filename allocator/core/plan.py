@@ -33,6 +33,8 @@ class Plan:
     held : (G, C, R) int64, thousandths
         In a snapshot, of a plan with parts: what each client holds on all agents of each group
         that the cycle's agents are of.
+    agents_held : (G, C) int64
+        The same of agents: on how many.
     """
 
     target: NDArray[np.float64]
@@ -43,3 +45,4 @@ class Plan:
     leave: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     seen_ms: int = 0
     held: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0, 0), np.int64))
+    agents_held: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0), np.int64))

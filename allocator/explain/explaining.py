@@ -76,8 +76,8 @@ def _set_aside(picture: Picture) -> tuple[WordsSetAside, ...]:
 
 
 def _notes(picture: Picture) -> tuple[str, ...]:
-    """What holds for everybody."""
-    notes = []
+    """What holds for everybody, and who of those asked about is asked to leave an agent."""
+    notes = [str(each) for each in picture.asked]
     if picture.paused:
         notes.append("the master holds all offers back")
     if picture.policy_error:

@@ -10,6 +10,7 @@ from allocator.core import (
     AgentInfo,
     Allocator,
     Aside,
+    AskedRow,
     Bools,
     CycleRecord,
     Ints,
@@ -22,6 +23,7 @@ from allocator.core import (
     Snapshot,
     State,
     Trail,
+    asked_rows,
     see,
 )
 from allocator.explain.subjects import handle_of_agent, handles_of_framework, rows_of_role
@@ -180,6 +182,8 @@ class Picture:
         Clients of the role that are not among the subjects.
     set_aside : tuple of (name, tuple of SetAside)
         Of the words of the first frameworks, or of the agent.
+    asked : tuple of AskedRow
+        Of those who are asked to leave agents: the frameworks, or those on the agent.
     """
 
     now_ms: int
@@ -208,6 +212,7 @@ class Picture:
     events: tuple[OfferEvent, ...]
     left_out: int
     set_aside: tuple[tuple[str, Aside], ...]
+    asked: tuple[AskedRow, ...] = ()
 
     def framework_name(self, client: int) -> str:
         """What to call a client's framework."""
@@ -296,6 +301,9 @@ def take(allocator: Allocator, kind: str, name: str) -> Picture:
         events=tuple(trail.events) if trail else (),
         left_out=len(rows) - len(chosen),
         set_aside=_set_aside(state, handles, agent),
+        asked=tuple(
+            each for each in asked_rows(state) if each.agent == agent or each.framework in handles
+        ),
     )
 
 

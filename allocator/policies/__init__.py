@@ -13,7 +13,7 @@ from importlib import import_module
 from allocator.core import PlanningPolicy, Policy, PolicySpec, Problem, Subtree
 from allocator.policies.asset_fairness import asset_fairness
 from allocator.policies.choosy import UNITS, choosy
-from allocator.policies.cmmf import STEER, cmmf, machines
+from allocator.policies.cmmf import STEER, as_it_stands, cmmf, machines
 from allocator.policies.drf import drf
 from allocator.policies.filling import SELECTIONS as SELECTIONS
 from allocator.policies.filling import CriterionFunction, Filling
@@ -160,7 +160,7 @@ POLICIES = Registry(
         "pf": _fixed(proportional_fairness),
         "ceei": _fixed(proportional_fairness),
         "asset": _fixed(asset_fairness),
-        "cmmf": planned_by(cmmf, machines, machines, {"steer": STEER}),
+        "cmmf": planned_by(cmmf, machines, machines, {"steer": STEER}, as_it_stands),
         "pf-exact": planned_by(lambda: plan_proportional_fairness, drf, spending),
         "quincy": planned_by(
             quincy,

@@ -2,12 +2,20 @@
 
 Choosy serves whoever has the fewest machines, and comes to within a bounded number of the optimum.
 Here the optimum is worked out beside the cycles, and offers are steered towards it, in one of two
-ways. ``machines`` is the hybrid of [1]_, sec. 7.2: one allocation of whole machines is chosen,
-every agent is one client's, and goes to it when it falls free. It does worse than Choosy there,
-for there are many optimal allocations, and it waits for the machines of one. ``cuts`` goes by what
-all of them have in common: the shares, and the sets of clients and machines that any optimum gives
-to each other (the saturated sets that prove it). Within such a set whoever has the smallest part
-of its share is next.
+ways. ``flow`` goes by a flow: of all optimal allocations the one nearest to what is held, over
+groups of agents that the same clients may use, worked out anew as things move. So no machines of
+one arbitrary optimum are waited for, and none goes to a client that could go elsewhere while
+another has to have it. Where somebody's share is a few machines only, there is nothing to divide by
+groups, and whoever has the smallest part of its share is next, within the sets of clients and
+machines that any optimum gives to each other (the saturated sets that prove it).
+
+``machines`` is the hybrid of [1]_, sec. 7.2: one allocation of whole machines is chosen, and every
+agent has a single owner, to whom all of it goes when it falls free. That is for clusters of many
+agents; where tasks are smaller than agents and whole agents come too far from the shares, it is
+refused, and Choosy's filling decides.
+
+What is counted are tasks, where all clients need the same; agents, where whole agents are offered;
+and else parts of agents.
 
 References
 ----------
@@ -15,47 +23,298 @@ References
    Constraints." EuroSys 2013, sec. 4.2, 5 and 7.2.
 """
 
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from allocator.core import Ints, Plan, Problem, Snapshot
+from allocator.core import Bools, Floats, Ints, Plan, Problem, Snapshot
 from allocator.policies.filling import Criterion, characterised, cluster_total, mixed
-from allocator.policies.plan_guided import Groups, Planner, group_agents, plan_of, sole_owners
+from allocator.policies.plan_guided import (
+    Groups,
+    Planner,
+    bits_of,
+    dominant_shares,
+    group_agents,
+    plan_of,
+    sole_owners,
+)
+from allocator.policies.plan_guided.groups import alike
 
-STEER = ("cuts", "machines")
+if TYPE_CHECKING:
+    from allocator.solvers.max_min.max_min import Solution
+
+STEER = ("flow", "machines")
+
+OFF_MAX = 0.1
+"""So far from its share a client may be by whole agents, as a part of that."""
+
+_PAIRS_MAX = 20_000  # of clients and groups of agents; beyond, any optimal allocation will do
+_FEW = 10  # machines, or tasks: a smaller share is not divided by groups
+_NEARER = 0.5  # of what has to change hands: where another plan leaves so little, it is gone by
+_FINE = 2**20  # parts of an agent, where neither tasks nor agents are counted
 
 
-def cmmf(steer: str = "cuts") -> Planner:
+def cmmf(steer: str = "flow") -> Planner:
     """Choose by what offers are steered.
 
     Parameters
     ----------
     steer : str
-        ``cuts`` or ``machines``.
+        ``flow`` or ``machines``.
     """
-    return {"cuts": plan_by_cuts, "machines": plan_by_machines}[steer]
+    return {"flow": plan_by_flow, "machines": plan_by_machines}[steer]
 
 
-def plan_by_cuts(problem: Problem) -> Plan:
-    """Let clients have what any optimum gives them; targets are machines.
+def as_it_stands(before: Problem, now: Problem) -> bool:
+    """Whether a plan stands: the question is the same, and nobody's holdings have changed."""
+    same = np.array_equal(before.holder, now.holder)
+    return same and np.array_equal(before.holding, now.holding) and now.asks_the_same(before)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rooms:
+    """What is shared out, in units: tasks, agents, or small parts of agents.
+
+    Attributes
+    ----------
+    groups : Groups
+        Of agents that the same clients may use, whatever their capacity.
+    room : (G,) int64
+        Units of each group, without what clients hold there that take no part.
+    held : (n, G) int64
+        Units that each client holds.
+    size : (n,) float64
+        Units that a client gets at once: its task, or 1.
+    worth : (n,) float64
+        What a unit is of an agent, as `machines` measures.
+    whole : bool
+        Whether units are tasks or agents.
+    """
+
+    groups: Groups
+    room: Ints
+    held: Ints
+    size: Floats
+    worth: Floats
+    whole: bool
+
+
+def plan_by_flow(problem: Problem) -> Plan:
+    """Let clients have what the nearest optimum gives them; targets are machines.
 
     Raises
     ------
     NotOptimal
         Where the solver found no optimum that it can prove.
     """
-    from allocator.solvers.max_min.max_min import solve
+    from allocator.solvers.max_min import max_min, nearest
+    from allocator.solvers.max_min import whole as max_min_whole
 
-    groups = group_agents(problem)
-    found = solve(groups.eligible, groups.count, groups.weight)
+    rooms = _rooms(problem)
+    groups, room = rooms.groups, rooms.room
+    found = max_min.solve(groups.eligible, room, groups.weight)
+    share = found.machines
+    if rooms.whole and share.min(initial=np.inf, where=share > 0) < _FEW:
+        together = groups.eligible & _together(found)
+        return plan_of(problem, groups, share * rooms.worth, together)
+    if groups.eligible.size <= _PAIRS_MAX:
+        given = nearest.solve(groups.eligible, room, share, rooms.held)
+    elif rooms.whole:
+        given = max_min_whole.solve(groups.eligible, room, groups.weight).given
+    else:
+        given = found.given.astype(np.int64)
+    given = _in_tasks(given, rooms)
+    before = _before(problem, rooms)
+    if before is not None and _is_as_near(before, given, share, rooms):
+        assert problem.plan is not None
+        return problem.plan
+    part = given * rooms.worth[:, None]
+    return plan_of(problem, groups, part.sum(axis=1), given > 0, part=part)
+
+
+def _together(found: "Solution") -> Bools:
+    """Which clients and groups belong to the same cut, (n, G)."""
     graph = found.classes.graph
-    # Clients and machines of the same cut belong together.
     of_class, of_group = np.full(len(graph.size), -1), np.full(len(graph.count), -2)
     for at, cut in enumerate(found.classes.cuts):
         of_class[cut.classes], of_group[cut.groups] = at, at
     types = graph.group_of_type
     of_type = np.where(types >= 0, of_group[types] if len(of_group) else -2, -2)
-    together = of_class[graph.class_of_user][:, None] == of_type[None]
-    return plan_of(problem, groups, found.machines, groups.eligible & together)
+    together: Bools = of_class[graph.class_of_user][:, None] == of_type[None]
+    return together
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Who holds what of which group, and what is left for those that take part.
+
+    Attributes
+    ----------
+    left : (A, R) int64, thousandths
+        Of each agent, what nobody holds that takes no part; zeros where it may not be offered.
+    amount : (n, G, R) int64, thousandths
+    agents : (n, G) int64
+    there : (A,) bool
+        Whether anybody holds something there that takes part.
+    """
+
+    left: Ints
+    amount: Ints
+    agents: Ints
+    there: Bools
+
+
+def _rooms(problem: Problem) -> _Rooms:
+    """Say what is shared out."""
+    groups = _by_clients(problem)
+    held, clients = _held(problem, groups), problem.client
+    known = problem.characterised[clients] & (problem.demand[clients] > 0).any(axis=1)
+    if not known.any():
+        return _of_agents(problem, groups, held)
+    demand = problem.demand[clients]
+    if known.all() and (demand == demand[0]).all():
+        return _of_tasks(problem, groups, held, demand[0])
+    return _of_parts(problem, groups, held, known)
+
+
+def _by_clients(problem: Problem) -> Groups:
+    """Take agents together that the same clients may use, whatever their capacity."""
+    usable = np.flatnonzero(problem.capacity.any(axis=1))
+    allowed = ~bits_of(problem.excluded[usable], problem.client)
+    first, of_row = alike(np.zeros((len(usable), 0), np.int64), allowed)
+    group = np.full(len(problem.capacity), -1)
+    group[usable] = of_row
+    return replace(
+        group_agents(problem),
+        group=group,
+        capacity=np.zeros((len(first), len(problem.total))),
+        count=np.bincount(of_row, minlength=len(first)),
+        eligible=allowed[first].T.copy(),
+    )
+
+
+def _held(problem: Problem, groups: Groups) -> _Held:
+    """Look up who holds what."""
+    row = np.full(len(problem.demand), -1)
+    row[groups.clients] = np.arange(len(groups.clients))
+    agent, client = problem.holder >> 32, row[problem.holder & (2**32 - 1)]
+    left = problem.capacity.copy()
+    np.subtract.at(left, agent[client < 0], problem.holding[client < 0])
+    mine = (client >= 0) & (groups.group[agent] >= 0)
+    place = client[mine], groups.group[agent[mine]]
+    amount = np.zeros((*groups.eligible.shape, len(problem.total)), np.int64)
+    np.add.at(amount, place, problem.holding[mine])
+    agents = np.zeros(groups.eligible.shape, np.int64)
+    np.add.at(agents, place, 1)
+    there = np.zeros(len(groups.group), np.bool_)
+    there[agent[mine]] = True
+    return _Held(np.maximum(left, 0), amount, agents, there)
+
+
+def _sum_of_groups(groups: Groups, units: Ints) -> Ints:
+    """Add up units of agents, (A,), by group, (G,)."""
+    result = np.zeros(len(groups.count), np.int64)
+    known = groups.group >= 0
+    np.add.at(result, groups.group[known], units[known])
+    return result
+
+
+def _of_agents(problem: Problem, groups: Groups, held: _Held) -> _Rooms:
+    """Count agents: whole ones are offered. Others' are those where nothing is left."""
+    ours = held.there | (held.left[:, problem.counted] > 0).any(axis=1)
+    room = _sum_of_groups(groups, ours.astype(np.int64))
+    one = np.ones(len(groups.clients))
+    return _Rooms(groups, room, held.agents, one, one, whole=True)
+
+
+def _of_tasks(problem: Problem, groups: Groups, held: _Held, demand: Ints) -> _Rooms:
+    """Count tasks: all of them are the same."""
+    room = _sum_of_groups(groups, _tasks(held.left, demand))
+    worth = dominant_shares(problem, groups) * groups.count.sum()
+    one = np.ones(len(groups.clients))
+    return _Rooms(groups, room, _tasks(held.amount, demand), one, worth, whole=True)
+
+
+def _of_parts(problem: Problem, groups: Groups, held: _Held, known: Bools) -> _Rooms:
+    """Count parts of agents; of clients without a demand whole agents of the average size.
+
+    Of each resource counts as much as there are clients, by weight, whose tasks need most of it.
+    """
+    total = np.where(problem.counted & (problem.total > 0), problem.total, np.inf)
+    agents = int(groups.count.sum())
+    most = (groups.direction / total).argmax(axis=1)[known]
+    counts = np.bincount(most, groups.weight[known], len(total)) / groups.weight[known].sum()
+    size = dominant_shares(problem, groups) * agents
+    shares = (held.amount / total).max(axis=2, initial=0) * agents
+    own = np.where(known[:, None], shares, held.agents)
+    return _Rooms(
+        groups,
+        room=_sum_of_groups(groups, _fine((held.left / total) @ counts * agents)),
+        held=_fine(own),
+        size=np.where(known, _FINE * size, 1.0),
+        worth=np.full(len(known), 1 / _FINE),
+        whole=False,
+    )
+
+
+def _fine(agents: Floats) -> Ints:
+    """Small parts of agents."""
+    return np.floor(_FINE * agents).astype(np.int64)
+
+
+def _tasks(amounts: Ints, demand: Ints) -> Ints:
+    """How many tasks fit into amounts (..., R)."""
+    needed = demand > 0
+    return (amounts[..., needed] // demand[needed]).min(axis=-1)
+
+
+def _in_tasks(given: Ints, rooms: _Rooms) -> Ints:
+    """Give whole tasks only: of what is left over, each group serves who lacks most."""
+    if rooms.whole:
+        return given
+    size = np.maximum(rooms.size, 1)
+    tasks = np.floor(given / size[:, None])
+    lacks = np.floor(given.sum(axis=1) / size + 0.5) - tasks.sum(axis=1)
+    left = rooms.room - (tasks * size[:, None]).sum(axis=0)
+    for group in np.flatnonzero(left > 0).tolist():
+        for client in np.argsort(-lacks * size, kind="stable").tolist():
+            if rooms.groups.eligible[client, group] and lacks[client] > 0:
+                more = min(lacks[client], np.floor(left[group] / size[client]))
+                tasks[client, group] += more
+                lacks[client] -= more
+                left[group] -= more * size[client]
+    return np.floor(tasks * size[:, None]).astype(np.int64)
+
+
+def _before(problem: Problem, rooms: _Rooms) -> Ints | None:
+    """What the plan in force gives, (n, G); None where it is of other groups, or does not fit."""
+    plan, groups = problem.plan, rooms.groups
+    if plan is None or plan.part.shape[0] != len(groups.count):
+        return None
+    of_agent = np.full(len(groups.group), -1)
+    known = min(len(plan.group), len(of_agent))
+    of_agent[:known] = plan.group[:known]
+    if not np.array_equal(of_agent, groups.group) or plan.part.shape[1] < groups.clients.max() + 1:
+        return None
+    given = np.rint(plan.part[:, groups.clients].T / rooms.worth[:, None]).astype(np.int64)
+    fits = (given.sum(axis=0) <= rooms.room).all() and not given[~groups.eligible].any()
+    return given if fits else None
+
+
+def _is_as_near(before: Ints, given: Ints, share: Floats, rooms: _Rooms) -> bool:
+    """Whether a plan gives the same shares, and not much more has to change hands for it.
+
+    What has turned over already was for it, and does so again only later: so little is no reason
+    to go by another.
+    """
+    off, now_off = (np.abs(each.sum(axis=1) - share) for each in (before, given))
+    if (off >= np.maximum(rooms.size, now_off + rooms.size / 2)).any():
+        return False
+    if before.sum() < given.sum() - rooms.size.max(initial=0) / 2:
+        return False
+    moved, would_move = (np.maximum(each - rooms.held, 0).sum() for each in (before, given))
+    return bool(moved <= would_move / _NEARER)
 
 
 def plan_by_machines(problem: Problem) -> Plan:
@@ -64,14 +323,31 @@ def plan_by_machines(problem: Problem) -> Plan:
     Raises
     ------
     NotOptimal
-        As `plan_by_cuts`.
+        As `plan_by_flow`.
+    ValueError
+        Where tasks are smaller than agents, and whole agents come too far from the shares.
     """
+    from allocator.solvers.max_min import max_min
     from allocator.solvers.max_min.whole import solve
 
     groups = group_agents(problem)
     found = solve(groups.eligible, groups.count, groups.weight)
+    if problem.characterised[groups.clients].any():
+        share = max_min.solve(groups.eligible, groups.count, groups.weight).machines
+        _check_enough(share, found.machines, int(groups.count.sum()))
     owner = _owners(problem, groups, found.given)
     return sole_owners(problem, groups, found.machines.astype(np.float64), owner)
+
+
+def _check_enough(share: Floats, machines: Ints, agents: int) -> None:
+    """Raise a ValueError where whole agents come too far from what clients are to have."""
+    off = np.divide(np.abs(machines - share), share, out=np.zeros(len(share)), where=share > 0)
+    if off.max(initial=0) > OFF_MAX:
+        raise ValueError(
+            f"parameters.steer: machines gives every agent to a single owner; of {agents} agents"
+            f" somebody would have {100 * off.max():.0f} % more or less than its share: use"
+            " steer=flow, or more agents"
+        )
 
 
 def _owners(problem: Problem, groups: Groups, given: Ints) -> Ints:

@@ -17,6 +17,7 @@ import numpy as np
 from allocator.core import Plan, Problem
 from allocator.policies.plan_guided import dominant_shares, group_agents, merged, plan_of
 
+_NEAR = 1e-3  # of the definition: for whole tasks that is near enough, and better than no plan
 _SOME = 1e-6  # of its tasks: what a client has less of on a group is none
 
 
@@ -39,6 +40,7 @@ def plan_per_server_fairness(problem: Problem) -> Plan:
         groups.capacity * groups.count[:, None],
         groups.eligible[first][known],
         weight[known],
+        tolerance=_NEAR,
     ).tasks
     total = tasks.sum(axis=1)
     allowed = tasks > _SOME * total[:, None]

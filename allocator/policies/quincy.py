@@ -9,8 +9,9 @@ share times ``least``, or than its part of its role's guarantee, is dear to leav
 
 What is other than in [1]_: Mesos kills no task for others, so what would cost a preemption there is
 here a place that its client likes to keep, and the plan takes effect as tasks end. With `preempt`
-clients are asked to leave agents all of whose places are given to others; who was asked is the
-first to be asked again, so that each plan asks for no more than its own. Every client is counted
+clients are asked to leave agents all of whose places are given to others. Asked is asked: whoever
+was asked is the first to be asked by the next plan, until it has left, has refused, or nobody wants
+its place any more; so no more are asked at any time than the plan needs. Every client is counted
 on for as many tasks as its bound, for what Mesos tells of frameworks does not say how many they
 have; one that wants no offers, for as many as it holds. Tasks have different sizes: an agent has as
 many places as tasks of the average size fit.
@@ -69,6 +70,7 @@ _UNIT = 100  # costs are whole hundredths
 _WITHIN_RACK = 1.0  # psi: what reading a task's data costs within a rack
 _TO_LEAVE = 1.0  # what giving a place up costs that a client has already
 _ASKED = 0.5  # the part of it for who was asked to leave: so the next plan asks the same
+_REFUSED = 2.0  # the same for who was asked, and refused: so the next plan asks somebody else
 _BELOW_LEAST = 10_000 * _UNIT
 _WAITED_S_MAX = 3600.0  # later it is no dearer
 
@@ -112,8 +114,14 @@ def quincy(
 
 
 def same_places(before: Problem, now: Problem) -> bool:
-    """Whether a plan stands: nobody came, went, or runs elsewhere."""
-    return now.asks_the_same(before) and np.array_equal(before.holder, now.holder)
+    """Whether a plan stands: nobody came, went, runs elsewhere, or refused to leave."""
+    same = np.array_equal(_at_home(before), _at_home(now))
+    return same and np.array_equal(before.refused, now.refused) and now.asks_the_same(before)
+
+
+def _at_home(problem: Problem) -> Ints:
+    """Who uses something where, keys."""
+    return problem.holder[~np.isin(problem.holder, problem.on_offer)]
 
 
 def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
@@ -144,13 +152,15 @@ def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     within = np.minimum(far, int(_UNIT * _WITHIN_RACK))
     cost = np.where(in_rack, within[:, None], far[:, None])
     cost[near] = 0
-    home = _there(problem, groups, problem.holder)
+    # What is merely on offer is nobody's home: it may be declined, and is others' then.
+    home = _there(problem, groups, _at_home(problem))
     stays = np.where(_there(problem, groups, problem.leave), _ASKED, 1.0)
+    stays[_there(problem, groups, problem.refused)] = _REFUSED
     wants = problem.wants[:, None]
     network.in_groups(groups.eligible & wants, most, far)
     network.on_agents((in_rack | near) & ~home & wants, most, cost)
     network.on_agents(home, most, cost - (_UNIT * _TO_LEAVE * stays).astype(np.int64))
-    network.agents(groups.group, places)
+    network.agents(groups.group, places, _entered(problem, groups, home))
     given = network.places_of(solve(network.network(most)).flow)
     share = given.sum(axis=1) * dominant_shares(problem, groups)
     plan = plan_by_agent(problem, groups, share, given > 0)
@@ -249,6 +259,17 @@ def _there(problem: Problem, groups: Groups, keys: Ints) -> Bools:
     return there & groups.eligible[:, groups.group] & (groups.group >= 0)
 
 
+def _entered(problem: Problem, groups: Groups, home: Bools) -> Ints:
+    """What a place of a newcomer costs by agent, (A,), where all else is equal.
+
+    First where nobody is at home, then where somebody is asked to leave, and last where somebody
+    has refused to.
+    """
+    asked = _there(problem, groups, problem.leave).any(axis=0)
+    refused = _there(problem, groups, problem.refused).any(axis=0)
+    return np.select([refused, asked, home.any(axis=0)], [3, 1, 2], 0).astype(np.int64)
+
+
 def _leaving(groups: Groups, home: Bools, given: Ints, places: Ints) -> Ints:
     """Who has something on agents all of whose places are given to others, some anew: keys."""
     home, places = home[:, : given.shape[1]], places[: given.shape[1]]
@@ -287,11 +308,11 @@ class _Arcs:
             cost[client, self._usable[at]],
         )
 
-    def agents(self, group: Ints, places: Ints) -> None:
-        """Let agents have so many places, (A,)."""
+    def agents(self, group: Ints, places: Ints, cost: Ints) -> None:
+        """Let agents have so many places, (A,), at a cost for whoever comes by their group."""
         node = self._first_agent + np.arange(len(self._usable))
         nothing, room = np.zeros(len(node), np.int64), places[self._usable]
-        self._add(1 + group[self._usable], node, room, nothing)
+        self._add(1 + group[self._usable], node, room, cost[self._usable])
         self._add(node, nothing, room, nothing)
 
     def network(self, tasks: Ints) -> "Network":

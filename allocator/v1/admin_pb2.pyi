@@ -170,7 +170,7 @@ class StatusWarning(_message.Message):
     what: _builtins.str
     """In a few words: "no session", "silent master", "recovery" (the master holds all offers back),
     "fallback" (the policy failed), "interpreted", "journal off", "starvation",
-    "refusals forgotten", "not kept", "no agent left".
+    "refusals forgotten", "not kept", "no agent left", "asked to leave".
     """
     text: _builtins.str
     """In a sentence."""

@@ -587,7 +587,9 @@ class ExplainResponse(_message.Message):
     """Frameworks of the role, or of the name, that are not among them."""
     @_builtins.property
     def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What holds for everybody, such as that the master holds all offers back."""
+        """What holds for everybody, such as that the master holds all offers back; and which of them are
+        asked to leave agents, since when and for whom.
+        """
 
     @_builtins.property
     def clients(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClientExplanation]: ...

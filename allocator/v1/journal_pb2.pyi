@@ -246,6 +246,7 @@ class JournalAnswered(_message.Message):
 
     DIGEST_FIELD_NUMBER: _builtins.int
     POLICY_ERROR_FIELD_NUMBER: _builtins.int
+    FIRST_PLAN_FIELD_NUMBER: _builtins.int
     digest: _builtins.bytes
     """BLAKE2b, 8 bytes, of all answers: of each its session and its length, 8 bytes each
     (little-endian), and the serialized SessionResponse.
@@ -254,15 +255,20 @@ class JournalAnswered(_message.Message):
     """Why the fallback decided the cycle instead of the policy; empty where the policy did. A policy
     that did not decide in time might do so when it is asked again, so a replay does not ask it.
     """
+    @_builtins.property
+    def first_plan(self) -> Global___JournalPlan:
+        """The first plan of the session or the policy, where the cycle waited for it."""
+
     def __init__(
         self,
         *,
         digest: _builtins.bytes = ...,
         policy_error: _builtins.str = ...,
+        first_plan: Global___JournalPlan | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["first_plan", b"first_plan"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "policy_error", b"policy_error"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "first_plan", b"first_plan", "policy_error", b"policy_error"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -280,7 +280,7 @@ def test_all_of_an_allocator_is_kept_or_made_anew():
     of_the_host = {"_around_cycle", "_overruled", "trail"}
     made_of_the_state = {"_snapshots"}
     of_one_message = {"_overruled"}  # a replay says it anew before each
-    of_planning = {"_plans", "_planned"}  # what plans say is in the state
+    of_planning = {"plan_source"}  # what plans say is in the state
     anew = of_the_settings | of_the_host | made_of_the_state | of_one_message | of_planning
     assert set(vars(session.allocator)) == kept_here | anew
 

@@ -7,16 +7,25 @@ from allocator.core import (
     AdoptPlan,
     Allocator,
     Hold,
+    InverseOffer,
     Plan,
     PolicySpec,
+    RemoveAgent,
     RemoveFramework,
     SetPaused,
     SetUnavailability,
+    Suppress,
+    asked_rows,
 )
 from allocator.core.checkpoint import Detached, restore, to_columns
+from allocator.explain import explain, take
 from allocator.policies import build
+from allocator.server.reports import report
+from allocator.server.views import status_warnings
 from allocator.wire.journal.records import operator_record, read_plan
 from tests.core.session import Offer, Session
+from tests.server.metering import scrape
+from tests.server.scraping import value
 
 
 def crowded(preempt: str = "on") -> tuple[Session, list[Offer]]:
@@ -168,3 +177,92 @@ def test_a_journal_and_a_checkpoint_keep_who_is_asked() -> None:
     assert asked(made, 3000) == []
     assert made.state.plan is not None
     assert not len(made.state.plan.leave)
+
+
+def test_a_newcomers_offers_do_not_change_whom_the_plan_asks() -> None:
+    """What it is offered is nobody's home, however many plans are made meanwhile."""
+    made = Session(PolicySpec("quincy", "listed", parameters={"preempt": "on"}))
+    for agent in (1, 2, 3, 4):
+        made.agent(agent, 4, 4)
+    made.framework(1)
+    for agent in (1, 2, 3, 4):
+        hold(made, 1, 1, agent)
+    made.allocator.step(Suppress(1))
+    schedule(made, 1, 2, 3, 4)
+    made.framework(2, 2)
+    adopt(made)
+    first = asked(made, 2000, None)
+    assert len(first) == 2
+    # The rests of all agents are on offer to the second now.
+    for now_ms in (3000, 4000):
+        adopt(made)
+        assert asked(made, now_ms) == first
+    since = {each.since_ms for each in made.state.asked.values()}
+    assert since == {2000}
+    assert {each.for_whom for each in made.state.asked.values()} == {("framework-2",)}
+
+
+def test_what_the_plan_wants_no_more_is_asked_for_no_more() -> None:
+    made, _ = crowded()
+    schedule(made, 1, 2, 3, 4)
+    assert len(asked(made, 2000)) == len(made.state.asked) == 2
+    made.allocator.step(RemoveFramework(2))
+    adopt(made)
+    assert asked(made, 3000) == []
+    assert made.state.asked == {}
+
+
+def test_whoever_refuses_is_left_alone_while_another_may_be_asked() -> None:
+    made, _ = crowded()
+    schedule(made, 1, 2, 3, 4)
+    first = asked(made, 2000)
+    for framework, agent in first:
+        made.allocator.step(InverseOffer(framework, agent, "DECLINE", 5000))
+    problem = made.allocator.problem()
+    assert problem is not None
+    assert not len(problem.leave)
+    assert (problem.refused >> 32).tolist() == sorted(agent for _, agent in first)
+    adopt(made)
+    second = asked(made, 3000)
+    assert len(second) == 2
+    assert not set(first) & set(second)
+
+
+def test_who_was_asked_is_kept_in_checkpoints_and_forgotten_with_who_goes() -> None:
+    made, _ = crowded()
+    schedule(made, 1, 2, 3, 4)
+    (_, one), (_, other) = asked(made, 2000)
+    resumed = Allocator(build, made.allocator.settings)
+    resumed.resume(restore(to_columns(Detached(made.allocator.kept()).value), resumed.kept()))
+    assert resumed.state.asked == made.state.asked
+    made.allocator.step(RemoveAgent(one))
+    assert sorted(made.state.asked) == [(1, other)]
+    made.allocator.step(RemoveFramework(1))
+    assert made.state.asked == {}
+
+
+def test_who_is_asked_since_when_and_for_whom_is_told_in_words_and_numbers() -> None:
+    made, _ = crowded()
+    schedule(made, 1, 2, 3, 4)
+    (_, one), (_, other) = asked(made, 2000)
+    made.allocator.step(InverseOffer(1, other, "ACCEPT", 0))
+    made.allocator.advance(5000)
+    words = {str(row) for row in asked_rows(made.state)}
+    begun = "framework-1 is asked to leave agent-{} for framework-2, since 3 s; it "
+    assert words == {
+        begun.format(one) + "has not answered",
+        begun.format(other) + "answered ACCEPT",
+    }
+    assert (
+        set(explain(take(made.allocator, "framework", "framework-1"), "framework", "1").notes)
+        == words
+    )
+    notes = explain(take(made.allocator, "agent", f"agent-{one}"), "agent", "1").notes
+    assert notes == (begun.format(one) + "has not answered",)
+    assert explain(take(made.allocator, "framework", "framework-2"), "framework", "2").notes == ()
+    found = scrape(made.allocator)
+    labels = {"framework": "framework-1", "agent": f"agent-{one}", "for": "framework-2"}
+    assert value(found, "reclaim_seconds", **labels) == 3
+    (warning,) = status_warnings._asked(report.read(made.allocator))
+    assert warning.what == "asked to leave"
+    assert warning.text.endswith("; and 1 more are asked")

@@ -106,7 +106,7 @@ class PlanningLoop(CoreLoop):
 
     def _new_allocator(self, settings: Settings) -> Allocator:
         allocator = super()._new_allocator(settings)
-        allocator._plans = True
+        allocator.plan_source.plans_here = True
         return allocator
 
 

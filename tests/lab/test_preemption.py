@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from allocator.core import Allocator, InverseOffer, PolicySpec, Reclaims, Settings
-from allocator.lab.experiments.play import Played, play
+from allocator.core import Allocator, InverseOffer, PolicySpec, Problem, Reclaims, Settings
+from allocator.lab.experiments.play import Played, play, play_until
 from allocator.lab.experiments.runs import Run, play_on
 from allocator.lab.frameworks.base import Identity, TaskQueue
 from allocator.lab.frameworks.trace_framework import Arrival, Replay
@@ -89,6 +89,106 @@ def test_a_sidecar_that_plans_beside_its_cycles_asks_too(tmp_path) -> None:
     assert done.record.inverse_offers == 2
     assert max(done.record.waits_ms) < 3_000_000
     assert not done.record.rejected
+
+
+class Asked(TaskQueue):
+    """A framework that is asked to leave agents: it gives way, is silent, or leaves late."""
+
+    LATE_MS = 15_000
+
+    def __init__(self, *what, manner: str) -> None:
+        super().__init__(*what)
+        self.manner = manner
+        self.asked: list[int] = []
+        self.ended = 0
+
+    def asked_to_leave(self, agent: int) -> None:
+        self.asked.append(agent)
+        if self.manner == "refuses":
+            self._master.answer_inverse_offer(self, agent, accept=False, refuse_ms=5_000)
+        if self.manner in {"gives way", "leaves late"}:
+            late_ms = self.LATE_MS if self.manner == "leaves late" else 0
+            self._master.event_heap.after(late_ms, partial(self._leave, agent))
+
+    def _leave(self, agent: int) -> None:
+        self.ended += sum(task.agent == agent for task in self.running)
+        super().asked_to_leave(agent)
+
+
+class Fussy(TaskQueue):
+    """A framework that refuses rests on some agents for longer than on others."""
+
+    def offered(self, offers) -> None:
+        for offer in offers:
+            self.refuse_ms = 1_500 * offer.agent
+            super().offered([offer])
+
+
+class PlanningBeside(WireLink):
+    """A link whose plans are made after cycles, while what was offered is not answered yet."""
+
+    def __init__(self, *what) -> None:
+        super().__init__(*what)
+        self.problem: Problem | None = None
+        self.asked: dict = {}
+
+    def exchange(self, batch):
+        made, allocator = super().exchange(batch), self.allocator
+        problem, planner = allocator.problem(), allocator.planner
+        assert planner is not None
+        if problem is None or (self.problem and planner.stands(self.problem, problem)):
+            return made
+        self.sidecar.operate(allocator.fresh(problem, allocator.plan_for(problem)))
+        self.problem = problem
+        return made
+
+    def close(self) -> None:
+        self.asked = self.allocator.state.asked  # whom it asked at the end
+        super().close()
+
+
+class Rests:
+    """Red uses most of four agents; what it leaves on each is less than a task of blue's."""
+
+    kinds, jobs = ("cpus", "mem"), 2
+    agents = tuple((0, AgentSpec(f"host{number}", NEED)) for number in range(4))
+
+    def __init__(self, manner: str) -> None:
+        need = {"cpus": 900, "mem": 900_000}
+        self.red = Asked(Identity("red", ("red",)), need, [600_000] * 16, manner=manner)
+        self.blue = Fussy(Identity("blue", ("blue",)), need, [500_000] * 8)
+
+    def begin(self, stage: Stage) -> None:
+        stage.at(0, lambda: stage.submit(self.red))
+        stage.at(5_000, partial(self._schedule, stage))
+        stage.at(10_000, lambda: stage.submit(self.blue))
+
+    def _schedule(self, stage: Stage) -> None:
+        for agent in tuple(stage.master.ledger.agents):
+            stage.master.maintain(agent, (FAR_MS, 0))
+
+
+@pytest.mark.parametrize("mode", ["oblivious", "characterised"])
+@pytest.mark.parametrize("manner", ["gives way", "ignores", "leaves late"])
+def test_whoever_was_asked_is_asked_and_nobody_else(manner: str, mode: str) -> None:
+    """Two of four agents are blue's part: so many are asked for, however red answers."""
+    scene = Rests(manner)
+    policy = replace(spec("on"), mode=mode)
+    link = PlanningBeside(lambda kept: Allocator(build, kept), Settings(policy=policy))
+    done = play_until(scene, link, tell_demand=False, until_ms=60_000)
+    assert len(scene.red.asked) == len(set(scene.red.asked)) == 2
+    leaves = manner != "ignores"
+    assert scene.red.ended == (8 if leaves else 0)
+    assert len(scene.blue.running) == (8 if leaves else 0)
+    assert not done.record.rejected
+    assert [agent for _, agent in sorted(link.asked)] == ([] if leaves else sorted(scene.red.asked))
+
+
+def test_whoever_refuses_is_not_asked_for_the_same_agent_again_while_others_may_be() -> None:
+    scene = Rests("refuses")
+    link = PlanningBeside(lambda kept: Allocator(build, kept), Settings(policy=spec("on")))
+    play_until(scene, link, tell_demand=False, until_ms=20_000)
+    assert sorted(scene.red.asked) == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(("lasts_ms", "asked"), [(995, 1), (1500, 1), (985, 0)])

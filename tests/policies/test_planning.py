@@ -47,7 +47,7 @@ def test_which_policies_plan() -> None:
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-@pytest.mark.parametrize("steer", ["cuts", "machines"])
+@pytest.mark.parametrize("steer", ["flow", "machines"])
 def test_cmmf_hands_machines_out_as_the_optimum_does(steer: str, selection: str) -> None:
     cluster = static_snapshot([[1]] * 10, clients=4, allowed=ALLOWED)
     policy = build(PolicySpec("cmmf", selection, parameters={"steer": steer}))
@@ -103,6 +103,7 @@ def test_a_plan_breaks_no_rule(snapshot, name: str, selection: str, random) -> N
         price=rng.random((groups, len(snapshot.total))),
         part=part if random.random() < 0.5 else np.zeros((0, clients)),
         held=np.zeros(shape, np.int64),
+        agents_held=np.zeros(shape[:2], np.int64),
     )
     policy = build(PolicySpec(name, selection))
     steered = replace(snapshot, plan=plan)
@@ -143,3 +144,31 @@ def test_whoever_is_not_in_the_plan_gets_what_it_leaves() -> None:
 
 def test_solvers_loops_are_warmed_by_planning() -> None:
     warm_plans()
+
+
+@pytest.mark.parametrize(("times", "given"), [(1, 0), (100, 0), (0.05, 3)])
+def test_parts_of_small_tasks_are_kept_together(times: float, given: int) -> None:
+    """The first lacks tasks of five, three is free: the second gets it where five is much."""
+    capacity = np.array([[1000, 1000]]) * times
+    cluster = static_snapshot(capacity=capacity, demand=[[1, 5], [1, 1]])
+    policy = build(PolicySpec("ps-dsf-exact"))
+    plan = planned(cluster, policy).plan
+    assert plan is not None
+    mine = replace(plan, target=plan.target * [1, 0], part=plan.part * [1, 0])
+    free = np.array([[0, 0], [100_000, 3_000]])
+    steered = replace(cluster, plan=mine, free=np.minimum(free, cluster.capacity))
+    grants = policy.allocate(steered, seed=0)
+    assert grants.tasks.sum() == given
+    assert (grants.client == 1).all()
+
+
+def test_whole_agents_of_single_owners_are_refused_where_they_are_too_few() -> None:
+    policy = build(PolicySpec("cmmf", parameters={"steer": "machines"}))
+    tasks = static_snapshot([[100]] * 3, [[1], [1]], weight=[1, 1.5])
+    with pytest.raises(ValueError, match=r"of 3 agents somebody would have 17 % .*steer=flow"):
+        planned(tasks, policy)
+    many = static_snapshot([[100]] * 100, [[1], [1]], weight=[1, 1.5])
+    assert planned(many, policy).plan is not None
+    # Where whole agents are offered, nothing is lost.
+    whole = static_snapshot([[100]] * 3, clients=2, weight=[1, 1.5])
+    assert planned(whole, policy).plan is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allocator.core import Policy, PolicySpec, Problem
+from allocator.core import Policy, PolicySpec, Problem, SetPolicy
 from allocator.policies import build
 from allocator.policies.plan_guided import PlanGuided
 from allocator.server.config import Config
@@ -14,7 +14,9 @@ from allocator.server.config.sections import JournalSection, PolicySection
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.planning import Planner
 from allocator.wire import replay
+from allocator.wire.journal.replay import Replay
 from tests.server.test_loop_journal import Heard, decisions, records
+from tests.wire.dialogue import declined
 
 WAIT_S = 60.0
 
@@ -178,3 +180,95 @@ def test_no_plan_is_begun_before_it_may_be(slow):
     assert planner.running_s == 0
     planner.stop()
     loop.stop()
+
+
+@pytest.fixture
+def waiting(tmp_path: Path, slow: Slow):
+    """A sidecar's loop whose first cycle waits for its plan; with its journal."""
+    config = Config(
+        policy=PolicySection(name="cmmf"),
+        journal=JournalSection(path=str(tmp_path / "journal")),
+    )
+    loop = CoreLoop(config, build_policy=slow.build)
+    planner = Planner(loop, budget_s=WAIT_S, interval_s=0.0, first_wait_s=WAIT_S)
+    loop.start()
+    planner.start()
+    yield loop, planner
+    slow.go.set()
+    planner.stop()
+    loop.stop()
+
+
+def plan_after(kept):
+    """The plan in force after these records."""
+    player = Replay(build)
+    for record in kept:
+        player.take(record)
+    player.finish()
+    assert player._sidecar is not None
+    return player._sidecar.allocator.state.plan
+
+
+def test_the_first_cycle_goes_by_the_first_plan_and_a_replay_does(waiting, slow, tmp_path):
+    loop, planner = waiting
+    slow.go.set()
+    Heard.kept = []
+    module = Heard(loop).begin()
+    assert len(module.batch(10))
+    assert loop.call(lambda: loop.allocator.state.plan is not None).result(WAIT_S)
+    assert planner.counts.adopted == 1
+    module.batch(1000)
+    loop.stop()
+    kept = records(tmp_path / "journal")
+    assert [record for record in kept if record.answered.HasField("first_plan")]
+    assert not [record for record in kept if record.HasField("plan")]
+    assert decisions(replay(kept, build)) == Heard.kept
+    assert plan_after(kept[:-2]) is not None
+    # So what is written of the wait makes the difference.
+    for record in kept:
+        if record.HasField("answered"):
+            record.answered.ClearField("first_plan")
+    assert plan_after(kept[:-2]) is None
+
+
+def test_another_policy_and_another_session_wait_once_more(waiting, slow):
+    loop, planner = waiting
+    slow.go.set()
+    Heard.kept = []
+    module = Heard(loop)
+    module.begin()
+    made = module.batch(10)
+    assert planner.counts.adopted == 1
+    loop.operate(SetPolicy(PolicySpec("ps-dsf-exact"))).result(WAIT_S)
+    module.batch(1000, module.all_offered(made), declined(made, refuse_ms=-1))
+    assert planner.counts.adopted == 2
+    Heard(loop, "other", 2).begin().batch(10)
+    assert planner.counts.adopted == 3
+
+
+def test_a_first_plan_that_takes_too_long_is_waited_for_no_longer(slow):
+    loop = CoreLoop(Config(policy=PolicySection(name="cmmf")), build_policy=slow.build)
+    planner = Planner(loop, budget_s=WAIT_S, interval_s=0.0, first_wait_s=0.001)
+    loop.start()
+    planner.start()
+    Heard.kept = []
+    module = Heard(loop).begin()
+    assert len(module.batch(10)), "the filling decides"
+    assert planner.running_s > 0
+    slow.go.set()
+    settle(loop, planner)
+    assert planner.counts.adopted == 1
+    assert loop.call(lambda: loop.allocator.state.plan is not None).result(WAIT_S)
+    planner.stop()
+    loop.stop()
+
+
+def test_a_first_plan_that_cannot_be_made_holds_nobody_up(waiting, slow):
+    loop, planner = waiting
+    slow.fails = True
+    slow.go.set()
+    Heard.kept = []
+    module = Heard(loop).begin()
+    assert len(module.batch(10))
+    assert planner.counts.failed == 1
+    assert planner.age_s is None

@@ -10,6 +10,7 @@ from allocator.solvers import NotOptimal
 from allocator.solvers.fluid import per_server_fairness, water_filling
 from allocator.solvers.fluid.per_server_fairness import residual, solve
 from allocator.solvers.max_min import max_min
+from tests.plans.clusters import of_two_resources
 from tests.solvers.oracles import gain_by_definition
 
 SIZES = st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 100.0])
@@ -140,3 +141,12 @@ def test_bad_input_is_named() -> None:
         solve(one, np.nan * one)
     with pytest.raises(ValueError, match="do not fit"):
         solve(one, np.ones((1, 2)))
+
+
+def test_where_the_filling_goes_in_circles_whoever_wants_one_gets_an_answer_that_is_near() -> None:
+    cluster = of_two_resources(16)
+    arrays = cluster.demand.astype(float), cluster.capacity.astype(float)
+    with pytest.raises(NotOptimal):
+        solve(*arrays, cluster.eligible, cluster.weight)
+    near = solve(*arrays, cluster.eligible, cluster.weight, tolerance=1e-3)
+    assert 1e-9 < near.residual < 1e-3

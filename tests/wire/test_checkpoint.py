@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core import Allocator, PolicySpec, SetConstraint, SetPolicy, Settings
+from allocator.core import AdoptPlan, Allocator, PolicySpec, SetConstraint, SetPolicy, Settings
 from allocator.core.checkpoint import CheckpointError, Column, Detached, to_columns
 from allocator.lab.experiments.play import play
 from allocator.lab.experiments.soak_scenario import Soak
@@ -56,8 +56,14 @@ class Doubled(Sidecar):
         assert self.other is None or self.other.open() == number
         return number
 
-    def receive(self, number: int, data: bytes, policy_error: str = "") -> list[Answer]:
-        answers = super().receive(number, data, policy_error)
+    def receive(
+        self,
+        number: int,
+        data: bytes,
+        policy_error: str = "",
+        first_plan: AdoptPlan | None = None,
+    ) -> list[Answer]:
+        answers = super().receive(number, data, policy_error, first_plan)
         if self.other is not None:
             assert as_bytes(self.other.receive(number, data)) == as_bytes(answers)
         if self.random.random() < 0.3:

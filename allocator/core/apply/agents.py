@@ -23,6 +23,7 @@ from allocator.core.events import (
     UpdateAgent,
 )
 from allocator.core.plans.planning import forget_agent, forget_client
+from allocator.core.plans.reclaims import forget_asked
 from allocator.core.snapshot import Ints
 
 GPUS = "gpus"
@@ -131,6 +132,7 @@ def remove_agent(state: State, event: RemoveAgent) -> None:
     state.eligibility.drop_agent(agent)
     state.agents.unbind(agent)
     forget_agent(state, agent)
+    forget_asked(state, agent=agent)
     for client in held_by.tolist():
         close_client_if_idle(state, client)
 

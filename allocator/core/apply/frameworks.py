@@ -27,6 +27,7 @@ from allocator.core.events import (
     UpdateFramework,
     bounded,
 )
+from allocator.core.plans.reclaims import forget_asked
 
 
 def define(state: State, event: Define) -> None:
@@ -220,6 +221,7 @@ def remove_framework(state: State, event: RemoveFramework) -> None:
         state.clients.subscribed[client] = False
         close_client_if_idle(state, client)
     state.frameworks.forget(framework)
+    forget_asked(state, framework=framework)
 
 
 def activate_framework(state: State, event: ActivateFramework) -> None:

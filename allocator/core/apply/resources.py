@@ -30,6 +30,7 @@ from allocator.core.events import (
     Transition,
     UpdateAllocation,
 )
+from allocator.core.plans.reclaims import note_answer
 from allocator.core.resources import Kind
 from allocator.core.snapshot import Bools, Ints
 
@@ -231,9 +232,10 @@ def _unserved(state: State, framework: Ints, role: Ints, doubtful: Bools) -> Boo
 
 
 def inverse_offer(state: State, event: InverseOffer) -> None:
-    """Check the answer to an inverse offer; the module alone acts on it."""
+    """Note the answer to an inverse offer; that whoever refused is left alone is the module's."""
     check_framework(state, event.framework)
     check_agent(state, event.agent)
+    note_answer(state, event)
 
 
 def settle(state: State, event: Outcomes) -> None:

@@ -175,6 +175,10 @@ class Ledger:
         keys: Ints = loops.keys_of_agents(self.books, agents)
         return keys
 
+    def held(self, keys: Ints) -> Ints:
+        """What clients hold on agents, (N, K), by keys as of `holders`; each holds something."""
+        return self.books.held[self._rows.get(keys)]
+
     def opened_ms(self, keys: Ints) -> Ints:
         """Since when clients have had something on agents, (N,), by keys as of `holders`.
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from allocator.core.books.accepted import AcceptedOffers
+from allocator.core.books.asked import Asked
 from allocator.core.books.eligibility import Eligibility
 from allocator.core.books.ledger import Ledger
 from allocator.core.books.open_decisions import Tentative
@@ -54,6 +55,8 @@ class State:
         What frameworks were seen to need, in earlier sessions too.
     plan : Plan or None
         What cycles go by, of a policy that plans.
+    asked : dict of (int, int) to Asked
+        Frameworks that are asked to leave agents: by both.
     beyond : dict of str to int
         The largest handle of agents, frameworks and roles that was passed over, for it is more than
         is kept; 0: none was.
@@ -86,6 +89,7 @@ class State:
         self.accepted = AcceptedOffers()
         self.memory = DemandMemory()
         self.plan: Plan | None = None
+        self.asked: dict[tuple[int, int], Asked] = {}
         self._total: Ints = np.zeros(0, np.int64)
         self._total_version = -1
         self._reserved = (-1, -1, -1, -1)

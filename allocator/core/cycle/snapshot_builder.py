@@ -120,6 +120,7 @@ class SnapshotBuilder:
             capacity=capacity,
             free=state.space.by_column(state.free_on(None)),
             total=self._total(state),
+            characterised=_characterised(state, state.clients.demand, self._schemes(state)),
         )
 
     def _tree(self, state: State, tree_shape: Shape) -> Tree:
@@ -134,13 +135,15 @@ class SnapshotBuilder:
         if state.plan is None:
             return None
         plan, steady = shown(state.plan, handle, len(state.clients.framework), words), self._steady
+        held, agents_held = held_by_group(state, state.plan, handle)
         return Plan(
             steady("plan_target", plan.target),
             steady("plan_group", plan.group),
             steady("plan_allowed", plan.allowed),
             steady("plan_price", plan.price),
             steady("plan_part", plan.part),
-            held=held_by_group(state, state.plan, handle),
+            held=held,
+            agents_held=agents_held,
         )
 
     def _keep(self, name: str, key: Hashable, make: Callable[[], _Kept]) -> _Kept:

@@ -342,10 +342,10 @@ def see(
 
 def _size_of_snapshot(snapshot: Snapshot) -> int:
     """Bytes of a snapshot that nothing else keeps, about."""
-    filters, bounds = snapshot.filters, snapshot.bounds
+    filters, bounds, plan = snapshot.filters, snapshot.bounds, snapshot.plan
     return (
         2 * snapshot.free.nbytes
-        + (0 if snapshot.plan is None else snapshot.plan.held.nbytes)
+        + (0 if plan is None else plan.held.nbytes + plan.agents_held.nbytes)
         + snapshot.held.nbytes
         + snapshot.agents_held.nbytes
         + snapshot.excluded.shape[1] * 8 * int(np.count_nonzero(snapshot.excluding))

@@ -21,7 +21,7 @@ from allocator.core.events.frameworks import FrameworkInfo
 from allocator.core.numba.array_structures import read_only
 from allocator.core.numba.memo import fixed
 from allocator.core.plan import Plan
-from allocator.core.plans.reclaims import to_leave
+from allocator.core.plans.reclaims import asked_to_leave
 from allocator.core.policy import Policy
 from allocator.core.snapshot import Bools, Floats, Ints, Tree, Words
 
@@ -50,9 +50,15 @@ class Problem:
         Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
     holder : (H,) int64
         Sorted keys ``agent * 2**32 + client`` of who holds something where.
-    leave : (P,) int64
-        Who is to leave which agent by the plan in force, as in `Plan`, and has not done so yet.
+    holding : (H, R) int64, thousandths
+        What each of them holds there.
+    on_offer : (O,) int64
+        The keys among them of those who use nothing there: what they hold is merely on offer.
+    leave, refused : (P,) int64
+        Who is asked to leave which agent, keys as in `Plan`, and has not left yet: those who have
+        refused stand in the second.
     demand, held : (C, R) int64, thousandths
+    characterised : (C,) bool
         As in `Snapshot`.
     agents_held : (C,) int64
     waiting_s : (C,) float64
@@ -73,6 +79,8 @@ class Problem:
         By client.
     roles : tuple of str
         Paths, by client.
+    plan : Plan or None
+        The plan in force.
     """
 
     now_ms: int
@@ -83,9 +91,13 @@ class Problem:
     total: Ints
     excluded: Words
     holder: Ints
+    holding: Ints
+    on_offer: Ints
     leave: Ints
+    refused: Ints
     demand: Ints
     held: Ints
+    characterised: Bools
     agents_held: Ints
     waiting_s: Floats
     client: Ints
@@ -96,11 +108,12 @@ class Problem:
     agents: tuple[AgentInfo | None, ...]
     frameworks: tuple[FrameworkInfo | None, ...]
     roles: tuple[str, ...]
+    plan: Plan | None = None
 
     def asks_the_same(self, other: "Problem") -> bool:
         """Whether only what is held and free differs: then a plan for shares stands."""
         of_cluster = ("capacity", "total", "excluded")
-        of_clients = ("demand", "client", "wants", "weight", "limit", "guarantee")
+        of_clients = ("demand", "characterised", "client", "wants", "weight", "limit", "guarantee")
         same = of_cluster + of_clients
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in same)
 
@@ -142,6 +155,7 @@ def problem_of(
     capacity: Ints,
     free: Ints,
     total: Ints,
+    characterised: Bools,
 ) -> Problem:
     """Copy what a plan is about.
 
@@ -153,8 +167,10 @@ def problem_of(
     quotas : QuotaTree
     capacity, free : (A, R) int64, thousandths
     total : (R,) int64, thousandths
+    characterised : (C,) bool
     """
     agents, clients = state.agents, state.clients
+    holder = state.ledger.holders(np.arange(len(agents.ready)))
     usable = agents.ready
     info = state.frameworks.info
     weight = weight_of_leaves(tree.parent, tree.weight, len(tree.client))
@@ -168,10 +184,14 @@ def problem_of(
         free=fixed(np.where(usable[:, None], free, 0)),
         total=fixed(total.copy()),
         excluded=fixed(state.eligibility.excluded.copy()),
-        leave=fixed(to_leave(state)),
-        holder=fixed(state.ledger.holders(np.arange(len(usable))).copy()),
+        leave=fixed(asked_to_leave(state)),
+        refused=fixed(asked_to_leave(state, refused=True)),
+        holder=fixed(holder.copy()),
+        holding=fixed(state.space.by_column(state.ledger.held(holder))),
+        on_offer=fixed(holder[~state.ledger.uses_something(holder & (2**32 - 1), holder >> 32)]),
         demand=fixed(clients.demand.copy()),
         held=fixed(state.held_by_column().copy()),
+        characterised=fixed(characterised.copy()),
         agents_held=fixed(state.ledger.books.agents_held.copy()),
         waiting_s=fixed((state.now_ms - np.maximum(clients.offered_ms, clients.changed_ms)) / 1000),
         client=shape.client,
@@ -182,6 +202,7 @@ def problem_of(
         agents=tuple(agents.info),
         frameworks=tuple(info[framework] for framework in clients.framework.tolist()),
         roles=tuple(map(state.roles.path.__getitem__, clients.role.tolist())),
+        plan=state.plan,
     )
 
 
@@ -284,15 +305,22 @@ def shown(plan: Plan, handle: Ints, clients: int, words: int) -> Plan:
     return Plan(target, group, read_only(allowed), plan.price, part)
 
 
-def held_by_group(state: State, plan: Plan, handle: Ints) -> Ints:
-    """What each client holds on the agents of each group, (G, C, R), of a plan with parts.
+def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
+    """What each client holds on the agents of each group, of a plan with parts.
 
     Only of groups that the agents (handles) are of; O(holdings), in a few steps.
+
+    Returns
+    -------
+    held : (G, C, R) int64, thousandths
+    agents_held : (G, C) int64
     """
     books, groups = state.ledger.books, len(plan.part)
-    result = np.zeros((groups, len(state.clients.framework), len(state.space.names)), np.int64)
+    clients = len(state.clients.framework)
+    held = np.zeros((groups, clients, len(state.space.names)), np.int64)
+    agents_held = np.zeros((groups, clients), np.int64)
     if not groups:
-        return result
+        return held, agents_held
     # The last entry is that of agents in no group.
     group = np.full(max(len(state.agents.bound), len(plan.group)), -1)
     group[: len(plan.group)] = plan.group
@@ -301,6 +329,8 @@ def held_by_group(state: State, plan: Plan, handle: Ints) -> Ints:
     wanted[-1] = False
     of_row = group[books.agent]
     rows = np.flatnonzero(wanted[of_row])
-    amounts = state.space.by_column(books.held[rows])
-    np.add.at(result, (of_row[rows], books.client[rows]), amounts)
-    return result
+    rows = rows[books.held[rows].any(axis=1)]  # the others are free
+    where = of_row[rows], books.client[rows]
+    np.add.at(held, where, state.space.by_column(books.held[rows]))
+    np.add.at(agents_held, where, 1)
+    return held, agents_held

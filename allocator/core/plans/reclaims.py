@@ -8,11 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocator.core.books.asked import Asked
 from allocator.core.books.state import State
+from allocator.core.events import InverseOffer
 from allocator.core.snapshot import Ints
 
 RECLAIMS_MAX = 500
 """As many go with one answer; the next ones have the others."""
+
+REFUSED_MS = 60_000
+"""A refusal holds so long at least: meanwhile the plan rather asks somebody else."""
+
+_REFUSED = "DECLINE"
 
 
 class Reclaims(NamedTuple):
@@ -42,27 +49,146 @@ def to_leave(state: State) -> Ints:
     return plan.leave[state.ledger.opened_ms(plan.leave) <= plan.seen_ms]
 
 
+def asked_to_leave(state: State, *, refused: bool = False) -> Ints:
+    """Who is asked to leave which agent and has not left yet, keys as in `Plan`, sorted.
+
+    Parameters
+    ----------
+    state : State
+    refused : bool
+        Those who have refused, for as long as that holds; else the others.
+    """
+    keys, since_ms = [], []
+    for (framework, agent), asked in state.asked.items():
+        if _refuses(asked, state.now_ms) == refused:
+            mine = [agent << 32 | client for client in state.frameworks.clients[framework]]
+            keys += mine
+            since_ms += [asked.since_ms] * len(mine)
+    found = np.array(keys, np.int64)
+    return np.sort(found[state.ledger.opened_ms(found) <= np.array(since_ms, np.int64)])
+
+
+class AskedRow(NamedTuple):
+    """A framework that is asked to leave an agent, for people.
+
+    Attributes
+    ----------
+    framework, agent : int
+        Handles.
+    framework_id, name, agent_id : str
+    for_s : float
+        How long it has been asked.
+    for_whom : tuple of str
+    answer : str
+        As in `Asked`.
+    """
+
+    framework: int
+    agent: int
+    framework_id: str
+    name: str
+    agent_id: str
+    for_s: float
+    for_whom: tuple[str, ...]
+    answer: str
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        whom = f" for {', '.join(self.for_whom)}" if self.for_whom else ""
+        said = f"; it answered {self.answer}" if self.answer else "; it has not answered"
+        asked = f"{self.framework_id} is asked to leave {self.agent_id}{whom}"
+        return f"{asked}, since {self.for_s:.0f} s{said}"
+
+
+def asked_rows(state: State) -> tuple[AskedRow, ...]:
+    """Who is asked to leave which agent, those first that have been asked for longest."""
+    rows = []
+    for (framework, agent), each in state.asked.items():
+        info, at = state.frameworks.info[framework], state.agents.info[agent]
+        if info is not None and at is not None:
+            names = info.framework_id, info.name, at.agent_id
+            for_s = (state.now_ms - each.since_ms) / 1000
+            rows.append(AskedRow(framework, agent, *names, for_s, each.for_whom, each.answer))
+    return tuple(sorted(rows, key=lambda row: (-row.for_s, row.framework_id, row.agent_id)))
+
+
+def note_answer(state: State, event: InverseOffer) -> None:
+    """Keep what a framework answered to whom it was asked for."""
+    key = event.framework, event.agent
+    asked = state.asked.get(key)
+    if asked is not None:
+        until_ms = state.now_ms + max(event.refuse_ms, REFUSED_MS)
+        state.asked[key] = asked._replace(answer=event.status, until_ms=until_ms)
+
+
+def forget_asked(state: State, *, framework: int = 0, agent: int = 0) -> None:
+    """Nobody of this framework, or of this agent, is asked any more: it has gone."""
+    for key in [key for key in state.asked if framework == key[0] or agent == key[1]]:
+        del state.asked[key]
+
+
 def reclaims(state: State, cycle: int) -> Reclaims:
-    """Say who is to be asked to leave which agent, by the plan in force.
+    """Say who is to be asked to leave which agent, by the plan in force, and keep whom we asked.
 
     A framework is asked only where it is to leave in all of its roles, for it is asked for
     everything that it has there. Only those that hold something still, and agents whose
-    maintenance is scheduled.
+    maintenance is scheduled. Whoever has been asked is asked until it has left, or the plan wants
+    it no more; whoever refuses is left alone for a while.
     """
-    leave = to_leave(state)
-    if not len(leave) or state.paused:
+    if state.paused:
         return NO_RECLAIMS
+    asked = _wanted(state)
+    wanted = set(zip((asked & (2**32 - 1)).tolist(), (asked >> 32).tolist(), strict=True))
+    for key, each in list(state.asked.items()):
+        if key not in wanted and not _refuses(each, state.now_ms):
+            del state.asked[key]
+    asked = asked[~np.isin(asked, _refusing(state))]
+    # Each cycle begins where the one before ended.
+    if len(asked) > RECLAIMS_MAX:
+        asked = np.roll(asked, -(cycle * RECLAIMS_MAX % len(asked)))[:RECLAIMS_MAX]
+    found = Reclaims(asked & (2**32 - 1), asked >> 32)
+    for framework, agent in zip(found.framework.tolist(), found.agent.tolist(), strict=True):
+        if (framework, agent) not in state.asked:
+            state.asked[framework, agent] = Asked(state.now_ms, _for_whom(state, agent))
+    return found
+
+
+def _refuses(asked: Asked, now_ms: int) -> bool:
+    """Whether a refusal is in force."""
+    return asked.answer == _REFUSED and now_ms <= asked.until_ms
+
+
+def _refusing(state: State) -> list[int]:
+    """Keys ``agent * 2**32 + framework`` of refusals in force."""
+    now_ms = state.now_ms
+    return [
+        agent << 32 | one for (one, agent), each in state.asked.items() if _refuses(each, now_ms)
+    ]
+
+
+def _wanted(state: State) -> Ints:
+    """Keys ``agent * 2**32 + framework`` of those who are to leave, (N,)."""
+    leave = to_leave(state)
     wanted = np.unique(leave >> 32)
     wanted = wanted[state.agents.unavailable_from_ms[wanted] >= 0]
     if not len(wanted):
-        return NO_RECLAIMS
+        return np.zeros(0, np.int64)
     # Who holds something there, and whether it is to leave.
     holder = state.ledger.holders(wanted)
     agent, client = wanted[holder >> 32], holder & (2**32 - 1)
     stays = ~np.isin(agent << 32 | client, leave)
     pair, row = np.unique(agent << 32 | state.clients.framework[client], return_inverse=True)
-    asked = pair[np.bincount(row, stays, minlength=len(pair)) == 0]
-    # Each cycle begins where the one before ended.
-    if len(asked) > RECLAIMS_MAX:
-        asked = np.roll(asked, -(cycle * RECLAIMS_MAX % len(asked)))[:RECLAIMS_MAX]
-    return Reclaims(asked & (2**32 - 1), asked >> 32)
+    keys: Ints = pair[np.bincount(row, stays, minlength=len(pair)) == 0]
+    return keys
+
+
+def _for_whom(state: State, agent: int) -> tuple[str, ...]:
+    """Ids of the frameworks that are to have something of an agent by the plan in force."""
+    plan = state.plan
+    group = -1 if plan is None or agent >= len(plan.group) else int(plan.group[agent])
+    if plan is None or group < 0:
+        return ()
+    bits = np.unpackbits(plan.allowed[group].astype("<u8").view(np.uint8), bitorder="little")
+    clients = np.flatnonzero(bits[: len(state.clients.framework)])
+    infos = (state.frameworks.info[each] for each in state.clients.framework[clients].tolist())
+    return tuple(sorted({info.framework_id for info in infos if info is not None}))

@@ -3,8 +3,9 @@
 Before the usual stage of a cycle comes one in which each agent may only serve those whom the plan
 lets have something of it, and whoever has got the smallest part of its target is next. What is
 left then, because they declined it or may not have it, goes to anybody in the usual stage. So what
-falls free moves the cluster towards the plan; nothing lies idle for its sake; and guarantees, and
-those who waited too long, come before it as before everything.
+falls free moves the cluster towards the plan; nothing lies idle for its sake, but for parts of
+small tasks (see `parts_of_tasks`); and guarantees, and those who waited too long, come before it as
+before everything.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from allocator.policies.filling.scene import scene_builder
 from allocator.policies.filling.scene.blocks import lay_out
 from allocator.policies.filling.scene.cycle_stages import USUAL
 from allocator.policies.filling.scene.loop_arrays import Scene
+from allocator.policies.plan_guided.keeping import Wish, behind, parts_of_tasks, words_of
 
 Planner: TypeAlias = Callable[[Problem], Plan]
 
@@ -82,15 +84,19 @@ class _Towards:
         self, snapshot: Snapshot, scene: Scene, criteria: Sequence[Criterion]
     ) -> Iterator[Scene]:
         """Give the scene of each pass: the usual ones, and before everybody the planned ones."""
+        kept = np.zeros_like(scene.agents.barred)
         for staged in in_stages(snapshot, scene):
             if staged.rule.stage == USUAL:
-                yield from self._planned(snapshot, staged, criteria)
-            yield staged
+                yield from self._planned(snapshot, staged, criteria, kept)
+            yield _without(staged, kept) if kept.any() else staged
 
     def _planned(
-        self, snapshot: Snapshot, scene: Scene, criteria: Sequence[Criterion]
+        self, snapshot: Snapshot, scene: Scene, criteria: Sequence[Criterion], kept: Words
     ) -> Iterator[Scene]:
-        """Give the scenes in which only the plan's pairs meet, and progress ranks them."""
+        """Give the scenes in which only the plan's pairs meet, and progress ranks them.
+
+        What is kept for parts of tasks is added to `kept`, (A, W): bits of those who need it.
+        """
         plan, tree, agents = self.plan, snapshot.tree, scene.agents
         scheme = _all_of(len(criteria) - 1, len(tree.parent))
         towards = replace(snapshot, tree=tree._replace(scheme=scheme))
@@ -103,18 +109,39 @@ class _Towards:
             yield scene._replace(places=places._replace(weight=fixed(target[node])))
             return
         # Group by group: what is had of the group, against what is to be had of it.
-        group, columns = plan.group[agents.row], len(snapshot.total) + 1
+        group, columns, progress = plan.group[agents.row], len(snapshot.total) + 1, criteria[-1]
         mine = slice((len(criteria) - 1) * columns, len(criteria) * columns)
-        every, none = np.ones(len(snapshot.held)), np.zeros(len(snapshot.held))
         for each in np.unique(group[group >= 0]).tolist():
             target = _targets(plan.part[each], tree.parent, tree.client)
-            held = replace(snapshot, held=plan.held[each]).held_over_tree(every, none)
+            count = progress.agent_gain * plan.agents_held[each]
+            of_group = replace(snapshot, held=plan.held[each])
+            held = of_group.held_over_tree(progress.amount_gain, count)
             scene.standing.measure[mine] = held[node].T
             row = scene_builder.read_only(agents.row[group == each], np.int64)
-            yield scene._replace(
+            mine_only = scene._replace(
                 places=places._replace(weight=fixed(target[node])),
                 agents=scene.agents._replace(row=row),
             )
+            wish = Wish(plan.part[each], progress, scene.standing.measure[mine])
+            late = behind(snapshot, places, wish)
+            if len(late):
+                # Those who lack a task first, so that nobody else takes what they wait for.
+                yield _without(mine_only, ~words_of(late, barred.shape[1])[None])
+                late = behind(snapshot, places, wish)
+                kept[row] |= parts_of_tasks(snapshot, mine_only.agents, late)
+            yield _without(mine_only, kept)
+
+
+def _without(scene: Scene, barred: Words) -> Scene:
+    """Bar more pairs, (A, W) or (1, W), from a scene."""
+    agents = scene.agents
+    barring = agents.barring | barred.any(axis=1)
+    return scene._replace(
+        agents=agents._replace(
+            barred=agents.barred | barred,
+            barring=scene_builder.read_only(barring, np.bool_),
+        )
+    )
 
 
 def _targets(target: Floats, parent: Ints, client: Ints) -> Floats:

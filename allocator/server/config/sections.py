@@ -107,7 +107,7 @@ class PolicySection(Section):
     """Who is offered what. A running sidecar is switched with `mesos-allocator policy set`."""
 
     live = True
-    at_start = ("plugin_deadline_ms", "plan_budget_ms", "plan_interval_ms")
+    at_start = ("plugin_deadline_ms", "plan_budget_ms", "plan_interval_ms", "plan_first_wait_ms")
 
     plugins: Annotated[
         tuple[Annotated[str, AfterValidator(plugin_file)], ...], Field(strict=False)
@@ -127,10 +127,7 @@ class PolicySection(Section):
     )
     plan_budget_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
         1000,
-        description=(
-            "A plan (of a policy that plans) that takes longer is late: nobody waits for it, but it"
-            " is counted and logged."
-        ),
+        description="A plan that takes longer is late: it is counted and logged; nobody waits.",
     )
     plan_interval_ms: Annotated[int, Field(ge=0, le=3_600_000)] = Field(
         1000,
@@ -138,6 +135,10 @@ class PolicySection(Section):
             "How long after one look at what a plan would be about the next one is taken, at least;"
             " a plan begins with a look."
         ),
+    )
+    plan_first_wait_ms: Annotated[int, Field(ge=0, le=5_000)] = Field(
+        200,
+        description="How long the first offers wait for the first plan, at most; 0: not at all.",
     )
     name: Annotated[str, AfterValidator(policy_name)] = Field(
         "drf", description="Policy; `mesos-allocator policy show` lists them."

@@ -9,21 +9,28 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
 import structlog
 
 from allocator import __version__
-from allocator.core import Allocator, DemandMemory, Policy, PolicySpec, SetPolicy, Settings, Trail
+from allocator.core import (
+    Allocator,
+    DemandMemory,
+    FirstPlan,
+    Policy,
+    PolicySpec,
+    SetPolicy,
+    Settings,
+    Trail,
+)
 from allocator.core.checkpoint import Detached
 from allocator.server.config import Config
 from allocator.server.engine import ending
 from allocator.server.engine.commands import Commands
 from allocator.server.engine.ending import HELLO_S, SESSIONS_MAX
-from allocator.server.engine.journal import Head, Journal
-from allocator.server.engine.journal_files import Keeping
+from allocator.server.engine.journal import journal_of
 from allocator.server.engine.latency_histogram import Durations
 from allocator.server.engine.session_info import SessionInfo, info_of
 from allocator.server.engine.session_log import SessionLog
@@ -40,7 +47,6 @@ from allocator.wire import (
     State,
     WireError,
 )
-from allocator.wire.journal.checkpoint import head
 from allocator.wire.journal.moment import write_snapshot
 from allocator.wire.journal.records import (
     answered_record,
@@ -80,6 +86,7 @@ class CoreLoop:
         The same on the monotonic clock, which nobody sets.
     after_message : callable
         Called with the allocator after each message is answered, on the core's thread.
+    first_plan : callable
     """
 
     def __init__(
@@ -126,6 +133,7 @@ class CoreLoop:
         self.cycle_times = Durations()
         self.last_batch_s = self.heard_s = 0.0
         self.after_message: Callable[[Allocator], None] = lambda _allocator: None
+        self.first_plan: FirstPlan = lambda _planner, _agents: None
         self._build_policy = build_policy
         self._fallback = fallback
         self.try_policy = try_policy
@@ -148,7 +156,7 @@ class CoreLoop:
         self._draining = False
         self.commands = Commands(clock)
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
-        self.journal = self._new_journal(config) if config.journal.path else None
+        self.journal = journal_of(config.journal, self._head)
 
     # The core's thread only: read these inside `call`.
 
@@ -241,6 +249,7 @@ class CoreLoop:
             fallback=self._fallback,
             around_cycle=self.cycle_times.observing,
             trail=Trail(),
+            first_plan=lambda *cycle: self.first_plan(*cycle),  # noqa: PLW0108 - it is set later
         )
 
     def new_twin(self, policy: PolicySpec) -> Allocator:
@@ -277,23 +286,13 @@ class CoreLoop:
         # A copy: a thread writes it, while the core goes on.
         return start, Detached(self._sidecar.kept())
 
-    def _new_journal(self, config: Config) -> Journal:
-        def begin(file: int, records_before: int) -> Head:
-            start, kept = self._head(file, records_before)
-            return Head(kept.nbytes, head(start, kept))
-
-        section = config.journal
-        compress = section.compression == "zstd"
-        keeping = Keeping(section.bytes_max, section.files, section.keep_days * 86_400)
-        return Journal(Path(section.path), keeping, begin, compress=compress)
-
     def _record(self, make: Callable[..., journal_pb2.JournalRecord], *what: object) -> None:
         if self.journal:
             self.journal.write(make(*what))
 
-    def _record_answers(self, answers: list[Answer], policy_error: str = "") -> None:
+    def _record_answers(self, answers: list[Answer], *chance: object) -> None:
         if self.journal and self.journal.on and answers:
-            self.journal.write(answered_record(answers, policy_error))
+            self._record(answered_record, answers, *chance)
 
     def look(self) -> None:
         """Note that somebody is about to ask for scores; on the core's thread."""
@@ -335,14 +334,15 @@ class CoreLoop:
                 # Written down, done, answered; then the answers are written down, for a replay to
                 # compare.
                 self._record(request_record, port.number, data)
-                failed, batches = self._sidecar.counts.policy_errors, self._sidecar.counts.batches
+                counts = self._sidecar.counts
+                failed, batches, cycles = counts.policy_errors, counts.batches, counts.cycles
                 answers = self._sidecar.receive(port.number, data)
                 self._deliver(answers)
-                counts = self._sidecar.counts
                 if counts.batches > batches:
                     self.last_batch_s, self.heard_s = time.time(), time.monotonic()
                 failed_now = counts.policy_errors > failed
-                self._record_answers(answers, counts.policy_error if failed_now else "")
+                waited = self.allocator.plan_source.began_with if counts.cycles > cycles else None
+                self._record_answers(answers, counts.policy_error if failed_now else "", waited)
                 self.shadow.after_answers(self.allocator)
                 self._telling.of_message(port.number, self._sidecar)
                 self.after_message(self.allocator)

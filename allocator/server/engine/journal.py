@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import structlog
 
+from allocator.server.config.sections import JournalSection
 from allocator.server.engine.journal_files import Keeping, remove_old, shift
 from allocator.server.system.disk import create, lock, reason
 from allocator.v1 import journal_pb2
+from allocator.wire.journal.checkpoint import head
 from allocator.wire.journal.framing import HEADER, Framer, frame
 
 RETRY_S = 60.0
@@ -296,3 +298,27 @@ def _write_all(file: int, data: bytes) -> int:
         # Where there is room for a part only, the next try says what the matter is.
         rest = rest[os.write(file, rest) :]
     return len(data)
+
+
+def journal_of(
+    section: JournalSection,
+    copy: Callable[[int, int], tuple[journal_pb2.JournalRecord, Any]],
+) -> Journal | None:
+    """Begin the journal that a configuration asks for, if it does.
+
+    Parameters
+    ----------
+    section : JournalSection
+    copy : callable
+        Gives what a file begins with, and a copy of what is known.
+    """
+    if not section.path:
+        return None
+
+    def make_head(file: int, records_before: int) -> Head:
+        start, kept = copy(file, records_before)
+        return Head(kept.nbytes, head(start, kept))
+
+    compress = section.compression == "zstd"
+    keeping = Keeping(section.bytes_max, section.files, section.keep_days * 86_400)
+    return Journal(Path(section.path), keeping, make_head, compress=compress)

@@ -2,19 +2,24 @@
 
 After a cycle the core's thread copies the problem, where the last plan does not stand any more; the
 plan that comes of it is taken over between two commands, as any event, and is in the journal.
-Until then the last plan serves, or, without one, the policy's own filling. One that takes longer
-than its budget is *late*: nobody waits for it, but it is counted, and said in the log.
+Until then the last plan serves. One that takes longer than its budget is *late*: nobody waits for
+it, but it is counted, and said in the log.
+
+Only the first plan of a session or a policy is waited for, for without one a cycle gives
+everything away by the policy's own filling, and nothing takes that back. The first cycle that would
+give something waits, and the core's thread with it; once, and for so long and no longer.
 """
 
 import queue
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
 
-from allocator.core import AdoptPlan, Allocator, PlanningPolicy, Problem
+from allocator.core import AdoptPlan, Allocator, Ints, PlanningPolicy, Problem
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.system.lasting import LastingThread
 
@@ -52,6 +57,10 @@ class _Run:
     begun_s: float
     late: bool = False
     failed: bool = False
+    # What came of it; nobody looks before it is done.
+    done: threading.Event = field(default_factory=threading.Event)
+    planned: AdoptPlan | None = None
+    took_s: float = 0.0
 
 
 class Planner:
@@ -68,6 +77,7 @@ class Planner:
         *,
         budget_s: float,
         interval_s: float,
+        first_wait_s: float = 0.0,
         may_begin: Callable[[], bool] = lambda: True,
     ) -> None:
         """Prepare; nothing runs yet.
@@ -79,12 +89,15 @@ class Planner:
             A plan that takes longer is late.
         interval_s : float
             From one look at what a plan would be about to the next, at least.
+        first_wait_s : float
+            How long a cycle waits for the first plan, at most.
         may_begin : callable
             Whether there may be plans already: not while the solvers' loops run interpreted.
         """
         self.counts = PlanCounts()
         self._loop = loop
         self._budget_s, self._interval_s = budget_s, interval_s
+        self._first_wait_s = first_wait_s
         self._may_begin = may_begin
         self._queue: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
         self._thread = LastingThread("planner", self._work)
@@ -95,7 +108,10 @@ class Planner:
         self._next_s = 0.0
         self._good_s: float | None = None
         self._failure = ""
+        # For whom a cycle has waited.
+        self._waited: tuple[Allocator, PlanningPolicy] | None = None
         loop.after_message = self.look
+        loop.first_plan = self.first
 
     def start(self) -> None:
         """Begin to work."""
@@ -123,9 +139,11 @@ class Planner:
     def look(self, allocator: Allocator) -> None:
         """See whether a plan is wanted, after a message has been answered."""
         planner, now_s, last = allocator.planner, time.monotonic(), self._last
-        if last is not None and (last.allocator is not allocator or last.planner is not planner):
+        if last is not None and not _is_for(last, allocator):
             # Another session, or another policy: its plan is gone.
             self._last = last = self._good_s = None
+        if not self._has_waited(allocator):
+            self._waited = None
         if self._run is not None:
             self._note_late(self._run, now_s)
             return
@@ -141,21 +159,66 @@ class Planner:
             if not last.failed:
                 self._good_s = now_s
             return
-        self._run = _Run(allocator, planner, problem, now_s)
-        self._queue.put(self._run)
+        self._begin(allocator, planner, problem)
 
-    def _take(self, run: _Run, planned: AdoptPlan | None, took_s: float) -> None:
-        """Take over what came of a run."""
-        self._note_late(run, run.begun_s + took_s)
-        self._run, counts = None, self.counts
-        counts.total_s += took_s
-        counts.last_s = took_s
+    def first(self, planner: PlanningPolicy, agents: Ints | None) -> AdoptPlan | None:
+        """Wait for the first plan, in a cycle over some agents, or over all; None: it goes without.
+
+        Each session, and each policy in it, is waited for once.
+        """
+        allocator = self._loop.allocator
+        if self._first_wait_s <= 0 or not self._may_begin():
+            return None
+        if self._has_waited(allocator):
+            return None
+        problem = allocator.problem()
+        if problem is None or not _gives(problem, agents):
+            return None
+        self._waited = allocator, planner
+        until_s = time.monotonic() + self._first_wait_s
+        run = self._run
+        if run is not None and not _is_for(run, allocator):
+            # The thread is busy with what nobody needs any more.
+            if not run.done.wait(self._first_wait_s):
+                return None
+            self.counts.dropped += 1
+            run = None
+        if run is None:
+            run = self._begin(allocator, planner, problem)
+        if not run.done.wait(max(0.0, until_s - time.monotonic())):
+            return None  # it comes as any other plan does
+        self._run = None
+        self._count(run)
+        if run.planned is None:
+            return None
+        self.counts.adopted += 1
+        self._last, self._good_s = run, run.begun_s
+        return allocator.fresh(run.problem, run.planned)
+
+    def _has_waited(self, allocator: Allocator) -> bool:
+        """Whether a cycle of this session has waited already, for the policy in force."""
+        waited = self._waited
+        return waited is not None and waited[0] is allocator and waited[1] is allocator.planner
+
+    def _begin(self, allocator: Allocator, planner: PlanningPolicy, problem: Problem) -> _Run:
+        self._run = run = _Run(allocator, planner, problem, time.monotonic())
+        self._queue.put(run)
+        return run
+
+    def _take(self, run: _Run) -> None:
+        """Take over what came of a run, unless a cycle has waited for it, or gave it up."""
+        if self._run is not run:
+            return
+        self._run = None
+        self._count(run)
+        counts, planned = self.counts, run.planned
         if planned is None:
-            # The same problem would fail again: the next plan is for another one.
-            counts.failed += 1
-            self._last, run.failed = run, True
-        elif self._loop.allocator is not run.allocator or run.allocator.planner is not run.planner:
+            return
+        if not _is_for(run, self._loop.allocator):
             counts.dropped += 1
+        elif planned.plan is run.problem.plan:
+            # It says what is in force.
+            self._last, self._good_s = run, run.begun_s
         else:
             try:
                 self._loop.operate_now(run.allocator.fresh(run.problem, planned))
@@ -166,6 +229,15 @@ class Planner:
                 return
             counts.adopted += 1
             self._last, self._good_s = run, run.begun_s
+
+    def _count(self, run: _Run) -> None:
+        self._note_late(run, run.begun_s + run.took_s)
+        self.counts.total_s += run.took_s
+        self.counts.last_s = run.took_s
+        if run.planned is None:
+            # The same problem would fail again: the next plan is for another one.
+            self.counts.failed += 1
+            self._last, run.failed = run, True
 
     def _note_late(self, run: _Run, now_s: float) -> None:
         if not run.late and now_s - run.begun_s > self._budget_s:
@@ -181,15 +253,27 @@ class Planner:
 
     def _work(self) -> None:
         while (run := self._queue.get()) is not None:
-            planned = None
             try:
-                planned = AdoptPlan(run.planner.plan(run.problem))
+                run.planned = AdoptPlan(run.planner.plan(run.problem))
             except BaseException as error:  # noqa: BLE001 - whatever it is, cycles go on without.
                 self._tell_failure(f"{type(error).__name__}: {error}")
-            took_s = time.monotonic() - run.begun_s
-            self._loop.call(partial(self._take, run, planned, took_s))
+            run.took_s = time.monotonic() - run.begun_s
+            run.done.set()
+            self._loop.call(partial(self._take, run))
 
     def _tell_failure(self, failure: str) -> None:
         if failure != self._failure:  # each once, not with every plan
             self._failure = failure
             _log.warning("no plan could be made; the one before goes on", error=failure)
+
+
+def _is_for(run: _Run, allocator: Allocator) -> bool:
+    """Whether the session is the same, and the policy."""
+    return run.allocator is allocator and run.planner is allocator.planner
+
+
+def _gives(problem: Problem, agents: Ints | None) -> bool:
+    """Whether something is free on one of these agents, or on any."""
+    if agents is None:
+        return bool(problem.free.any())
+    return bool(problem.free[agents[(agents >= 0) & (agents < len(problem.free))]].any())

@@ -107,9 +107,23 @@ def _enumerated(names: Iterable[str], prefix: str) -> list[str]:
     return [name for name in short if name != "unspecified"]
 
 
+ASKED_MAX = 20
+"""Of so many that are asked to leave agents there are series."""
+
 _EVENTS = [field.name for field in session_pb2.Event.DESCRIPTOR.fields]
 _REASONS = _enumerated(session_pb2.OutcomeReason.keys(), "OUTCOME_REASON_")
 _CODES = _enumerated(session_pb2.ErrorCode.keys(), "ERROR_CODE_")
+
+
+def _asked(scrape: Scrape) -> Metric:
+    """Say who is asked to leave agents."""
+    text = "How long a framework has been asked to leave an agent for others; the longest ones."
+    rows = (
+        ([row.framework_id, row.agent_id, ",".join(row.for_whom)], row.for_s)
+        for row in scrape.report.asked[:ASKED_MAX]
+    )
+    labels = ["framework", "agent", "for"]
+    return labelled(GaugeMetricFamily, "reclaim_seconds", text, labels, rows)
 
 
 def _counters(scrape: Scrape) -> Iterator[Metric]:
@@ -150,6 +164,7 @@ def _counters(scrape: Scrape) -> Iterator[Metric]:
         "Frameworks that the last cycle over all agents asked to leave agents, for each agent.",
         counts.reclaims,
     )
+    yield _asked(scrape)
     yield counted_by(
         "outcomes",
         "Decisions by what became of them at the master, since the process began.",

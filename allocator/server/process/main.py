@@ -134,6 +134,7 @@ class Server:
             self.loop,
             budget_s=config.policy.plan_budget_ms / 1000,
             interval_s=config.policy.plan_interval_ms / 1000,
+            first_wait_s=config.policy.plan_first_wait_ms / 1000,
             may_begin=lambda: compilation.state in {"compiled", "failed"},
         )
         self.fairness = FairnessWatch(

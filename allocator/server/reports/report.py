@@ -12,7 +12,17 @@ from itertools import chain
 import numpy as np
 
 from allocator import measures
-from allocator.core import Allocator, Bools, Floats, FrameworkInfo, Ints, PolicySpec, State
+from allocator.core import (
+    Allocator,
+    AskedRow,
+    Bools,
+    Floats,
+    FrameworkInfo,
+    Ints,
+    PolicySpec,
+    State,
+    asked_rows,
+)
 from allocator.server.reports import learned_demands, quotas
 from allocator.server.reports.quotas import Overdue, QuotaRows
 
@@ -138,6 +148,8 @@ class Report:
     overdue : Overdue
     remembered : RememberedDemands
     aside : AsideCounts
+    asked : tuple of AskedRow
+        Who is asked to leave agents, for longest first.
     """
 
     policy: PolicySpec
@@ -156,6 +168,7 @@ class Report:
     overdue: Overdue
     remembered: learned_demands.RememberedDemands
     aside: AsideCounts = field(default_factory=AsideCounts)
+    asked: tuple[AskedRow, ...] = ()
 
     @cached_property
     def weight(self) -> Floats:
@@ -284,6 +297,7 @@ def read(allocator: Allocator) -> Report:
         overdue=overdue,
         remembered=learned_demands.read(state),
         aside=_aside(state),
+        asked=asked_rows(state),
     )
 
 

@@ -99,11 +99,23 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
                 " that came last are not served",
                 mend=f"raise limits.{what}, or see who registers so many",
             )
+    yield from _asked(state)
     if books.filters.forgotten:
         yield pb.StatusWarning(
             what="refusals forgotten",
             text=f"{books.filters.forgotten} refusals were more than limits.filters allows",
             mend="raise limits.filters",
+        )
+
+
+def _asked(state: Report) -> Iterator[pb.StatusWarning]:
+    """Say who is asked to leave an agent."""
+    if state.asked:
+        more = f"; and {len(state.asked) - 1} more are asked" if len(state.asked) > 1 else ""
+        yield pb.StatusWarning(
+            what="asked to leave",
+            text=f"{harmless(str(state.asked[0]), 3 * NAME_MAX)}{more}",
+            mend="it is theirs to leave: mesos-allocator explain framework NAME tells of each",
         )
 
 

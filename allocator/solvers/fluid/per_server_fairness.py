@@ -19,8 +19,8 @@ What is proven, and what is only seen:
   solver gives the one that it comes to from empty agents, in the order of their rows.
 - *That the filling ends* is proven here for one resource only: then all agents order frameworks in
   the same way, and each filling makes the vector of levels lexicographically larger. With several
-  it ended in every case that was tried. Where it does not, or rounding is in the way, the
-  certificate says so: `NotOptimal`.
+  it may go in circles: in one of 400 random clusters of two resources it did, 0.02 % from the
+  definition. Where it does, or rounding is in the way, the certificate says so: `NotOptimal`.
 
 References
 ----------
@@ -42,7 +42,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 TOLERANCE = 1e-9
-"""The largest residual of an answer that is returned."""
+"""The largest residual of an answer that is returned, as a rule."""
 
 _SWEEPS_MAX = 5000
 _DAMPED_AFTER = 500  # sweeps; from then on agents change only half way
@@ -73,6 +73,7 @@ def solve(
     capacity: Floats,
     eligible: Bools | None = None,
     weight: Floats | None = None,
+    tolerance: float = TOLERANCE,
 ) -> Solution:
     """Find an allocation that meets the definition.
 
@@ -84,6 +85,8 @@ def solve(
         Of each agent, in the same units. An agent that lacks what a task needs does not suit it.
     eligible : (F, A) bool, optional
     weight : (F,) float64, > 0, optional
+    tolerance : float
+        The largest residual of an answer that is returned.
 
     Raises
     ------
@@ -91,7 +94,7 @@ def solve(
         On a framework without any need, numbers that are negative or not finite, a weight that is
         not positive, or arrays that do not fit together.
     NotOptimal
-        Where the residual exceeds `TOLERANCE`.
+        Where the residual exceeds the tolerance.
 
     Notes
     -----
@@ -117,9 +120,9 @@ def solve(
     sweeps = int(_settle(need / copies[:, None, None], rate, found))
     tasks = (found / copies[:, None])[of_agent].T.copy()
     wrong = residual(tasks, demand, capacity, able, weight)
-    if not wrong <= TOLERANCE:
+    if not wrong <= tolerance:
         problem = "per-server dominant-share fairness"
-        raise NotOptimal(problem, wrong, TOLERANCE)
+        raise NotOptimal(problem, wrong, tolerance)
     return Solution(tasks, wrong, sweeps)
 
 

@@ -132,17 +132,24 @@ def looked_record() -> journal_pb2.JournalRecord:
     return journal_pb2.JournalRecord(looked=journal_pb2.JournalLooked())
 
 
-def answered_record(answers: Iterable[Answer], policy_error: str = "") -> journal_pb2.JournalRecord:
+def answered_record(
+    answers: Iterable[Answer], policy_error: str = "", first_plan: AdoptPlan | None = None
+) -> journal_pb2.JournalRecord:
     """Keep a digest of the answers to the record before, for a replay to compare.
 
-    With it stands why the policy could not decide a cycle of them.
+    With it stands why the policy could not decide a cycle of them, and the plan that came while
+    that cycle waited.
     """
     digest = hashlib.blake2b(digest_size=8)
     for session, response in answers:
         data = response.SerializeToString(deterministic=True)
         digest.update(_NUMBERS.pack(session, len(data)))
         digest.update(data)
-    answered = journal_pb2.JournalAnswered(digest=digest.digest(), policy_error=policy_error)
+    answered = journal_pb2.JournalAnswered(
+        digest=digest.digest(),
+        policy_error=policy_error,
+        first_plan=None if first_plan is None else write_plan(first_plan.plan),
+    )
     return journal_pb2.JournalRecord(answered=answered)
 
 

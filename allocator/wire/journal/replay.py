@@ -15,6 +15,7 @@ from allocator.wire.journal.records import (
     answered_record,
     read_closed,
     read_operator,
+    read_plan,
     read_start,
 )
 from allocator.wire.session.counters import Counts
@@ -145,8 +146,8 @@ class Replay:
     def take(self, record: journal_pb2.JournalRecord) -> list[Replayed]:
         """Do what a record says was done; gives the answers.
 
-        A request waits for the next record, which may say that the fallback decided it; after the
-        last one call `finish`.
+        A request waits for the next record, which may say what only chance decided; after the last
+        one call `finish`.
 
         Raises
         ------
@@ -154,7 +155,7 @@ class Replay:
             Where the record does not fit; go on with the next file, which has a checkpoint.
         """
         what = record.WhichOneof("record")
-        answered = self.finish(record.answered.policy_error)
+        answered = self.finish(record.answered)
         if what == "start":
             # A file begins with its start, the pieces of a checkpoint, and the end of that.
             self._start, self._pieces = record.start, []
@@ -172,15 +173,16 @@ class Replay:
             answered += self._replay(self._sidecar, record)
         return answered
 
-    def finish(self, policy_error: str = "") -> list[Replayed]:
+    def finish(self, answered: journal_pb2.JournalAnswered | None = None) -> list[Replayed]:
         """Do the request that waits, if one does; gives the answers.
 
-        Where `policy_error` says why, the fallback decides the cycle.
+        What is known of how it was answered decides it again: why the fallback did, and which plan
+        came while it waited.
         """
         record, self._request = self._request, None
         if record is None or self._sidecar is None:
             return []
-        return self._do(self._sidecar, record, policy_error)
+        return self._do(self._sidecar, record, answered)
 
     # How files begin.
 
@@ -256,12 +258,15 @@ class Replay:
         return self._do(sidecar, record)
 
     def _do(
-        self, sidecar: Sidecar, record: journal_pb2.JournalRecord, policy_error: str = ""
+        self,
+        sidecar: Sidecar,
+        record: journal_pb2.JournalRecord,
+        answered: journal_pb2.JournalAnswered | None = None,
     ) -> list[Replayed]:
         counts = sidecar.counts
         before = counts.sessions_opened, counts.cycles, counts.decisions
         try:
-            answers = _tell(sidecar, record, policy_error)
+            answers = _tell(sidecar, record, answered or journal_pb2.JournalAnswered())
         except JournalError:
             # The state cannot be relied on any more: wait for a file with a checkpoint.
             self._sidecar = None
@@ -306,7 +311,11 @@ def _in_words(answers: list[Answer]) -> str:
     return " and ".join(said) or "nothing"
 
 
-def _tell(sidecar: Sidecar, record: journal_pb2.JournalRecord, policy_error: str) -> list[Answer]:
+def _tell(
+    sidecar: Sidecar,
+    record: journal_pb2.JournalRecord,
+    answered: journal_pb2.JournalAnswered,
+) -> list[Answer]:
     """Do what a record says was done."""
     match record.WhichOneof("record"):
         case "opened":
@@ -314,7 +323,8 @@ def _tell(sidecar: Sidecar, record: journal_pb2.JournalRecord, policy_error: str
             if number != record.session:
                 raise JournalError(f"session {record.session} begins where {number} is next")
         case "request":
-            return sidecar.receive(record.session, record.request, policy_error)
+            first = read_plan(answered.first_plan) if answered.HasField("first_plan") else None
+            return sidecar.receive(record.session, record.request, answered.policy_error, first)
         case "closed":
             return sidecar.close(record.session, read_closed(record.closed))
         case "looked":

@@ -7,7 +7,7 @@ happen and writes them into the journal; a replay makes them again.
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from allocator.core import Allocator, DemandMemory, Settings
+from allocator.core import AdoptPlan, Allocator, DemandMemory, Settings
 from allocator.core.checkpoint import CheckpointError, Column, restore
 from allocator.v1 import session_pb2 as pb
 from allocator.wire.codec.errors import WireError
@@ -87,15 +87,22 @@ class Sidecar:
         self.sessions[number] = self._new_session(number)
         return number
 
-    def receive(self, number: int, data: bytes, policy_error: str = "") -> list[Answer]:
+    def receive(
+        self,
+        number: int,
+        data: bytes,
+        policy_error: str = "",
+        first_plan: AdoptPlan | None = None,
+    ) -> list[Answer]:
         """Take a message; some of the answers may be for another session.
 
         A session that takes the sidecar over ends the one that had it. Where `policy_error` says
-        why, the fallback decides a cycle of this message.
+        why, the fallback decides a cycle of this message; and `first_plan` is what it waited for.
         """
         if number not in self.sessions:
             return []
         self.allocator.overrule(policy_error)
+        self.allocator.plan_source.foretell(first_plan)
         said = self.sessions[number].receive(data)
         # What the session before is told comes first.
         answers = [*self._parting, *((number, response) for response in said)]

@@ -1,0 +1,77 @@
+"""Where an allocator's plans come from, beside the events that tell of them.
+
+Most come as events, worked out beside the cycles. The first plan may be waited for, and hosts
+without a thread for plans work them out in the cycle.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeAlias
+
+from allocator.core.plans.planning import AdoptPlan, PlanningPolicy, Problem
+from allocator.core.snapshot import Ints
+
+FirstPlan: TypeAlias = Callable[[PlanningPolicy, Ints | None], AdoptPlan | None]
+"""Waits for the first plan, for a cycle over these agents (None: all); None: it has not come."""
+
+
+class PlanSource:
+    """The plans of one allocator that do not come as events.
+
+    Attributes
+    ----------
+    began_with : AdoptPlan or None
+        The first plan, where the last cycle waited for it.
+    plans_here : bool
+        Whether plans are worked out in cycles.
+    """
+
+    def __init__(self, first_plan: FirstPlan | None, *, plans_here: bool) -> None:
+        """Take the host's ways; see `Allocator`."""
+        self.began_with: AdoptPlan | None = None
+        self._first_plan = first_plan
+        self.plans_here = plans_here
+        self._foretold: AdoptPlan | None = None
+        self._planned: Problem | None = None
+
+    def renew(self) -> None:
+        """Forget what the plan before was about: there is another policy, or another state."""
+        self._planned = None
+
+    def foretell(self, first_plan: AdoptPlan | None) -> None:
+        """Let the next cycle begin with this plan."""
+        self._foretold = first_plan
+
+    def first(
+        self, planner: PlanningPolicy | None, agents: Ints | None, *, wanted: bool
+    ) -> AdoptPlan | None:
+        """Wait for the first plan, where there is none and a cycle wants one."""
+        plan, self._foretold = self._foretold, None
+        if planner is None or not wanted:
+            plan = None
+        elif plan is None and self._first_plan is not None:
+            plan = self._first_plan(planner, agents)
+        self.began_with = plan
+        return plan
+
+    def here(
+        self,
+        planner: PlanningPolicy | None,
+        agents: Ints | None,
+        problem_now: Callable[[], Problem | None],
+    ) -> AdoptPlan | None:
+        """Plan before a cycle over all agents, where the last plan does not stand any more.
+
+        A failure leaves that.
+        """
+        if not self.plans_here or agents is not None or planner is None:
+            return None
+        problem = problem_now()
+        if problem is None:
+            return None
+        before, planned = self._planned, None
+        if before is None or not planner.stands(before, problem):
+            self._planned = problem
+            with suppress(Exception):
+                planned = AdoptPlan(planner.plan(problem))
+        return planned

@@ -1,0 +1,92 @@
+"""Parts of tasks that are kept together until they are one.
+
+A plan wants an agent's room for one client, and it comes back from another in smaller pieces: none
+is a task of the first, so each would go back to the second, for ever. So where a client lacks a
+task of what it is to have of a group, what is free there is kept from others that need it, as far
+as it is less than that task; and only where such a task is a small part of the agent, so that no
+more than that small part lies idle.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.core import Bools, Floats, Ints, Snapshot
+from allocator.core.snapshot import Words
+from allocator.policies.filling import Criterion, characterised
+from allocator.policies.filling.scene.loop_arrays import Agents, Places
+
+SMALL = 0.01
+"""Of an agent: a task that needs no more of it may keep a part of itself free."""
+
+_WHOLE = 0.999  # of a task: less is what rounding makes of a part
+_LOOKS_MAX = 10**6  # pairs of clients and agents that are looked at in a cycle; else none is
+_BITS = 64
+
+
+class Wish(NamedTuple):
+    """What clients are to have of a group, and have.
+
+    Attributes
+    ----------
+    part : (C,) float64
+        As in `Plan`.
+    progress : Criterion
+        By what that is measured.
+    measure : (K, P) float64
+        What each place has of the group now; the loops go on to change it.
+    """
+
+    part: Floats
+    progress: Criterion
+    measure: Floats
+
+
+def behind(snapshot: Snapshot, places: Places, wish: Wish) -> Ints:
+    """Clients (n,) that lack a task, at least, of what they are to have of a group."""
+    clients = snapshot.tree.client
+    clients = clients[(wish.part[clients] > 0) & characterised(snapshot)[clients]]
+    if not len(clients):
+        return clients
+    per_unit = 1 / np.maximum(wish.progress.denominator[0], 1e-300)
+    has = (wish.measure[:, places.of_client[clients]].T * per_unit).max(axis=1, initial=0)
+    task = (snapshot.demand[clients] * per_unit[:-1]).max(axis=1, initial=0)
+    return clients[has + _WHOLE * task <= wish.part[clients]]
+
+
+def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> Words:
+    """Say who is to leave what is free on agents to those who lack a task, (J, W): bits.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    agents : Agents
+        Those of a group, and what is free now.
+    late : (n,) int64
+        Clients that lack a task of the group.
+    """
+    row, width = agents.row, agents.barred.shape[1]
+    kept = np.zeros((len(row), width), np.uint64)
+    if not len(row) or len(late) * len(row) > _LOOKS_MAX:
+        return kept
+    free, little = agents.free[row], SMALL * snapshot.capacity[row]
+    needed = snapshot.demand > 0
+    unknown = ~characterised(snapshot)
+    # Who needs something of each resource.
+    needs = np.array([words_of(np.flatnonzero(each | unknown), width) for each in needed.T])
+    for client in late.tolist():
+        short = free < snapshot.demand[client]
+        small = ~short | (snapshot.demand[client] <= little)
+        bit = np.uint64(1 << client % _BITS)
+        barred = (agents.barred[row, client // _BITS] & bit) != 0
+        waits = short.any(axis=1) & small.all(axis=1) & free.any(axis=1) & ~barred
+        for resource in np.flatnonzero(short[waits].any(axis=0)).tolist():
+            kept[waits & short[:, resource]] |= needs[resource]
+    return kept
+
+
+def words_of(clients: Ints, width: int) -> Words:
+    """Set the bits of clients, (width,)."""
+    bits: Bools = np.zeros(width * _BITS, np.bool_)
+    bits[clients] = True
+    return np.packbits(bits, bitorder="little").view(np.uint64)

@@ -1,0 +1,155 @@
+"""A cluster that is played on a real sidecar, through a real stream, until all has turned over.
+
+Frameworks take whatever they are offered, in blocks of tasks. While the cluster turns over each
+block that was there ends once, at a moment of chance; what is offered instead goes by the policy.
+"""
+
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+
+import numpy as np
+
+from allocator.core import Options, PolicySpec
+from allocator.lab.event_heap import Priority
+from allocator.lab.frameworks.base import Identity, Task, fit
+from allocator.lab.links.sidecar_process import SidecarProcess, channel, set_policy
+from allocator.lab.links.stream import StreamLink
+from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.workloads.cluster import AgentSpec
+from allocator.v1 import admin_pb2, admin_pb2_grpc
+from tests.plans.clusters import Cluster
+
+SETTINGS = {"log.level": "warning", "policy.plan_interval_ms": "0"}
+
+BLOCKS = 30
+"""A full agent holds about so many blocks of tasks."""
+
+TURN_MS = 20_000
+"""How long it takes until all has turned over."""
+
+COMPILED_S = 300.0
+"""How long the loops may take to compile."""
+
+_NAMES = ("cpus", "mem")
+_started_us = count(1)
+
+
+@dataclass(eq=False)
+class Greedy:
+    """A framework that runs as many tasks as it is offered room for, in blocks."""
+
+    identity: Identity
+    need: dict[str, int]
+    block: int
+    running: set[Task] = field(default_factory=set)
+
+    def subscribed(self, master) -> None:
+        self.master = master
+        self.amount = master.amount(self.need)
+
+    def offered(self, offers) -> None:
+        for offer in offers:
+            tasks = fit(offer.amount, self.amount)
+            sizes = [self.block] * (tasks // self.block) + [tasks % self.block or 0]
+            blocks = [tuple(size * each for each in self.amount) for size in sizes if size]
+            self.running.update(self.master.accept(offer, blocks, refuse_ms=0))
+
+    def lost(self, tasks) -> None:
+        self.running.difference_update(tasks)
+
+    def end(self, task: Task) -> None:
+        if task.live:
+            self.running.discard(task)
+            self.master.end(task)
+
+
+class Played:
+    """A cluster on an emulated master, in a session with a sidecar."""
+
+    def __init__(self, cluster: Cluster, target: str, seed: int = 0) -> None:
+        names = _NAMES[: cluster.capacity.shape[1]]
+        roles = [f"role{number}" for number in range(len(cluster.demand))]
+        self.cluster = cluster
+        self.master = EmulatedMaster(
+            StreamLink(target, next(_started_us)),
+            names,
+            Options(minimum=()),
+            dict(zip(roles, cluster.weight.tolist(), strict=True)),
+        )
+        self._rng = np.random.default_rng(seed)
+        for number, capacity in enumerate((1000 * cluster.capacity).tolist()):
+            has = dict(zip(names, capacity, strict=True))
+            self.master.add_agent(AgentSpec(f"host{number}", has, {"number": str(number)}))
+        self.frameworks = []
+        for role, demand, allowed in zip(roles, cluster.demand, cluster.eligible, strict=True):
+            need = dict(zip(names, (1000 * demand).tolist(), strict=True))
+            agents = frozenset(map(str, np.flatnonzero(allowed).tolist()))
+            identity = Identity(role, (role,), need, {"number": agents})
+            tasks = int((cluster.capacity / demand).min(axis=1).max())
+            self.frameworks.append(Greedy(identity, need, -(-tasks // BLOCKS)))
+            self.master.subscribe(self.frameworks[-1])
+        self.master.open()
+        self.go_on(1_500)
+
+    def go_on(self, for_ms: int) -> None:
+        """Let time pass."""
+        until_ms = self.master.event_heap.now_ms + for_ms
+        self.master.event_heap.at(until_ms, lambda: None, Priority.OBSERVE)
+        while self.master.step(until_ms):
+            pass
+
+    def turn_over(self) -> None:
+        """End each block that is there once, at some moment, and what comes back is offered."""
+        now_ms, heap = self.master.event_heap.now_ms, self.master.event_heap
+        for framework in self.frameworks:
+            for task in sorted(framework.running, key=lambda each: (each.agent, each.amount)):
+                when_ms = now_ms + int(self._rng.integers(0, TURN_MS))
+                heap.at(when_ms, partial(framework.end, task))
+        self.go_on(TURN_MS + 1_500)
+
+    @property
+    def tasks(self) -> np.ndarray:
+        """Tasks of each framework on each agent, (F, A)."""
+        result = np.zeros(self.cluster.eligible.shape, np.int64)
+        for row, framework in enumerate(self.frameworks):
+            for task in framework.running:
+                result[row, task.agent - 1] += fit(task.amount, framework.amount)
+        return result
+
+
+def planned(cluster: Cluster, sidecar: SidecarProcess, policy: PolicySpec, turns: int = 1):
+    """Begin with an empty cluster; tasks (F, A) at once, and after each time all turned over."""
+    set_policy(sidecar.target, policy)
+    return _played(cluster, sidecar, turns)
+
+
+def mended(cluster: Cluster, sidecar: SidecarProcess, policy: PolicySpec, turns: int = 1):
+    """Begin with a cluster that DRF dealt out, then switch; tasks as in `planned`."""
+    set_policy(sidecar.target, PolicySpec("drf", mode="characterised"))
+    return _played(cluster, sidecar, turns, policy)
+
+
+def _played(cluster, sidecar, turns, policy=None) -> list[np.ndarray]:
+    played = Played(cluster, sidecar.target)
+    try:
+        result = [played.tasks]
+        if policy is not None:
+            set_policy(sidecar.target, policy)
+        for _ in range(turns):
+            played.turn_over()
+            result.append(played.tasks)
+        return result
+    finally:
+        played.master.close()
+
+
+def await_compiled(sidecar: SidecarProcess) -> None:
+    """Wait until the sidecar's loops are compiled: before that it makes no plans."""
+    deadline_s = time.monotonic() + COMPILED_S
+    with channel(sidecar.target) as to_sidecar:
+        admin = admin_pb2_grpc.AdminServiceStub(to_sidecar)
+        while admin.GetStatus(admin_pb2.GetStatusRequest()).loops_state != "compiled":
+            assert time.monotonic() < deadline_s, sidecar.log.read_text("utf-8")
+            time.sleep(0.1)
