@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -99,8 +100,8 @@ public:
 
   void addSlave(
       const SlaveID& agentId,
-      const SlaveInfo& info,
-      const std::vector<SlaveInfo::Capability>& capabilities,
+      SlaveInfo info,
+      std::vector<SlaveInfo::Capability> capabilities,
       const Option<Unavailability>& unavailability,
       const Resources& total,
       const hashmap<FrameworkID, Resources>& used);
@@ -179,9 +180,9 @@ private:
     Option<Unavailability> unavailability;
   };
 
-  // What was offered last of an agent, and as which objects: an idle agent
-  // goes round as a whole, and to make its objects anew costs more than all
-  // else.
+  // Parts that were offered in a role, and as which objects: an idle agent
+  // goes round as a whole, many are alike, and to make objects anew costs more
+  // than all else.
   struct Offered
   {
     brain::Parts parts;
@@ -194,8 +195,7 @@ private:
   {
     std::set<std::string> roles;
     mesos::allocator::OfferConstraintsFilter constraints;
-    bool excludes = false; // Whether that ever excluded an agent.
-    std::string metrics;   // What the names of its metrics begin with.
+    std::string metrics; // What the names of its metrics begin with.
   };
 
   // Runs what a call or an answer is about: nothing that is thrown leaves
@@ -215,9 +215,11 @@ private:
   void carryOut();
   void carryOut(brain::Message&& message);
   void takeEffects(brain::Ready* ready);
+  std::set<FrameworkID> holdBackExcluded();
   void makeOffers();
   void makeInverseOffers();
   void giveBack();
+  void giveBackOffer();
   const Resources& toOffer(const brain::Offer& offer);
   void startSession();
   void wakeAt(int64_t ms);
@@ -238,13 +240,16 @@ private:
   std::set<std::string> rolesOf(const FrameworkID& frameworkId) const;
   void showSuppressed(const FrameworkID& frameworkId);
 
-  // Evaluates offer constraints anew, for a framework on all agents or for
-  // all frameworks on an agent.
+  // Evaluates offer constraints anew, for a framework on all agents or on an
+  // agent for all frameworks that ever excluded one. Hardly any does: whether
+  // another one excludes an agent that is new, or has changed, is seen when
+  // it is to be offered.
   void updateExclusions(const FrameworkID& frameworkId);
   void updateExclusions(const SlaveID& agentId);
+  bool isExcluded(const brain::Offer& offer);
   void evaluate(
       const FrameworkID& frameworkId,
-      Framework* framework,
+      const Framework& framework,
       const SlaveID& agentId,
       const Agent& agent,
       brain::Exclude* event);
@@ -269,8 +274,9 @@ private:
   brain::Brain brain;
   Objects objects;
   hashmap<SlaveID, Agent> agents;
-  std::vector<Offered> offered; // By the agent's handle.
+  std::unordered_map<uint64_t, Offered> offered; // By a hash of them.
   hashmap<FrameworkID, Framework> frameworks;
+  std::set<FrameworkID> excluding; // Those that ever excluded an agent.
 
   OfferCallback offerCallback;
   InverseOfferCallback inverseOfferCallback;

@@ -53,8 +53,8 @@ vector<brain::Use> AllocatorProcess::toUses(
 
 void AllocatorProcess::addSlave(
     const SlaveID& agentId,
-    const SlaveInfo& info,
-    const vector<SlaveInfo::Capability>& capabilities,
+    SlaveInfo info,
+    vector<SlaveInfo::Capability> capabilities,
     const Option<Unavailability>& unavailability,
     const Resources& total,
     const hashmap<FrameworkID, Resources>& used)
@@ -70,8 +70,8 @@ void AllocatorProcess::addSlave(
     const string wrong = step(event);
     if (wrong.empty()) {
       Agent& agent = agents[agentId];
-      agent.info = info;
-      agent.capabilities = capabilities;
+      agent.info = std::move(info);
+      agent.capabilities = std::move(capabilities);
       agent.unavailability = unavailability;
       updateExclusions(agentId);
     }

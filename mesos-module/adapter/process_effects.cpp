@@ -49,6 +49,7 @@ void AllocatorProcess::carryOut()
     }
   }
 
+  const std::set<FrameworkID> excludes = holdBackExcluded();
   makeOffers();
   makeInverseOffers();
 
@@ -56,11 +57,16 @@ void AllocatorProcess::carryOut()
     carryOut(std::move(message));
   }
 
+  // The steps of these carry out what comes of them.
   if (!notStarted.empty()) {
     brain::NotStarted event;
     event.why.swap(notStarted);
     step(event);
     return;
+  }
+
+  for (const FrameworkID& each : excludes) {
+    updateExclusions(each);
   }
 
   if (builtin != nullptr && !brain.isUnderWay()) {
@@ -169,17 +175,42 @@ void AllocatorProcess::startSession()
 }
 
 
+namespace {
+
+// As good as none that are used are alike in it; whether they are is seen.
+uint64_t hashOf(const brain::Offer& offer)
+{
+  uint64_t hash = offer.role;
+  const auto mix = [&hash](uint64_t number) {
+    hash = (hash ^ number) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 32;
+  };
+
+  for (const brain::Part& part : offer.parts) {
+    mix(part.piece);
+    mix(static_cast<uint64_t>(part.amount));
+    for (const brain::Span& span : part.spans) {
+      mix(span.begin);
+      mix(span.end);
+    }
+  }
+  return hash;
+}
+
+} // namespace {
+
+
 // The objects of an offer, allocated to its role.
 const Resources& AllocatorProcess::toOffer(const brain::Offer& offer)
 {
   const string& role = brain.cluster().roles.path(offer.role);
 
-  if (offer.agent >= offered.size()) {
-    offered.resize(offer.agent + 1);
+  // What is offered no more is given up in the end.
+  if (offered.size() > 2 * agents.size()) {
+    offered.clear();
   }
 
-  // Equal parts are equal objects, whatever agent bore the number before.
-  Offered& last = offered[offer.agent];
+  Offered& last = offered[hashOf(offer)];
 
   if (last.generation != objects.generation() || last.role != role ||
       last.parts != offer.parts) {
@@ -194,6 +225,27 @@ const Resources& AllocatorProcess::toOffer(const brain::Offer& offer)
 }
 
 
+// Gives back what is to be offered of agents that offer constraints exclude,
+// and was not known to be; with whose constraints they are.
+std::set<FrameworkID> AllocatorProcess::holdBackExcluded()
+{
+  std::set<FrameworkID> result;
+  const auto excluded = std::partition(
+      unmade.begin(), unmade.end(), [this](const brain::Offer& offer) {
+        return !isExcluded(offer);
+      });
+
+  for (auto left = unmade.end() - excluded; left > 0; --left) {
+    FrameworkID frameworkId;
+    frameworkId.set_value(
+        *brain.cluster().frameworkHandles.id(unmade.back().framework));
+    result.insert(frameworkId);
+    giveBackOffer();
+  }
+  return result;
+}
+
+
 // Where something is thrown, those that the master has not are left.
 void AllocatorProcess::makeOffers()
 {
@@ -203,8 +255,15 @@ void AllocatorProcess::makeOffers()
   for (const brain::Offer& offer : unmade) {
     SlaveID agentId;
     agentId.set_value(*cluster.agentHandles.id(offer.agent));
-    offers[offer.framework][cluster.roles.path(offer.role)][agentId] +=
-        toOffer(offer);
+    const Resources& resources = toOffer(offer);
+    const auto place =
+        offers[offer.framework][cluster.roles.path(offer.role)].emplace(
+            std::move(agentId), resources);
+
+    // Mostly it is the only one there.
+    if (!place.second) {
+      place.first->second += resources;
+    }
   }
 
   try {
@@ -269,19 +328,7 @@ void AllocatorProcess::giveBack()
   const brain::Cluster& cluster = brain.cluster();
 
   while (!unmade.empty()) {
-    const brain::Offer& offer = unmade.back();
-    const string* agent = cluster.agentHandles.id(offer.agent);
-    const string* framework = cluster.frameworkHandles.id(offer.framework);
-
-    if (agent != nullptr && framework != nullptr) {
-      brain::Release event;
-      event.agent = *agent;
-      event.framework = *framework;
-      event.parts.push_back(
-          brain::RoleParts{cluster.roles.path(offer.role), offer.parts});
-      brain.step(event, nowMs());
-    }
-    unmade.pop_back();
+    giveBackOffer();
   }
 
   while (!unmadeInverse.empty()) {
@@ -297,6 +344,26 @@ void AllocatorProcess::giveBack()
     }
     unmadeInverse.pop_back();
   }
+}
+
+
+// The last one.
+void AllocatorProcess::giveBackOffer()
+{
+  const brain::Cluster& cluster = brain.cluster();
+  const brain::Offer& offer = unmade.back();
+  const string* agent = cluster.agentHandles.id(offer.agent);
+  const string* framework = cluster.frameworkHandles.id(offer.framework);
+
+  if (agent != nullptr && framework != nullptr) {
+    brain::Release event;
+    event.agent = *agent;
+    event.framework = *framework;
+    event.parts.push_back(
+        brain::RoleParts{cluster.roles.path(offer.role), offer.parts});
+    brain.step(event, nowMs());
+  }
+  unmade.pop_back();
 }
 
 

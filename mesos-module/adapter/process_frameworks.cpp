@@ -132,6 +132,7 @@ void AllocatorProcess::removeFramework(const FrameworkID& frameworkId)
         builtin->setSuppressed(found->second.metrics, {});
       }
       frameworks.erase(found);
+      excluding.erase(frameworkId);
     }
     return step(brain::RemoveFramework{frameworkId.value()});
   });
@@ -216,23 +217,25 @@ void AllocatorProcess::updateWeights(const vector<mesos::WeightInfo>& weights)
 // Of so many roles that the cost is bounded; the brain hears of the others.
 void AllocatorProcess::evaluate(
     const FrameworkID& frameworkId,
-    Framework* framework,
+    const Framework& framework,
     const SlaveID& agentId,
     const Agent& agent,
     brain::Exclude* event)
 {
   size_t left = brain::constrainedRoles(agents.size());
 
-  for (const string& role : framework->roles) {
+  for (const string& role : framework.roles) {
     if (left-- == 0) {
       break;
     }
 
-    const bool now = framework->constraints.isAgentExcluded(role, agent.info);
-    framework->excludes = framework->excludes || now;
+    const bool now = framework.constraints.isAgentExcluded(role, agent.info);
+    if (now) {
+      excluding.insert(frameworkId);
+    }
 
     // Mostly nobody is excluded, and the brain need not hear of it.
-    if (framework->excludes) {
+    if (excluding.count(frameworkId) > 0) {
       event->rows.push_back(
           brain::Exclude::Row{frameworkId.value(), role, agentId.value(), now});
     }
@@ -249,10 +252,10 @@ void AllocatorProcess::evaluate(
 void AllocatorProcess::updateExclusions(const FrameworkID& frameworkId)
 {
   brain::Exclude event;
-  Framework& framework = frameworks.at(frameworkId);
+  const Framework& framework = frameworks.at(frameworkId);
 
   for (const auto& entry : agents) {
-    evaluate(frameworkId, &framework, entry.first, entry.second, &event);
+    evaluate(frameworkId, framework, entry.first, entry.second, &event);
   }
 
   if (!event.rows.empty()) {
@@ -260,7 +263,7 @@ void AllocatorProcess::updateExclusions(const FrameworkID& frameworkId)
   }
 
   const size_t seen = brain::constrainedRoles(agents.size());
-  if (framework.excludes && framework.roles.size() > seen) {
+  if (excluding.count(frameworkId) > 0 && framework.roles.size() > seen) {
     brain::IgnoreConstraints ignore;
     ignore.framework = frameworkId.value();
     ignore.roles.assign(
@@ -275,13 +278,39 @@ void AllocatorProcess::updateExclusions(const SlaveID& agentId)
   brain::Exclude event;
   const auto agent = agents.find(agentId);
 
-  for (auto& entry : frameworks) {
-    evaluate(entry.first, &entry.second, agentId, agent->second, &event);
+  for (const FrameworkID& each : excluding) {
+    evaluate(each, frameworks.at(each), agentId, agent->second, &event);
   }
 
   if (!event.rows.empty()) {
     step(event);
   }
+}
+
+
+bool AllocatorProcess::isExcluded(const brain::Offer& offer)
+{
+  const brain::Cluster& cluster = brain.cluster();
+  FrameworkID frameworkId;
+  frameworkId.set_value(*cluster.frameworkHandles.id(offer.framework));
+  SlaveID agentId;
+  agentId.set_value(*cluster.agentHandles.id(offer.agent));
+
+  const auto framework = frameworks.find(frameworkId);
+  const auto agent = agents.find(agentId);
+  if (framework == frameworks.end() || agent == agents.end()) {
+    return false;
+  }
+
+  const string& role = cluster.roles.path(offer.role);
+  const set<string>& roles = framework->second.roles;
+  const size_t seen = brain::constrainedRoles(agents.size());
+
+  return framework->second.constraints.isAgentExcluded(
+             role, agent->second.info) &&
+      (roles.size() <= seen ||
+       std::distance(roles.begin(), roles.find(role)) <
+           static_cast<ptrdiff_t>(seen));
 }
 
 } // namespace adapter {

@@ -259,16 +259,24 @@ Parts Books::release(
     return Parts();
   }
 
-  Parts released = there->parts == parts ? parts : common(there->parts, parts);
-  if (released.empty()) {
+  const bool all = there->parts == parts;
+  Parts released = all ? Parts() : common(there->parts, parts);
+  if (!all && released.empty()) {
     return released;
   }
 
   Agent* agent = agents->edit(number);
   Holding* mine = holding(agent, framework, role);
-  const Parts before = mine->parts;
-  subtract(released, &mine->parts);
-  changeHeld(agent, framework, role, before, mine->parts);
+
+  // Mostly all that was held comes back.
+  if (all) {
+    released.swap(mine->parts);
+    changeHeld(agent, framework, role, released, Parts());
+  } else {
+    const Parts before = mine->parts;
+    subtract(released, &mine->parts);
+    changeHeld(agent, framework, role, before, mine->parts);
+  }
 
   if (mine->parts.empty()) {
     dropHolding(agent, framework, role);

@@ -44,14 +44,13 @@ const Agent* Brain::findAgent(const std::string& id, uint32_t* number)
 void Brain::describeAgent(const wire::Agent& said, Agent* agent)
 {
   Aside aside;
-  const wire::Agent info = takeAgent(said, &aside);
+  wire::Agent info = takeAgent(said, &aside);
   setAside(
       "agent " + agent->id,
       aside.count(),
       info.set_aside(),
       agent->info == nullptr ? Aside::Rows() : agent->info->set_aside());
 
-  agent->info = std::make_shared<const wire::Agent>(info);
   agent->hostname = info.hostname();
   agent->region = info.has_domain() ? info.domain().region() : std::string();
   agent->multiRole = agent->hierarchicalRole = false;
@@ -62,6 +61,8 @@ void Brain::describeAgent(const wire::Agent& said, Agent* agent)
     agent->hierarchicalRole = agent->hierarchicalRole ||
         capability == wire::AGENT_CAPABILITY_HIERARCHICAL_ROLE;
   }
+
+  agent->info = std::make_shared<const wire::Agent>(std::move(info));
 }
 
 

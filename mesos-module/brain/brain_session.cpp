@@ -336,9 +336,9 @@ void Brain::judgeSome(int64_t nowMs)
     }
 
     answer.gave = true;
-    Offer offer{pair.framework, pair.role, pair.agent, verdict.given};
     state.books.hold(pair.agent, pair.framework, pair.role, verdict.given);
-    effects.offers.push_back(std::move(offer));
+    effects.offers.push_back(
+        Offer{pair.framework, pair.role, pair.agent, std::move(verdict.given)});
   }
 
   if (outcomes->size() > 0) {

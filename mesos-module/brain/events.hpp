@@ -203,7 +203,8 @@ struct SetWeights
 
 // What offer constraints say, as the adapter evaluated them, for so many roles
 // as `constrainedRoles` allows. It is told in the same breath as what made it
-// say so.
+// say so; of a framework that has excluded nobody yet, when it would be offered
+// what it excludes.
 struct Exclude
 {
   struct Row

@@ -31,7 +31,7 @@ bool isNeeded(const Cluster& cluster, uint32_t role, const Parts& parts)
 
 
 // A copy of a shared volume is offered once in a cycle.
-Parts without(const Parts& parts, const std::vector<uint32_t>& pieces)
+Parts without(Parts parts, const std::vector<uint32_t>& pieces)
 {
   if (pieces.empty()) {
     return parts;
@@ -207,12 +207,12 @@ bool Fallback::offerTo(
     return false;
   }
 
-  const Parts mine = without(pool(*cluster, pair), turn.sharedOffered);
+  Parts mine = without(pool(*cluster, pair), turn.sharedOffered);
   if (guarantees && !isNeeded(*cluster, node.role, mine)) {
     return false;
   }
 
-  const Verdict verdict = finish(*cluster, pair, mine, asOfMs);
+  Verdict verdict = finish(*cluster, pair, std::move(mine), asOfMs);
   if (verdict.reason != wire::OUTCOME_REASON_OFFERED) {
     return false;
   }
@@ -224,10 +224,11 @@ bool Fallback::offerTo(
   }
 
   // What is held must be offered, so there has to be room for it.
-  offers->push_back(Offer{pair.framework, pair.role, agent, verdict.given});
+  offers->push_back(
+      Offer{pair.framework, pair.role, agent, std::move(verdict.given)});
 
   try {
-    cluster->books.hold(agent, pair.framework, pair.role, verdict.given);
+    cluster->books.hold(agent, pair.framework, pair.role, offers->back().parts);
   } catch (...) {
     offers->pop_back();
     throw;

@@ -1,6 +1,7 @@
 #include "brain/gates.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace allocator {
 namespace brain {
@@ -162,13 +163,13 @@ Verdict judge(
   }
 
   Amounts left = wanted;
-  const Parts taken = take(cluster, pool(cluster, pair), &left);
+  Parts taken = take(cluster, pool(cluster, pair), &left);
 
   if (taken.empty()) {
     return refuse(wire::OUTCOME_REASON_NOTHING_AVAILABLE);
   }
 
-  Verdict verdict = finish(cluster, pair, taken, nowMs);
+  Verdict verdict = finish(cluster, pair, std::move(taken), nowMs);
 
   if (verdict.reason == wire::OUTCOME_REASON_OFFERED) {
     const bool missing = std::any_of(

@@ -67,15 +67,12 @@ Parts pool(const Cluster& cluster, const Pair& pair);
 // objects of its kind as it takes; only what can be divided is split. A
 // kind that is not in the pool gives nothing. What could not be taken is
 // left in `wanted`.
-Parts take(const Cluster& cluster, const Parts& pool, Amounts* wanted);
+Parts take(const Cluster& cluster, Parts pool, Amounts* wanted);
 
 // The gates behind the pool: quotas, the minimum, filters. `wanted` was
 // taken from the pool of an admitted pair.
-Verdict finish(
-    const Cluster& cluster,
-    const Pair& pair,
-    const Parts& wanted,
-    int64_t nowMs);
+Verdict
+finish(const Cluster& cluster, const Pair& pair, Parts wanted, int64_t nowMs);
 
 // All gates, for a wish of amounts by kind. OFFERED says that all of it
 // is given, PARTIAL that some is.

@@ -38,6 +38,17 @@ bool Traits::plain() const
 
 void normalize(Parts* parts)
 {
+  // Mostly it is so already.
+  const auto isBehind = [](const Part& one, const Part& other) {
+    return other.piece <= one.piece || other.amount <= 0;
+  };
+  if (parts->empty() ||
+      (parts->front().amount > 0 &&
+       std::adjacent_find(parts->begin(), parts->end(), isBehind) ==
+           parts->end())) {
+    return;
+  }
+
   std::stable_sort(
       parts->begin(), parts->end(), [](const Part& one, const Part& other) {
         return one.piece < other.piece;

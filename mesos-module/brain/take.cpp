@@ -41,7 +41,7 @@ Part upTo(const Part& part, const Traits& traits, int64_t amount)
 Parts bounded(
     const Cluster& cluster,
     uint32_t role,
-    const Parts& wanted,
+    Parts wanted,
     bool* byLimit,
     bool* byHeadroom)
 {
@@ -139,14 +139,15 @@ bool reachesMinimum(
 } // namespace {
 
 
-Parts take(const Cluster& cluster, const Parts& pool, Amounts* wanted)
+Parts take(const Cluster& cluster, Parts pool, Amounts* wanted)
 {
   Parts result;
+  result.reserve(pool.size());
 
   // Parts to split, with the place of their kind in `wanted`.
   std::vector<std::pair<const Part*, int64_t*>> toSplit;
 
-  for (const Part& part : pool) {
+  for (Part& part : pool) {
     const uint32_t kind = cluster.kinds.find(part.piece);
     int64_t* left = amountOfKind(kind, wanted);
 
@@ -158,7 +159,7 @@ Parts take(const Cluster& cluster, const Parts& pool, Amounts* wanted)
 
     if (part.amount <= *left) {
       *left -= part.amount;
-      result.push_back(part);
+      result.push_back(std::move(part));
     } else if (traits.unit > 0) {
       const Part some = upTo(part, traits, *left);
       *left -= some.amount;
@@ -179,17 +180,15 @@ Parts take(const Cluster& cluster, const Parts& pool, Amounts* wanted)
 }
 
 
-Verdict finish(
-    const Cluster& cluster,
-    const Pair& pair,
-    const Parts& wanted,
-    int64_t nowMs)
+Verdict
+finish(const Cluster& cluster, const Pair& pair, Parts wanted, int64_t nowMs)
 {
   bool byLimit = false;
   bool byHeadroom = false;
 
   Verdict verdict;
-  verdict.given = bounded(cluster, pair.role, wanted, &byLimit, &byHeadroom);
+  verdict.given =
+      bounded(cluster, pair.role, std::move(wanted), &byLimit, &byHeadroom);
   verdict.bounded = byLimit || byHeadroom;
 
   if (!reachesMinimum(cluster, pair, verdict.given)) {

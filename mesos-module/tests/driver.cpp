@@ -9,6 +9,7 @@
 #include <functional>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <process/process.hpp>
@@ -33,6 +34,9 @@
 //     --sizes    agents x frameworks, or agents x frameworks x roles
 //     --rounds   repetitions; the least time counts
 //     --only     "ours" or "built-in"
+//     --measure  "times" (else), or "prices": what each step costs the caller
+//                and the allocator's thread, in processor time and calls of
+//                `new`; all actors share one thread then
 
 namespace allocator {
 namespace driver {
@@ -43,6 +47,7 @@ struct Settings
   std::string target;
   std::string sidecar;
   std::string only;
+  bool prices = false;
   std::vector<Size> sizes{{1000, 100, 1}, {10000, 1000, 1}};
   int rounds = 3;
 };
@@ -98,6 +103,8 @@ Settings parseArguments(int argc, char** argv)
       settings.sidecar = value;
     } else if (name == "--only") {
       settings.only = value;
+    } else if (name == "--measure") {
+      settings.prices = value == "prices";
     } else if (name == "--sizes") {
       settings.sizes = parseSizes(value);
     } else if (name == "--rounds") {
@@ -226,7 +233,7 @@ Times play(Master* master, int rounds, bool ours)
 
   times.events = least(rounds, [&]() {
     const double result = seconds([&]() {
-      times.eventCount = master->useAll();
+      times.eventCount = master->accept() + master->end();
       master->barrier();
     });
     require(master->offerAll(), "events");
@@ -322,6 +329,128 @@ Times run(const Settings& settings, const Size& size, bool ours)
   return times;
 }
 
+
+// The steps of the table of prices, each with how often it is taken.
+using Step = std::pair<const char*, std::function<void(Master*)>>;
+
+
+void printPrices(
+    const char* what,
+    size_t count,
+    const Spent& before,
+    const Spent& after)
+{
+  const auto each = [&](int64_t amount) {
+    return static_cast<double>(amount) / static_cast<double>(count);
+  };
+  const Price caller = after.caller - before.caller;
+  const Price actor = after.actor - before.actor;
+
+  printf(
+      "  %-26s %8.2f %6.1f %10.2f %6.1f %8.2f\n",
+      what,
+      each(caller.ns) / 1e3,
+      each(caller.allocations),
+      each(actor.ns) / 1e3,
+      each(actor.allocations),
+      each(after.othersNs - before.othersNs) / 1e3);
+}
+
+
+// Of several rounds the one that cost the allocator least is shown.
+void priceAll(const Settings& settings, const Size& size, bool ours)
+{
+  if (settings.only == (ours ? "built-in" : "ours")) {
+    return;
+  }
+
+  mesos::Filters filters;
+  filters.set_refuse_seconds(3600);
+
+  const auto offer = [](Master* master) {
+    require(master->offerAll(), "prices");
+  };
+
+  const std::vector<Step> once = {
+      {"an agent added", [](Master* master) { master->addAgents(); }},
+      {"its first offer",
+       [&](Master* master) {
+         master->resume();
+         offer(master);
+       }},
+  };
+
+  const std::vector<Step> again = {
+      {"a decline", [](Master* master) { master->decline(None()); }},
+      {"an offer", offer},
+      {"an accept", [](Master* master) { master->accept(); }},
+      {"an end", [](Master* master) { master->end(); }},
+      {"an offer after it", offer},
+      {"a decline with a filter",
+       [&](Master* master) { master->decline(filters); }},
+      {"an offer past filters", offer},
+  };
+
+  const auto allocator = create(settings, ours);
+  Master master(allocator.get(), size);
+  if (ours && !waitForMetric("allocator/sidecar/connected", 1)) {
+    fail("no session with the sidecar within a minute");
+  }
+
+  printf(
+      "%s, %zu agents, %zu frameworks, %zu roles: each, in us and calls of new\n"
+      "  %-26s %15s %17s %8s\n",
+      ours ? "ours" : "built-in",
+      size.agents,
+      size.frameworks,
+      size.roles,
+      "",
+      "caller",
+      "allocator",
+      "others");
+
+  const auto price = [&](const Step& step) {
+    const Spent before = master.spent();
+    step.second(&master);
+    master.barrier();
+    return std::make_pair(before, master.spent());
+  };
+
+  // The built-in allocator takes no agent then: its first offers are in the
+  // price of adding.
+  master.addFrameworks();
+  if (ours) {
+    master.pause();
+  }
+  master.barrier();
+  for (const Step& step : once) {
+    const auto spent = price(step);
+    printPrices(step.first, size.agents, spent.first, spent.second);
+  }
+
+  std::vector<std::pair<Spent, Spent>> best(again.size());
+  for (int round = 0; round < settings.rounds; ++round) {
+    for (size_t i = 0; i < again.size(); ++i) {
+      const auto spent = price(again[i]);
+      const auto ns = [](const std::pair<Spent, Spent>& each) {
+        return (each.second.actor - each.first.actor).ns;
+      };
+      if (round == 0 || ns(spent) < ns(best[i])) {
+        best[i] = spent;
+      }
+    }
+  }
+
+  for (size_t i = 0; i < again.size(); ++i) {
+    printPrices(again[i].first, size.agents, best[i].first, best[i].second);
+  }
+
+  if (ours && !waitForMetric("allocator/sidecar/fallback_cycles", 0)) {
+    fail("the module decided itself; the sidecar was too slow or away");
+  }
+  fflush(stdout);
+}
+
 } // namespace {
 } // namespace driver {
 } // namespace allocator {
@@ -343,6 +472,9 @@ int main(int argc, char** argv)
   }
 
   setenv("LIBPROCESS_IP", "127.0.0.1", 1);
+  if (settings.prices) {
+    setenv("LIBPROCESS_NUM_WORKER_THREADS", "1", 1);
+  }
   google::InitGoogleLogging(argv[0]);
   process::initialize();
 
@@ -351,6 +483,12 @@ int main(int argc, char** argv)
   printf("load average %s\n", load.c_str());
 
   for (const Size& size : settings.sizes) {
+    if (settings.prices) {
+      priceAll(settings, size, true);
+      priceAll(settings, size, false);
+      continue;
+    }
+
     const Times ours = run(settings, size, true);
     const Times builtIn = run(settings, size, false);
     print(size, ours, builtIn);

@@ -95,20 +95,15 @@ SlaveID agentIdOf(size_t number)
 class Master::Inbox : public process::Process<Inbox>
 {
 public:
-  struct Offer
-  {
-    FrameworkID frameworkId;
-    SlaveID agentId;
-    Resources resources;
-  };
-
   void offered(
       const FrameworkID& frameworkId,
       const hashmap<string, hashmap<SlaveID, Resources>>& offers)
   {
+    const Price before = priceOfThread();
+
     for (const auto& role : offers) {
       for (const auto& agent : role.second) {
-        held.push_back(Offer{frameworkId, agent.first, agent.second});
+        held.push_back(Held{frameworkId, agent.first, agent.second});
         agents.insert(agent.first);
       }
     }
@@ -117,6 +112,8 @@ public:
       waiter->set(Nothing());
       waiter.reset();
     }
+
+    own += priceOfThread() - before;
   }
 
   Future<Nothing> wait(size_t _wanted)
@@ -131,17 +128,25 @@ public:
   }
 
   // Gives what is held, and begins anew.
-  vector<Offer> take()
+  vector<Held> take()
   {
+    const Price before = priceOfThread();
     agents.clear();
-    return std::move(held);
+    vector<Held> result;
+    result.swap(held);
+    own += priceOfThread() - before;
+    return result;
   }
 
+  // Of the thread that all actors share, without what is done here.
+  Price priceOfOthers() { return priceOfThread() - own; }
+
 private:
-  vector<Offer> held;
+  vector<Held> held;
   hashset<SlaveID> agents;
   size_t wanted = 0;
   std::unique_ptr<Promise<Nothing>> waiter;
+  Price own;
 };
 
 
@@ -173,6 +178,16 @@ Master::~Master()
 
 bool Master::populate()
 {
+  addFrameworks();
+  addAgents();
+
+  return process::dispatch(inbox.get(), &Inbox::wait, size.agents)
+      .await(PATIENCE);
+}
+
+
+void Master::addFrameworks()
+{
   for (size_t i = 0; i < size.frameworks; ++i) {
     frameworkIds.push_back(frameworkIdOf(i));
     mesos::allocator::FrameworkOptions options;
@@ -183,15 +198,28 @@ bool Master::populate()
         true,
         std::move(options));
   }
+}
 
+
+void Master::addAgents()
+{
   const vector<SlaveInfo::Capability> capabilities = agentCapabilities();
   for (size_t i = 0; i < size.agents; ++i) {
     allocator->addSlave(
         agentIdOf(i), agentInfo(i), capabilities, None(), totalOf(), {});
   }
+}
 
-  return process::dispatch(inbox.get(), &Inbox::wait, size.agents)
-      .await(PATIENCE);
+
+void Master::pause()
+{
+  allocator->pause();
+}
+
+
+void Master::resume()
+{
+  allocator->resume();
 }
 
 
@@ -203,10 +231,10 @@ void Master::barrier()
 
 void Master::decline(const Option<mesos::Filters>& filters)
 {
-  const vector<Inbox::Offer> offers =
+  const vector<Held> offers =
       process::dispatch(inbox.get(), &Inbox::take).get();
 
-  for (const Inbox::Offer& offer : offers) {
+  for (const Held& offer : offers) {
     allocator->recoverResources(
         offer.frameworkId, offer.agentId, offer.resources, filters, false);
   }
@@ -228,23 +256,38 @@ bool Master::reoffer(const Option<mesos::Filters>& filters)
 }
 
 
-size_t Master::useAll()
+size_t Master::accept()
 {
-  const vector<Inbox::Offer> offers =
-      process::dispatch(inbox.get(), &Inbox::take).get();
+  used = process::dispatch(inbox.get(), &Inbox::take).get();
 
-  for (const Inbox::Offer& offer : offers) {
+  for (const Held& offer : used) {
     allocator->pause();
     allocator->transitionOfferedToAllocated(offer.agentId, offer.resources);
     allocator->resume();
   }
 
-  for (const Inbox::Offer& offer : offers) {
+  return used.size() * 3;
+}
+
+
+size_t Master::end()
+{
+  for (const Held& each : used) {
     allocator->recoverResources(
-        offer.frameworkId, offer.agentId, offer.resources, None(), true);
+        each.frameworkId, each.agentId, each.resources, None(), true);
   }
 
-  return offers.size() * 4;
+  return used.size();
+}
+
+
+Spent Master::spent()
+{
+  Spent result;
+  result.actor = process::dispatch(inbox.get(), &Inbox::priceOfOthers).get();
+  result.caller = priceOfThread();
+  result.othersNs = processNs() - result.actor.ns - result.caller.ns;
+  return result;
 }
 
 

@@ -10,6 +10,8 @@
 
 #include "adapter/types.hpp"
 
+#include "price.hpp"
+
 namespace allocator {
 namespace driver {
 
@@ -36,6 +38,17 @@ struct Times
 };
 
 
+// What all of this program has spent since it began, by thread: whoever calls
+// the allocator; the one that all actors run in, but for what the master
+// itself does there; the others, gRPC's.
+struct Spent
+{
+  Price caller;
+  Price actor;
+  int64_t othersNs = 0;
+};
+
+
 // Plays the master through `Allocator*`: it adds agents and frameworks,
 // takes offers by the callback, and gives back what it was offered.
 //
@@ -52,6 +65,13 @@ public:
   // that takes longer than a minute.
   bool populate();
 
+  void addFrameworks();
+  void addAgents();
+
+  // Between them no offers are made.
+  void pause();
+  void resume();
+
   // Gives everything back, asks for a cycle, and waits as above.
   bool reoffer(const Option<mesos::Filters>& filters);
 
@@ -61,12 +81,16 @@ public:
   // Asks for a cycle, and waits as above.
   bool offerAll();
 
-  // Has each offer accepted and used as a whole, and then given back.
-  // Gives the number of calls.
-  size_t useAll();
+  // Has each offer accepted and used as a whole. What is used is given back
+  // by `end`. Gives the number of calls.
+  size_t accept();
+  size_t end();
 
   // Waits until the allocator has done all that it was told.
   void barrier();
+
+  // Needs a libprocess of one worker thread.
+  Spent spent();
 
 private:
   class Inbox;
@@ -75,6 +99,15 @@ private:
   const Size size;
   std::unique_ptr<Inbox> inbox;
   std::vector<FrameworkID> frameworkIds;
+
+  struct Held
+  {
+    FrameworkID frameworkId;
+    SlaveID agentId;
+    Resources resources;
+  };
+
+  std::vector<Held> used;
 };
 
 

@@ -1,20 +1,24 @@
 // Measures how long the brain holds whoever steps it: a snapshot of many
 // agents, an answer of many rows, fallback over all agents, and the calls
 // of a master. `brain_bench [AGENTS] [FRAMEWORKS] [ROWS]`, in milliseconds
-// of processor time, for others may want the processor, too.
+// of processor time, for others may want the processor, too; with what each
+// agent, offer or call took, and how often it asked for memory.
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "brain/brain.hpp"
 
+#include "price.hpp"
+
 namespace {
 
 using namespace allocator::brain;
+using allocator::Price;
 
 
 class Bench
@@ -35,7 +39,7 @@ public:
       add.roles = {"role-" + std::to_string(i % 20)};
       run(add);
     }
-    end();
+    end(frameworks);
 
     const char* const names[] = {"cpus", "mem", "disk", "ports"};
     for (uint32_t piece = 0; piece < 4; ++piece) {
@@ -57,7 +61,7 @@ public:
       add.total = parts();
       run(add);
     }
-    end();
+    end(agents);
   }
 
   void snapshot()
@@ -65,7 +69,7 @@ public:
     begin("snapshot");
     run(Welcomed{0, 1 << 20});
     settle();
-    end();
+    end(agents);
     run(Connected());
   }
 
@@ -91,27 +95,43 @@ public:
     begin("answer");
     run(event);
     settle();
-    end();
+    end(offers.size());
   }
 
-  // Everything comes back, refused.
-  void release()
+  // Everything that is offered comes into use.
+  void accept()
+  {
+    const Cluster& cluster = brain.cluster();
+
+    begin("accept");
+    for (const Offer& offer : offers) {
+      Transition event;
+      event.agent = *cluster.agentHandles.id(offer.agent);
+      event.parts = {{cluster.roles.path(offer.role), offer.parts}};
+      run(event);
+    }
+    settle();
+    end(offers.size());
+  }
+
+  // Everything comes back; refused, where that is said.
+  void release(const char* what, int64_t refuseMs)
   {
     std::vector<Offer> all;
     all.swap(offers);
     const Cluster& cluster = brain.cluster();
 
-    begin("decline");
+    begin(what);
     for (const Offer& offer : all) {
       Release event;
       event.agent = *cluster.agentHandles.id(offer.agent);
       event.framework = *cluster.frameworkHandles.id(offer.framework);
       event.parts = {{cluster.roles.path(offer.role), offer.parts}};
-      event.refuseMs = 5000;
+      event.refuseMs = refuseMs;
       run(event);
     }
     settle();
-    end();
+    end(all.size());
   }
 
   void fallback()
@@ -121,21 +141,19 @@ public:
     run(Ended{true, "bench", 0});
     begin("fallback");
     settle();
-    end();
-    std::printf("  %zu offers\n", offers.size());
+    end(offers.size());
   }
 
 private:
   template <typename Event>
-  void run(const Event& event)
+  void run(Event&& event)
   {
-    const std::clock_t before = std::clock();
-    brain.step(event, nowMs);
+    const Price before = allocator::priceOfThread();
+    brain.step(std::forward<Event>(event), nowMs);
     Ready ready = brain.ready();
-    const double ms =
-        1000.0 * static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
-    longest = std::max(longest, ms);
-    total += ms;
+    const Price price = allocator::priceOfThread() - before;
+    longestNs = std::max(longestNs, price.ns);
+    total += price;
     ++steps;
     soon = ready.soon;
     offers.insert(offers.end(), ready.offers.begin(), ready.offers.end());
@@ -151,18 +169,25 @@ private:
   void begin(const char* what)
   {
     name = what;
-    longest = total = 0;
+    longestNs = 0;
+    total = Price();
     steps = 0;
   }
 
-  void end()
+  // Of so many agents, offers or calls.
+  void end(size_t count)
   {
+    const double all = static_cast<double>(count);
     std::printf(
-        "%-14s %8zu steps, %9.1f ms, longest %6.2f ms\n",
+        "%-20s %8zu steps, %9.1f ms, longest %6.2f ms; %8zu: %6.2f us, "
+        "%5.1f calls of new each\n",
         name,
         steps,
-        total,
-        longest);
+        static_cast<double>(total.ns) / 1e6,
+        static_cast<double>(longestNs) / 1e6,
+        count,
+        static_cast<double>(total.ns) / 1e3 / all,
+        static_cast<double>(total.allocations) / all);
   }
 
   static std::string idOf(uint32_t agent)
@@ -188,8 +213,8 @@ private:
   bool soon = false;
 
   const char* name = "";
-  double longest = 0;
-  double total = 0;
+  int64_t longestNs = 0;
+  Price total;
   size_t steps = 0;
 };
 
@@ -208,8 +233,12 @@ int main(int argc, char** argv)
 {
   Bench bench(number(argc, argv, 1, 50000), number(argc, argv, 2, 1000));
   bench.snapshot();
-  bench.answer(number(argc, argv, 3, 100000));
-  bench.release();
+  const uint32_t rows = number(argc, argv, 3, 100000);
+  bench.answer(rows);
+  bench.accept();
+  bench.release("decline", -1);
+  bench.answer(rows);
+  bench.release("decline, refused", 5000);
   bench.snapshot();
   bench.fallback();
   return 0;

@@ -1,0 +1,38 @@
+#ifndef __ALLOCATOR_TESTS_PRICE_HPP__
+#define __ALLOCATOR_TESTS_PRICE_HPP__
+
+#include <cstdint>
+
+namespace allocator {
+
+// What work has cost a thread: its processor time, and how often it asked
+// for memory (a program with `price.cpp` counts that). Two of them
+// subtracted are what was done in between.
+struct Price
+{
+  int64_t ns = 0;
+  int64_t allocations = 0;
+
+  Price& operator+=(const Price& that)
+  {
+    ns += that.ns;
+    allocations += that.allocations;
+    return *this;
+  }
+
+  Price operator-(const Price& that) const
+  {
+    return Price{ns - that.ns, allocations - that.allocations};
+  }
+};
+
+
+// Of the calling thread, since it began.
+Price priceOfThread();
+
+// Processor time of all threads.
+int64_t processNs();
+
+} // namespace allocator {
+
+#endif // __ALLOCATOR_TESTS_PRICE_HPP__
