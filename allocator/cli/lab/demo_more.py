@@ -48,10 +48,7 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
     Says in one line why nothing can be played, and ends. SIGTERM ends as Ctrl-C does; whoever plays
     calls `end_if_told` now and then.
 
-    Yields
-    ------
-    int
-        When our master began to lead, in microseconds.
+    Yields when our master began to lead, in microseconds.
     """
     from allocator.lab.experiments.parallel_runs import WorkerFailedError
     from allocator.lab.links.base import LinkDownError

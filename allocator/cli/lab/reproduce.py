@@ -19,13 +19,8 @@ if TYPE_CHECKING:
 class Experiment(NamedTuple):
     """One table or figure.
 
-    Attributes
-    ----------
-    function : str
-        Module and function that compute it; loaded when it is asked for.
-    parameters : tuple of str
-        Which of ``seed`` and ``trials`` the function takes.
-    about : str
+    function: module and function that compute it; loaded when it is asked for.
+    parameters: which of ``seed`` and ``trials`` the function takes.
     """
 
     function: str
@@ -143,12 +138,8 @@ Plot = Annotated[
 def run(name: str, **options: int) -> "Report":
     """Compute one of the experiments.
 
-    Parameters
-    ----------
-    name : str
-        A key of `EXPERIMENTS`.
-    **options
-        ``seed`` and ``trials``; what the experiment does not take is left out.
+    name: A key of `EXPERIMENTS`.
+    **options: ``seed`` and ``trials``; what the experiment does not take is left out.
     """
     experiment = EXPERIMENTS[name]
     module, _, function = experiment.function.partition(":")

@@ -36,10 +36,7 @@ OPENB_PODS = 8_152
 class Picture:
     """Runs to draw beside each other.
 
-    Attributes
-    ----------
-    runs : tuple of str
-        Names of runs.
+    runs: names of runs.
     """
 
     file: str
@@ -68,12 +65,8 @@ PICTURES = (
 def pictures(trace: str, source: str, played: Sequence[str]) -> list[Picture]:
     """Say what to draw: of section V the paper's figures, else one picture for each mode.
 
-    Parameters
-    ----------
-    trace, source : str
-        What was played, and where it came from.
-    played : sequence of str
-        Names of the runs.
+    trace, source: what was played, and where it came from.
+    played: names of the runs.
     """
     if trace == SECTION_V:
         found = [each for each in PICTURES if set(each.runs) <= set(played)]
@@ -88,12 +81,7 @@ def pictures(trace: str, source: str, played: Sequence[str]) -> list[Picture]:
 def section_v(policies: Sequence[str], modes: Sequence[str], seed: int, scale: float) -> list[Run]:
     """List the runs of the Spark-on-Mesos experiment.
 
-    Parameters
-    ----------
-    policies, modes : sequence of str
-    seed : int
-    scale : float
-        Part of the fifty jobs of each queue (twenty where agents register one by one).
+    scale: part of the fifty jobs of each queue (twenty where agents register one by one).
     """
     whole = experiment(seed, jobs=max(1, round(50 * scale)))
     jobs = max(1, round(STAGED_JOBS * scale))

@@ -42,21 +42,11 @@ def play_all(
 ) -> Generator[Result, None, None]:
     """Play all runs, and give the results as they come.
 
-    Parameters
-    ----------
-    runs : sequence of Run
-    target : str
-        A sidecar that runs already; then one run follows the other.
-    workers : int
-        How many sidecars to start otherwise.
-    watch : callable
-        Told now and then the name of a run and how many of its jobs have ended.
-    started_us : int
-        When our masters began to lead, on a sidecar that runs already.
-
-    Raises
-    ------
-    WorkerFailedError
+    target: A sidecar that runs already; then one run follows the other.
+    workers: how many sidecars to start otherwise.
+    watch: told now and then the name of a run and how many of its jobs have ended.
+    started_us: when our masters began to lead, on a sidecar that runs already.
+    Raises WorkerFailedError.
     """
     if target is not None:
         for number, run in enumerate(runs):
@@ -80,11 +70,7 @@ def _tell(watch: Watch, name: str, progress: Progress) -> None:
 class _Worker:
     """A worker process with its sidecar, for as long as the context lasts.
 
-    Attributes
-    ----------
-    connection : Connection
-    run : Run or None
-        What it plays.
+    run: what it plays.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -62,23 +62,10 @@ def play(
 ) -> Played:
     """Play a scenario until all its jobs have left.
 
-    Parameters
-    ----------
-    scenario : Scenario
-    link : Link
-    tell_demand : bool
-        Whether frameworks say what a task needs.
-    options : Options
-    timing : Timing
-    watch : callable
-        Called every ten simulated seconds.
-    until_ms : int
-        Where to give up.
-
-    Raises
-    ------
-    UnfinishedError
-        Where jobs are left at `until_ms`, or nothing happens any more.
+    tell_demand: whether frameworks say what a task needs.
+    watch: called every ten simulated seconds.
+    until_ms: where to give up.
+    Raises UnfinishedError where jobs are left at `until_ms`, or nothing happens any more.
     """
     played = play_until(
         scenario,

@@ -28,12 +28,8 @@ class Run:
 class Result:
     """What came of a run.
 
-    Attributes
-    ----------
-    time_s, part : (T,) and (T, R) float64
-        Allocated part of each resource, every second.
-    memory_mib : float
-        The most that the sidecar had resident during the run; 0 where it is not ours.
+    time_s, part (T,) (T, R): allocated part of each resource, every second.
+    memory_mib: the most that the sidecar had resident during the run; 0 where it is not ours.
     """
 
     name: str
@@ -53,13 +49,7 @@ def play_on(
 ) -> Played:
     """Play a run on a sidecar that serves at `target`.
 
-    Parameters
-    ----------
-    run : Run
-    target : str
-    watch : callable
-    started_us : int
-        When our master began to lead: the newer of two has the sidecar.
+    started_us: when our master began to lead: the newer of two has the sidecar.
     """
     set_policy(target, run.policy)
     tell_demand = run.policy.mode == CHARACTERISED

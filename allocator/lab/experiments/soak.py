@@ -57,12 +57,8 @@ class _Audited:
 class Soaked:
     """What came of a soak.
 
-    Attributes
-    ----------
-    compared : int
-        How often the books were compared.
-    wrong : tuple of str
-        Where they differed.
+    compared: how often the books were compared.
+    wrong: where they differed.
     """
 
     played: Played
@@ -80,20 +76,9 @@ def soak_sidecar(
 ) -> Soaked:
     """Play a soak on a sidecar that serves at `target`.
 
-    Parameters
-    ----------
-    target : str
-    soak : Soak or RandomScenario
-    policy : PolicySpec
-    started_us : int
-        When our master began to lead: the newer of two has the sidecar.
-    watch : callable
-        Told now and then how far it is.
-
-    Raises
-    ------
-    LinkDownError
-        Where no sidecar answers.
+    started_us: when our master began to lead: the newer of two has the sidecar.
+    watch: told now and then how far it is.
+    Raises LinkDownError where no sidecar answers.
     """
     set_policy(target, policy)
     audited = _Audited(soak, target)

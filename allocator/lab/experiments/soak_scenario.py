@@ -25,14 +25,8 @@ AWAY_MS_MAX = 8_000
 class Soak:
     """A scenario of so many agents and frameworks at a time, for so long.
 
-    Attributes
-    ----------
-    seed : int
-    size : int
-        Agents, and frameworks at a time.
-    duration_ms : int
-    fault_ms : int
-        From one fault to the next, on average; 0: none.
+    size: agents, and frameworks at a time.
+    fault_ms: from one fault to the next, on average; 0: none.
     """
 
     seed: int

@@ -30,21 +30,11 @@ def spread(
 ) -> Iterator[R]:
     """Call a function with each of the arguments, and yield the results in their order.
 
-    Parameters
-    ----------
-    function : callable
-        It and its arguments and results are pickled.
-    arguments : sequence
-    jobs : int
-        Processes of this machine; -1: one for each core. A cluster uses all its workers.
-    backend : str
-        One of `BACKENDS`.
-    cluster : str or None
-        Address of the engine's cluster.
-
-    Raises
-    ------
-    BackendError
+    function: it and its arguments and results are pickled.
+    jobs: processes of this machine; -1: one for each core. A cluster uses all its workers.
+    backend: one of `BACKENDS`.
+    cluster: address of the engine's cluster.
+    Raises BackendError.
     """
     if backend in ENGINES:
         connected, needs = ENGINES[backend]

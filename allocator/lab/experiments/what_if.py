@@ -31,10 +31,7 @@ OWN_AGENT = "recorded-agent"
 class WhatIf:
     """A recorded day as a scenario; times count from its beginning.
 
-    Attributes
-    ----------
-    ran : list of Ran
-        What ran in this run so far.
+    ran: what ran in this run so far.
     """
 
     def __init__(self, day: Day) -> None:
@@ -119,25 +116,15 @@ def _remove(stage: Stage, agent: DayAgent) -> None:
 class Outcome:
     """What came of a day.
 
-    Attributes
-    ----------
-    name : str
-        Which policy, or that it was recorded.
-    tasks : int
-        That ran to their end.
-    unfinished : str
-        Why some did not; empty where all did.
-    makespan_s : float
-        Until the last of them ended.
-    used : dict of str to float
-        Of each resource, the part of the cluster's amount that was in use, the mean over the
+    name: which policy, or that it was recorded.
+    tasks: that ran to their end.
+    unfinished: why some did not; empty where all did.
+    makespan_s: until the last of them ended.
+    used: of each resource, the part of the cluster's amount that was in use, the mean over the
         recorded time.
-    wait_mean_s, wait_p95_s, wait_max_s : float
-        From when a task was wanted to when it began.
-    role_share : dict of str to float
-        The dominant share that each role had, the mean over the recorded time.
-    role_wait_s : dict of str to float
-        The mean wait of its tasks.
+    wait_mean_s, wait_p95_s, wait_max_s: from when a task was wanted to when it began.
+    role_share: the dominant share that each role had, the mean over the recorded time.
+    role_wait_s: the mean wait of its tasks.
     """
 
     name: str
@@ -172,14 +159,8 @@ def play_day(
 ) -> Outcome:
     """Play a day under a policy.
 
-    Parameters
-    ----------
-    day : Day
-    policy : PolicySpec
-    name : str
-        What to call it.
-    watch : callable
-        Called every ten simulated seconds.
+    name: what to call it.
+    watch: called every ten simulated seconds.
     """
     assert day.settings is not None
     scenario, unfinished = WhatIf(day), ""

@@ -15,12 +15,7 @@ LIFE_MS_MAX = 20_000
 class ErraticFramework:
     """Accepts all, part or nothing of its offers, and now and then does something else.
 
-    Parameters
-    ----------
-    identity : Identity
-    chance : numpy Generator
-    left : callable
-        Called once when the framework has left.
+    left: called once when the framework has left.
     """
 
     def __init__(

@@ -20,10 +20,7 @@ from allocator.lab.master.ledger_rows import Amount, minus
 class Wanted:
     """A task to run.
 
-    Attributes
-    ----------
-    need : dict of str to int, thousandths
-    wanted_ms, lasts_ms : int
+    need: thousandths
     """
 
     need: Quantities
@@ -37,15 +34,9 @@ class RecordedFramework:
     It suppresses offers while nothing waits, and leaves after its last task. A task that is lost
     with its agent is run again.
 
-    Parameters
-    ----------
-    identity : Identity
-        With one role.
-    tasks : sequence of Wanted
-    ran : callable
-        Called with each task that ended, and when it had begun.
-    left : callable
-        Called once when the framework has left.
+    identity: with one role.
+    ran: called with each task that ended, and when it had begun.
+    left: called once when the framework has left.
     """
 
     def __init__(

@@ -41,23 +41,15 @@ REFUSE_AT_MAXIMUM_MS = 120_000
 class Habits:
     """What drivers do with offers and executors where Spark, its settings or its age differ.
 
-    Attributes
-    ----------
-    refuse_ms : int
-        Filter on what is declined before the job has all its executors.
-    hoard_ms : int
-        So long an offer that is not used is kept before it is declined.
-    launches_max : int or None
-        Executors that are launched in one round of offers at most.
-    one_per_agent : bool
-        One executor an agent, which takes all the CPUs of its offer: Spark 1.6, and later
-        versions without ``spark.executor.cores``.
-    whole_offers : bool
-        Whatever of an offer no further executor fits into is held by the last one, to the end of
-        the job: a framework that is "configured to accept all resources offered to it".
-    release_idle : bool
-        An executor without work stops when no task of the stage is left to begin, not at the end
-        of the job.
+    refuse_ms: filter on what is declined before the job has all its executors.
+    hoard_ms: so long an offer that is not used is kept before it is declined.
+    launches_max: executors that are launched in one round of offers at most.
+    one_per_agent: one executor an agent, which takes all the CPUs of its offer: Spark 1.6, and
+        later versions without ``spark.executor.cores``.
+    whole_offers: whatever of an offer no further executor fits into is held by the last one, to the
+        end of the job: a framework that is "configured to accept all resources offered to it".
+    release_idle: an executor without work stops when no task of the stage is left to begin, not at
+        the end of the job.
     """
 
     refuse_ms: int = REFUSE_DEFAULT_MS
@@ -72,20 +64,11 @@ class Habits:
 class Job:
     """One run of a Spark application.
 
-    Attributes
-    ----------
-    executor : dict of str to int, thousandths
-        What one executor takes of an agent.
-    slots : int
-        Spark tasks that an executor runs at once (its cores).
-    executors_max : int
-    stages_ms : tuple of tuple of int
-        Durations of the tasks of each stage; a stage begins when the one before is complete.
-    start_ms : int
-        From the launch of an executor until it takes tasks.
-    stop_ms : tuple of int
-        How long executors take to stop after the job, drawn from in turn; none: at once.
-    habits : Habits
+    executor: thousandths; what one executor takes of an agent.
+    slots: Spark tasks that an executor runs at once (its cores).
+    stages_ms: durations of the tasks of each stage; a stage begins when the one before is complete.
+    start_ms: from the launch of an executor until it takes tasks.
+    stop_ms: how long executors take to stop after the job, drawn from in turn; none: at once.
     """
 
     executor: Quantities
@@ -114,12 +97,7 @@ class Executor:
 class SparkJob:
     """A job as a framework.
 
-    Parameters
-    ----------
-    identity : Identity
-    job : Job
-    left : callable
-        Called once when the framework has left.
+    left: called once when the framework has left.
     """
 
     def __init__(self, identity: Identity, job: Job, left: Callable[[], None]) -> None:

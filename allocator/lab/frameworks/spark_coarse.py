@@ -37,16 +37,10 @@ UNBOUNDED = 2**31
 class Executor:
     """An executor that runs.
 
-    Attributes
-    ----------
-    idle : int
-        Tasks that it could run more at once; 0 before it has started.
-    running : dict of int to int
-        Duration in ms of each task that it runs, by a number of its own.
-    idle_since_ms : int
-        Since when it runs nothing.
-    ending : bool
-        It was asked to stop.
+    idle: tasks that it could run more at once; 0 before it has started.
+    running: duration in ms of each task that it runs, by a number of its own.
+    idle_since_ms: since when it runs nothing.
+    ending: it was asked to stop.
     """
 
     task: Task
@@ -61,20 +55,11 @@ class Executor:
 class CoarseSpark:
     """A job as a framework.
 
-    Parameters
-    ----------
-    identity : Identity
-    settings : SparkSettings
-    stages_ms : sequence of sequence of int
-        Durations of the tasks of each stage, on one core.
-    left : callable
-        Called once when the framework has left.
-    start_ms : int
-        From the launch of an executor until it takes tasks.
-    stop_ms : sequence of int
-        How long executors take to stop, drawn from in turn.
-    started : callable
-        Called once when its first executor is launched.
+    stages_ms: durations of the tasks of each stage, on one core.
+    left: called once when the framework has left.
+    start_ms: from the launch of an executor until it takes tasks.
+    stop_ms: how long executors take to stop, drawn from in turn.
+    started: called once when its first executor is launched.
     """
 
     def __init__(

@@ -31,14 +31,8 @@ TASK_CORES = 1
 class FineSpark:
     """A job as a framework.
 
-    Parameters
-    ----------
-    identity : Identity
-    settings : SparkSettings
-    stages_ms : sequence of sequence of int
-        Durations of the tasks of each stage.
-    left : callable
-        Called once when the framework has left.
+    stages_ms: durations of the tasks of each stage.
+    left: called once when the framework has left.
     """
 
     def __init__(

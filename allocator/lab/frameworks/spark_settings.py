@@ -21,15 +21,10 @@ OVERHEAD_LEAST_MIB = 384
 class DynamicAllocation:
     """How Spark asks for executors and gives them up (``spark.dynamicAllocation.*``).
 
-    Attributes
-    ----------
-    least, most : int
-        ``minExecutors``, with which it begins, and ``maxExecutors``.
-    backlog_ms : int
-        ``schedulerBacklogTimeout``: tasks wait so long before more are asked for: one, then two,
-        then four more, and so on.
-    idle_ms : int
-        ``executorIdleTimeout``: then an executor is given up.
+    least, most: ``minExecutors``, with which it begins, and ``maxExecutors``.
+    backlog_ms: ``schedulerBacklogTimeout``: tasks wait so long before more are asked for: one, then
+        two, then four more, and so on.
+    idle_ms: ``executorIdleTimeout``: then an executor is given up.
     """
 
     least: int = 0
@@ -42,31 +37,21 @@ class DynamicAllocation:
 class SparkSettings:
     """Settings of a job, with Spark's defaults.
 
-    Attributes
-    ----------
-    executor_cores : int or None
-        ``spark.executor.cores``; None: an executor takes all the cores of its offer.
-    executor_memory_mib : int
-        ``spark.executor.memory``.
-    memory_overhead_mib : int or None
-        ``spark.mesos.executor.memoryOverhead``; None: a tenth of the memory, and at least 384.
-    cores_max : int or None
-        ``spark.cores.max``; None: all that it is offered.
-    gpus_max : int
-        ``spark.mesos.gpus.max``. An executor takes all the GPUs of its offer up to that, and starts
-        without one where there is none.
-    constraints : mapping of str to frozenset of str
-        ``spark.mesos.constraints``: values that an attribute may have; none: it must be there.
-    fixed_port : bool
-        Whether a port is set (``spark.blockManager.port``): then one executor an agent.
-    reject_ms, reject_unmet_ms, reject_at_maximum_ms : int
-        ``spark.mesos.rejectOfferDuration``, and the two ``For...`` that it is the default of.
-    dynamic : DynamicAllocation or None
-        ``spark.dynamicAllocation.enabled``.
-    mesos_executor_cores : int, thousandths
-        ``spark.mesos.mesosExecutor.cores``, in fine-grained mode.
-    shutdown_timeout_ms : int
-        ``spark.mesos.coarse.shutdownTimeout``.
+    executor_cores: ``spark.executor.cores``; None: an executor takes all the cores of its offer.
+    executor_memory_mib: ``spark.executor.memory``.
+    memory_overhead_mib: ``spark.mesos.executor.memoryOverhead``; None: a tenth of the memory, and
+        at least 384.
+    cores_max: ``spark.cores.max``; None: all that it is offered.
+    gpus_max: ``spark.mesos.gpus.max``. An executor takes all the GPUs of its offer up to that, and
+        starts without one where there is none.
+    constraints: ``spark.mesos.constraints``: values that an attribute may have; none: it must be
+        there.
+    fixed_port: whether a port is set (``spark.blockManager.port``): then one executor an agent.
+    reject_ms, reject_unmet_ms, reject_at_maximum_ms: ``spark.mesos.rejectOfferDuration``, and the
+        two ``For...`` that it is the default of.
+    dynamic: ``spark.dynamicAllocation.enabled``.
+    mesos_executor_cores: thousandths; ``spark.mesos.mesosExecutor.cores``, in fine-grained mode.
+    shutdown_timeout_ms: ``spark.mesos.coarse.shutdownTimeout``.
     """
 
     executor_cores: int | None = None

@@ -6,13 +6,8 @@ from collections.abc import Sequence
 class Stages:
     """Tasks that wait, and how many run.
 
-    Attributes
-    ----------
-    waiting : list of int
-        Durations in ms of the tasks of this stage that nobody took yet, the next one last.
-    running : int
-    done : bool
-        All tasks of all stages are.
+    waiting: durations in ms of the tasks of this stage that nobody took yet, the next one last.
+    done: all tasks of all stages are.
     """
 
     def __init__(self, stages_ms: Sequence[Sequence[int]]) -> None:

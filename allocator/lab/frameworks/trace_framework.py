@@ -13,14 +13,9 @@ from allocator.lab.workloads.scenario import Stage
 class Arrival:
     """A framework with equal tasks.
 
-    Attributes
-    ----------
-    need : dict of str to int, thousandths
-        Of one task.
-    durations_ms : tuple of int
-        One for each task.
-    allowed : mapping of str to frozenset of str
-        For each attribute named here, the values that an agent may have.
+    need: thousandths; of one task.
+    durations_ms: one for each task.
+    allowed: for each attribute named here, the values that an agent may have.
     """
 
     time_ms: int

@@ -26,25 +26,13 @@ def borrowed(target: str, *, force: bool = False) -> Iterator[int]:
     Sessions leave nothing behind by themselves: what a master told goes with its session, and the
     policy is the only setting that runs change.
 
-    Parameters
-    ----------
-    target : str
-    force : bool
-        Take the sidecar from the master that has it. That one calls again and again, and has it
+    force: take the sidecar from the master that has it. That one calls again and again, and has it
         back when our last session is over.
-
-    Yields
-    ------
-    int
-        When our master began to lead, in microseconds: a real master is newer, so it wins, unless
-        `force` is given.
-
-    Raises
-    ------
-    SidecarBusyError
-        Where a master has the sidecar, and `force` is not given.
-    LinkDownError
-        Where no sidecar answers; at the end with the policy that could not be set back.
+    Yields when our master began to lead, in microseconds: a real master is newer, so it wins,
+        unless `force` is given.
+    Raises SidecarBusyError where a master has the sidecar, and `force` is not given.
+    Raises LinkDownError where no sidecar answers; at the end with the policy that could not be set
+        back.
     """
     with _admin(target) as stub:
         status = stub.GetStatus(pb.GetStatusRequest(), timeout=ADMIN_S)

@@ -8,11 +8,7 @@ from typing import NamedTuple
 class ProcessFigures(NamedTuple):
     """What a process takes.
 
-    Attributes
-    ----------
-    memory_mib, peak_mib : float
-        Resident memory now, and the most that it was.
-    threads, descriptors : int
+    memory_mib, peak_mib: resident memory now, and the most that it was.
     """
 
     memory_mib: float
@@ -24,10 +20,7 @@ class ProcessFigures(NamedTuple):
 def figures_of(pid: int) -> ProcessFigures:
     """Read what a process takes.
 
-    Raises
-    ------
-    OSError, KeyError
-        Where there is no such process, or it has just ended.
+    Raises OSError, KeyError where there is no such process, or it has just ended.
     """
     process = Path(f"/proc/{pid}")
     text = (process / "status").read_text(encoding="ascii")

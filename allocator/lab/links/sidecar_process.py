@@ -32,14 +32,10 @@ class SidecarFailedError(RuntimeError):
 class SidecarProcess:
     """`mesos-allocator serve` on a Unix socket below a directory.
 
-    Parameters
-    ----------
-    directory : Path
-        Where its socket and log go; the path must be short (a socket's has about 100 characters).
-    settings : mapping of str to str
-        Options such as ``policy.name``.
-    start_s : float
-        How long it may take until it serves; the first start compiles.
+    directory: where its socket and log go; the path must be short (a socket's has about 100
+        characters).
+    settings: options such as ``policy.name``.
+    start_s: how long it may take until it serves; the first start compiles.
     """
 
     def __init__(
@@ -149,10 +145,7 @@ def channel(target: str) -> grpc.Channel:
 def set_policy(target: str, spec: PolicySpec) -> None:
     """Have a running sidecar decide otherwise from its next cycle on.
 
-    Raises
-    ------
-    LinkDownError
-        Where no sidecar answers.
+    Raises LinkDownError where no sidecar answers.
     """
     policy = settings_pb2.Policy(
         name=spec.name,

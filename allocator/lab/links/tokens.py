@@ -15,10 +15,7 @@ TOKEN_FILE = "MESOS_ALLOCATOR_TOKEN_FILE"  # noqa: S105
 def read_token(variable: str) -> str:
     """Read the token in the file that a variable names; empty where it names none.
 
-    Raises
-    ------
-    OSError
-        Where the file cannot be read.
+    Raises OSError where the file cannot be read.
     """
     path = os.environ.get(variable, "")
     return Path(path).read_text(encoding="utf-8").strip() if path else ""

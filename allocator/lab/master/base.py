@@ -24,12 +24,8 @@ from allocator.lab.reports.run_record import Record
 class Recovery:
     """How a master that was elected holds back while quotas are to be kept.
 
-    Attributes
-    ----------
-    agent_factor : float
-        Until so many of the agents are back that the master before had.
-    timeout_ms : int
-        But no longer than this.
+    agent_factor: until so many of the agents are back that the master before had.
+    timeout_ms: but no longer than this.
     """
 
     agent_factor: float = 0.8
@@ -39,17 +35,9 @@ class Recovery:
 class Base:
     """The state of an emulated master, and what several of its calls do.
 
-    Parameters
-    ----------
-    link : Link
-        To what decides.
-    kinds : sequence of str
-        Names of the resources of its agents.
-    options : Options
-    weights : mapping of str to float
-        Of roles, by path.
-    timing : Timing
-    recovery : Recovery
+    link: to what decides.
+    kinds: names of the resources of its agents.
+    weights: of roles, by path.
     """
 
     def __init__(

@@ -28,12 +28,9 @@ from allocator.lab.reports.run_record import Record
 class Timing:
     """How long things take, in simulated time.
 
-    Attributes
-    ----------
-    decision_ms : int
-        From a cycle to the arrival of its decisions. What happens in between may outdate them.
-    answer_ms : int
-        From an offer to the framework's answer.
+    decision_ms: from a cycle to the arrival of its decisions. What happens in between may outdate
+        them.
+    answer_ms: from an offer to the framework's answer.
     """
 
     decision_ms: int = 0
@@ -44,10 +41,7 @@ class Timing:
 class Cycles:
     """Asks for cycles, judges decisions, makes offers.
 
-    Attributes
-    ----------
-    members : mapping of int to RegisteredFramework
-        The master's, by handle.
+    members: the master's, by handle.
     """
 
     event_heap: EventHeap
@@ -174,11 +168,7 @@ class Cycles:
 
         So the module does while the sidecar is silent. It tells it afterwards, as of any use.
 
-        Parameters
-        ----------
-        agent : int
-        clients : sequence of (int, int)
-            Frameworks and their roles, in the order in which they are tried.
+        clients: frameworks and their roles, in the order in which they are tried.
         """
         free = self.ledger.kinds.by_kind(self.ledger.available(agent))
         for framework, role in clients:

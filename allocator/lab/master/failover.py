@@ -24,12 +24,8 @@ class Failover(AgentCalls, FrameworkCalls):
     ) -> None:
         """Begin anew.
 
-        Parameters
-        ----------
-        agents_ms : mapping of int to int
-            After how long each agent comes back; those that are not named never do.
-        frameworks_ms : sequence of (Framework, int)
-            The same of frameworks; every one must be named.
+        agents_ms: after how long each agent comes back; those that are not named never do.
+        frameworks_ms (Framework, int): the same of frameworks; every one must be named.
         """
         # Offers end with the master that made them; tasks go on.
         for member in self.members.values():

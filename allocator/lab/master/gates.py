@@ -24,13 +24,9 @@ HIERARCHICAL_ROLE = "HIERARCHICAL_ROLE"
 class Decision:
     """One row of what the sidecar decided.
 
-    Attributes
-    ----------
-    framework, role, agent : int
-        Handles.
-    kinds : tuple of int
-        Which kinds the amounts are of.
-    amounts : tuple of int, thousandths
+    framework, role, agent: handles.
+    kinds: which kinds the amounts are of.
+    amounts: thousandths
     """
 
     framework: int
@@ -44,11 +40,7 @@ class Decision:
 class Verdict:
     """What comes of a decision.
 
-    Attributes
-    ----------
-    reason : Reason
-    amount : Amount
-        What is to be offered, by resource; empty where nothing is.
+    amount: what is to be offered, by resource; empty where nothing is.
     """
 
     reason: Reason
@@ -64,15 +56,8 @@ def judge(
 ) -> Verdict:
     """Pass a decision through the gates; the books are not touched.
 
-    Parameters
-    ----------
-    ledger : Ledger
-    decision : Decision
-    sequence : int
-        The batch that the decision answers: handles bound since then name something else.
-    now_ms : int
-    quotas : QuotaBook
-        Charged with the decisions of the batch before this one; else counted anew.
+    sequence: the batch that the decision answers: handles bound since then name something else.
+    quotas: charged with the decisions of the batch before this one; else counted anew.
     """
     # Is it about what the sidecar meant, and may the two meet at all?
     reason = _named(ledger, decision, sequence)

@@ -21,10 +21,7 @@ Row = tuple[int, int, int, Amount]
 class Outbox:
     """What is pending for the sidecar.
 
-    Parameters
-    ----------
-    kinds : KindTable
-        The first of them, the plain ones, are columns of every event; of the others those that
+    kinds: the first of them, the plain ones, are columns of every event; of the others those that
         occur.
     """
 

@@ -20,10 +20,8 @@ from allocator.lab.master.resources import in_quota, lineage, take
 class Bounded:
     """What is left of an amount.
 
-    Attributes
-    ----------
-    by_limit, by_headroom : bool
-        Whether a limit, or another role's guarantee, leaves less than the amount.
+    by_limit, by_headroom: whether a limit, or another role's guarantee, leaves less than the
+        amount.
     """
 
     amount: Amount

@@ -10,16 +10,9 @@ from allocator.lab.frameworks.base import Framework, Offer, Task
 class RegisteredFramework:
     """A subscribed framework.
 
-    Attributes
-    ----------
-    handle : int
-    subscribed_ms : int
-    waiting : bool
-        No offer has been made to it yet.
-    roles : tuple of str
-        All that it ever subscribed to: it may still hold something in each.
-    offers, tasks : dict
-        Live ones, oldest first.
+    waiting: no offer has been made to it yet.
+    roles: all that it ever subscribed to: it may still hold something in each.
+    offers, tasks: live ones, oldest first.
     """
 
     framework: Framework

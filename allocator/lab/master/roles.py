@@ -12,10 +12,7 @@ from allocator.lab.master.resources import lineage
 class Roles:
     """Paths of roles and their handles; ancestors are bound with their descendants.
 
-    Parameters
-    ----------
-    outbox : Outbox
-        Where bindings are announced.
+    outbox: where bindings are announced.
     """
 
     def __init__(self, outbox: Outbox) -> None:

@@ -18,15 +18,8 @@ FIGURES_MS = 5000
 class Session:
     """One module's sessions, one after the other.
 
-    Parameters
-    ----------
-    link : Link
-    outbox : Outbox
-    record : Record
-    opening : callable
-        Makes the opening of a session, from the sequence number that it is to begin with.
-    patience_s : float
-        How long to go on trying to open a session, in wall time.
+    opening: makes the opening of a session, from the sequence number that it is to begin with.
+    patience_s: how long to go on trying to open a session, in wall time.
     """
 
     def __init__(
@@ -81,11 +74,7 @@ class Session:
     def exchange(self, clock_ms: int, agents: tuple[int, ...] = ()) -> Decisions:
         """Send what is queued and run a cycle; where the session breaks, begin another.
 
-        Parameters
-        ----------
-        clock_ms : int
-        agents : tuple of int
-            Which agents the cycle is about; empty: all.
+        agents: which agents the cycle is about; empty: all.
         """
         while True:
             batch = self._batch(clock_ms, agents)

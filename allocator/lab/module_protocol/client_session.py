@@ -34,12 +34,7 @@ class ModuleState(Enum):
 
 
 class SessionEndedError(Exception):
-    """The sidecar ended the session, and said why.
-
-    Attributes
-    ----------
-    error : Error
-    """
+    """The sidecar ended the session, and said why."""
 
     def __init__(self, error: pb.Error) -> None:
         where = f"{error.field}: " if error.field else ""
@@ -54,18 +49,10 @@ class BadSidecarError(Exception):
 class ModuleSession:
     """A module's session with a sidecar.
 
-    Attributes
-    ----------
-    state : ModuleState
-    sequence : int
-        Number of the last batch that was sent.
-    answered : int
-        Number of the last batch that was answered: every event up to it is applied.
-    welcome : Welcome or None
-    more : bool
-        Another part of the answer that began is due.
-    unsettled : int
-        Decisions that came and have no outcome yet.
+    sequence: number of the last batch that was sent.
+    answered: number of the last batch that was answered: every event up to it is applied.
+    more: another part of the answer that began is due.
+    unsettled: decisions that came and have no outcome yet.
     """
 
     def __init__(self, greeting: Greeting) -> None:
@@ -133,13 +120,9 @@ class ModuleSession:
     def outcomes(self, reason: Ints, kind: Ints, amount: Ints) -> Outcomes:
         """Say what became of the oldest decisions without an outcome; for the next batch.
 
-        Parameters
-        ----------
-        reason : (N,) int64
-            Numbers of `Reason`.
-        kind : (K,) int64
-        amount : (P, K) int64, thousandths
-            What was offered, one row for each PARTIAL.
+        reason (N,): numbers of `Reason`.
+        kind (K,)
+        amount (P, K): thousandths; what was offered, one row for each PARTIAL.
         """
         return Outcomes(self.settle(len(reason)), reason, kind, amount)
 
@@ -154,12 +137,8 @@ class ModuleSession:
     def receive(self, data: bytes | pb.SessionResponse) -> pb.Welcome | Decisions:
         """Take what the sidecar says; of an answer in parts (`more`), one.
 
-        Raises
-        ------
-        SessionEndedError
-            The sidecar ended the session.
-        BadSidecarError
-            What it said is not possible. Either way the session is over.
+        Raises SessionEndedError the sidecar ended the session.
+        Raises BadSidecarError what it said is not possible. Either way the session is over.
         """
         try:
             response = _parse(data) if isinstance(data, bytes) else data

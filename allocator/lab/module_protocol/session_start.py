@@ -63,18 +63,11 @@ def pack_snapshot(
 ) -> Iterator[pb.SnapshotChunk]:
     """Lay events into chunks, in their order; the final one says that it is the last.
 
-    Parameters
-    ----------
-    events : iterable
-        `Define`, `SetWeights`, `SetQuota`, `AddFramework`, `AddAgent`,
-        `Hold`, `Refuse`, `Exclude`, `SetWhitelist`; in this order they make the fewest chunks.
-    sequence : int
-        Number of the state: the first batch has the next one.
-    clock_ms : int
-        The module's clock.
-    paused : bool
-    bytes_max : int
-        No chunk is larger, except for a single noun that is.
+    events: `Define`, `SetWeights`, `SetQuota`, `AddFramework`, `AddAgent`, `Hold`, `Refuse`,
+        `Exclude`, `SetWhitelist`; in this order they make the fewest chunks.
+    sequence: number of the state: the first batch has the next one.
+    clock_ms: the module's clock.
+    bytes_max: no chunk is larger, except for a single noun that is.
     """
     chunk, size, last_field = pb.SnapshotChunk(), 0, 0
     for piece in _pieces(events, bytes_max):

@@ -10,10 +10,6 @@ class AgentStrikes:
     """Agents are lost, drained, resized, oversubscribed, extended, replaced.
 
     And offered by the master's fallback, while the sidecar is silent.
-
-    Parameters
-    ----------
-    context : Context
     """
 
     def __init__(self, context: Context) -> None:

@@ -19,14 +19,9 @@ _T = TypeVar("_T")
 class Context:
     """Draws whom it hits, and when it is over.
 
-    Attributes
-    ----------
-    tenants : list of Tenant
-        Those that are registered.
-    away : set of Tenant
-        Those of them that are not connected.
-    hosts : int
-        How many agents there were so far.
+    tenants: those that are registered.
+    away: those of them that are not connected.
+    hosts: how many agents there were so far.
     """
 
     stage: Stage

@@ -15,13 +15,7 @@ LIFE_MS_MAX = 15_000
 
 
 class Tenant:
-    """Accepts all, part or nothing of its offers, reserves and creates, suppresses and revives.
-
-    Parameters
-    ----------
-    identity : Identity
-    chance : numpy Generator
-    """
+    """Accepts all, part or nothing of its offers, reserves and creates, suppresses and revives."""
 
     def __init__(self, identity: Identity, chance: np.random.Generator) -> None:
         self.identity = identity

@@ -7,12 +7,7 @@ from allocator.lab.random_cluster.framework import Tenant
 
 
 class FrameworkStrikes:
-    """Frameworks drop out, fail over, change, leave, and say what they need.
-
-    Parameters
-    ----------
-    context : Context
-    """
+    """Frameworks drop out, fail over, change, leave, and say what they need."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -27,11 +27,7 @@ PRINCIPALS = ("", "ops", "batch")
 class OperationSampler:
     """What could be done with an offer.
 
-    Attributes
-    ----------
-    role : str
-        Of the offer.
-    capabilities : frozenset of str
+    role: of the offer.
     """
 
     chance: np.random.Generator

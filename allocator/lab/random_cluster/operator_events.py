@@ -12,12 +12,7 @@ NESTED_ROLES = tuple(role for role in ROLES if "/" in role)
 
 
 class OperatorStrikes:
-    """Quotas, weights, the whitelist, maintenance, reservations.
-
-    Parameters
-    ----------
-    context : Context
-    """
+    """Quotas, weights, the whitelist, maintenance, reservations."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -27,21 +27,12 @@ LOST_IN_FAILOVER = 0.15
 class RandomScenario:
     """A scenario in which everything occurs; one seed fixes it all.
 
-    Attributes
-    ----------
-    seed : int
-    size : int
-        Agents, and frameworks at a time.
-    duration_ms : int
-        In the middle another master is elected.
-    event_ms : int
-        From one thing that happens to the next, on average.
-    silent : bool
-        Whether the sidecar is silent now and then, so that the master's fallback offers agents.
-    happened : Counter of str
-        What happened, by name, and how often.
-    inspector : Inspector
-        Once it has begun.
+    size: agents, and frameworks at a time.
+    duration_ms: in the middle another master is elected.
+    event_ms: from one thing that happens to the next, on average.
+    silent: whether the sidecar is silent now and then, so that the master's fallback offers agents.
+    happened: what happened, by name, and how often.
+    inspector: once it has begun.
     """
 
     seed: int

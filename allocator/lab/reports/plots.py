@@ -25,15 +25,9 @@ def over_time(path: Path, title: str, runs: Mapping[str, Series], kinds: Sequenc
     The strong lines are means over half a minute, the faint ones what was allocated each second.
     The axis begins where the strong lines need it, the first and last moments of the runs aside.
 
-    Parameters
-    ----------
-    path : Path
-        PNG to write.
-    title : str
-    runs : mapping of str to (T,) seconds, each one later, and (T, R) parts, 0 to 1
-        Names begin with policy and mode, which say how the lines look.
-    kinds : sequence of str
-        Names of the R resources.
+    path: PNG to write.
+    runs (T,) (T, R): seconds; names begin with policy and mode, which say how the lines look.
+    kinds: names of the R resources.
     """
     with mpl.rc_context({"font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):
         figure = Figure(figsize=(5.2 * len(kinds), 3.4), layout="constrained")

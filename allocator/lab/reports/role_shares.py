@@ -17,14 +17,9 @@ if TYPE_CHECKING:
 class RoleShares:
     """Samples of what the tasks of each role take.
 
-    Attributes
-    ----------
-    time_ms : list of int
-        When each sample was taken.
-    held : list of dict of str to (R,) float64
-        For each sample what the roles hold whose frameworks are there.
-    total : list of (R,) float64
-        What the cluster had.
+    time_ms: when each sample was taken.
+    held (R,): for each sample what the roles hold whose frameworks are there.
+    total (R,): what the cluster had.
     """
 
     time_ms: list[int] = field(default_factory=list)
@@ -70,12 +65,8 @@ class RoleLevel:
 class Fairness:
     """How even the dominant shares of roles were.
 
-    Attributes
-    ----------
-    roles : dict of str to RoleLevel
-    jain, jain_least : float
-        Jain's index of the shares of the roles that are there: mean over the samples, and the
-        least. 1 where there were never two.
+    jain, jain_least: jain's index of the shares of the roles that are there: mean over the samples,
+        and the least. 1 where there were never two.
     """
 
     roles: dict[str, RoleLevel]
@@ -86,11 +77,7 @@ class Fairness:
 def fairness(samples: RoleShares, from_ms: int, to_ms: int) -> Fairness:
     """Say how even shares were between two moments.
 
-    Parameters
-    ----------
-    samples : RoleShares
-    from_ms, to_ms : int
-        Samples of this time count; where there are none in it, all up to `to_ms`.
+    from_ms, to_ms: samples of this time count; where there are none in it, all up to `to_ms`.
     """
     time_ms = np.array(samples.time_ms)
     counted = (time_ms >= from_ms) & (time_ms <= to_ms)

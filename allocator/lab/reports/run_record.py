@@ -12,22 +12,15 @@ from allocator.lab.master.ledger_rows import Amount
 class Record:
     """Everything that a run writes down as it goes.
 
-    Attributes
-    ----------
-    time_ms, used, total
-        The used and total amounts from each moment on at which one of them changed.
-    latency_s : list of float
-        Wall time from the sending of each batch that asks for a cycle to the last of its decisions.
-    outcomes : Counter of Reason
-        What became of all decisions.
-    steady : Counter of Reason
-        Of those between whose cycle and whose arrival nothing happened: there is no excuse.
-    waits_ms : list of int
-        From a framework's subscription to its first offer.
-    fallbacks : int
-        Offers that the master made without the sidecar.
-    inverse_offers : int
-        How often a framework was asked to leave an agent.
+    time_ms, used, total: the used and total amounts from each moment on at which one of them
+        changed.
+    latency_s: wall time from the sending of each batch that asks for a cycle to the last of its
+        decisions.
+    outcomes: what became of all decisions.
+    steady: of those between whose cycle and whose arrival nothing happened: there is no excuse.
+    waits_ms: from a framework's subscription to its first offer.
+    fallbacks: offers that the master made without the sidecar.
+    inverse_offers: how often a framework was asked to leave an agent.
     """
 
     time_ms: list[int] = field(default_factory=list)

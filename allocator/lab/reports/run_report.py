@@ -22,27 +22,14 @@ WARM_MS = 60_000
 class Figures:
     """A run in numbers.
 
-    Attributes
-    ----------
-    policy, mode : str
-    seed : int
-    makespan_s : float
-        From the beginning until the last job has left.
-    loaded_s : float
-        Until the first queue had no further job; the means and deviations are over this time.
-    mean, deviation : dict of str to float
-        Of the allocated part of each resource, 0 to 1, weighted by time.
-    offers, declines, executors, decisions : int
-    rejected : dict of str to int
-        Decisions that could not be offered as they were made, by reason.
-    latency_p50_ms, latency_p99_ms : float
-        Wall time from asking for a cycle to having its decisions.
-    wait_max_s : float
-        Longest time from a framework's registration to its first offer.
-    job_s : dict of str to float
-        For each role: mean time from a job's registration until it has left.
-    fairness : Fairness
-        Of the roles, from `WARM_MS` on and while the load is full.
+    makespan_s: from the beginning until the last job has left.
+    loaded_s: until the first queue had no further job; the means and deviations are over this time.
+    mean, deviation: of the allocated part of each resource, 0 to 1, weighted by time.
+    rejected: decisions that could not be offered as they were made, by reason.
+    latency_p50_ms, latency_p99_ms: wall time from asking for a cycle to having its decisions.
+    wait_max_s: longest time from a framework's registration to its first offer.
+    job_s: for each role: mean time from a job's registration until it has left.
+    fairness: of the roles, from `WARM_MS` on and while the load is full.
     """
 
     policy: str
@@ -115,12 +102,8 @@ def _of(moments: Sequence[tuple[str, int]], role: str) -> list[int]:
 def shares(played: Played) -> tuple[Floats, Floats]:
     """Allocated part of each resource over time.
 
-    Returns
-    -------
-    (T,) float64
-        Seconds from the beginning; each row holds until the next.
-    (T, R) float64
-        0 to 1; 0 while there is nothing of a resource.
+    Returns (T,): seconds from the beginning; each row holds until the next.
+    Returns (T, R): 0 to 1; 0 while there is nothing of a resource.
     """
     record = played.record
     used = np.array(record.used, float)

@@ -26,12 +26,7 @@ GPUS = "gpus"
 class Job:
     """A framework to be, and what became of it.
 
-    Attributes
-    ----------
-    group, role : str
-    submitted_ms, started_ms, ended_ms : int or None
-        When it registered, when its first task began, when it left.
-    cancelled : bool
+    submitted_ms, started_ms, ended_ms: when it registered, when its first task began, when it left.
     """
 
     group: str
@@ -65,12 +60,7 @@ class Coming:
 class Drawn:
     """A workload that is fixed: everything that a run of it draws was drawn.
 
-    Attributes
-    ----------
-    agents : tuple of Coming
-    queues : tuple of Queue
-    kinds : tuple of str
-        Names of the resources.
+    kinds: names of the resources.
     """
 
     agents: tuple[Coming, ...]

@@ -22,10 +22,7 @@ class ScenarioError(ValueError):
 def read(path: Path) -> ScenarioFile:
     """Read a scenario.
 
-    Raises
-    ------
-    ScenarioError
-        Naming the file, each wrong field with its value, and what would be right.
+    Raises ScenarioError naming the file, each wrong field with its value, and what would be right.
     """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))

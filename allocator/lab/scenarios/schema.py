@@ -162,16 +162,10 @@ class Constraints(_Section):
 class ScenarioFile(_Section):
     """A whole file.
 
-    Attributes
-    ----------
-    about : str
-        What it shows, in a sentence.
-    until_s : float
-        When a run ends, though jobs are left.
-    sample_s : float
-        How often what roles hold is looked at.
-    filter_gpus : bool
-        Mesos's option: agents with GPUs are only for frameworks that can use them.
+    about: what it shows, in a sentence.
+    until_s: when a run ends, though jobs are left.
+    sample_s: how often what roles hold is looked at.
+    filter_gpus: mesos's option: agents with GPUs are only for frameworks that can use them.
     """
 
     about: Text

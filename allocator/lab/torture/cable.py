@@ -31,10 +31,7 @@ class Cable:
 
     To lay it takes root, and the programs ip, nsenter and unshare; else there is an OSError.
 
-    Attributes
-    ----------
-    address : str
-        Of the end that is here.
+    address: of the end that is here.
     """
 
     def __init__(self) -> None:
@@ -73,10 +70,7 @@ class Cable:
     def dial(self, port: int) -> socket.socket:
         """Connect from the other end to a port of this one.
 
-        Raises
-        ------
-        OSError
-            Where nobody answers.
+        Raises OSError where nobody answers.
         """
         # A socket is of the namespace that its thread was in, so a thread is sent there.
         with ThreadPoolExecutor(1, "cable") as there:

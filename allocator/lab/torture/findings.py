@@ -15,13 +15,8 @@ TEXT_MAX = 2_000
 class Violation:
     """An invariant that did not hold.
 
-    Attributes
-    ----------
-    invariant, text : str
-    seed : int
-        Of the world in which it was seen.
-    at_s : float
-        Since the beginning of the run.
+    seed: of the world in which it was seen.
+    at_s: since the beginning of the run.
     """
 
     invariant: str
@@ -34,16 +29,10 @@ class Violation:
 class Sample:
     """How the process was at one moment.
 
-    Attributes
-    ----------
-    at_s : float
-        Since the beginning of the run.
-    age_s : float
-        Of the process.
-    rss_mib : float
-    descriptors, threads : int
-    cycle_p50_ms, cycle_p99_ms : float
-        Round trips of cycles since the sample before; 0 where there were none.
+    at_s: since the beginning of the run.
+    age_s: of the process.
+    cycle_p50_ms, cycle_p99_ms: round trips of cycles since the sample before; 0 where there were
+        none.
     """
 
     at_s: float
@@ -59,18 +48,11 @@ class Sample:
 class Findings:
     """A run so far.
 
-    Attributes
-    ----------
-    seed : int
-        Of the world that is played.
-    faults : Counter of str
-        How often each fault struck.
-    manners : Counter of str
-        How often hostile tenants of each manner came.
-    counts : Counter of str
-        Events, cycles, reconnects and the like.
-    checks : Counter of str
-        How often each invariant was looked at.
+    seed: of the world that is played.
+    faults: how often each fault struck.
+    manners: how often hostile tenants of each manner came.
+    counts: events, cycles, reconnects and the like.
+    checks: how often each invariant was looked at.
     """
 
     seed: int = 0

@@ -30,12 +30,7 @@ _OPTIONS = [*STREAM_OPTIONS, ("grpc.use_local_subchannel_pool", 1)]
 class PatientLink(StreamLink):
     """A stream whose answers are waited for so long and no longer.
 
-    Parameters
-    ----------
-    target : str
-    started_us : int
-    credentials : grpc.ChannelCredentials or None
-        For TLS; None: plaintext.
+    credentials: for TLS; None: plaintext.
     """
 
     connect_s = CONNECT_S
@@ -83,24 +78,12 @@ class PatientLink(StreamLink):
 class TorturedLink:
     """A link that is never down: where no sidecar answers the master decides by itself.
 
-    Parameters
-    ----------
-    streams : callable
-        Makes a stream by one of the ways to the sidecar.
-    findings : Findings
-    alone : callable
-        What the master does in a cycle without a sidecar.
-
-    Attributes
-    ----------
-    up : bool
-        Whether a session is open.
-    vain : int
-        Calls since the last one that was answered.
-    superseded : int
-        How often another master took the sidecar.
-    served : int
-        Cycles that the sidecar decided.
+    streams: makes a stream by one of the ways to the sidecar.
+    alone: what the master does in a cycle without a sidecar.
+    up: whether a session is open.
+    vain: calls since the last one that was answered.
+    superseded: how often another master took the sidecar.
+    served: cycles that the sidecar decided.
     """
 
     def __init__(

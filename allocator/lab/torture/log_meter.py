@@ -22,14 +22,8 @@ _TRACES = ("Traceback (most recent call last)", '"exception":', "Fatal Python er
 class LogMeter:
     """Reads one process's log after the other.
 
-    Attributes
-    ----------
-    lines : int
-    bytes : int
-    minute_bytes_max : int
-        The most within any minute so far.
-    said : Counter of str
-        Lines by what they say.
+    minute_bytes_max: the most within any minute so far.
+    said: lines by what they say.
     """
 
     def __init__(self, path: Path, clock: RunningClock | None = None) -> None:

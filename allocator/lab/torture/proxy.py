@@ -19,15 +19,7 @@ Dial = Callable[[], socket.socket]
 class Proxy:
     """Listens on a port of loopback, and relays to whatever `dial` connects to.
 
-    Parameters
-    ----------
-    dial : callable
-    seed : int
-        Of which bytes are garbled.
-
-    Attributes
-    ----------
-    port : int
+    seed: of which bytes are garbled.
     """
 
     def __init__(self, dial: Dial, seed: int = 0) -> None:

@@ -21,12 +21,7 @@ NAME = "torture.json"
 class Report:
     """A run that is over.
 
-    Attributes
-    ----------
-    seed, size : int
-    findings : Findings
-    said : mapping of str to int
-        What the log says most often.
+    said: what the log says most often.
     """
 
     seed: int

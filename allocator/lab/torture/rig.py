@@ -30,12 +30,7 @@ PATIENCE_CYCLES = 5
 
 @dataclass
 class Ports:
-    """Where the sidecar listens on loopback, in each of its lives.
-
-    Attributes
-    ----------
-    grpc, http : int
-    """
+    """Where the sidecar listens on loopback, in each of its lives."""
 
     grpc: int = field(default_factory=free_port)
     http: int = field(default_factory=free_port)
@@ -45,28 +40,16 @@ class Ports:
 class Rig:
     """A sidecar with everything around it.
 
-    Attributes
-    ----------
-    directory : Path
-        Configuration, sockets, certificates, journal and state.
-    out : Path
-        What is kept when all is over.
-    unix : str
-        The target that is never disturbed, for looking.
-    authority : Authority or None
-        None: there is no openssl, so no TLS.
-    cable : Cable or None
-        Between the proxy of TLS and the sidecar; None: there is no right to lay one, or no TLS.
-    wall : WallClock
-        Which the sidecar has.
-    plain, secure : Proxy
-        Relays to the Unix socket, and to the port with TLS.
-    trusted : bool
-        Whether the certificate that the sidecar shows is one to believe.
-    short : bool
-        Whether the process has no descriptor left.
-    kept : dict of str to int
-        Limits (of cpus, thousandths) that operators set and were told are kept, by role.
+    directory: configuration, sockets, certificates, journal and state.
+    out: what is kept when all is over.
+    unix: the target that is never disturbed, for looking.
+    authority: none: there is no openssl, so no TLS.
+    cable: between the proxy of TLS and the sidecar; None: there is no right to lay one, or no TLS.
+    wall: which the sidecar has.
+    plain, secure: relays to the Unix socket, and to the port with TLS.
+    trusted: whether the certificate that the sidecar shows is one to believe.
+    short: whether the process has no descriptor left.
+    kept: limits (of cpus, thousandths) that operators set and were told are kept, by role.
     """
 
     directory: Path

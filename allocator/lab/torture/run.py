@@ -23,20 +23,11 @@ SIZE = 10
 class Plan:
     """What to do.
 
-    Attributes
-    ----------
-    duration_s : float
-    seed : int
-        Of the first world; the next has the next one.
-    out : Path
-        A directory for the report, the log, and the journal where something was found.
-    size : int
-        Agents, and frameworks at a time.
-    cycles_min : int
-        So many cycles are played, however long that takes.
-    faults : tuple of Fault
-    tamper : callable
-        Called with each world before it is played; so a test plants a defect.
+    seed: of the first world; the next has the next one.
+    out: A directory for the report, the log, and the journal where something was found.
+    size: agents, and frameworks at a time.
+    cycles_min: so many cycles are played, however long that takes.
+    tamper: called with each world before it is played; so a test plants a defect.
     """
 
     duration_s: float
@@ -56,22 +47,9 @@ def torture(
 ) -> Report:
     """Torture a sidecar of our own.
 
-    Parameters
-    ----------
-    plan : Plan
-    stopped : callable
-        Whether to end before the time is over.
-    tell : callable
-        Called after each world.
-
-    Returns
-    -------
-    Report
-
-    Raises
-    ------
-    SidecarGoneError
-        Where the first one does not start at all.
+    stopped: whether to end before the time is over.
+    tell: called after each world.
+    Raises SidecarGoneError where the first one does not start at all.
     """
     plan.out.mkdir(parents=True, exist_ok=True)
     findings = Findings(seed=plan.seed)

@@ -28,21 +28,9 @@ class SidecarGoneError(RuntimeError):
 class TorturedSidecar:
     """`mesos-allocator serve` with one configuration file, life after life.
 
-    Parameters
-    ----------
-    config : Path
-    log : Path
-        Where its log is kept.
-    ahead : Path
-        How far ahead its wall clock is, see `allocator.lab.links.wall_clock`.
-
-    Attributes
-    ----------
-    clock : RunningClock
-    meter : LogMeter
-    lives : int
-    wanted : bool
-        Whether it should be there now.
+    log: where its log is kept.
+    ahead: how far ahead its wall clock is, see `allocator.lab.links.wall_clock`.
+    wanted: whether it should be there now.
     """
 
     def __init__(self, config: Path, log: Path, ahead: Path) -> None:
@@ -60,10 +48,7 @@ class TorturedSidecar:
     def start(self) -> None:
         """Start it, and wait until it says that it is ready.
 
-        Raises
-        ------
-        SidecarGoneError
-            With the end of its log.
+        Raises SidecarGoneError with the end of its log.
         """
         with self._lock:
             ready = self.meter.said["ready"]
@@ -81,10 +66,7 @@ class TorturedSidecar:
     def second(self, log: Path, within_s: float) -> tuple[int | None, str]:
         """Start another one with the same configuration.
 
-        Returns
-        -------
-        (int or None, str)
-            Its exit code, None where it did not end by itself; and what it said.
+        Returns its exit code, None where it did not end by itself; and what it said.
         """
         # The first one stays until the second one has ended, else that would take its place.
         with self._lock:

@@ -69,10 +69,7 @@ class _Wishes:
 class DayRecorder:
     """Fills a `Day` while a journal is replayed.
 
-    Attributes
-    ----------
-    day : Day
-        Complete after `finish`.
+    day: complete after `finish`.
     """
 
     def __init__(self) -> None:

@@ -36,13 +36,8 @@ class JobQueue:
 class Experiment:
     """A cluster, and queues of Spark jobs.
 
-    Attributes
-    ----------
-    agents : tuple of (int, AgentSpec)
-        When each agent registers.
-    queues : tuple of JobQueue
-    gap_ms : tuple of int
-        From the end of a job to the registration of the next of its queue, taken in turn.
+    agents: when each agent registers.
+    gap_ms: from the end of a job to the registration of the next of its queue, taken in turn.
     """
 
     agents: tuple[tuple[int, AgentSpec], ...]

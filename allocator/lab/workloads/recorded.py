@@ -54,11 +54,7 @@ def swim(jobs: Sequence[SwimJob], agents: int, seed: int) -> Replay:
 def openb(nodes: Sequence[Node], pods: Sequence[Pod], span_s: int = 1_800) -> Replay:
     """A GPU cluster with constraints: each pod is a framework of one task, its QoS class its role.
 
-    Parameters
-    ----------
-    nodes, pods
-    span_s : int
-        From the first arrival to the last.
+    span_s: from the first arrival to the last.
 
     Notes
     -----

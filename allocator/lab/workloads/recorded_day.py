@@ -12,15 +12,9 @@ from allocator.lab.master.ledger_rows import Quota
 class Ran:
     """What a framework had in use on an agent, from one moment to another.
 
-    Attributes
-    ----------
-    framework : str
-        Its id.
-    role : str
-    need : dict of str to int, thousandths
-    wanted_ms : int
-        The earliest moment at which the framework is taken to have wanted it.
-    start_ms, end_ms : int
+    framework: its id.
+    need: thousandths
+    wanted_ms: the earliest moment at which the framework is taken to have wanted it.
     """
 
     framework: str
@@ -35,12 +29,8 @@ class Ran:
 class DayAgent:
     """An agent, and when it was there.
 
-    Attributes
-    ----------
-    capacity : dict of str to int, thousandths
-        By name, whatever it is reserved for; the most that it had.
-    left_ms : int
-        -1 where it was there at the end.
+    capacity: thousandths; by name, whatever it is reserved for; the most that it had.
+    left_ms: -1 where it was there at the end.
     """
 
     agent_id: str
@@ -54,14 +44,9 @@ class DayAgent:
 class DayFramework:
     """A framework, and when it was there.
 
-    Attributes
-    ----------
-    demand : dict of str to int, thousandths
-        What it said that a task needs; empty: nothing.
-    allowed : dict of str to frozenset of str
-        By role: the ids of the agents that it could be offered; no entry: all of them.
-    left_ms : int
-        -1 where it was there at the end.
+    demand: thousandths; what it said that a task needs; empty: nothing.
+    allowed: by role: the ids of the agents that it could be offered; no entry: all of them.
+    left_ms: -1 where it was there at the end.
     """
 
     framework_id: str
@@ -77,24 +62,13 @@ class DayFramework:
 class Day:
     """All that was recorded; times are in milliseconds of the master's clock.
 
-    Attributes
-    ----------
-    begin_ms, end_ms : int
-        From the first record to the last.
-    options : Options
-    settings : Settings
-        What operators had set at the end.
-    kinds : tuple of str
-        Names of the resources.
-    agents, frameworks
-        By id.
-    ran : list of Ran
-        In the order in which they ended.
-    unfinished : int
-        How many of these were still running at the end.
-    quotas : list of (int, str, Quota)
-        When a role was given which.
-    weights : list of (int, mapping of str to float)
+    begin_ms, end_ms: from the first record to the last.
+    settings: what operators had set at the end.
+    kinds: names of the resources.
+    agents, frameworks: by id.
+    ran: in the order in which they ended.
+    unfinished: how many of these were still running at the end.
+    quotas: when a role was given which.
     """
 
     begin_ms: int = 0

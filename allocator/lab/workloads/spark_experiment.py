@@ -45,16 +45,9 @@ TYPE_3 = {"cpus": 6 * MILLI, "mem": 11 * MIB_PER_GIB * MILLI}
 class Application:
     """What the jobs of a role are like.
 
-    Attributes
-    ----------
-    role : str
-    executor : dict of str to int, thousandths
-    slots : int
-    executors_max : int
-    tasks : tuple of int
-        Of each stage.
-    task_ms : tuple of float
-        Mean duration of a task of each stage.
+    executor: thousandths
+    tasks: of each stage.
+    task_ms: mean duration of a task of each stage.
     """
 
     role: str
@@ -87,13 +80,9 @@ WORD_COUNT = Application(
 class Drivers:
     """What the paper leaves open about Spark.
 
-    Attributes
-    ----------
-    start, stop, gap : float
-        The drawn times are multiplied by these: of an executor's start, of its stop after the
-        job, and from one job to the next.
-    habits : Habits
-        What drivers do with offers and executors.
+    start, stop, gap: the drawn times are multiplied by these: of an executor's start, of its stop
+        after the job, and from one job to the next.
+    habits: what drivers do with offers and executors.
     """
 
     start: float = 1.0
@@ -128,16 +117,9 @@ def experiment(
 ) -> Experiment:
     """Section V of the paper: two groups of queues that keep submitting Spark jobs.
 
-    Parameters
-    ----------
-    seed : int
-    cluster : tuple of AgentSpec
-    queues, jobs : int
-        Queues of each role, and jobs of each queue.
-    apart_ms : int
-        From the registration of one agent to that of the next.
-    drivers : Drivers
-        How Spark behaves where the paper leaves it open.
+    queues, jobs: queues of each role, and jobs of each queue.
+    apart_ms: from the registration of one agent to that of the next.
+    drivers: how Spark behaves where the paper leaves it open.
 
     Notes
     -----

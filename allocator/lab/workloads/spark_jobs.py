@@ -20,15 +20,9 @@ MODES = ("coarse", "greedy", "dynamic", "fine")
 class SparkApplication:
     """One run of a Spark application.
 
-    Attributes
-    ----------
-    settings : SparkSettings
-    stages_ms : tuple of tuple of int
-        Durations of the tasks of each stage.
-    fine : bool
-        ``spark.mesos.coarse`` is false.
-    start_ms : int
-        From the launch of an executor until it takes tasks.
+    stages_ms: durations of the tasks of each stage.
+    fine: ``spark.mesos.coarse`` is false.
+    start_ms: from the launch of an executor until it takes tasks.
     """
 
     settings: SparkSettings
@@ -80,13 +74,8 @@ def settings_of(mode: str) -> dict[str, SparkSettings]:
 def spark_jobs(seed: int, mode: str = "coarse", *, queues: int = 2, jobs: int = 6) -> Experiment:
     """Two roles, each with so many queues of jobs that come one after the other.
 
-    Parameters
-    ----------
-    seed : int
-    mode : str
-        One of `MODES`, see `settings_of`.
-    queues, jobs : int
-        Queues of each role, and jobs of each queue.
+    mode: one of `MODES`, see `settings_of`.
+    queues, jobs: queues of each role, and jobs of each queue.
     """
     chance = np.random.default_rng(seed)
     tasks = {"Pi": ((60, 1300.0),), "WordCount": ((12, 4500.0), (12, 900.0))}

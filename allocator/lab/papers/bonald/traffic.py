@@ -56,14 +56,9 @@ def allocation(policy: str, profile: Profile, jobs: tuple[int, ...]) -> tuple[fl
 class Traffic:
     """How a simulated process went.
 
-    Attributes
-    ----------
-    rate : (K,) float64
-        Service rate of each class: arrivals over the mean number of jobs (Little's law).
-    mean_jobs : float
-        Of all classes together, mean over time after the warm-up.
-    last_jobs : int
-        At the end.
+    rate (K,): service rate of each class: arrivals over the mean number of jobs (Little's law).
+    mean_jobs: of all classes together, mean over time after the warm-up.
+    last_jobs: at the end.
     """
 
     rate: Floats

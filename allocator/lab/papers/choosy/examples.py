@@ -34,14 +34,7 @@ _QUIET = 20  # releases a machine without any improvement, after which a run end
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A constraint graph of the paper, and the shares that it gives.
-
-    Attributes
-    ----------
-    can_use : for each user the machines, numbered from 1
-    whole : machines of each user where they are indivisible
-    divisible, independent : machines of each user; empty where the paper does not say
-    """
+    """A constraint graph of the paper, and the shares that it gives."""
 
     can_use: Sequence[Sequence[int]]
     whole: Sequence[float]
@@ -72,13 +65,10 @@ EXAMPLES: Mapping[str, Example] = {
 class Run:
     """How Choosy came to rest.
 
-    Attributes
-    ----------
-    machines : (U,) int64
-    releases : int
-        Until the last improvement of the vector of shares in ascending order.
-    worsened : int
-        Steps after which that vector was smaller; the proof of Theorem 4 says that there are none.
+    machines (U,)
+    releases: until the last improvement of the vector of shares in ascending order.
+    worsened: steps after which that vector was smaller; the proof of Theorem 4 says that there are
+        none.
     """
 
     machines: Ints
@@ -89,14 +79,9 @@ class Run:
 def run(eligible: Bools, seed: int, holder: Ints | None = None) -> Run:
     """End tasks at random until Choosy has nothing to improve for long.
 
-    Parameters
-    ----------
-    eligible : (U, M) bool
-        Whether each user can use each machine.
-    seed : int
-    holder : (M,) int64, optional
-        The user that each machine belongs to at first; -1: nobody. By default all are free, and
-        handed out in random order.
+    eligible (U, M): whether each user can use each machine.
+    holder (M,): the user that each machine belongs to at first; -1: nobody. By default all are
+        free, and handed out in random order.
     """
     cluster = _cluster(eligible, seed)
     users = np.arange(1, len(eligible) + 1)

@@ -28,11 +28,8 @@ _SLACK = 1e-6
 class Pool:
     """A cluster that users brought together.
 
-    Attributes
-    ----------
-    brought : (U, T) int64
-        Machines of each type that each user brought; it can use them.
-    eligible : (U, T) bool
+    brought (U, T): machines of each type that each user brought; it can use them.
+    eligible (U, T)
     """
 
     brought: Ints

@@ -30,13 +30,7 @@ _CONSTRAINTS_PER_JOB = 1.8
 def constraint_graph(
     users: int, machines: int, types: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Random users and machine types after the distributions of section 7.1.
-
-    Returns
-    -------
-    eligible : (users, types) bool
-    count : (types,) int64
-    """
+    """Random users and machine types after the distributions of section 7.1."""
     frequency = np.linspace(0.07, 1.0, _CONSTRAINTS)
     meets = rng.random((types, _CONSTRAINTS)) < frequency
     needs = rng.random((users, _CONSTRAINTS)) < _CONSTRAINTS_PER_JOB / _CONSTRAINTS

@@ -22,22 +22,13 @@ class Task:
 class User:
     """Who wants machines.
 
-    Attributes
-    ----------
-    types : tuple of int
-        Those that it can use.
-    waiting : iterator of float
-        Durations of the tasks that have not begun; it may never end.
-    left : int
-        So many of them there are; a very large number stands for no end.
-    paused : list of float
-        What paused tasks still take.
-    running : list of dict of task
-        By type, in the order in which they began.
-    held : int
-        Machines.
-    can, on : int
-        Types that it can use, and on which it runs something: a bit each.
+    types: those that it can use.
+    waiting: durations of the tasks that have not begun; it may never end.
+    left: so many of them there are; a very large number stands for no end.
+    paused: what paused tasks still take.
+    running: by type, in the order in which they began.
+    held: machines.
+    can, on: types that it can use, and on which it runs something: a bit each.
     """
 
     name: int
@@ -62,13 +53,8 @@ class User:
 class Coming:
     """A user to be.
 
-    Attributes
-    ----------
-    durations : iterable of float
-    count : int
-        Of the durations.
-    leaves : float or None
-        When it gives up all that it has.
+    count: of the durations.
+    leaves: when it gives up all that it has.
     """
 
     at: float
@@ -82,13 +68,9 @@ class Coming:
 class History:
     """What a run was like.
 
-    Attributes
-    ----------
-    stay : (U,) float64
-        From coming to going of each user; NaN: it was there at the end.
-    held : (S, U) int64
-        Machines of each user at each moment that was asked for.
-    there : (S, U) bool
+    stay (U,): from coming to going of each user; NaN: it was there at the end.
+    held (S, U): machines of each user at each moment that was asked for.
+    there (S, U)
     """
 
     stay: NDArray[np.float64]

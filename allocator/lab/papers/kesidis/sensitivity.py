@@ -46,13 +46,7 @@ STAGED_JOBS = 6
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """One choice that is made differently.
-
-    Attributes
-    ----------
-    name : str
-    change : function from the setting as it is to another one
-    """
+    """One choice that is made differently."""
 
     name: str
     change: Callable[[Setting], Setting]

@@ -24,15 +24,9 @@ ByScheduler = Mapping[str, Sequence[Measures]]
 class Claim:
     """That one scheduler has more of something than another.
 
-    Attributes
-    ----------
-    text : str
-    more, less : str
-        Schedulers.
-    measure : str
-        An attribute of `quincy_runs.Measures`.
-    published : float or None
-        By how many percent, where the paper says it.
+    more, less: schedulers.
+    measure: an attribute of `quincy_runs.Measures`.
+    published: by how many percent, where the paper says it.
     """
 
     text: str

@@ -21,12 +21,8 @@ from allocator.lab.papers.report import Cell, Report, Row, averaged
 class Choice:
     """Departures, made or not.
 
-    Attributes
-    ----------
-    decide_s : float
-        As `network.cluster.DECIDE_S`; 0: at every event.
-    sort_moved : str
-        A key of `quincy_jobs.SORT_MOVED`.
+    decide_s: as `network.cluster.DECIDE_S`; 0: at every event.
+    sort_moved: A key of `quincy_jobs.SORT_MOVED`.
     """
 
     decide_s: float = DECIDE_S

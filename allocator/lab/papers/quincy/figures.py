@@ -87,19 +87,9 @@ _DEPARTS = (
 class Setting:
     """What all schedulers of a figure have in common.
 
-    Attributes
-    ----------
-    seeds : range
-    uplinks : int
-    alone : str
-        The scheduler under which jobs that run alone take their ideal times.
-    sort_moved : str
-    shrink : int
-    decide_s : float
-    apart_s : float
-        As in `quincy_runs.Case`.
-    processes : int
-        That runs are spread over; -1: one for each core.
+    alone: the scheduler under which jobs that run alone take their ideal times.
+    apart_s: as in `quincy_runs.Case`.
+    processes: that runs are spread over; -1: one for each core.
     """
 
     seeds: range
@@ -123,11 +113,7 @@ def compare(
 ) -> tuple[dict[str, list[Run]], ByScheduler]:
     """Run schedulers, and measure them against jobs that run alone.
 
-    Returns
-    -------
-    runs : dict
-        By scheduler, seed by seed; those of jobs alone as ``ideal``.
-    found : mapping
+    Returns by scheduler, seed by seed; those of jobs alone as ``ideal``.
     """
     ideal = setting.cases(setting.alone, alone=True)
     cases = {name: setting.cases(name) for name in schedulers}

@@ -145,12 +145,8 @@ def _page_rank(iterations: int = 3) -> JobKind:
 def kinds(moved: float, shrink: int = 1) -> list[JobKind]:
     """The thirty jobs in the order of Table 3.
 
-    Parameters
-    ----------
-    moved : float
-        Which part of its input Sort redistributes.
-    shrink : int
-        By how many times fewer tasks a stage has, but at least one.
+    moved: which part of its input Sort redistributes.
+    shrink: by how many times fewer tasks a stage has, but at least one.
     """
     whole = [
         *(_prime(f"PrimeSmall{parts}", parts, 6.0) for parts in PRIME_PARTS),

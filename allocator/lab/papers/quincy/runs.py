@@ -42,23 +42,14 @@ def make_scheduler(name: str, seed: int) -> Scheduler:
 class Case:
     """One run of the experiment.
 
-    Attributes
-    ----------
-    scheduler : str
-        One of `SCHEDULERS`.
-    seed : int
-    alone : bool
-        One job at a time; else a job for every `COMPUTERS_A_JOB` computers, but three at least.
-    uplinks : int
-        Of each rack; with fewer than `UPLINKS` the network is constrained, and PrimeLarge left out.
-    sort_moved : str
-        A key of `quincy_jobs.SORT_MOVED`.
-    shrink : int
-        How many times smaller cluster and jobs are than the paper's.
-    decide_s : float
-        As `network.cluster.DECIDE_S`.
-    apart_s : float
-        Between the starts of the first jobs.
+    scheduler: one of `SCHEDULERS`.
+    alone: one job at a time; else a job for every `COMPUTERS_A_JOB` computers, but three at least.
+    uplinks: of each rack; with fewer than `UPLINKS` the network is constrained, and PrimeLarge left
+        out.
+    sort_moved: A key of `quincy_jobs.SORT_MOVED`.
+    shrink: how many times smaller cluster and jobs are than the paper's.
+    decide_s: as `network.cluster.DECIDE_S`.
+    apart_s: between the starts of the first jobs.
     """
 
     scheduler: str
@@ -75,12 +66,8 @@ class Case:
 class Run:
     """What came of a case: the outcome, and of each job its name and whether the network binds it.
 
-    Attributes
-    ----------
-    outcome : Outcome
-    names : tuple of str
-        By job.
-    network_bound : (J,) bool
+    names: by job.
+    network_bound (J,)
     """
 
     outcome: Outcome
@@ -114,20 +101,15 @@ def play_all(cases: Iterable[Case], processes: int = -1) -> Mapping[Case, Run]:
 class Measures:
     """Section 5.2.
 
-    Attributes
-    ----------
-    makespan_s : float
-    performance : float
-        System normalised performance: the geometric mean of the jobs' normalised performances,
-        which are the times that they take alone over those that they took; 1 is ideal.
-    mean, root_mean_square, worst : float
-        Norms of the slowdowns, the inverses of these.
-    unfairness : float
-        Coefficient of variation of the normalised performances.
-    network_performance, cpu_performance : float
-        The geometric mean for jobs that are bound by the network, and for others.
-    total_tb, rack_tb, core_tb : float
-        What was read, and which part of it through a rack's switch only, and through the core.
+    performance: system normalised performance: the geometric mean of the jobs' normalised
+        performances, which are the times that they take alone over those that they took; 1 is
+        ideal.
+    mean, root_mean_square, worst: norms of the slowdowns, the inverses of these.
+    unfairness: coefficient of variation of the normalised performances.
+    network_performance, cpu_performance: the geometric mean for jobs that are bound by the network,
+        and for others.
+    total_tb, rack_tb, core_tb: what was read, and which part of it through a rack's switch only,
+        and through the core.
     """
 
     makespan_s: float
@@ -146,11 +128,7 @@ class Measures:
 def measure(run: Run, ideal_s: Mapping[str, float]) -> Measures:
     """Measure a run.
 
-    Parameters
-    ----------
-    run : Run
-    ideal_s : mapping
-        How long each job takes alone, by name.
+    ideal_s: how long each job takes alone, by name.
     """
     alone = np.array([ideal_s[name] for name in run.names])
     slowdown = run.outcome.job_s / alone

@@ -19,12 +19,7 @@ Client = tuple[int, int]
 
 
 class Liveness:
-    """Looks behind each cycle over all agents at who got nothing of what is still free.
-
-    Parameters
-    ----------
-    scene : Scene
-    """
+    """Looks behind each cycle over all agents at who got nothing of what is still free."""
 
     name = "who can be served is served"
 

@@ -23,12 +23,7 @@ Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 class Metrics:
-    """Scrapes, asks for the status before and after, and compares what did not change meanwhile.
-
-    Parameters
-    ----------
-    rig : Rig
-    """
+    """Scrapes, asks for the status before and after, and compares what did not change meanwhile."""
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig

@@ -9,13 +9,7 @@ from allocator.lab.torture.findings import Findings
 
 
 class OfferRules:
-    """Looks at every offer once it is booked.
-
-    Parameters
-    ----------
-    master : EmulatedMaster
-    findings : Findings
-    """
+    """Looks at every offer once it is booked."""
 
     name = "offers only to who may have them"
 

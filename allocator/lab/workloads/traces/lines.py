@@ -44,14 +44,8 @@ def read_lines(
 ) -> Iterator[Line]:
     """Read a table.
 
-    Parameters
-    ----------
-    path : Path
-    fields : sequence of str
-        Names of all columns, in order.
-    separator : str
-    header : bool
-        Whether the first line names the columns; then it must name these.
+    fields: names of all columns, in order.
+    header: whether the first line names the columns; then it must name these.
     """
     try:
         text = path.read_text(encoding="utf-8")

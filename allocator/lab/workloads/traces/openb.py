@@ -46,12 +46,8 @@ class Node:
 class Pod:
     """A pod: one task of a tenant.
 
-    Attributes
-    ----------
-    need : dict of str to int, thousandths
-    models : frozenset of str
-        GPU models that it can use; empty: any.
-    create_s, life_s : int
+    need: thousandths
+    models: GPU models that it can use; empty: any.
     """
 
     name: str

@@ -23,10 +23,7 @@ BLOCK_BYTES = 64 * 2**20
 class SwimJob:
     """One job.
 
-    Attributes
-    ----------
-    submit_s : int
-        From the beginning of the file, or of the hour that was asked for.
+    submit_s: from the beginning of the file, or of the hour that was asked for.
     """
 
     name: str
@@ -43,10 +40,7 @@ class SwimJob:
 def read_swim(path: Path, hour: int | None = None) -> list[SwimJob]:
     """Read a sample, or one hour of it.
 
-    Raises
-    ------
-    TraceError
-        Where a line is wrong, or the hour has no jobs.
+    Raises TraceError where a line is wrong, or the hour has no jobs.
     """
     jobs = []
     last_s = 0
