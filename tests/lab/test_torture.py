@@ -14,7 +14,7 @@ from contextlib import ExitStack
 import pytest
 
 from allocator.core import MILLI
-from allocator.lab.links.machine import free_port
+from allocator.lab.links.sidecar_process import free_port
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.wall_clock import WallClock
 from allocator.lab.master.emulated import EmulatedMaster

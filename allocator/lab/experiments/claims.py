@@ -28,13 +28,13 @@ from allocator.lab.links.in_process import DirectLink
 from allocator.lab.master.cycles import Timing
 from allocator.lab.reports.run_report import Figures, figures, sampled
 from allocator.lab.workloads.cluster import AgentSpec
-from allocator.lab.workloads.job_queues import Experiment
 from allocator.lab.workloads.spark_experiment import (
     DRIVERS,
     HETEROGENEOUS,
     HOMOGENEOUS,
     ONE_OF_EACH,
     Drivers,
+    Experiment,
     experiment,
 )
 from allocator.policies import build

@@ -16,7 +16,7 @@ from allocator.lab.experiments.play import play
 from allocator.lab.experiments.runs import CHARACTERISED
 from allocator.lab.links.in_process import DirectLink
 from allocator.lab.reports.run_report import Figures, figures
-from allocator.lab.workloads.spark_jobs import settings_of, spark_jobs
+from allocator.lab.workloads.spark_experiment import settings_of, spark_jobs
 
 SOURCES = ("oblivious", "learnt", "remembered", "told")
 
@@ -78,8 +78,8 @@ def play_source(
     """Play the jobs with one source of demands.
 
     source: one of `SOURCES`.
-    mode: how Spark is set up: `allocator.lab.workloads.spark_jobs.MODES`. What no size is set for
-        cannot be told.
+    mode: how Spark is set up, one of `MODES` of `spark_experiment`. What no size is set for cannot
+        be told.
     jobs: of each of four queues, two a role.
     """
     scenario = spark_jobs(seed, mode, jobs=jobs)

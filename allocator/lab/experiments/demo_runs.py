@@ -7,9 +7,9 @@ from pathlib import Path
 
 from allocator.core import PolicySpec
 from allocator.lab.experiments.runs import CHARACTERISED, Run
-from allocator.lab.frameworks.trace_framework import Replay
 from allocator.lab.workloads import recorded as trace_workload
 from allocator.lab.workloads import synthetic
+from allocator.lab.workloads.recorded import Replay
 from allocator.lab.workloads.scenario import Scenario
 from allocator.lab.workloads.spark_experiment import ONE_OF_EACH, experiment
 from allocator.lab.workloads.traces import read_nodes, read_pods, read_swim

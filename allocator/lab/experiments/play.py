@@ -9,8 +9,7 @@ from allocator.lab.event_heap import Priority
 from allocator.lab.links.base import Link
 from allocator.lab.master.cycles import Timing
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.reports.role_shares import RoleShares
-from allocator.lab.reports.run_record import Record
+from allocator.lab.reports.run_record import Record, RoleShares
 from allocator.lab.workloads.scenario import Progress, Scenario, Stage
 
 WATCH_MS = 10_000

@@ -4,14 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from allocator.core import PolicySpec
-from allocator.lab.checks.books_audit import differences, of_ledger, of_sidecar
 from allocator.lab.event_heap import Priority
 from allocator.lab.experiments.play import Played, play
-from allocator.lab.experiments.soak_scenario import Soak
 from allocator.lab.links.sidecar_process import set_policy
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.tokens import SESSION_TOKEN_FILE, read_token
 from allocator.lab.random_cluster import RandomScenario
+from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_sidecar
 from allocator.lab.workloads.cluster import AgentSpec
 from allocator.lab.workloads.scenario import Progress, Stage
 
@@ -22,7 +21,7 @@ EVERY_MS = 5_000
 class _Audited:
     """A soak that stops now and then to compare."""
 
-    soak: Soak | RandomScenario
+    soak: RandomScenario
     target: str
     compared: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -68,7 +67,7 @@ class Soaked:
 
 def soak_sidecar(
     target: str,
-    soak: Soak | RandomScenario,
+    soak: RandomScenario,
     policy: PolicySpec,
     *,
     started_us: int = 1,

@@ -1,40 +1,258 @@
-"""Spark on Mesos in coarse-grained mode, as Spark 2.4 and 3.5 behave.
-
-Each job is a framework of its own. Offers are split by the constraints; those that do not match are
-declined for ``rejectOfferDurationForUnmetConstraints``. On the others executors are placed one by
-one, round-robin, while any fits. What is offered beyond is declined: for
-``rejectOfferDurationForReachedMaxCores`` where the job has all its cores, else with Mesos's default
-of 5 s, and so is everything while the job has as many executors as dynamic allocation asks for, or
-is stopping. An executor that ends makes the driver revive its offers, also those of a job that is
-stopping: so every filter is gone, and a round of offers is made for nothing. Spark never suppresses
-offers.
-
-Left out, for nothing here needs it: data locality (``spark.locality.wait``), and agents on which
-executors fail.
+"""Spark on Mesos, coarse-grained and fine-grained, as Spark 2.4 and 3.5 behave.
 
 References
 ----------
-.. [1] Apache Spark 2.4 and 3.5, MesosCoarseGrainedSchedulerBackend: resourceOffers,
-   handleMatchedOffers, buildMesosTasks, canLaunchTask, statusUpdate, stopSchedulerBackend.
-.. [2] The same, ExecutorAllocationManager.
+.. [1] Apache Spark 2.4 and 3.5, docs/running-on-mesos.md and docs/configuration.md;
+   MesosSchedulerUtils: executorMemory, matchesAttributeRequirements, createSchedulerDriver.
+.. [2] The same, MesosCoarseGrainedSchedulerBackend: resourceOffers, handleMatchedOffers,
+   buildMesosTasks, canLaunchTask, statusUpdate, stopSchedulerBackend; ExecutorAllocationManager.
+.. [3] The same, MesosFineGrainedSchedulerBackend: resourceOffers, createMesosTask,
+   createExecutorInfo; TaskSchedulerImpl: submitTasks, resourceOffers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
 from allocator.core import MILLI
-from allocator.lab.frameworks.base import REFUSE_DEFAULT_MS, Identity, Master, Offer, Task
-from allocator.lab.frameworks.spark_offers import OpenOffer, split
-from allocator.lab.frameworks.spark_settings import SparkSettings
-from allocator.lab.frameworks.spark_stages import Stages
+from allocator.lab.frameworks.base import (
+    REFUSE_DEFAULT_MS,
+    Identity,
+    Master,
+    Offer,
+    Quantities,
+    Task,
+)
+from allocator.lab.master.ledger_rows import Amount
+from allocator.lab.master.resources import Resource
+
+# What an operator sets about Spark on Mesos, and what follows from it.
+#
+# Source: The same, MesosSchedulerUtils: executorMemory, matchesAttributeRequirements,
+# createSchedulerDriver.
+
+OVERHEAD_PART = 0.1
+OVERHEAD_LEAST_MIB = 384
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicAllocation:
+    """How Spark asks for executors and gives them up (``spark.dynamicAllocation.*``).
+
+    least, most: ``minExecutors``, with which it begins, and ``maxExecutors``.
+    backlog_ms: ``schedulerBacklogTimeout``: tasks wait so long before more are asked for: one, then
+        two, then four more, and so on.
+    idle_ms: ``executorIdleTimeout``: then an executor is given up.
+    """
+
+    least: int = 0
+    most: int = 2**31
+    backlog_ms: int = 1_000
+    idle_ms: int = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """Settings of a job, with Spark's defaults.
+
+    executor_cores: ``spark.executor.cores``; None: an executor takes all the cores of its offer.
+    executor_memory_mib: ``spark.executor.memory``.
+    memory_overhead_mib: ``spark.mesos.executor.memoryOverhead``; None: a tenth of the memory, and
+        at least 384.
+    cores_max: ``spark.cores.max``; None: all that it is offered.
+    gpus_max: ``spark.mesos.gpus.max``. An executor takes all the GPUs of its offer up to that, and
+        starts without one where there is none.
+    constraints: ``spark.mesos.constraints``: values that an attribute may have; none: it must be
+        there.
+    fixed_port: whether a port is set (``spark.blockManager.port``): then one executor an agent.
+    reject_ms, reject_unmet_ms, reject_at_maximum_ms: ``spark.mesos.rejectOfferDuration``, and the
+        two ``For...`` that it is the default of.
+    dynamic: ``spark.dynamicAllocation.enabled``.
+    mesos_executor_cores: thousandths; ``spark.mesos.mesosExecutor.cores``, in fine-grained mode.
+    shutdown_timeout_ms: ``spark.mesos.coarse.shutdownTimeout``.
+    """
+
+    executor_cores: int | None = None
+    executor_memory_mib: int = 1024
+    memory_overhead_mib: int | None = None
+    cores_max: int | None = None
+    gpus_max: int = 0
+    constraints: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    fixed_port: bool = False
+    reject_ms: int = 120_000
+    reject_unmet_ms: int | None = None
+    reject_at_maximum_ms: int | None = None
+    dynamic: DynamicAllocation | None = None
+    mesos_executor_cores: int = MILLI
+    shutdown_timeout_ms: int = 10_000
+
+    @property
+    def memory(self) -> int:
+        """What an executor takes of the agent's memory, in thousandths of a MiB."""
+        overhead = self.memory_overhead_mib
+        if overhead is None:
+            overhead = max(int(OVERHEAD_PART * self.executor_memory_mib), OVERHEAD_LEAST_MIB)
+        return (self.executor_memory_mib + overhead) * MILLI
+
+    @property
+    def maximum(self) -> int | None:
+        """Cores that the job takes at most: a whole number of the smallest executors."""
+        if self.cores_max is None:
+            return None
+        return self.cores_max - self.cores_max % (self.executor_cores or 1)
+
+    @property
+    def executor(self) -> Quantities:
+        """The demand vector that an operator would state for the job, if it has one."""
+        if self.executor_cores is None:
+            return {}
+        return {"cpus": self.executor_cores * MILLI, "mem": self.memory}
+
+    @property
+    def refuse_unmet_ms(self) -> int:
+        """How long an agent whose attributes do not match is refused."""
+        return self.reject_ms if self.reject_unmet_ms is None else self.reject_unmet_ms
+
+    @property
+    def refuse_at_maximum_ms(self) -> int:
+        """How long offers are refused once the job has all its cores."""
+        return self.reject_ms if self.reject_at_maximum_ms is None else self.reject_at_maximum_ms
+
+    def accepts(self, attributes: Mapping[str, str]) -> bool:
+        """Whether an agent's attributes meet the constraints; all of them are texts here."""
+        return all(
+            name in attributes and (not values or attributes[name] in values)
+            for name, values in self.constraints.items()
+        )
+
+    def identity(self, name: str, role: str) -> Identity:
+        """How Spark registers: in one role, with no label, and for GPUs where it may take some."""
+        gpus = frozenset({"GPU_RESOURCES"}) if self.gpus_max else frozenset()
+        return Identity(name, (role,), capabilities=gpus, several_roles=False)
+
+
+# The work of a Spark job: stages of tasks, each of which begins when the one before is done.
+
+
+class Stages:
+    """Tasks that wait, and how many run.
+
+    waiting: durations in ms of the tasks of this stage that nobody took yet, the next one last.
+    done: all tasks of all stages are.
+    """
+
+    def __init__(self, stages_ms: Sequence[Sequence[int]]) -> None:
+        self._later = [list(reversed(stage)) for stage in reversed(stages_ms) if stage]
+        self.waiting: list[int] = []
+        self.running = 0
+        self.done = False
+        self._next()
+
+    @property
+    def left(self) -> int:
+        """Tasks of this stage that wait or run."""
+        return len(self.waiting) + self.running
+
+    def take(self) -> int:
+        """Begin the next task that waits; gives its duration in ms."""
+        self.running += 1
+        return self.waiting.pop()
+
+    def finish(self) -> bool:
+        """A task is done; True where that ends its stage."""
+        self.running -= 1
+        return self._next()
+
+    def lose(self, durations_ms: Sequence[int]) -> None:
+        """Tasks are gone with what ran them, and wait again."""
+        self.running -= len(durations_ms)
+        self.waiting += durations_ms
+
+    def _next(self) -> bool:
+        if self.left:
+            return False
+        if self._later:
+            self.waiting = self._later.pop()
+        else:
+            self.done = True
+        return True
+
+
+# What Spark reads in an offer, and what it takes of it.
+
+
+def split(
+    master: Master, settings: SparkSettings, offers: Iterable[Offer]
+) -> tuple[list[Offer], list[Offer]]:
+    """Split offers into those whose agents meet the constraints, and those that do not."""
+    matched: list[Offer] = []
+    unmatched: list[Offer] = []
+    for offer in offers:
+        fits = settings.accepts(master.attributes(offer.agent))
+        (matched if fits else unmatched).append(offer)
+    return matched, unmatched
+
+
+class OpenOffer:
+    """What is left of an offer while executors are placed on it.
+
+    Amounts of one name add up, whatever role they are reserved to, as Spark adds them.
+    """
+
+    def __init__(self, master: Master, offer: Offer) -> None:
+        self.offer = offer
+        self._master = master
+        self._left: dict[Resource, int] = master.resources_of(offer.amount)
+        self.taken: list[Amount] = []
+
+    def amount(self, name: str) -> int:
+        """What is left of a resource, in thousandths."""
+        return sum(amount for each, amount in self._left.items() if each.name == name)
+
+    def whole(self, name: str) -> int:
+        """What is left of a resource in whole units."""
+        return self.amount(name) // MILLI
+
+    def take(self, **wanted: int) -> None:
+        """Take amounts by name, in thousandths, from the first resources that have some."""
+        taken: dict[Resource, int] = {}
+        for name, amount in wanted.items():
+            missing = amount
+            for each in [each for each in self._left if each.name == name]:
+                part = min(missing, self._left[each])
+                if part:
+                    taken[each] = part
+                    self._left[each] -= part
+                    missing -= part
+            assert not missing, f"{amount} of {name} is more than is left"
+        self.taken.append(self._master.row(taken))
+
+
+# Spark on Mesos in coarse-grained mode, as Spark 2.4 and 3.5 behave.
+#
+# Each job is a framework of its own. Offers are split by the constraints; those that do not match
+# are declined for ``rejectOfferDurationForUnmetConstraints``. On the others executors are placed
+# one by one, round-robin, while any fits. What is offered beyond is declined: for
+# ``rejectOfferDurationForReachedMaxCores`` where the job has all its cores, else with Mesos's
+# default of 5 s, and so is everything while the job has as many executors as dynamic allocation
+# asks for, or is stopping. An executor that ends makes the driver revive its offers, also those of
+# a job that is stopping: so every filter is gone, and a round of offers is made for nothing. Spark
+# never suppresses offers.
+#
+# Left out, for nothing here needs it: data locality (``spark.locality.wait``), and agents on which
+# executors fail.
+#
+# Source: Apache Spark 2.4 and 3.5, MesosCoarseGrainedSchedulerBackend: resourceOffers,
+# handleMatchedOffers, buildMesosTasks, canLaunchTask, statusUpdate, stopSchedulerBackend.
+#
+# Source: The same, ExecutorAllocationManager.
 
 UNBOUNDED = 2**31
 
 
 @dataclass(slots=True, eq=False)
-class Executor:
+class CoarseExecutor:
     """An executor that runs.
 
     idle: tasks that it could run more at once; 0 before it has started.
@@ -76,7 +294,7 @@ class CoarseSpark:
         self.identity = identity
         self.settings = settings
         self.stages = Stages(stages_ms)
-        self.executors: dict[Task, Executor] = {}
+        self.executors: dict[Task, CoarseExecutor] = {}
         self.stopping = False
         dynamic = settings.dynamic
         self.target = dynamic.least if dynamic else UNBOUNDED
@@ -120,7 +338,7 @@ class CoarseSpark:
                 self._started()
                 self._started = None
             for task, (cores, gpus) in zip(tasks, cores_and_gpus, strict=True):
-                self.executors[task] = executor = Executor(task, cores, gpus)
+                self.executors[task] = executor = CoarseExecutor(task, cores, gpus)
                 self._master.event_heap.after(self._start_ms, partial(self._ready, executor))
         if useless:
             full = self._cores() >= self._maximum()
@@ -179,14 +397,14 @@ class CoarseSpark:
 
     # How tasks run.
 
-    def _ready(self, executor: Executor) -> None:
+    def _ready(self, executor: CoarseExecutor) -> None:
         """The executor has started, and takes tasks."""
         if executor.task.live and not executor.ending:
             executor.idle = executor.cores
             executor.idle_since_ms = self._master.event_heap.now_ms
             self._pull(executor)
 
-    def _pull(self, executor: Executor) -> None:
+    def _pull(self, executor: CoarseExecutor) -> None:
         """Let the executor take tasks until it is full."""
         while executor.idle and self.stages.waiting and not executor.ending:
             duration_ms = self.stages.take()
@@ -197,7 +415,7 @@ class CoarseSpark:
         if self.stages.done:
             self._stop()
 
-    def _finish(self, executor: Executor, ticket: int) -> None:
+    def _finish(self, executor: CoarseExecutor, ticket: int) -> None:
         if not executor.task.live:
             return
         del executor.running[ticket]
@@ -231,14 +449,14 @@ class CoarseSpark:
             self._end(executor)
         self._master.event_heap.after(dynamic.backlog_ms, self._adjust)
 
-    def _end(self, executor: Executor) -> None:
+    def _end(self, executor: CoarseExecutor) -> None:
         """Ask an executor to stop; it takes its time."""
         executor.ending = True
         delay_ms = self._stop_ms[self._ended % len(self._stop_ms)]
         self._ended += 1
         self._master.event_heap.after(delay_ms, partial(self._ended_itself, executor))
 
-    def _ended_itself(self, executor: Executor) -> None:
+    def _ended_itself(self, executor: CoarseExecutor) -> None:
         if executor.task.live:
             del self.executors[executor.task]
             self._master.end(executor.task)
@@ -265,3 +483,125 @@ class CoarseSpark:
             self._gone = True
             self._master.unsubscribe(self)
             self._left()
+
+
+# Spark on Mesos in fine-grained mode, as Spark 2.4 and 3.5 behave (both call it deprecated).
+#
+# Each Spark task is a Mesos task of one core. The first on an agent brings an executor along, which
+# has the memory and a core of its own (``spark.mesos.mesosExecutor.cores``) and stays to the end of
+# the job; later ones take a core and no memory. So the job accepts an offer of one core and nothing
+# else where it has an executor, and nowhere else.
+#
+# Tasks are placed round-robin over the offers. What is left of an offer that was used is refused
+# for a second, any other offer for Mesos's default of 5 s, or, where the constraints do not match,
+# for ``rejectOfferDurationForUnmetConstraints``. When a stage begins, the driver revives its
+# offers.
+#
+# Source: Apache Spark 2.4 and 3.5, MesosFineGrainedSchedulerBackend: resourceOffers,
+# createMesosTask, createExecutorInfo; TaskSchedulerImpl: submitTasks, resourceOffers.
+
+REFUSE_REST_MS = 1_000
+TASK_CORES = 1
+
+
+class FineSpark:
+    """A job as a framework.
+
+    stages_ms: durations of the tasks of each stage.
+    left: called once when the framework has left.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        settings: SparkSettings,
+        stages_ms: Sequence[Sequence[int]],
+        left: Callable[[], None],
+    ) -> None:
+        self.identity = identity
+        self.settings = settings
+        self.stages = Stages(stages_ms)
+        self.executors: dict[int, Task] = {}
+        """By agent."""
+        self.tasks: dict[Task, int] = {}
+        self._left = left
+
+    def subscribed(self, master: Master) -> None:
+        """Remember the master; a job without tasks is over."""
+        self._master = master
+        if self.stages.done:
+            master.event_heap.after(0, self._leave)
+
+    def offered(self, offers: list[Offer]) -> None:
+        """Launch tasks round-robin over what can be used; decline the rest."""
+        matched, unmatched = split(self._master, self.settings, offers)
+        if unmatched:
+            self._master.decline(unmatched, self.settings.refuse_unmet_ms)
+        opened = [OpenOffer(self._master, offer) for offer in matched]
+        usable = [each for each in opened if self._is_enough(each)]
+        self._place(usable)
+        useless = [each.offer for each in opened if not each.taken]
+        for each in usable:
+            if each.taken:
+                self._launch(each)
+        if useless:
+            self._master.decline(useless, REFUSE_DEFAULT_MS)
+
+    def lost(self, tasks: list[Task]) -> None:
+        """What ran on an agent is gone: run it again."""
+        for task in tasks:
+            if task in self.tasks:
+                self.stages.lose([self.tasks.pop(task)])
+            else:
+                del self.executors[task.agent]
+        self._master.revive(self)
+
+    def _is_enough(self, offer: OpenOffer) -> bool:
+        """Whether there is room for a task, and for an executor where there is none yet."""
+        cores = offer.amount("cpus")
+        if offer.offer.agent in self.executors:
+            return cores >= TASK_CORES * MILLI
+        least = self.settings.mesos_executor_cores + TASK_CORES * MILLI
+        return cores >= least and offer.amount("mem") >= self.settings.memory
+
+    def _place(self, usable: list[OpenOffer]) -> None:
+        """Take room for the tasks that wait, one on each offer in turn."""
+        waiting, again = len(self.stages.waiting), True
+        while again:
+            again = False
+            for each in usable:
+                if not waiting:
+                    return
+                if not each.taken and each.offer.agent not in self.executors:
+                    cores = self.settings.mesos_executor_cores
+                    each.take(cpus=cores, mem=self.settings.memory)
+                if each.whole("cpus") >= TASK_CORES:
+                    each.take(cpus=TASK_CORES * MILLI)
+                    waiting, again = waiting - 1, True
+
+    def _launch(self, offer: OpenOffer) -> None:
+        """Launch what an offer has room for, the executor first."""
+        launched = self._master.accept(offer.offer, offer.taken, REFUSE_REST_MS)
+        agent = offer.offer.agent
+        if agent not in self.executors:
+            self.executors[agent] = launched.pop(0)
+        for task in launched:
+            duration_ms = self.stages.take()
+            self.tasks[task] = duration_ms
+            self._master.event_heap.after(duration_ms, partial(self._finish, task))
+
+    def _finish(self, task: Task) -> None:
+        if not task.live:
+            return
+        del self.tasks[task]
+        self._master.end(task)
+        begins = self.stages.finish()
+        if self.stages.done:
+            self._leave()
+        elif begins:
+            self._master.revive(self)
+
+    def _leave(self) -> None:
+        """The executors end with the framework."""
+        self._master.unsubscribe(self)
+        self._left()

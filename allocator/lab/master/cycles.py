@@ -15,12 +15,10 @@ import numpy as np
 from allocator.core import Decisions, Hold
 from allocator.lab.event_heap import EventHeap, Priority
 from allocator.lab.frameworks.base import Leaver, Offer
-from allocator.lab.master.gates import Decision, judge
+from allocator.lab.master.base import RegisteredFramework
+from allocator.lab.master.gates import Decision, QuotaBook, judge
 from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.outbox import Outbox
-from allocator.lab.master.quota import QuotaBook
-from allocator.lab.master.registered_framework import RegisteredFramework
-from allocator.lab.master.session import Session
+from allocator.lab.master.session import Outbox, Session
 from allocator.lab.reports.run_record import Record
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite, isnan
 
-from allocator.lab.reports.confidence import interval
+from allocator.lab.reports.run_report import interval
 
 _ROUNDING = 1e-9  # what a comparison forgives beside its tolerance: the rounding of float64
 _TOLERANCE_SHOWN = 1e-4  # of the number; smaller ones are rounding

@@ -1,4 +1,4 @@
-"""From a run to the numbers that describe it."""
+"""From a run to the numbers that describe it; means of several with confidence intervals."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -6,11 +6,62 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy import stats
 
 from allocator.core import Floats
 from allocator.lab.experiments.play import Played
-from allocator.lab.reports.role_shares import Fairness, fairness
+from allocator.lab.reports.run_record import Fairness, fairness
 from allocator.plain import json_text
+
+# Means with confidence intervals (Student's t).
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean, and half the width of its confidence interval (NaN where there is one value)."""
+
+    mean: float
+    half: float
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+        return self.mean - self.half
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        return self.mean + self.half
+
+    def __str__(self) -> str:
+        """As ``12.3 ± 0.4``."""
+        if np.isnan(self.mean):
+            return "-"
+        return f"{self.mean:.4g}" + ("" if np.isnan(self.half) else f" ± {self.half:.2g}")
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """Mean of independent values, with its interval; values that are not there (NaN) are left out.
+
+    Examples
+    --------
+    >>> str(interval([1.0, 2.0, 3.0]))
+    '2 ± 2.5'
+    >>> str(interval([5.0]))
+    '5'
+    """
+    there = np.array([each for each in values if not np.isnan(each)])
+    if not len(there):
+        return Interval(float("nan"), float("nan"))
+    if len(there) == 1:
+        return Interval(float(there[0]), float("nan"))
+    half = stats.sem(there) * stats.t.ppf((1 + CONFIDENCE) / 2, len(there) - 1)
+    return Interval(float(there.mean()), float(half))
+
+
+# From a run to the numbers that describe it.
 
 STEP_S = 1.0
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from allocator.lab.links.machine import free_port
-from allocator.lab.links.sidecar_process import channel
+from allocator.lab.links.sidecar_process import channel, free_port
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.wall_clock import WallClock
 from allocator.lab.torture.cable import Cable

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from allocator.lab.links.scratch import scratch_directory
+from allocator.lab.links.sidecar_process import scratch_directory
 from allocator.lab.torture.faults import FAULTS, Fault
 from allocator.lab.torture.findings import Findings
 from allocator.lab.torture.invariants import Watch

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from allocator.lab.links import wall_clock
 from allocator.lab.links.end_with_parent import ending_with_us
-from allocator.lab.links.machine import ProcessFigures, figures_of
+from allocator.lab.links.sidecar_process import ProcessFigures, figures_of
 from allocator.lab.torture.clock import RunningClock
 from allocator.lab.torture.log_meter import LogMeter
 

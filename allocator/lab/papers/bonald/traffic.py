@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged
-from allocator.lab.reports.confidence import interval
+from allocator.lab.reports.run_report import interval
 from allocator.solvers.fluid import proportional_fairness, water_filling
 
 Floats = NDArray[np.float64]

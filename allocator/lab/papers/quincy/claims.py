@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from allocator.lab.papers.quincy.runs import Measures
 from allocator.lab.papers.report import Cell, Row
-from allocator.lab.reports.confidence import interval
+from allocator.lab.reports.run_report import interval
 
 WELL_BELOW = 10.0
 """The slowdown that no job reaches with fairness and preemption, and some job without."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 import grpc
 
 from allocator.core import MILLI
-from allocator.lab.links.machine import lowest_free_descriptor
+from allocator.lab.links.sidecar_process import lowest_free_descriptor
 from allocator.lab.torture.faults.base import Anywhere, Scene
 from allocator.lab.torture.faults.operators import set_limit
 from allocator.lab.torture.proxy import dial_tcp

@@ -3,8 +3,8 @@
 import grpc
 
 from allocator.core import Reason
-from allocator.lab.checks.books_audit import differences, of_ledger, of_sidecar
 from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_sidecar
 from allocator.lab.torture.faults.base import Scene
 from allocator.lab.torture.findings import Findings
 

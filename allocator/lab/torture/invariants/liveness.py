@@ -5,9 +5,8 @@ from collections.abc import Mapping
 
 from allocator.lab.hostile.tenants import Tenant
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.master.gates import Decision, judge
+from allocator.lab.master.gates import Decision, QuotaBook, judge
 from allocator.lab.master.ledger_rows import Amount
-from allocator.lab.master.quota import QuotaBook
 from allocator.lab.master.resources import Resource
 from allocator.lab.torture.faults.base import Scene
 from allocator.lab.torture.rig import PATIENCE_CYCLES

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from allocator.lab.checks.offer_checks import Inspector
 from allocator.lab.frameworks.base import Offer
 from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.random_cluster.offer_checks import Inspector
 from allocator.lab.torture.findings import Findings
 
 
