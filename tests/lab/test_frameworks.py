@@ -4,7 +4,7 @@ import pytest
 
 from allocator.core import Release, Revive, Suppress, Transition
 from allocator.lab.frameworks.base import Identity, TaskQueue, fit
-from allocator.lab.frameworks.spark import Job, SparkJob
+from allocator.lab.frameworks.spark_of_paper import Job, SparkJob
 from allocator.lab.workloads.cluster import AgentSpec
 from tests.lab.masters import Listener, master_for, run
 

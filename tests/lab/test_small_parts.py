@@ -2,8 +2,7 @@
 
 from allocator.core import Define
 from allocator.lab.event_heap import EventHeap, Priority
-from allocator.lab.master.base import Handles
-from allocator.lab.master.session import Roles
+from allocator.lab.master.session import Handles, Roles
 from tests.lab.masters import outbox_of
 
 

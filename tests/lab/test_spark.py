@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from allocator.core import Revive
-from allocator.lab.frameworks.spark_coarse import (
+from allocator.lab.frameworks.spark import (
     CoarseSpark,
     DynamicAllocation,
     FineSpark,

@@ -32,95 +32,119 @@ _BOTH = ("seed", "trials")
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     "kesidis-table-1": Experiment(
-        "kesidis.tables:table_1", _BOTH, "task counts of six schedulers, means"
+        "allocator.lab.papers.kesidis.tables:table_1", _BOTH, "task counts of six schedulers, means"
     ),
     "kesidis-table-2": Experiment(
-        "kesidis.tables:table_2", _BOTH, "their sample standard deviations"
+        "allocator.lab.papers.kesidis.tables:table_2", _BOTH, "their sample standard deviations"
     ),
     "choosy-figures": Experiment(
-        "choosy.examples:figures", _BOTH, "Figures 1, 3, 5: the optimum, and online"
+        "allocator.lab.papers.choosy.examples:figures",
+        _BOTH,
+        "Figures 1, 3, 5: the optimum, and online",
     ),
     "choosy-theorems": Experiment(
-        "choosy.theorems:theorems", _BOTH, "Theorems 1 to 3 as properties"
+        "allocator.lab.papers.choosy.examples:theorems", _BOTH, "Theorems 1 to 3 as properties"
     ),
     "choosy-theorem-4": Experiment(
-        "choosy.examples:theorem_4", _BOTH, "how near Choosy comes from anywhere"
+        "allocator.lab.papers.choosy.examples:theorem_4",
+        _BOTH,
+        "how near Choosy comes from anywhere",
     ),
-    "choosy-fig-6": Experiment("choosy.ramp_up:figure_6", _BOTH, "ramp-up time by pickiness"),
+    "choosy-fig-6": Experiment(
+        "allocator.lab.papers.choosy.ramp_up:figure_6", _BOTH, "ramp-up time by pickiness"
+    ),
     "choosy-macrobenchmark": Experiment(
-        "choosy.macro:macrobenchmark", _BOTH, "Figures 8, 9, Tables 1, 2"
+        "allocator.lab.papers.choosy.macro:macrobenchmark", _BOTH, "Figures 8, 9, Tables 1, 2"
     ),
     "choosy-scaling": Experiment(
-        "choosy.macro:scaling", ("seed",), "an hour on up to 50,000 machines"
+        "allocator.lab.papers.choosy.macro:scaling", ("seed",), "an hour on up to 50,000 machines"
     ),
     "choosy-joins": Experiment(
-        "choosy.micro:joins_and_leaves", _BOTH, "Figures 10 to 12: nine users"
+        "allocator.lab.papers.choosy.micro:joins_and_leaves", _BOTH, "Figures 10 to 12: nine users"
     ),
     "choosy-empty-cluster": Experiment(
-        "choosy.micro:empty_cluster", _BOTH, "Figure 13: all at once"
+        "allocator.lab.papers.choosy.micro:empty_cluster", _BOTH, "Figure 13: all at once"
     ),
-    "choosy-fig-14": Experiment("choosy.jobs:figure_14", ("seed",), "four jobs on 160 cores"),
-    "choosy-fig-15": Experiment("choosy.times:figure_15", _BOTH, "time of the offline optimum"),
+    "choosy-fig-14": Experiment(
+        "allocator.lab.papers.choosy.jobs:figure_14", ("seed",), "four jobs on 160 cores"
+    ),
+    "choosy-fig-15": Experiment(
+        "allocator.lab.papers.choosy.examples:figure_15", _BOTH, "time of the offline optimum"
+    ),
     "kesidis-pf": Experiment(
-        "kesidis.fluid:proportional_fairness_of_filling",
+        "allocator.lab.papers.kesidis.fluid:proportional_fairness_of_filling",
         _BOTH,
         "how near `pf` comes to proportional fairness over agents",
     ),
     "ps-dsf-fluid": Experiment(
-        "kesidis.per_server_fluid:definition_of_filling",
+        "allocator.lab.papers.kesidis.per_server_fluid:definition_of_filling",
         _BOTH,
         "how often `ps-dsf` meets its definition, and how far it is from it",
     ),
     "kesidis-propositions": Experiment(
-        "kesidis.propositions:propositions",
+        "allocator.lab.papers.kesidis.propositions:propositions",
         _BOTH,
         "Propositions 1 and 2 with priorities and server preferences",
     ),
     "kesidis-sensitivity": Experiment(
-        "kesidis.sensitivity:sensitivity",
+        "allocator.lab.papers.kesidis.sensitivity:sensitivity",
         _BOTH,
         "which modelling choice decides the claims of section V",
     ),
     "quincy-solver": Experiment(
-        "quincy.solver_times:solver_times", _BOTH, "time of Quincy's minimum-cost flow"
+        "allocator.lab.papers.quincy.solver_times:solver_times",
+        _BOTH,
+        "time of Quincy's minimum-cost flow",
     ),
     "quincy-table-2": Experiment(
-        "quincy.tables:table_2", _BOTH, "one job at a time: time and data"
+        "allocator.lab.papers.quincy.figures:table_2", _BOTH, "one job at a time: time and data"
     ),
-    "quincy-table-3": Experiment("quincy.tables:table_3", _BOTH, "how long each job takes alone"),
+    "quincy-table-3": Experiment(
+        "allocator.lab.papers.quincy.figures:table_3", _BOTH, "how long each job takes alone"
+    ),
     "quincy-fig-6": Experiment(
-        "quincy.figures:figures_5_to_7",
+        "allocator.lab.papers.quincy.figures:figures_5_to_7",
         _BOTH,
         "Figures 5 to 7: all schedulers",
     ),
     "quincy-starts": Experiment(
-        "quincy.starts:starts", _BOTH, "the same by when the first jobs start"
+        "allocator.lab.papers.quincy.figures:starts", _BOTH, "the same by when the first jobs start"
     ),
     "quincy-table-4": Experiment(
-        "quincy.figures:figure_8", _BOTH, "Table 4, Figure 8: narrow uplinks"
+        "allocator.lab.papers.quincy.figures:figure_8", _BOTH, "Table 4, Figure 8: narrow uplinks"
     ),
     "quincy-departures": Experiment(
-        "quincy.departures:departures",
+        "allocator.lab.papers.quincy.figures:departures",
         _BOTH,
         "what departures from its text change",
     ),
     "drf-example": Experiment(
-        "drf.examples:example", (), "9 CPUs and 18 GB under DRF, asset fairness, CEEI"
+        "allocator.lab.papers.drf:example", (), "9 CPUs and 18 GB under DRF, asset fairness, CEEI"
     ),
     "drf-properties": Experiment(
-        "drf.properties:properties", _BOTH, "Table 2, each cell by experiment"
+        "allocator.lab.papers.drf:properties", _BOTH, "Table 2, each cell by experiment"
     ),
-    "pf-examples": Experiment("bonald.examples:examples", (), "proportional fairness and DRF"),
+    "pf-examples": Experiment(
+        "allocator.lab.papers.bonald.examples:examples", (), "proportional fairness and DRF"
+    ),
     "pf-service-rates": Experiment(
-        "bonald.service_rates:figures", (), "both in dynamic traffic, by load"
+        "allocator.lab.papers.bonald.service_rates:figures", (), "both in dynamic traffic, by load"
     ),
-    "pf-fig-3": Experiment("bonald.traffic:figure_3", _BOTH, "four classes in dynamic traffic"),
+    "pf-fig-3": Experiment(
+        "allocator.lab.papers.bonald.traffic:figure_3", _BOTH, "four classes in dynamic traffic"
+    ),
     "pf-capacity-region": Experiment(
-        "bonald.traffic:capacity_region", _BOTH, "how much traffic is too much"
+        "allocator.lab.papers.bonald.traffic:capacity_region", _BOTH, "how much traffic is too much"
     ),
-    "pf-fig-4": Experiment("bonald.strategy:figure_4", (), "what one job gains by a false claim"),
-    "pf-fig-5": Experiment("bonald.strategy:figure_5", (), "what a class gains by false claims"),
-    "pf-fig-6": Experiment("bonald.tasks:figure_6", _BOTH, "whole tasks instead of a fluid"),
+    "pf-fig-4": Experiment(
+        "allocator.lab.papers.bonald.strategy:figure_4", (), "what one job gains by a false claim"
+    ),
+    "pf-fig-5": Experiment(
+        "allocator.lab.papers.bonald.strategy:figure_5", (), "what a class gains by false claims"
+    ),
+    "pf-fig-6": Experiment(
+        "allocator.lab.papers.bonald.tasks:figure_6", _BOTH, "whole tasks instead of a fluid"
+    ),
 }
 
 HELP = "Compute the papers' tables and figures with the real policies, beside the printed ones."
@@ -144,7 +168,7 @@ def run(name: str, **options: int) -> "Report":
     experiment = EXPERIMENTS[name]
     module, _, function = experiment.function.partition(":")
     taken = {key: value for key, value in options.items() if key in experiment.parameters}
-    report: Report = getattr(import_module(f"allocator.lab.papers.{module}"), function)(**taken)
+    report: Report = getattr(import_module(module), function)(**taken)
     return report
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from allocator.core import ActivateAgent, RemoveAgent, SetPaused, UpdateAgent
 from allocator.lab.frameworks.base import Task
-from allocator.lab.master.base import Base, RegisteredFramework
+from allocator.lab.master.base import Base
+from allocator.lab.master.cycles import RegisteredFramework
 from allocator.lab.master.ledger_rows import AgentRow, Amount, minus, plus
 from allocator.lab.master.resources import Resource
 from allocator.lab.master.session import agent_event

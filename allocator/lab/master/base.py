@@ -1,75 +1,18 @@
-"""Small numbers for ids, as the module binds them: the lowest free one first."""
+"""What all parts of the emulated master work on."""
 
-import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from allocator.core import Event, Options
 from allocator.lab.event_heap import EventHeap
-from allocator.lab.frameworks.base import Framework, Offer, Task
+from allocator.lab.frameworks.base import Framework, Offer
 from allocator.lab.links.base import Link, Opening
-from allocator.lab.master.cycles import Cycles, Timing
+from allocator.lab.master.cycles import Cycles, RegisteredFramework, Timing
 from allocator.lab.master.ledger import Ledger
 from allocator.lab.master.ledger_rows import Amount, Refusal
 from allocator.lab.master.resources import Resource
-from allocator.lab.master.session import Outbox, Roles, Session, snapshot
+from allocator.lab.master.session import Handles, Outbox, Roles, Session, snapshot
 from allocator.lab.reports.run_record import Record
-
-
-class Handles:
-    """Free and taken handles of one sort."""
-
-    def __init__(self, first: int = 1) -> None:
-        self._next = first
-        self._free: list[int] = []
-
-    def take(self) -> int:
-        """The lowest free handle."""
-        if self._free:
-            return heapq.heappop(self._free)
-        self._next += 1
-        return self._next - 1
-
-    def give_back(self, handle: int) -> None:
-        """Let the handle be bound again."""
-        heapq.heappush(self._free, handle)
-
-
-# The frameworks of a master: their handles, live offers and tasks.
-
-
-@dataclass(slots=True, eq=False)
-class RegisteredFramework:
-    """A subscribed framework.
-
-    waiting: no offer has been made to it yet.
-    roles: all that it ever subscribed to: it may still hold something in each.
-    offers, tasks: live ones, oldest first.
-    """
-
-    framework: Framework
-    handle: int
-    framework_id: str
-    subscribed_ms: int
-    roles: tuple[str, ...]
-    waiting: bool = True
-    offers: dict[Offer, None] = field(default_factory=dict)
-    tasks: dict[Task, None] = field(default_factory=dict)
-
-    def void_offers(self, offers: Iterable[Offer]) -> None:
-        """Let offers lapse."""
-        for offer in offers:
-            offer.live = False
-            del self.offers[offer]
-
-    def void_tasks(self, tasks: Iterable[Task]) -> None:
-        """Let tasks die."""
-        for task in tasks:
-            task.live = False
-            del self.tasks[task]
-
-
-# What all parts of the emulated master work on.
 
 
 @dataclass(frozen=True, slots=True)

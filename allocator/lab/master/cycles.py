@@ -6,16 +6,15 @@ revives, an agent whose resources change. What happens at the same moment makes 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from allocator.core import Decisions, Hold
 from allocator.lab.event_heap import EventHeap, Priority
-from allocator.lab.frameworks.base import Leaver, Offer
-from allocator.lab.master.base import RegisteredFramework
+from allocator.lab.frameworks.base import Framework, Leaver, Offer, Task
 from allocator.lab.master.gates import Decision, QuotaBook, judge
 from allocator.lab.master.ledger import Ledger
 from allocator.lab.master.session import Outbox, Session
@@ -33,6 +32,37 @@ class Timing:
 
     decision_ms: int = 0
     answer_ms: int = 10
+
+
+@dataclass(slots=True, eq=False)
+class RegisteredFramework:
+    """A subscribed framework.
+
+    waiting: no offer has been made to it yet.
+    roles: all that it ever subscribed to: it may still hold something in each.
+    offers, tasks: live ones, oldest first.
+    """
+
+    framework: Framework
+    handle: int
+    framework_id: str
+    subscribed_ms: int
+    roles: tuple[str, ...]
+    waiting: bool = True
+    offers: dict[Offer, None] = field(default_factory=dict)
+    tasks: dict[Task, None] = field(default_factory=dict)
+
+    def void_offers(self, offers: Iterable[Offer]) -> None:
+        """Let offers lapse."""
+        for offer in offers:
+            offer.live = False
+            del self.offers[offer]
+
+    def void_tasks(self, tasks: Iterable[Task]) -> None:
+        """Let tasks die."""
+        for task in tasks:
+            task.live = False
+            del self.tasks[task]
 
 
 @dataclass

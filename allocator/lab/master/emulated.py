@@ -40,7 +40,7 @@ from allocator.lab.frameworks.base import (
     Quantities,
 )
 from allocator.lab.master.agents import AgentCalls
-from allocator.lab.master.base import RegisteredFramework
+from allocator.lab.master.cycles import RegisteredFramework
 from allocator.lab.master.ledger_rows import AgentRow, FrameworkRow, Quota, reaches
 from allocator.lab.master.offers import OfferCalls
 from allocator.lab.master.session import Row, framework_info

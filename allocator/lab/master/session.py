@@ -1,5 +1,6 @@
 """The master's end of the session: events on their way, roles by handle, the snapshot, batches."""
 
+import heapq
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +30,6 @@ from allocator.core import (
 )
 from allocator.lab.frameworks.base import Identity
 from allocator.lab.links.base import Batch, Link, LinkDownError, Opening
-from allocator.lab.master.base import Handles
 from allocator.lab.master.gates import Verdict
 from allocator.lab.master.kinds import KindTable
 from allocator.lab.master.ledger import Ledger
@@ -180,6 +180,25 @@ def columns(amounts: list[Amount], kinds: int) -> tuple[Ints, Ints]:
 
 
 # Handles of roles, kept for a session at least, and while something names them.
+
+
+class Handles:
+    """Free and taken handles of one sort."""
+
+    def __init__(self, first: int = 1) -> None:
+        self._next = first
+        self._free: list[int] = []
+
+    def take(self) -> int:
+        """The lowest free handle."""
+        if self._free:
+            return heapq.heappop(self._free)
+        self._next += 1
+        return self._next - 1
+
+    def give_back(self, handle: int) -> None:
+        """Let the handle be bound again."""
+        heapq.heappush(self._free, handle)
 
 
 class Roles:

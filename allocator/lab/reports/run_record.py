@@ -14,6 +14,9 @@ from allocator.measures import jain_index, resource_share
 if TYPE_CHECKING:
     from allocator.lab.master.emulated import EmulatedMaster
 
+NAMES = {"cpus": "CPU", "mem": "memory", "gpus": "GPU"}
+"""Resources as tables and axes name them."""
+
 # What a run was like: use over time, counts, waits, latencies.
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
-from allocator.lab.reports.plots import NAMES, line_of
+from allocator.lab.reports.plots import line_of
+from allocator.lab.reports.run_record import NAMES
 from allocator.lab.reports.run_report import interval
 from allocator.lab.scenarios.running import RunResult
 

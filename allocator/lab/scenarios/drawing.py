@@ -9,7 +9,7 @@ import numpy as np
 from allocator.core import parse_quantities
 from allocator.lab.frameworks.base import Framework, Identity
 from allocator.lab.frameworks.batch import BatchJob, Manner, Work
-from allocator.lab.frameworks.spark_coarse import CoarseSpark, DynamicAllocation, SparkSettings
+from allocator.lab.frameworks.spark import CoarseSpark, DynamicAllocation, SparkSettings
 from allocator.lab.master.gates import GPU_CAPABILITY
 from allocator.lab.scenarios.schema import Agents, Duration, Frameworks, ScenarioFile, Spark
 from allocator.lab.workloads.cluster import AgentSpec

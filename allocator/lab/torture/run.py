@@ -10,9 +10,8 @@ from pathlib import Path
 
 from allocator.lab.links.sidecar_process import scratch_directory
 from allocator.lab.torture.faults import FAULTS, Fault
-from allocator.lab.torture.findings import Findings
 from allocator.lab.torture.invariants import Watch
-from allocator.lab.torture.report import Report
+from allocator.lab.torture.report import Findings, Report
 from allocator.lab.torture.rig import Rig, rigged
 from allocator.lab.torture.world import World
 

@@ -30,13 +30,13 @@ import numpy as np
 
 from allocator.core import MILLI
 from allocator.lab.frameworks.base import Framework, Identity, Quantities
-from allocator.lab.frameworks.spark import Habits, Job
-from allocator.lab.frameworks.spark_coarse import (
+from allocator.lab.frameworks.spark import (
     CoarseSpark,
     DynamicAllocation,
     FineSpark,
     SparkSettings,
 )
+from allocator.lab.frameworks.spark_of_paper import Habits, Job
 from allocator.lab.workloads.cluster import AgentSpec
 from allocator.lab.workloads.scenario import Stage
 

@@ -16,8 +16,7 @@ from itertools import chain, repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.lab.papers.choosy.ideals import Machines
-from allocator.lab.papers.choosy.users import Coming
+from allocator.lab.papers.choosy.ideals import Coming, Machines
 from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged
 
 Floats = NDArray[np.float64]

@@ -32,7 +32,7 @@ from allocator.lab.experiments.claims import (
 )
 from allocator.lab.experiments.demo_runs import OBLIVIOUS
 from allocator.lab.experiments.runs import CHARACTERISED
-from allocator.lab.frameworks.spark import Habits
+from allocator.lab.frameworks.spark_of_paper import Habits
 from allocator.lab.papers.report import Cell, Report, Row
 from allocator.lab.workloads.spark_experiment import Drivers
 
