@@ -29,6 +29,9 @@ sidecar process (`mesos-allocator torture`), and before a real master where one 
 Beside it stand eight honest agents and an honest framework with a guarantee, which declines
 whatever it is offered: it may wait three intervals at most, no session may end, memory grows by
 100 MiB at most (before the sidecar alone by 300), and no page has 20,000 lines.
+
+Beside one tenant it also stands without a guarantee, in a cluster of two agents, for twelve
+intervals: there it has its turns, and waits no longer than three intervals either.
 """
 
 MEASURED = """\

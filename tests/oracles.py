@@ -336,8 +336,9 @@ class Filling:
             cluster.held[client][r] += given
         if cluster.stage == OVERDUE:
             cluster.stood_back.add(client)
+        turn = 1 + max(cluster.served)
         for node in cluster.upwards(leaf):
-            cluster.served[node] += 1
+            cluster.served[node] = turn
             for count, gain in zip(self.counts, gains, strict=True):
                 count[node] += gain
 

@@ -25,7 +25,7 @@ AMOUNT_LENGTH_MAX = 64
 REQUESTS_MAX = 64
 """Requests of one REQUEST that are looked at; the first that asks for something counts."""
 
-ALTERNATIVES_MAX = 64
+ALTERNATIVES_MAX = 16
 """Alternatives of a minimum: each is compared with each offer."""
 
 CLAUSES_MAX = 128

@@ -56,8 +56,9 @@ class Tree(NamedTuple):
     weight : (N,) float64
         Weight among siblings, > 0.
     served : (N,) int64
-        Grants made so far to the clients below the node: of two siblings with equal scores the one
-        that was served less often comes first, then the one with the lower number.
+        Of two siblings with equal scores the one with less comes first, see `turns`; then the one
+        with the lower number. Nobody has more than the root. Each grant of the cycle gives the leaf
+        and all above it one more than the root had.
     scheme : (N,) int64
         Which criterion of the policy orders the children: 0, or that of the subtree.
     """

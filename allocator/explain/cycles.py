@@ -218,7 +218,7 @@ def _why(judge: Judge, client: int, winner: int, scores: tuple[float, float]) ->
     if its < mine:
         return SMALLER_FIRST
     if its == mine:
-        return "their scores are equal: whoever was served less often comes first, then the older"
+        return "their scores are equal: who was served longest ago comes first, then the older"
     return "its score is larger, but when its turn came others beside it had been served"
 
 

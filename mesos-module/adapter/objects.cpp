@@ -204,6 +204,8 @@ brain::Traits traitsOf(const Resource& resource)
 
   if (traits.depth > 0) {
     traits.reservedRole = Resources::reservationRole(resource);
+    traits.principal =
+        resource.reservations(resource.reservations_size() - 1).principal();
   }
 
   if (resource.has_disk()) {

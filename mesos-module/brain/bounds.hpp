@@ -16,8 +16,9 @@ constexpr size_t TEXT_BYTES_MAX = 4096;
 // A name of a resource: people write them.
 constexpr size_t NAME_BYTES_MAX = 256;
 
-// Labels: so an event stays far below what a sidecar reads (4 MiB).
-constexpr size_t LABELS_MAX = 4096;
+// Labels, those that are for a sidecar first: it copies them with all it knows,
+// and an event stays far below what it reads (4 MiB).
+constexpr size_t LABELS_MAX = 256;
 constexpr size_t LABEL_BYTES_MAX = 256 << 10;
 
 // The path of a role that somebody is offered something in: agents name
@@ -36,6 +37,12 @@ constexpr size_t LEVELS_OF_FRAMEWORK_MAX = 4096;
 // Roles of the cluster, ancestors too: a sidecar binds 65,536 in a session, and
 // some are left for those that resources in use name.
 constexpr size_t ROLES_MAX = 49152;
+
+// Of a principal (of a user, where it says none), in all of its frameworks: new
+// levels of the tree are given up to half of all roles, and frameworks are
+// served in pairs with a role up to half of what a sidecar usually keeps.
+constexpr size_t LEVELS_OF_PRINCIPAL_MAX = ROLES_MAX / 2;
+constexpr size_t PAIRS_OF_PRINCIPAL_MAX = 65536;
 
 // Minimal offers: alternatives of a role, names of one, and names of all that a
 // framework asks for. Each offer is held against those of its role.
@@ -56,6 +63,21 @@ constexpr size_t ATTRIBUTE_BYTES_MAX = 64 << 10;
 // Reservations on top of each other, as a sidecar hears of them: more than one
 // is all that a decision asks about.
 constexpr size_t RESERVATION_DEPTH_MAX = ROLE_DEPTH_MAX;
+
+// Kinds that a sidecar keeps apart (`limits.kinds`), as parts of the whole: a
+// quarter for resources of names that are not Mesos's own, which agents make
+// up, and five eighths for what is reserved. What is left is for Mesos's own
+// names and for the rests. Of either part nobody who tells of them (an agent, a
+// framework, the principal of a reservation) has more than half as many as are
+// still free there, so whoever comes next finds room.
+constexpr size_t KINDS_NAMED_EIGHTHS = 2;
+constexpr size_t KINDS_RESERVED_EIGHTHS = 5;
+constexpr size_t KINDS_FREE_OF_OWN = 2;
+
+// A kind keeps its handle as long as the session lasts. Where a quarter of a
+// part is taken by what nobody has any more another session begins, once a
+// minute at most.
+constexpr size_t KINDS_WORN_OF_ROOM = 4;
 
 // Pairs of a role and an agent for which a framework's offer constraints are
 // evaluated: a quarter of a second of the actor. Always one role at least.

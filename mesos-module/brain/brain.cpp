@@ -196,6 +196,7 @@ void Brain::batch(int64_t nowMs, int64_t silentMs)
   state.filters.expire(asOfMs);
   comparison.expire(nowMs);
   boundRoles(nowMs);
+  boundKinds(nowMs);
   asideLines = 0;
   candidates.clear();
   candidatesAll = triggered = false;

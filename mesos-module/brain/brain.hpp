@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "brain/barren.hpp"
@@ -171,6 +172,11 @@ private:
   std::vector<bool> rolesInUse() const;
   void giveUpRoles();
   void boundRoles(int64_t nowMs);
+  void boundKinds(int64_t nowMs);
+  void payBack(const Framework& framework);
+  void tellRests();
+  void tellRest(Teller teller);
+  void leaveSession(const std::string& why, int64_t nowMs);
   void makeRoom(int64_t nowMs);
 
   // brain_session.cpp.
@@ -321,7 +327,12 @@ private:
 
   size_t rolesKept = 0;                 // When they were given up last.
   int64_t rolesTightMs = INT64_MIN / 2; // And for there were so many.
-  int64_t rolesLeftMs = INT64_MIN / 2;  // When a session was left for it.
+
+  // When a session was left for what strangers said.
+  int64_t leftMs = INT64_MIN / 2;
+  uint32_t tellers = 0;
+
+  std::unordered_map<std::string, Footprint> payers;
 
   // What frameworks said, by id, some of whose roles wait for room.
   std::map<std::string, UpdateFramework> crowded;

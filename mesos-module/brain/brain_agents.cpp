@@ -8,12 +8,12 @@ namespace brain {
 namespace {
 
 void addUpdate(
-    const wire::Agent& info,
+    const Agent& agent,
     uint32_t number,
-    const Amounts& capacity,
-    size_t bytesMax,
+    Cluster* cluster,
     wire::UpdateAgent* update)
 {
+  const wire::Agent& info = *agent.info;
   update->set_agent(number);
   update->set_replaces_info(true);
   update->set_replaces_capabilities(true);
@@ -24,8 +24,11 @@ void addUpdate(
   if (info.has_domain()) {
     *update->mutable_domain() = info.domain();
   }
-  addAmounts(capacity, update->mutable_capacity());
-  fit(bytesMax, update);
+  addAmounts(
+      cluster->kinds.toAmounts(Books::total(agent), cluster->pieces),
+      update->mutable_capacity());
+  tellRests(agent, *cluster, update->mutable_set_aside());
+  fit(cluster->messageBytesMax, update);
 }
 
 } // namespace {
@@ -108,6 +111,8 @@ std::string Brain::step(const AddAgent& event, int64_t)
   number = state.agentHandles.bind(event.agent);
   Agent* agent = state.agents.add(number);
   agent->id = event.agent;
+  agent->teller = toTeller(++tellers, false, number);
+  state.pieces.tell(event.total, agent->teller);
   agent->unavailability = event.unavailability;
   describeAgent(event.info, agent);
   state.books.setTotal(number, event.total);
@@ -140,6 +145,7 @@ std::string Brain::step(const RemoveAgent& event, int64_t)
   state.filters.dropAgent(number);
   comparison.forgetAgent(number);
   state.books.removeAgent(number);
+  state.kinds.forgetTeller(state.agents.find(number)->teller);
   state.agents.remove(number);
   inverse.removeAgent(number);
 
@@ -177,6 +183,10 @@ std::string Brain::step(const UpdateAgent& event, int64_t)
         " is not updated: its total names a piece that is not defined");
   }
 
+  if (event.hasTotal) {
+    state.pieces.tell(event.total, state.agents.find(number)->teller);
+  }
+
   const bool newTotal =
       event.hasTotal && state.books.setTotal(number, event.total);
 
@@ -193,12 +203,7 @@ std::string Brain::step(const UpdateAgent& event, int64_t)
   if (following) {
     const Agent& agent = *state.agents.find(number);
     wire::Event message;
-    addUpdate(
-        *agent.info,
-        number,
-        toAmounts(Books::total(agent)),
-        state.messageBytesMax,
-        message.mutable_update_agent());
+    addUpdate(agent, number, &state, message.mutable_update_agent());
     send(std::move(message));
   }
 
@@ -224,18 +229,14 @@ std::string Brain::step(const AddProvider& event, int64_t)
         "A provider of agent " + event.agent + " is not added: " + wrong);
   }
 
+  state.pieces.tell(event.total, agent->teller);
   Parts total = Books::total(*agent);
   add(event.total, &total);
 
   if (state.books.setTotal(number, total) && following) {
     agent = state.agents.find(number);
     wire::Event message;
-    addUpdate(
-        *agent->info,
-        number,
-        toAmounts(total),
-        state.messageBytesMax,
-        message.mutable_update_agent());
+    addUpdate(*agent, number, &state, message.mutable_update_agent());
     send(std::move(message));
   }
 

@@ -16,10 +16,31 @@ const Framework* Brain::findFramework(const std::string& id, uint32_t* number)
 }
 
 
+// What it took of the room for all; of who has nothing left nothing is kept.
+void Brain::payBack(const Framework& framework)
+{
+  auto found = payers.find(framework.payer);
+
+  if (found != payers.end()) {
+    found->second.levels -= framework.footprint.levels;
+    found->second.pairs -= framework.footprint.pairs;
+    if (found->second.pairs == 0) {
+      payers.erase(found);
+    }
+  }
+}
+
+
 void Brain::describeFramework(const AddFramework& event, Framework* framework)
 {
   Aside aside;
-  const FrameworkWords words = takeFramework(event, state.roles, &aside);
+  payBack(*framework);
+  const std::string payer = payerOf(event.info);
+  Footprint* paid = &payers[payer];
+  const FrameworkWords words =
+      takeFramework(event, state.roles, *paid, &aside);
+  paid->levels += words.footprint.levels;
+  paid->pairs += words.footprint.pairs;
   setAside(
       "framework " + event.framework,
       aside.count(),
@@ -34,6 +55,8 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
   }
 
   framework->id = event.framework;
+  framework->payer = payer;
+  framework->footprint = words.footprint;
   framework->info = std::make_shared<const wire::Framework>(words.info);
 
   auto can = [&](wire::FrameworkCapability wanted) {
@@ -114,6 +137,7 @@ std::string Brain::step(const AddFramework& event, int64_t)
   // What it uses came, or comes, with the agents.
   number = state.frameworkHandles.bind(event.framework);
   Framework* framework = state.frameworks.add(number);
+  framework->teller = toTeller(++tellers, true, number);
   describeFramework(event, framework);
   framework->active = event.active;
 
@@ -148,6 +172,8 @@ std::string Brain::step(const RemoveFramework& event, int64_t)
 
   state.filters.dropFramework(number);
 
+  state.kinds.forgetTeller(state.frameworks.find(number)->teller);
+  payBack(*state.frameworks.find(number));
   state.frameworks.remove(number);
 
   wire::Event message;

@@ -71,6 +71,11 @@ std::string Brain::step(const ConvertHeld& event, int64_t)
   } else if (framework == Handles::NONE || role == 0) {
     wrong = "the framework does not hold what is converted";
   } else {
+    const Framework* record = state.frameworks.find(framework);
+    for (const Conversion& each : event.conversions) {
+      state.pieces.tell(
+          each.converted, record == nullptr ? 0 : record->teller);
+    }
     if (following) {
       totalBefore = toAmounts(Books::total(*agent));
       heldBefore = toAmounts(partsOf(Books::find(*agent, framework, role)));

@@ -6,6 +6,11 @@ namespace allocator {
 namespace brain {
 namespace {
 
+// A session is not left more often for what strangers say, for whoever says it
+// may say it always.
+constexpr int64_t LEAST_MS = 60000;
+
+
 void mark(uint32_t role, std::vector<bool>* marked)
 {
   if (role >= marked->size()) {
@@ -101,9 +106,6 @@ void Brain::makeRoom(int64_t nowMs)
 // the master grow.
 void Brain::boundRoles(int64_t nowMs)
 {
-  // A session is not left more often, for whoever does so may do so always.
-  constexpr int64_t LEAST_MS = 60000;
-
   const size_t most = 2 * rolesKept + state.options.rolesSpare;
   const bool tight =
       state.roles.count() > ROLES_MAX / 2 && nowMs - rolesTightMs >= LEAST_MS;
@@ -123,13 +125,29 @@ void Brain::boundRoles(int64_t nowMs)
   }
 
   // A session hears of a role once and for all; so the next one begins.
-  if (following && state.roles.countHandles() > state.options.rolesSentMax &&
-      nowMs - rolesLeftMs >= LEAST_MS) {
-    rolesLeftMs = nowMs;
+  if (state.roles.countHandles() > state.options.rolesSentMax) {
+    leaveSession(
+        std::to_string(state.roles.countHandles()) + " roles by now", nowMs);
+  }
+}
+
+
+// The same for names of resources, and for whom they are reserved.
+void Brain::boundKinds(int64_t nowMs)
+{
+  if (!layout.underWay() && state.kinds.isWorn()) {
+    leaveSession("many kinds of resources that nobody has any more", nowMs);
+  }
+}
+
+
+void Brain::leaveSession(const std::string& why, int64_t nowMs)
+{
+  if (following && nowMs - leftMs >= LEAST_MS) {
+    leftMs = nowMs;
     log(Level::INFO,
-        "The sidecar has heard of " +
-            std::to_string(state.roles.countHandles()) +
-            " roles by now; a new session begins, without those that are gone");
+        "The sidecar has heard of " + why +
+            "; a new session begins, without those that are gone");
     beginAnew();
   }
 }

@@ -40,6 +40,7 @@ uint64_t Brain::send(wire::Event&& event)
 
   sendPending();
   define();
+  tellRests();
   emitEvent(std::move(event));
   return marks;
 }
@@ -51,9 +52,9 @@ void Brain::define()
   for (const std::string& name : state.kinds.takeCrowded()) {
     log(Level::WARNING,
         "There are more kinds of '" + name +
-            "' (by reserved role, form of disk, ...) than the sidecar keeps"
-            " apart; it hears of the others as one amount, which is offered"
-            " as a whole");
+            "' (by name, reserved role, form of disk, ...) than the sidecar"
+            " keeps apart, or than one agent or framework may have of them; it"
+            " hears of the others as one amount, which is offered as a whole");
   }
 
   if (layout.underWay()) {
@@ -85,6 +86,39 @@ void Brain::define()
   }
 
   if (bytes > 0) {
+    emitEvent(std::move(event));
+  }
+}
+
+
+// Of what they said something is part of a rest from now on.
+void Brain::tellRests()
+{
+  if (following && !layout.underWay()) {
+    for (Teller teller : state.kinds.takeOver()) {
+      tellRest(teller);
+    }
+  }
+}
+
+
+void Brain::tellRest(Teller teller)
+{
+  const uint32_t number = numberOf(teller);
+  const Framework* framework = state.frameworks.find(number);
+  const Agent* agent = state.agents.find(number);
+  Aside::Rows rows;
+
+  if (!isFramework(teller)) {
+    if (agent != nullptr && agent->teller == teller) {
+      brain::tellRests(*agent, state, &rows);
+      setAside("agent " + agent->id, 1, rows, Aside::Rows());
+    }
+  } else if (framework != nullptr && framework->teller == teller) {
+    brain::tellRests(*framework, state, &rows);
+    setAside("framework " + framework->id, 1, rows, Aside::Rows());
+    wire::Event event;
+    *event.mutable_update_framework() = toWire(*framework, number);
     emitEvent(std::move(event));
   }
 }
@@ -175,6 +209,7 @@ void Brain::sendLayout(int64_t nowMs)
   for (wire::Event& event : events) {
     emitEvent(std::move(event));
   }
+  tellRests();
 }
 
 

@@ -15,7 +15,7 @@ Amounts byName(const Quantities& quantities, Names* names)
 {
   Amounts result;
   for (const auto& entry : quantities) {
-    result.emplace_back(names->number(entry.first), entry.second);
+    result.emplace_back(names->use(entry.first), entry.second);
   }
   std::sort(result.begin(), result.end());
   return result;

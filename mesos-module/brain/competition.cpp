@@ -7,8 +7,16 @@
 namespace allocator {
 namespace brain {
 
-Competition::Competition(const Cluster& _cluster, const Served& _served)
-  : cluster(_cluster), served(_served)
+uint64_t Turns::of(uint32_t framework, uint32_t role) const
+{
+  // Whoever has come is as if it had just been served.
+  auto found = last.find(clientKey(framework, role));
+  return found != last.end() ? found->second : role == 0 ? now : 0;
+}
+
+
+Competition::Competition(const Cluster& _cluster, const Turns& _turns)
+  : cluster(_cluster), turns(_turns)
 {
   for (uint32_t number = 0; number < cluster.frameworks.end(); ++number) {
     const Framework* framework = cluster.frameworks.find(number);
@@ -19,9 +27,20 @@ Competition::Competition(const Cluster& _cluster, const Served& _served)
     for (uint32_t role : framework->roles) {
       if (admitFramework(cluster, number, role) ==
           wire::OUTCOME_REASON_UNSPECIFIED) {
-        place(role, number, placeRole(role));
+        Node* leaf = place(role, number, placeRole(role));
+        const uint64_t turn = turns.of(number, 0);
+
+        for (Node* node = leaf; node != nullptr; node = node->parent) {
+          node->oldest = std::min(node->oldest, turn);
+        }
       }
     }
+  }
+
+  for (auto& entry : nodes) {
+    Node& node = entry.second;
+    node.rank = rankOf(node);
+    node.parent->children.emplace(node.rank, &node);
   }
 }
 
@@ -42,8 +61,6 @@ Competition::place(uint32_t role, uint32_t framework, Node* parent)
     node.role = role;
     node.framework = framework;
     node.parent = parent;
-    node.rank = rankOf(node);
-    parent->children.emplace(node.rank, &node);
   }
 
   return &node;
@@ -72,14 +89,15 @@ double Competition::share(const Amounts& held) const
 
 Competition::Rank Competition::rankOf(const Node& node) const
 {
-  auto found = served.find(clientKey(node.framework, node.role));
-  const uint64_t times = found == served.end() ? 0 : found->second;
+  const uint64_t own = turns.of(node.framework, node.role);
+  const uint64_t waits = std::max(own, node.oldest);
 
   if (node.framework != 0) {
     const std::string* id = cluster.frameworkHandles.id(node.framework);
     return Rank(
         share(cluster.sums.ofClient(node.framework, node.role)),
-        times,
+        waits,
+        own,
         false,
         id == nullptr ? std::string() : *id);
   }
@@ -89,7 +107,8 @@ Competition::Rank Competition::rankOf(const Node& node) const
   return Rank(
       share(cluster.sums.ofRole(node.role)) /
           (weight == cluster.weights.end() ? 1.0 : weight->second),
-      times,
+      waits,
+      own,
       true,
       path);
 }

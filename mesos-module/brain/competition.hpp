@@ -2,6 +2,7 @@
 #define __ALLOCATOR_BRAIN_COMPETITION_HPP__
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -14,29 +15,45 @@
 namespace allocator {
 namespace brain {
 
+// When each was offered something last, by the numbers of all turns. Of equal
+// shares it is the turn of the framework that waits for longest, in whichever
+// of its roles; then of the role that does. A role is as far in front as the
+// framework in it that waits for longest, but not before its own last turn. So
+// nobody comes to the front by coming again, by reviving or by other roles.
+struct Turns
+{
+  uint64_t of(uint32_t framework, uint32_t role) const;
+
+  uint64_t now = 0;
+
+  // By `clientKey`: of frameworks in their roles, of roles (framework 0), and
+  // of frameworks in whichever role (role 0), as of before a cycle.
+  std::unordered_map<uint64_t, uint64_t> last;
+};
+
+
 // The roles that compete, with their frameworks as leaves, by dominant
 // share over weight. Who wins moves with its ancestors only; all others
 // keep their places.
 class Competition
 {
 public:
-  using Served = std::unordered_map<uint64_t, uint64_t>;
-
-  // Of siblings: the share, how often they were served, a role's own
-  // frameworks before the roles below it, and the path or id.
-  using Rank = std::tuple<double, uint64_t, bool, std::string>;
+  // Of siblings: the share, whose turn it is, a role's own frameworks before
+  // the roles below it, and the path or id.
+  using Rank = std::tuple<double, uint64_t, uint64_t, bool, std::string>;
 
   struct Node
   {
     uint32_t role = 0;
     uint32_t framework = 0; // 0 for a role.
     Node* parent = nullptr;
+    uint64_t oldest = std::numeric_limits<uint64_t>::max(); // Below it.
     Rank rank;
     std::set<std::pair<Rank, Node*>> children;
   };
 
   // All frameworks that may be offered something, in their roles.
-  Competition(const Cluster& cluster, const Served& served);
+  Competition(const Cluster& cluster, const Turns& turns);
 
   bool empty() const { return root.children.empty(); }
 
@@ -72,7 +89,7 @@ private:
   }
 
   const Cluster& cluster;
-  const Served& served;
+  const Turns& turns;
   Node root;
   std::map<uint64_t, Node> nodes;
 };

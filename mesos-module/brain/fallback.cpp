@@ -90,6 +90,7 @@ void Fallback::start(const Cluster& cluster)
     }
   }
 
+  lineUp(cluster);
   std::shuffle(agents.begin(), agents.end(), random);
   running = true;
   wanted = wantedAll = false;
@@ -102,7 +103,7 @@ void Fallback::start(const Cluster& cluster)
 
 void Fallback::slice(Cluster* cluster, std::vector<Offer>* offers)
 {
-  Competition competition(*cluster, served);
+  Competition competition(*cluster, turns);
   size_t agentsLeft = cluster->options.sliceAgents;
   size_t work = 0;
 
@@ -185,8 +186,7 @@ bool Fallback::offerAgent(
   }
 
   for (Competition::Node* node : winners) {
-    ++served[clientKey(0, node->role)];
-    ++served[clientKey(node->framework, node->role)];
+    takeTurn(*node);
     competition->update(node);
   }
 
@@ -237,10 +237,42 @@ bool Fallback::offerTo(
 }
 
 
+// Its other roles stay where they are until the next cycle.
+void Fallback::takeTurn(const Competition::Node& winner)
+{
+  ++turns.now;
+  fed[winner.framework] = turns.now;
+
+  for (const Competition::Node* node = &winner; node->parent != nullptr;
+       node = node->parent) {
+    turns.last[clientKey(node->framework, node->role)] = turns.now;
+  }
+}
+
+
+// What was served in the cycle before counts in all roles from now on; whoever
+// has come stays where the line ends now.
+void Fallback::lineUp(const Cluster& cluster)
+{
+  for (const auto& entry : fed) {
+    turns.last[clientKey(entry.first, 0)] = entry.second;
+  }
+  fed.clear();
+
+  for (uint32_t number = 0; number < cluster.frameworks.end(); ++number) {
+    if (cluster.frameworks.find(number) != nullptr) {
+      turns.last.emplace(clientKey(number, 0), turns.now);
+    }
+  }
+}
+
+
 void Fallback::forget(uint32_t framework)
 {
-  for (auto entry = served.begin(); entry != served.end();) {
-    entry = entry->first >> 32 == framework ? served.erase(entry)
+  fed.erase(framework);
+
+  for (auto entry = turns.last.begin(); entry != turns.last.end();) {
+    entry = entry->first >> 32 == framework ? turns.last.erase(entry)
                                             : std::next(entry);
   }
 }
@@ -251,9 +283,9 @@ void Fallback::forgetRoles(const std::vector<uint32_t>& roles)
 {
   const std::unordered_set<uint32_t> gone(roles.begin(), roles.end());
 
-  for (auto entry = served.begin(); entry != served.end();) {
+  for (auto entry = turns.last.begin(); entry != turns.last.end();) {
     const uint32_t role = static_cast<uint32_t>(entry->first);
-    entry = gone.count(role) > 0 ? served.erase(entry) : std::next(entry);
+    entry = gone.count(role) > 0 ? turns.last.erase(entry) : std::next(entry);
   }
 }
 

@@ -21,7 +21,7 @@ namespace brain {
 // agents in random order, twice: first for roles whose guarantees are not
 // reached, then for all; and gives each agent as a whole to whoever comes
 // first: among the roles by dominant share over weight, then among the
-// role's frameworks. Ties go to whoever was served less often, then to the
+// role's frameworks. Ties go to whose turn it is (see `Turns`), then to the
 // lower path or id.
 class Fallback
 {
@@ -69,6 +69,8 @@ private:
       Competition* competition,
       size_t* work,
       std::vector<Offer>* offers);
+  void takeTurn(const Competition::Node& winner);
+  void lineUp(const Cluster& cluster);
   bool offerTo(
       const Competition::Node& node,
       uint32_t agent,
@@ -89,8 +91,10 @@ private:
   int64_t wantedMs = 0;
   std::vector<uint32_t> wantedAgents;
 
-  // How often roles and frameworks in them were served, by both numbers.
-  Competition::Served served;
+  Turns turns;
+
+  // Who had a turn in this cycle, and its last one.
+  std::unordered_map<uint32_t, uint64_t> fed;
 };
 
 } // namespace brain {

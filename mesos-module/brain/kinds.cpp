@@ -13,6 +13,33 @@ namespace {
 constexpr size_t NEW_NAMES = 8;
 
 
+// As agents have them, if nobody says anything else.
+bool isMesosOwn(const Traits& traits)
+{
+  const std::string& name = traits.name;
+  return name == "ports"
+      ? traits.type == Type::RANGES
+      : traits.type == Type::SCALAR &&
+          (name == "cpus" || name == "mem" || name == "disk" || name == "gpus");
+}
+
+
+// Whom a kind is counted for. Who reserves says so in the resource itself, as
+// far as there are principals at all. Of what nobody told, operators reserved
+// it, and a role is as good as they are.
+std::string tellerOf(const PieceTable::Row& piece)
+{
+  const Traits& traits = piece.traits;
+  if (!traits.principal.empty()) {
+    return "principal " + traits.principal;
+  }
+  if (piece.teller != 0) {
+    return std::to_string(piece.teller);
+  }
+  return "role " + traits.reservedRole.substr(0, traits.reservedRole.find('/'));
+}
+
+
 wire::ValueType typeOf(Type type)
 {
   switch (type) {
@@ -75,6 +102,31 @@ wire::Kind describe(const PieceTable::Row& piece)
 
 constexpr uint32_t Kinds::NONE;
 constexpr size_t Kinds::MOST_DEFAULT;
+const char* const Kinds::OTHERS = "(other resources)";
+
+
+Kinds::Kinds(size_t _most) : most(_most > 0 ? _most : 1)
+{
+  shares[PLAIN].room = most;
+  shares[NAMED].room = most * KINDS_NAMED_EIGHTHS / 8;
+  shares[RESERVED].room = most * KINDS_RESERVED_EIGHTHS / 8;
+}
+
+
+bool Kinds::Share::hasRoom(const std::string& teller, size_t count) const
+{
+  auto found = told.find(teller);
+  const size_t own = found == told.end() ? 0 : found->second;
+  return taken + count <= room && KINDS_FREE_OF_OWN * own < room - taken;
+}
+
+
+bool Kinds::isWorn() const
+{
+  return std::any_of(shares.begin(), shares.end(), [](const Share& share) {
+    return share.idle > 0 && KINDS_WORN_OF_ROOM * share.idle >= share.room;
+  });
+}
 
 
 uint32_t Kinds::find(uint32_t piece) const
@@ -83,7 +135,7 @@ uint32_t Kinds::find(uint32_t piece) const
 }
 
 
-uint32_t Kinds::bind(uint32_t piece, const PieceTable& pieces)
+uint32_t Kinds::bind(uint32_t piece, const PieceTable& table)
 {
   const uint32_t known = find(piece);
   if (known != NONE) {
@@ -94,15 +146,23 @@ uint32_t Kinds::bind(uint32_t piece, const PieceTable& pieces)
     ofPiece.resize(piece + 1, NONE);
   }
 
-  ofPiece[piece] = number(pieces.row(piece));
-  return ofPiece[piece];
+  const uint32_t kind = number(table.row(piece));
+  ofPiece[piece] = kind;
+  if (kind != NONE && pieces[kind]++ == 0) {
+    --shares[roomOf[kind]].idle;
+  }
+  return kind;
 }
 
 
 void Kinds::forget(uint32_t piece)
 {
-  if (piece < ofPiece.size()) {
+  const uint32_t kind = find(piece);
+  if (kind != NONE) {
     ofPiece[piece] = NONE;
+    if (--pieces[kind] == 0) {
+      ++shares[roomOf[kind]].idle;
+    }
   }
 }
 
@@ -116,27 +176,50 @@ uint32_t Kinds::number(const PieceTable::Row& piece)
     return found->second;
   }
 
+  const bool ownName = isMesosOwn(traits);
+  const Room room = !ownName ? NAMED : traits.depth > 0 ? RESERVED : PLAIN;
+  Share& share = shares[room];
+  const std::string teller = room == PLAIN ? std::string() : tellerOf(piece);
+
+  // With a name comes the rest of its name.
   const bool newName = rests.count(traits.name) == 0;
-  if (newName) {
-    rests[traits.name] = NONE;
-    ++restsMissing;
+  const size_t count = newName && !ownName ? 2 : 1;
+  const bool hasShare = room == PLAIN || share.hasRoom(teller, count);
+  if (!hasShare && newName && !ownName) {
+    meet(OTHERS);
+    return rest(OTHERS, piece.teller);
   }
+  meet(traits.name);
 
   // The first kind of a name may take room that is kept for new names.
-  const size_t reserved = restsMissing + (newName ? 0 : NEW_NAMES);
-  const uint32_t kind = kinds.size() + reserved < most ? append(describe(piece))
-                                                       : rest(traits.name);
-
-  if (kind != NONE) {
-    byTraits[key] = kind;
+  const size_t kept = restsMissing + (newName ? 0 : NEW_NAMES);
+  if (!hasShare || kinds.size() + kept >= most) {
+    return rest(traits.name, piece.teller);
   }
 
+  share.taken += count;
+  if (room != PLAIN) {
+    share.told[teller] += count;
+  }
+  const uint32_t kind = append(describe(piece), room);
+  byTraits[key] = kind;
   return kind;
 }
 
 
-uint32_t Kinds::rest(const std::string& name)
+// Room is kept for the rest of a name that is met.
+void Kinds::meet(const std::string& name)
 {
+  restsMissing += rests.emplace(name, NONE).second ? 1 : 0;
+}
+
+
+uint32_t Kinds::rest(const std::string& name, Teller teller)
+{
+  if (over.insert(teller).second) {
+    overNow.push_back(teller);
+  }
+
   uint32_t& rest = rests[name];
 
   if (rest == NONE && kinds.size() < most) {
@@ -144,7 +227,7 @@ uint32_t Kinds::rest(const std::string& name)
     kind.set_name(toText(name));
     kind.set_type(wire::VALUE_TYPE_SCALAR);
     kind.set_rest(true);
-    rest = append(std::move(kind));
+    rest = append(std::move(kind), PLAIN);
     --restsMissing;
     crowded.push_back(name);
   }
@@ -153,23 +236,27 @@ uint32_t Kinds::rest(const std::string& name)
 }
 
 
-uint32_t Kinds::append(wire::Kind&& kind)
+// Nobody has it yet.
+uint32_t Kinds::append(wire::Kind&& kind, Room room)
 {
   const uint32_t number = static_cast<uint32_t>(kinds.size());
   kinds.emplace_back();
   kinds.back().Swap(&kind);
   kinds.back().set_kind(number);
+  roomOf.push_back(room);
+  pieces.push_back(0);
+  ++shares[room].idle;
   return number;
 }
 
 
-Amounts Kinds::toAmounts(const Parts& parts, const PieceTable& pieces)
+Amounts Kinds::toAmounts(const Parts& parts, const PieceTable& table)
 {
   Amounts result;
   result.reserve(parts.size());
 
   for (const Part& part : parts) {
-    const uint32_t kind = bind(part.piece, pieces);
+    const uint32_t kind = bind(part.piece, table);
     if (kind != NONE) {
       result.emplace_back(kind, part.amount);
     }
@@ -195,6 +282,14 @@ std::vector<std::string> Kinds::takeCrowded()
 {
   std::vector<std::string> result;
   result.swap(crowded);
+  return result;
+}
+
+
+std::vector<Teller> Kinds::takeOver()
+{
+  std::vector<Teller> result;
+  result.swap(overNow);
   return result;
 }
 

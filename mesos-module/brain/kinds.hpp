@@ -1,12 +1,15 @@
 #ifndef __ALLOCATOR_BRAIN_KINDS_HPP__
 #define __ALLOCATOR_BRAIN_KINDS_HPP__
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "brain/bounds.hpp"
 #include "brain/pieces.hpp"
 
 namespace allocator {
@@ -18,6 +21,11 @@ namespace brain {
 //
 // No more kinds are kept apart than the sidecar takes. What comes beyond
 // that is of the rest kind of its name; room for those is kept free.
+//
+// Nobody takes the room from all others: of what is reserved, and of what has a
+// name that is not Mesos's own, each teller has a share (see `bounds.hpp`).
+// Beyond it a resource is of the rest of its name, too; a name that is beyond
+// it is of one rest kind for all such names.
 class Kinds
 {
 public:
@@ -26,11 +34,14 @@ public:
   // Sidecars take so many unless they say otherwise.
   static constexpr size_t MOST_DEFAULT = 512;
 
-  explicit Kinds(size_t _most = MOST_DEFAULT) : most(_most > 0 ? _most : 1) {}
+  // The name of that one kind; no resource of Mesos is called so.
+  static const char* const OTHERS;
+
+  explicit Kinds(size_t _most = MOST_DEFAULT);
 
   // The kind of a piece that is defined; NONE where there is no room even
   // for a rest kind, and then the sidecar must not hear of it.
-  uint32_t bind(uint32_t piece, const PieceTable& pieces);
+  uint32_t bind(uint32_t piece, const PieceTable& table);
 
   // NONE where it was not bound.
   uint32_t find(uint32_t piece) const;
@@ -46,8 +57,27 @@ public:
     return kinds[kind].indivisible() || kinds[kind].rest();
   }
 
+  // Whether it is part of a rest.
+  bool isRest(uint32_t piece) const
+  {
+    const uint32_t kind = find(piece);
+    return kind != NONE && kinds[kind].rest();
+  }
+
+  // Whether anything is.
+  bool hasRests() const { return !over.empty(); }
+
+  // Whether much of the room is taken by what nobody has any more.
+  bool isWorn() const;
+
+  // Of whose resources some are part of a rest; and those that are new since
+  // the last call.
+  bool isOver(Teller teller) const { return over.count(teller) > 0; }
+  std::vector<Teller> takeOver();
+  void forgetTeller(Teller teller) { over.erase(teller); }
+
   // Amounts by kind; parts that no kind can be bound for are left out.
-  Amounts toAmounts(const Parts& parts, const PieceTable& pieces);
+  Amounts toAmounts(const Parts& parts, const PieceTable& table);
 
   size_t size() const { return kinds.size(); }
   const std::string& name(uint32_t kind) const { return kinds[kind].name(); }
@@ -59,19 +89,47 @@ public:
   std::vector<wire::Kind> takeNew();
 
 private:
+  // A part of the room.
+  struct Share
+  {
+    bool hasRoom(const std::string& teller, size_t kinds) const;
+
+    size_t room;
+    size_t taken = 0;
+    size_t idle = 0; // Of what is taken, kinds that nobody has any more.
+    std::unordered_map<std::string, size_t> told; // How many each teller took.
+  };
+
+  // Mesos's own names unreserved, other names, and what is reserved.
+  enum Room : uint8_t
+  {
+    PLAIN,
+    NAMED,
+    RESERVED,
+    ROOMS,
+  };
+
   uint32_t number(const PieceTable::Row& piece);
-  uint32_t rest(const std::string& name);
-  uint32_t append(wire::Kind&& kind);
+  uint32_t rest(const std::string& name, Teller teller);
+  uint32_t append(wire::Kind&& kind, Room room);
+  void meet(const std::string& name);
 
   size_t most;
+  std::array<Share, ROOMS> shares;
   std::vector<wire::Kind> kinds;
+
+  // Of each kind, the part that it takes room of, and how many pieces it has.
+  std::vector<Room> roomOf;
+  std::vector<uint32_t> pieces;
   std::vector<uint32_t> ofPiece;
   std::unordered_map<std::string, uint32_t> byTraits;
 
-  // The rest kind of each name that was met, or NONE.
+  // The rest kind of each name that was met and has room, or NONE.
   std::unordered_map<std::string, uint32_t> rests;
   size_t restsMissing = 0; // How many of them are NONE.
   std::vector<std::string> crowded;
+  std::set<Teller> over;
+  std::vector<Teller> overNow;
   size_t taken = 0;
 };
 

@@ -5,7 +5,6 @@
 
 #include "brain/columns.hpp"
 #include "brain/text.hpp"
-#include "brain/words.hpp"
 
 namespace allocator {
 namespace brain {
@@ -33,6 +32,8 @@ wire::Agent toWire(const Agent& agent, uint32_t number, Cluster* cluster)
   addAmounts(
       cluster->kinds.toAmounts(Books::total(agent), cluster->pieces),
       result.mutable_capacity());
+
+  tellRests(agent, *cluster, result.mutable_set_aside());
 
   if (agent.unavailability.scheduled) {
     *result.mutable_unavailability() = toWire(agent.unavailability);
@@ -69,8 +70,47 @@ toWire(const Framework& framework, uint32_t number, Cluster* cluster)
     }
   }
 
+  tellRests(framework, *cluster, result.mutable_set_aside());
+
   fit(cluster->messageBytesMax, &result);
   return result;
+}
+
+
+void tellRests(const Agent& agent, const Cluster& cluster, Aside::Rows* rows)
+{
+  if (!cluster.kinds.hasRests() || !cluster.kinds.isOver(agent.teller)) {
+    return;
+  }
+
+  Aside aside;
+  for (const Slot& slot : agent.slots) {
+    const PieceTable::Row& piece = cluster.pieces.row(slot.piece);
+    if (piece.teller == agent.teller && cluster.kinds.isRest(slot.piece)) {
+      aside.add(
+          "resources",
+          wire::SET_ASIDE_REASON_TOO_MANY,
+          "'" + toShown(piece.traits.name, ASIDE_QUOTE_BYTES_MAX) +
+              "' is offered along with others, as a whole");
+    }
+  }
+  append(aside, rows);
+}
+
+
+void tellRests(
+    const Framework& framework,
+    const Cluster& cluster,
+    Aside::Rows* rows)
+{
+  if (cluster.kinds.hasRests() && cluster.kinds.isOver(framework.teller)) {
+    Aside aside;
+    aside.add(
+        "reservations",
+        wire::SET_ASIDE_REASON_TOO_MANY,
+        "some that it makes are offered along with others, as a whole");
+    append(aside, rows);
+  }
 }
 
 

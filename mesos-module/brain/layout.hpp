@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "brain/cluster.hpp"
+#include "brain/words.hpp"
 
 #include "session/snapshot.hpp"
 
@@ -68,6 +69,13 @@ wire::Quota toWire(const std::string& role, const Cluster::Quota& quota);
 wire::Unavailability toWire(const Unavailability& unavailability);
 
 wire::Whitelist toWire(const Cluster& cluster);
+
+// Says what of their resources is part of a rest, where it is.
+void tellRests(const Agent& agent, const Cluster& cluster, Aside::Rows* rows);
+void tellRests(
+    const Framework& framework,
+    const Cluster& cluster,
+    Aside::Rows* rows);
 
 // Says for which agents the framework is excluded.
 void addExclusions(

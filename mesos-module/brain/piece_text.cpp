@@ -201,7 +201,9 @@ PieceText::parseItem(const std::string& item, const Define& define, Parts* to)
   bool whole = false;
 
   if (!roles.empty()) {
-    traits.reservedRole = fromPercent(roles.back());
+    const size_t sign = std::min(roles.back().find('@'), roles.back().size());
+    traits.reservedRole = fromPercent(roles.back().substr(0, sign));
+    traits.principal = fromPercent(roles.back().substr(sign).erase(0, 1));
     traits.depth = static_cast<uint32_t>(roles.size());
   }
 

@@ -32,6 +32,7 @@ bool parseQuantities(const std::string& text, Quantities* quantities);
 //
 //     cpus:2;mem:512;ports:[1-9,12-12];zones:{a,b}
 //     cpus(eng):2               reserved to eng
+//     cpus(eng@ops):2           by the principal ops
 //     cpus(eng+eng/ads):2       a refined reservation
 //     cpus{revocable}:2
 //     disk(eng)[volume:v1]:64   a persistent volume, which is one object

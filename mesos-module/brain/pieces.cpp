@@ -12,6 +12,12 @@ bool before(const Part& part, uint32_t piece)
 }
 
 
+bool isBefore(const Amounts::value_type& entry, uint32_t number)
+{
+  return entry.first < number;
+}
+
+
 // Puts the amount of ranges and sets right.
 void count(Part* part)
 {
@@ -151,25 +157,17 @@ const Part* find(const Parts& parts, uint32_t piece)
 
 int64_t amountOf(const Amounts& amounts, uint32_t number)
 {
-  for (const auto& entry : amounts) {
-    if (entry.first == number) {
-      return entry.second;
-    }
-  }
-
-  return 0;
+  auto place =
+      std::lower_bound(amounts.begin(), amounts.end(), number, isBefore);
+  const bool isThere = place != amounts.end() && place->first == number;
+  return isThere ? place->second : 0;
 }
 
 
 void change(uint32_t number, int64_t delta, Amounts* amounts)
 {
-  auto place = std::lower_bound(
-      amounts->begin(),
-      amounts->end(),
-      number,
-      [](const Amounts::value_type& entry, uint32_t wanted) {
-        return entry.first < wanted;
-      });
+  auto place =
+      std::lower_bound(amounts->begin(), amounts->end(), number, isBefore);
 
   if (place == amounts->end() || place->first != number) {
     if (delta != 0) {
@@ -185,16 +183,35 @@ void change(uint32_t number, int64_t delta, Amounts* amounts)
 }
 
 
-uint32_t Names::number(const std::string& name)
+uint32_t Names::use(const std::string& name)
 {
-  const uint32_t next = static_cast<uint32_t>(names.size());
+  const uint32_t next =
+      free.empty() ? static_cast<uint32_t>(rows.size()) : free.back();
   auto place = numbers.emplace(name, next);
 
   if (place.second) {
-    names.push_back(name);
+    if (next == rows.size()) {
+      rows.emplace_back();
+    } else {
+      free.pop_back();
+    }
+    rows[next].name = name;
   }
 
+  ++rows[place.first->second].uses;
   return place.first->second;
+}
+
+
+void Names::disuse(uint32_t number)
+{
+  Row& row = rows[number];
+
+  if (--row.uses == 0) {
+    numbers.erase(row.name);
+    row.name.clear();
+    free.push_back(number);
+  }
 }
 
 
@@ -214,7 +231,7 @@ bool PieceTable::define(
 
   Row& row = rows[piece];
   row.traits = traits;
-  row.name = names.number(traits.name);
+  row.name = names.use(traits.name);
   row.reserved = reserved;
   row.reservedTold = reservedTold;
   row.uses = 0;
@@ -229,6 +246,15 @@ bool PieceTable::defined(const Parts& parts) const
   return std::all_of(parts.begin(), parts.end(), [this](const Part& part) {
     return defined(part.piece);
   });
+}
+
+
+void PieceTable::tell(const Parts& parts, Teller teller)
+{
+  for (const Part& part : parts) {
+    Row& row = rows[part.piece];
+    row.teller = row.teller == 0 ? teller : row.teller;
+  }
 }
 
 
@@ -247,6 +273,7 @@ std::vector<uint32_t> PieceTable::takeUnused()
   for (uint32_t piece : idle) {
     Row& row = rows[piece];
     if (row.defined && row.uses == 0) {
+      names.disuse(row.name);
       row = Row();
       result.push_back(piece);
     }

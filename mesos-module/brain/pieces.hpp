@@ -40,6 +40,10 @@ struct Traits
   std::string reservedRole;
   uint32_t depth = 0;
 
+  // Who made the last reservation; empty where nobody says so. No decision
+  // depends on it.
+  std::string principal;
+
   bool revocable = false;
   bool shared = false; // Many may hold it at a time; a copy each.
   wire::DiskForm form = wire::DISK_FORM_UNSPECIFIED;
@@ -103,19 +107,41 @@ int64_t amountOf(const Amounts& amounts, uint32_t number);
 void change(uint32_t number, int64_t delta, Amounts* amounts);
 
 
-// Texts with numbers, from 0.
+// Texts with numbers, from 0. Whoever makes up names all the time must not make
+// the master grow, so a number may name another text once nobody uses it.
 class Names
 {
 public:
-  uint32_t number(const std::string& name);
+  uint32_t use(const std::string& name);
+  void disuse(uint32_t number);
 
-  const std::string& name(uint32_t number) const { return names[number]; }
-  size_t size() const { return names.size(); }
+  const std::string& name(uint32_t number) const { return rows[number].name; }
+  size_t size() const { return rows.size(); }
 
 private:
-  std::vector<std::string> names;
+  struct Row
+  {
+    std::string name;
+    size_t uses = 0;
+  };
+
+  std::vector<Row> rows;
+  std::vector<uint32_t> free;
   std::unordered_map<std::string, uint32_t> numbers;
 };
+
+
+// An agent or a framework that says which resources there are; 0 is nobody of
+// them. It has the number of its bearer, and is none that comes after it.
+using Teller = uint64_t;
+
+inline Teller toTeller(uint32_t serial, bool isFramework, uint32_t number)
+{
+  return (uint64_t(serial) << 33) | (uint64_t(isFramework) << 32) | number;
+}
+
+inline bool isFramework(Teller teller) { return (teller >> 32) % 2 == 1; }
+inline uint32_t numberOf(Teller teller) { return uint32_t(teller); }
 
 
 // The pieces that the books name. The adapter chooses the numbers, and
@@ -129,6 +155,7 @@ public:
     uint32_t name = 0;        // Of the resource, in `names`.
     uint32_t reserved = 0;    // The role, as `Roles` numbers it; 0 for none.
     std::string reservedTold; // And as a sidecar is told it.
+    Teller teller = 0;        // Who told of it first.
     uint32_t uses = 0;
     bool defined = false;
   };
@@ -153,6 +180,9 @@ public:
 
   // One more than the largest number.
   uint32_t end() const { return static_cast<uint32_t>(rows.size()); }
+
+  // Who was the first to tell of them is noted.
+  void tell(const Parts& parts, Teller teller);
 
   void use(uint32_t piece) { ++rows[piece].uses; }
   void disuse(uint32_t piece);

@@ -71,6 +71,7 @@ struct Refusal
 struct Agent
 {
   std::string id;
+  Teller teller = 0;
   std::shared_ptr<const wire::Agent> info; // Without handle and amounts.
   std::string hostname;
   std::string region; // Empty: none is known.
@@ -86,12 +87,24 @@ struct Agent
 };
 
 
+// What of the room for all somebody takes: levels of the tree of roles, and
+// pairs of a framework and a role.
+struct Footprint
+{
+  size_t levels = 0;
+  size_t pairs = 0;
+};
+
+
 // Somebody competes: a framework in a role.
 struct Framework
 {
   std::string id;
+  Teller teller = 0;
   std::shared_ptr<const wire::Framework> info; // Without handles and roles.
   bool active = false;
+  std::string payer;
+  Footprint footprint;
   std::set<uint32_t> roles;
   std::set<uint32_t> suppressed;
 

@@ -11,6 +11,9 @@ namespace allocator {
 namespace brain {
 namespace {
 
+// How the labels begin that say something to a sidecar.
+const std::string OURS = "allocator.";
+
 constexpr wire::SetAsideReason UNREADABLE = wire::SET_ASIDE_REASON_UNREADABLE;
 constexpr wire::SetAsideReason TOO_LONG = wire::SET_ASIDE_REASON_TOO_LONG;
 constexpr wire::SetAsideReason TOO_MANY = wire::SET_ASIDE_REASON_TOO_MANY;
@@ -57,25 +60,39 @@ void takeCapabilities(const Values& said, Values* taken)
 }
 
 
+size_t left(size_t most, size_t taken)
+{
+  return most - std::min(most, taken);
+}
+
+
 // A label that were cut could mean something else.
 void takeLabels(const wire::Framework& said, Aside* aside, wire::Framework* to)
 {
   size_t bytes = 0;
 
+  // In an order, for which of them are taken must not be chance.
+  std::map<std::pair<bool, std::string>, const std::string*> sorted;
   for (const auto& label : said.labels()) {
-    const std::string& key = label.first;
-    const size_t more = key.size() + label.second.size();
+    const bool others = label.first.compare(0, OURS.size(), OURS) != 0;
+    sorted[std::make_pair(others, label.first)] = &label.second;
+  }
 
-    if (std::max(key.size(), label.second.size()) > TEXT_BYTES_MAX) {
+  for (const auto& label : sorted) {
+    const std::string& key = label.first.second;
+    const std::string& value = *label.second;
+    const size_t more = key.size() + value.size();
+
+    if (std::max(key.size(), value.size()) > TEXT_BYTES_MAX) {
       aside->add("labels", TOO_LONG, quote(key) + " is too long");
-    } else if (!isText(key) || !isText(label.second)) {
+    } else if (!isText(key) || !isText(value)) {
       aside->add("labels", UNREADABLE, quote(key) + " is no UTF-8");
     } else if (
         to->labels().size() >= LABELS_MAX || bytes + more > LABEL_BYTES_MAX) {
       aside->add(
           "labels", TOO_MANY, quote(key) + " is one too many, or too large");
     } else {
-      (*to->mutable_labels())[key] = label.second;
+      (*to->mutable_labels())[key] = value;
       bytes += more;
     }
   }
@@ -85,12 +102,14 @@ void takeLabels(const wire::Framework& said, Aside* aside, wire::Framework* to)
 void takeRoles(
     const std::set<std::string>& said,
     const Roles& roles,
+    const Footprint& others,
     Aside* aside,
     FrameworkWords* words)
 {
   std::map<std::string, size_t>* taken = &words->roles;
   size_t levelsLeft = LEVELS_OF_FRAMEWORK_MAX;
-  size_t rolesLeft = ROLES_MAX - std::min(ROLES_MAX, roles.count());
+  size_t rolesLeft = left(ROLES_MAX, roles.count());
+  Footprint* footprint = &words->footprint;
 
   for (const std::string& role : said) {
     if (role.size() > ROLE_BYTES_MAX) {
@@ -131,6 +150,20 @@ void takeRoles(
       continue;
     }
 
+    if (others.pairs + footprint->pairs >= PAIRS_OF_PRINCIPAL_MAX ||
+        (!known &&
+         others.levels + footprint->levels + levels >
+             LEVELS_OF_PRINCIPAL_MAX)) {
+      aside->add(
+          "roles",
+          TOO_MANY,
+          quote(role) + " waits: its principal, or user, has too many");
+      words->crowded = true;
+      continue;
+    }
+
+    footprint->levels += levels;
+    ++footprint->pairs;
     levelsLeft -= std::min(levels, levelsLeft);
     rolesLeft -= known ? 0 : levels;
     (*taken)[role] = levels;
@@ -279,10 +312,7 @@ void untold(const char* field, size_t bytesMax, Aside::Rows* rows)
       TOO_LONG,
       "not told to a sidecar that takes " + std::to_string(bytesMax) +
           " bytes together");
-  if (size_t(rows->size()) >= ASIDE_ROWS_MAX) {
-    rows->RemoveLast();
-  }
-  rows->MergeFrom(aside.rows());
+  append(aside, rows);
 }
 
 
@@ -341,8 +371,29 @@ Aside::Rows Aside::rows() const
 }
 
 
-FrameworkWords
-takeFramework(const AddFramework& said, const Roles& roles, Aside* aside)
+void append(const Aside& aside, Aside::Rows* rows)
+{
+  for (const wire::SetAside& row : aside.rows()) {
+    if (size_t(rows->size()) >= ASIDE_ROWS_MAX) {
+      rows->RemoveLast();
+    }
+    *rows->Add() = row;
+  }
+}
+
+
+std::string payerOf(const wire::Framework& said)
+{
+  return said.principal().empty() ? "user " + said.user()
+                                  : "principal " + said.principal();
+}
+
+
+FrameworkWords takeFramework(
+    const AddFramework& said,
+    const Roles& roles,
+    const Footprint& others,
+    Aside* aside)
 {
   FrameworkWords taken;
   taken.info.set_name(informing("name", said.info.name(), aside));
@@ -351,7 +402,7 @@ takeFramework(const AddFramework& said, const Roles& roles, Aside* aside)
       informing("principal", said.info.principal(), aside));
   takeCapabilities(said.info.capabilities(), taken.info.mutable_capabilities());
   takeLabels(said.info, aside, &taken.info);
-  takeRoles(said.roles, roles, aside, &taken);
+  takeRoles(said.roles, roles, others, aside, &taken);
 
   for (const std::string& role : said.suppressed) {
     if (taken.roles.count(role) > 0) {

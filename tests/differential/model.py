@@ -8,9 +8,9 @@ Where our allocator deliberately decides otherwise the model takes our rule:
 
 - A quota binds along the whole path of a role: a limit bounds all descendants, and a guarantee is
   served in the first stage to frameworks of descendants, too. The built-in looks at the role alone.
-- How often a role was served is the sum over its clients, each of which counts its offers, one for
-  each agent in a cycle. The built-in counts at every node of the tree, resources in use that it
-  learns of among them, and forgets nothing when a framework leaves.
+- Of equal shares comes first whose framework had its last turn longest ago, in whichever role, and
+  one that comes is as if it had just had one (`Sorter`). The built-in counts how often each node of
+  the tree was served, from zero, so whoever comes again and again is always first.
 - What is held counts towards its role's share from when it is known. The built-in waits for the
   framework to be added.
 - After each offer the order is worked out anew. The built-in goes on, for the rest of an agent, in
@@ -104,7 +104,10 @@ class Model:
     weights: dict[str, Fraction] = field(default_factory=dict)
     quotas: dict[str, Quota] = field(default_factory=dict)
     held: Offers = field(default_factory=dict)
+    turns: list[set[Client]] = field(default_factory=list)
+    came: dict[int, int] = field(default_factory=dict)
     served: dict[Client, int] = field(default_factory=dict)
+    served_now: list[Client] = field(default_factory=list)
     filters: list[Filter] = field(default_factory=list)
     excluded: set[Key] = field(default_factory=set)
 
@@ -157,6 +160,7 @@ class Model:
 
     def add_framework(self, number: int, framework: Framework) -> None:
         self.frameworks[number] = framework
+        self.came[number] = len(self.turns)
         for role in framework.roles:
             self.served.setdefault((number, role), 0)
 
@@ -258,8 +262,8 @@ class Model:
         self.held = {key: bag for key, bag in self.held.items() if bag}
         holding = {key[:2] for key in self.held}
         self.served = {
-            client: count
-            for client, count in self.served.items()
+            client: turn
+            for client, turn in self.served.items()
             if client in holding
             or (client[0] in self.frameworks and client[1] in self.frameworks[client[0]].roles)
         }

@@ -3,7 +3,7 @@
 Written over and over again from the holdings, so that nothing can be out of date.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 VIRTUAL = "."
 
-Key = tuple[Fraction, int, str | int]
+Turn = tuple[int, int, int]
+"""Who was served in this cycle already comes last, in the order of that."""
+
+Key = tuple[Fraction, Turn, str | int]
 
 
 class Sorter:
@@ -67,17 +70,46 @@ class Sorter:
                 for client in self.model.tracked_clients()
                 if client[1] == node or is_below(client[1], node)
             ]
-        return self._key(below, weight, node)
+        return self._key(below, weight, node, node)
 
-    def _key(self, below: "list[Client]", weight: Fraction, name: str | int) -> Key:
-        served = sum(self.model.served[client] for client in below)
+    def _key(self, below: "list[Client]", weight: Fraction, name: str | int, node: str = "") -> Key:
         held = self.held(set(below))
         shares = [
             Fraction(held.get(name, 0), total)
             for name, total in self.total.items()
             if total and name not in self.model.fairness_excluded
         ]
-        return max(shares, default=Fraction(0)) / weight, served, name
+        return max(shares, default=Fraction(0)) / weight, self._turn(below, node), name
+
+    def _turn(self, below: "list[Client]", node: str) -> Turn:
+        """Say whose turn it is: that of the framework that waits for longest, if so does the node.
+
+        The node is a role, or a role's own frameworks, or else a single client.
+        """
+        model = self.model
+        for place, client in reversed(list(enumerate(model.served_now))):
+            if client in below:
+                return 1, place, 0
+        if node.endswith("/" + VIRTUAL):
+            own = self._last(lambda client: client[1] == node.removesuffix("/" + VIRTUAL))
+        elif node:
+            own = self._last(lambda client: client[1] == node or is_below(client[1], node))
+        else:
+            own = model.served[below[0]]
+        live = set(model.live_clients())
+        waiting = [self._of_framework(client[0]) for client in below if client in live]
+        return 0, max(own, min(waiting, default=own)), own
+
+    def _of_framework(self, framework: int) -> int:
+        served = self._last(lambda client: client[0] == framework)
+        return max(self.model.came[framework], served)
+
+    def _last(self, is_meant: "Callable[[Client], bool]") -> int:
+        """The last turn of those who are meant."""
+        for number, clients in reversed(list(enumerate(self.model.turns, start=1))):
+            if any(map(is_meant, clients)):
+                return number
+        return 0
 
     def held(self, below: "set[Client]") -> Quantities:
         """What these clients hold together; of a shared resource one copy each, on an agent."""

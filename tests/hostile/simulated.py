@@ -38,42 +38,52 @@ class Stage(Simulation):
         Of the brain.
     agents : int
         Honest ones.
+    guarantee : bool
+        As in `World`.
     """
 
-    def __init__(self, manner: Manner, library: Path, agents: int = AGENTS) -> None:
+    def __init__(
+        self, manner: Manner, library: Path, agents: int = AGENTS, *, guarantee: bool = True
+    ) -> None:
         self.manner, self.core, self.module = manner, Meter(), Meter()
-        self.world = World(manner, self._tell, agents)
+        self.world = World(manner, self._tell, agents, guarantee)
         self.ended = 0
         self._loops: list[CoreLoop] = []
         super().__init__(0, library, Faults.none())
 
-    def play(self, intervals: int = INTERVALS) -> Figures:
-        """Play so many intervals with the tenants; gives what they did."""
+    def play(self, intervals: int = INTERVALS, *, pages: bool = True) -> Figures:
+        """Play so many intervals with the tenants, and ask for pages; gives what they did."""
         for _ in range(BEFORE):
             self._interval()
         assert self.link.connected
         assert self.world.served
         figures = Figures()
-        waits = 0
         self.core.begin()
         self.module.begin()
         before_mib, self.ended = begin_peak(), 0
         self.world.arrive()
-        for interval in range(intervals):
-            served = self.world.served
-            self.world.turn(interval)
-            self._interval()
-            waits = 0 if self.world.served > served else waits + 1
-            figures.wait = max(figures.wait, waits)
+        figures.wait = self.play_on(range(intervals))
         assert not self.brain.run("check")
         self.sidecar.allocator.check()
         figures.ended = self.ended
         figures.core_s, figures.core_most_s = self.core.whole_s, self.core.most_s
         figures.brain_s, figures.brain_most_s = self.module.whole_s, self.module.most_s
         figures.set_aside.update(self.sidecar.counts.mended)
-        look(self._loops[-1], figures, "T0")
+        if pages:
+            look(self._loops[-1], figures, "T0")
         figures.memory_mib = peak_mib() - before_mib
         return figures
+
+    def play_on(self, intervals: range) -> int:
+        """Play intervals; gives the most in a row in which the honest one was offered nothing."""
+        waits = longest = 0
+        for interval in intervals:
+            served = self.world.served
+            self.world.turn(interval)
+            self._interval()
+            waits = 0 if self.world.served > served else waits + 1
+            longest = max(longest, waits)
+        return longest
 
     def close(self) -> None:
         """End the brain's life."""

@@ -11,7 +11,7 @@ import pytest
 
 from allocator.lab.hostile import CREW, Manner
 from tests.hostile import wired
-from tests.hostile.measuring import Figures
+from tests.hostile.measuring import INTERVALS, Figures
 from tests.hostile.simulated import Stage
 
 MORE_BYTES = 2 * 2**30
@@ -25,6 +25,11 @@ ALONE_MIB_MAX = 300
 LINES_MAX = 20_000
 CORE_S_MAX = 5.0
 """Of a processor, for six intervals with the tenants; the dearest take a tenth of it."""
+
+FEW_AGENTS, LONGER = 2, 12
+"""So few that there are not enough for everybody, for so many intervals."""
+
+ONE_TENANT = [each for each in CREW if len([*each.frameworks()]) == 1 and not [*each.agents()]]
 
 EVERY = pytest.mark.parametrize("manner", CREW, ids=lambda manner: manner.name)
 
@@ -54,6 +59,44 @@ def test_module_and_core_bear_it(manner: Manner, brain_library: Path):
 @EVERY
 def test_the_sidecar_alone_bears_it(manner: Manner):
     _hold(wired.play(manner), ALONE_MIB_MAX)
+
+
+@pytest.mark.parametrize("manner", ONE_TENANT, ids=lambda manner: manner.name)
+def test_it_has_its_turns_beside_one_tenant(manner: Manner, brain_library: Path):
+    """Nobody guarantees it anything, and neither holds anything, so they take turns."""
+    stage = Stage(manner, brain_library, FEW_AGENTS, guarantee=False)
+    assert stage.play(LONGER, pages=False).wait <= WAIT_MAX
+    stage.close()
+
+
+@pytest.mark.parametrize("manner", ONE_TENANT, ids=lambda manner: manner.name)
+def test_it_has_its_turns_where_no_module_bounds_the_tenant(manner: Manner):
+    figures = wired.play(manner, FEW_AGENTS, LONGER, guarantee=False, pages=False)
+    assert figures.wait <= WAIT_MAX
+
+
+GREEDY = [each for each in CREW if "reserv" in each.name or "kinds" in each.name]
+
+
+@pytest.mark.parametrize("manner", GREEDY, ids=lambda manner: manner.name)
+def test_who_reserves_beside_it_is_served_as_ever(manner: Manner, brain_library: Path):
+    """What is reserved when the tenants have come is kept apart, and offered with all else."""
+    stage = Stage(manner, brain_library)
+    _hold(stage.play())
+    stage.world.reserves_honestly = True
+    assert stage.play_on(range(INTERVALS, INTERVALS + 8)) <= WAIT_MAX
+    assert not stage.ended
+    assert not stage.brain.run("check")
+    stage.sidecar.allocator.check()
+    kinds = [each for each in stage.sidecar.allocator.state.space.kinds if each is not None]
+    own = [each for each in kinds if each.reserved_role == "honest"]
+    assert [(each.name, each.rest) for each in own] == [("cpus", False)]
+    assert stage.world.reserved >= 2
+    stage.close()
+
+
+def test_there_are_those_who_are_greedy():
+    assert len(GREEDY) >= 6
 
 
 def _hold(figures: Figures, memory_mib_max: int = MEMORY_MIB_MAX) -> None:

@@ -79,14 +79,22 @@ class Link(WireLink):
             raise LinkDownError(str(error)) from None
 
 
-def play(manner: Manner, agents: int = AGENTS, intervals: int = INTERVALS) -> Figures:
-    """Play so many intervals with the tenants; gives what they did."""
+def play(
+    manner: Manner,
+    agents: int = AGENTS,
+    intervals: int = INTERVALS,
+    *,
+    guarantee: bool = True,
+    pages: bool = True,
+) -> Figures:
+    """Play so many intervals with the tenants, and ask for pages; gives what they did."""
     core, loop = Meter(), new_loop(manner.policy)
     loop._sidecar.receive = core.metered(loop._sidecar.receive)  # type: ignore[method-assign]
     link = Link(loop)
     master = EmulatedMaster(link, ("cpus", "mem", "disk"))
     master.session.patience_s = -1.0  # a session that cannot begin is a finding
-    master.set_quota("honest", Quota({"cpus": 2 * MILLI, "mem": GIB}))
+    if guarantee:
+        master.set_quota("honest", Quota({"cpus": 2 * MILLI, "mem": GIB}))
     honest = Honest()
     for number in range(agents):
         capacity = {"cpus": 8 * MILLI, "mem": 8 * GIB, "disk": GIB}
@@ -107,7 +115,8 @@ def play(manner: Manner, agents: int = AGENTS, intervals: int = INTERVALS) -> Fi
     figures.core_s, figures.core_most_s = core.whole_s, core.most_s
     figures.set_aside.update(loop.counts.mended)
     figures.set_aside.update({f"ended: {why}": 1 for why in link.ended})
-    look(loop, figures, "framework-000002")
+    if pages:
+        look(loop, figures, "framework-000002")
     figures.memory_mib = peak_mib() - before_mib
     return figures
 

@@ -40,16 +40,26 @@ class World:
     ----------
     tell : callable
         Tells the brain a line.
+    guarantee : bool
+        The honest framework has a guarantee, which comes before everybody; else nothing but its
+        turn.
     served : int
         Offers to the honest framework so far.
+    reserved : int
+        Those of them with what it reserved.
+    reserves_honestly : bool
+        It reserves a CPU of its next offer.
     """
 
     manner: Manner
     tell: Callable[[str], list[str]]
     agents: int
+    guarantee: bool = True
     facts: int = 0
     offers_made: int = 0
     served: int = 0
+    reserved: int = 0
+    reserves_honestly: bool = False
     refused: Counter[str] = field(default_factory=Counter)
     _offers: list[Offer] = field(default_factory=list)
     _ids: list[str] = field(default_factory=list)
@@ -68,7 +78,8 @@ class World:
             "initialize minimum=cpus:0.01|mem:32 interval=1000 fallback-after=1000"
             " slice-decisions=64"
         )
-        self._say("recover agents=0 guarantee.honest=cpus:2;mem:1024")
+        quota = " guarantee.honest=cpus:2;mem:1024" if self.guarantee else ""
+        self._say(f"recover agents=0{quota}")
         for number in range(self.agents):
             words = AgentWords(
                 f"host-{number}", attributes=(("rack", f"r{number % 4}"),),
@@ -107,6 +118,9 @@ class World:
         offers, self._offers = self._offers, []
         for offer in offers:
             if offer.framework == "honest":
+                if self.reserves_honestly:
+                    self.reserves_honestly = False
+                    self._convert(offer, "", 1.0)
                 self._release(offer, 0)
             elif offer.framework in self._infos:
                 self._reserve(offer)
@@ -122,6 +136,7 @@ class World:
             self._offers.append(offer)
             self.offers_made += 1
             self.served += offer.framework == "honest"
+            self.reserved += offer.framework == "honest" and "cpus(honest)" in offer.amounts
         elif line.startswith("refused"):
             self.refused[line.partition(":")[0]] += 1
 
@@ -155,15 +170,19 @@ class World:
 
         The labels make an object each in Mesos; here they are of one piece, as what is alike is.
         """
-        role = script.quoted(offer.role)
         whole = re.search(r"(?:^|;)cpus:([\d.]+)", offer.amounts)
         for _ in range(min(self._left, 200) if whole else 0):
             self._left -= 1
-            self._say(
-                f"convert {offer.agent} {offer.framework} {role} offered={offer.amounts}"
-                f" cpus:0.001->cpus({role}):0.001"
-            )
-            offer.amounts = _reserved(offer.amounts, role)
+            self._convert(offer, self._infos[offer.framework].principal)
+
+    def _convert(self, offer: Offer, principal: str, cpus: float = 0.001) -> None:
+        role = script.quoted(offer.role)
+        mine = f"cpus({role}@{script.quoted(principal)})" if principal else f"cpus({role})"
+        self._say(
+            f"convert {offer.agent} {offer.framework} {role} offered={offer.amounts}"
+            f" cpus:{cpus}->{mine}:{cpus}"
+        )
+        offer.amounts = _reserved(offer.amounts, mine, cpus)
 
     def _release(self, offer: Offer, refuse_ms: int) -> None:
         self._say(
@@ -181,10 +200,9 @@ def _behind(text: str) -> str:
     return text.lstrip()
 
 
-def _reserved(amounts: str, role: str) -> str:
-    """What an offer is once a thousandth of its CPUs is reserved."""
+def _reserved(amounts: str, mine: str, cpus: float) -> str:
+    """What an offer is once some of its CPUs are reserved."""
     parts = dict(each.rsplit(":", 1) for each in amounts.split(";"))
-    mine = f"cpus({role})"
-    parts["cpus"] = f"{float(parts['cpus']) - 0.001:.3f}"
-    parts[mine] = f"{float(parts.get(mine, 0)) + 0.001:.3f}"
+    parts["cpus"] = f"{float(parts['cpus']) - cpus:.3f}"
+    parts[mine] = f"{float(parts.get(mine, 0)) + cpus:.3f}"
     return ";".join(f"{name}:{value}" for name, value in parts.items() if float(value) > 0)

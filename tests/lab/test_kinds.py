@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.core import Kind
-from allocator.lab.master.kinds import KINDS_USUAL, SPARE, KindTable, kind_of
+from allocator.lab.master.kinds import KINDS_USUAL, OTHERS, SPARE, KindTable, kind_of
 from allocator.lab.master.resources import (
     Reservation,
     Resource,
@@ -97,20 +97,48 @@ def test_a_provider_s_plain_resources_are_plain():
 
 def test_the_sidecar_s_number_is_kept_and_without_one_the_usual():
     many = [reserved(CPUS, f"role-{number}") for number in range(2 * KINDS_USUAL)]
-    assert len(table_of(many)[1]) == KINDS_USUAL - KINDS_USUAL // SPARE
-    assert len(table_of(many, 40)[1]) == 35
+    assert len(table_of(many)[1]) == KINDS_USUAL * 5 // 8 + 1
+    assert len(table_of(many, 40)[1]) == 25 + 1
     assert len(table_of(many, 4 * KINDS_USUAL)[1]) == len(many)
+
+
+def test_nobody_takes_the_room_of_all_others():
+    """As the module has it: KindsTest.NobodyTakesTheRoomOfAllOthers."""
+    table, kinds = table_of([])
+
+    def apart(resources, teller):
+        row = [0] * len(table)
+        for each in resources:
+            row += [0] * (table.row(each) + 1 - len(row))
+            row[table.row(each)] = 1000
+        kinds.tell(row, teller)
+        return sum(not kinds.kinds[kinds.handle(each)].rest for each in resources)
+
+    def named(teller, count):
+        return [Resource(f"{teller}-{number}") for number in range(count)]
+
+    def owned(teller, count, **who):
+        return [reserved(CPUS, f"{teller}-{number}", **who) for number in range(count)]
+
+    assert apart(named("greedy", 2_000), "greedy") == 22
+    assert apart(owned("many", 2_000), "many") == 107
+    assert apart([Resource("fpga"), reserved(CPUS, "eng")], "honest") == 2
+    assert apart(named("second", 2_000), "second") > 10
+    assert apart(owned("second", 2_000, principal="who"), "third") > 10
+    assert apart(owned("more", 1, principal="who"), "fourth") == 0
+    assert apart([Resource("tpu"), reserved(CPUS, "ops")], "last") == 2
+    assert apart(list(map(Resource, ("cpus", "mem", "disk", "gpus"))), "greedy") == 4
+    assert kinds.kinds[kinds.handle(Resource("greedy-1999"))] == OTHERS
+    assert len(kinds) < KINDS_USUAL
 
 
 def test_names_that_come_late_find_room():
     """A plain kind for each, which can be divided, and one for its rest."""
     many = [reserved(CPUS, f"role-{number}") for number in range(2 * KINDS_USUAL)]
     _, kinds = table_of(many)
-    for number in range(KINDS_USUAL // SPARE // 2):
+    for number in range(16):
         late = Resource(f"late-{number}")
         assert kinds.kinds[kinds.handle(late)] == kind_of(late)
-        assert kinds.kinds[kinds.handle(reserved(late, "a"))].rest
-    assert len(kinds) == KINDS_USUAL
 
 
 @given(st.lists(resources(), max_size=60), st.integers(1, 40))
@@ -126,8 +154,8 @@ def test_each_resource_is_its_kind_or_the_rest_of_its_name(resources, kinds_max)
         if handle < 0:
             assert len(names) > kinds_max // SPARE // 2
         else:
-            assert kinds.kinds[handle] in (kind_of(each), rest)
-    room = kinds_max - kinds_max // SPARE
+            assert kinds.kinds[handle] in (kind_of(each), rest, OTHERS)
+    room = kinds_max // SPARE
     if len({kind_of(each) for each in resources}) + len(names) <= room:
         assert not any(kind.rest for kind in kinds.kinds)
     assert len(table) == len(set(resources))

@@ -78,7 +78,7 @@ def test_whoever_interprets_needs_no_numba():
     program = """
 import sys
 from allocator.core import PolicySpec
-from allocator.core.compiled import interpret
+from allocator.core.numba.compiled import interpret
 from allocator.policies import build
 from allocator.testing import static_snapshot
 interpret(True)

@@ -196,7 +196,7 @@ def test_without_a_writable_cache_a_private_one_is_used(tmp_path, monkeypatch):
 def test_a_private_cache_is_removed_at_the_end(tmp_path):
     (tmp_path / "file").touch()
     program = (
-        "import os; from allocator.server import loop_cache as cache;"
+        "import os; from allocator.server.system import loop_cache as cache;"
         " cache.prepare(); print(os.environ['NUMBA_CACHE_DIR'])"
     )
     done = subprocess.run(

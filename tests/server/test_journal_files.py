@@ -102,8 +102,8 @@ def test_two_processes_do_not_write_one_journal(tmp_path, monkeypatch):
 ENDS = """
 import os, sys
 from pathlib import Path
-from allocator.server.journal import Journal
-from allocator.server.journal_files import Keeping
+from allocator.server.engine.journal import Journal
+from allocator.server.engine.journal_files import Keeping
 from tests.server.test_loop_journal import nothing
 
 Journal(Path(sys.argv[1]), Keeping(1000), nothing)

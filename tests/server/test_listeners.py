@@ -73,7 +73,7 @@ def test_nothing_is_compiled_for_an_address_that_is_taken(taken):
 import sys
 from allocator.server.config import Flag
 from allocator.server.config.source import load_all
-from allocator.server.main import run
+from allocator.server.process.main import run
 flags = [Flag("", "listen.targets", "127.0.0.1:{taken}"), Flag("", "http.port", "0")]
 loaded = load_all(None, {{}}, flags)
 print(run(lambda: loaded, loaded))

@@ -13,7 +13,7 @@ from tests.server.process import GrpcModule
 
 PROGRAM = """
 import logging, sys, warnings, structlog
-from allocator.server import logs
+from allocator.server.process import logs
 
 logs.configure(sys.argv[1], sys.argv[2])
 log = structlog.get_logger()
@@ -29,7 +29,7 @@ except ZeroDivisionError:
 """
 
 HOSTILE = """
-from allocator.server import logs
+from allocator.server.process import logs
 import structlog
 
 logs.configure("info", "console")
@@ -123,8 +123,8 @@ def test_a_sidecar_goes_on_when_nobody_reads_its_log_any_more():
 
 
 AUDIT = """
-from allocator.server import logs
-from allocator.server.audit import Audit
+from allocator.server.process import logs
+from allocator.server.operators.audit import Audit
 
 logs.configure("error", "json")
 audit = Audit()

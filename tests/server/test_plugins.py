@@ -333,7 +333,7 @@ def test_a_trial_ends_a_policy_that_takes_its_own_time(plugin, monkeypatch, capf
 ENDS = """
 import atexit
 from allocator.cli import main
-from allocator.server import guarded_policy
+from allocator.server.system import guarded_policy
 
 guarded_policy.TRIAL_S = 0.2
 atexit.register(print, "the interpreter ends")

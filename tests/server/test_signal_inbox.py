@@ -40,13 +40,13 @@ def test_signals_are_told_once():
 
 EVERYWHERE = """
 import signal, sys
-from allocator.server.main import SignalInbox
+from allocator.server.process.main import SignalInbox
 
 told, came = SignalInbox(), 0
 
 def come(frame, event, argument):
     global came
-    if event == "line" and frame.f_code.co_name != "tell":
+    if event == "line" and frame.f_code.co_name != "take":
         came += 1
         sys.settrace(None)
         told.take(signal.SIGTERM, None)
@@ -72,10 +72,10 @@ def test_a_signal_may_come_between_any_two_lines():
 
 ELSEWHERE = """
 import signal, threading, time
-from allocator.server.main import LOOK_S, SignalInbox
+from allocator.server.process.main import LOOK_S, SignalInbox
 
 told = SignalInbox()
-signal.signal(signal.SIGHUP, told.tell)
+signal.signal(signal.SIGHUP, told.take)
 
 def send():
     time.sleep(0.2)

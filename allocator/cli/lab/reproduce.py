@@ -32,10 +32,14 @@ _BOTH = ("seed", "trials")
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     "kesidis-table-1": Experiment(
-        "allocator.lab.papers.kesidis.tables:table_1", _BOTH, "task counts of six schedulers, means"
+        "allocator.lab.papers.kesidis.tables:table_1",
+        _BOTH,
+        "task counts of six schedulers, means",
     ),
     "kesidis-table-2": Experiment(
-        "allocator.lab.papers.kesidis.tables:table_2", _BOTH, "their sample standard deviations"
+        "allocator.lab.papers.kesidis.tables:table_2",
+        _BOTH,
+        "their sample standard deviations",
     ),
     "choosy-figures": Experiment(
         "allocator.lab.papers.choosy.examples:figures",
@@ -43,7 +47,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "Figures 1, 3, 5: the optimum, and online",
     ),
     "choosy-theorems": Experiment(
-        "allocator.lab.papers.choosy.examples:theorems", _BOTH, "Theorems 1 to 3 as properties"
+        "allocator.lab.papers.choosy.examples:theorems",
+        _BOTH,
+        "Theorems 1 to 3 as properties",
     ),
     "choosy-theorem-4": Experiment(
         "allocator.lab.papers.choosy.examples:theorem_4",
@@ -54,16 +60,24 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "allocator.lab.papers.choosy.ramp_up:figure_6", _BOTH, "ramp-up time by pickiness"
     ),
     "choosy-macrobenchmark": Experiment(
-        "allocator.lab.papers.choosy.macro:macrobenchmark", _BOTH, "Figures 8, 9, Tables 1, 2"
+        "allocator.lab.papers.choosy.macro:macrobenchmark",
+        _BOTH,
+        "Figures 8, 9, Tables 1, 2",
     ),
     "choosy-scaling": Experiment(
-        "allocator.lab.papers.choosy.macro:scaling", ("seed",), "an hour on up to 50,000 machines"
+        "allocator.lab.papers.choosy.macro:scaling",
+        ("seed",),
+        "an hour on up to 50,000 machines",
     ),
     "choosy-joins": Experiment(
-        "allocator.lab.papers.choosy.micro:joins_and_leaves", _BOTH, "Figures 10 to 12: nine users"
+        "allocator.lab.papers.choosy.micro:joins_and_leaves",
+        _BOTH,
+        "Figures 10 to 12: nine users",
     ),
     "choosy-empty-cluster": Experiment(
-        "allocator.lab.papers.choosy.micro:empty_cluster", _BOTH, "Figure 13: all at once"
+        "allocator.lab.papers.choosy.micro:empty_cluster",
+        _BOTH,
+        "Figure 13: all at once",
     ),
     "choosy-fig-14": Experiment(
         "allocator.lab.papers.choosy.jobs:figure_14", ("seed",), "four jobs on 160 cores"
@@ -97,7 +111,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "time of Quincy's minimum-cost flow",
     ),
     "quincy-table-2": Experiment(
-        "allocator.lab.papers.quincy.figures:table_2", _BOTH, "one job at a time: time and data"
+        "allocator.lab.papers.quincy.figures:table_2",
+        _BOTH,
+        "one job at a time: time and data",
     ),
     "quincy-table-3": Experiment(
         "allocator.lab.papers.quincy.figures:table_3", _BOTH, "how long each job takes alone"
@@ -108,10 +124,14 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "Figures 5 to 7: all schedulers",
     ),
     "quincy-starts": Experiment(
-        "allocator.lab.papers.quincy.figures:starts", _BOTH, "the same by when the first jobs start"
+        "allocator.lab.papers.quincy.figures:starts",
+        _BOTH,
+        "the same by when the first jobs start",
     ),
     "quincy-table-4": Experiment(
-        "allocator.lab.papers.quincy.figures:figure_8", _BOTH, "Table 4, Figure 8: narrow uplinks"
+        "allocator.lab.papers.quincy.figures:figure_8",
+        _BOTH,
+        "Table 4, Figure 8: narrow uplinks",
     ),
     "quincy-departures": Experiment(
         "allocator.lab.papers.quincy.figures:departures",
@@ -119,22 +139,30 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "what departures from its text change",
     ),
     "drf-example": Experiment(
-        "allocator.lab.papers.drf:example", (), "9 CPUs and 18 GB under DRF, asset fairness, CEEI"
+        "allocator.lab.papers.drf:example",
+        (),
+        "9 CPUs and 18 GB under DRF, asset fairness, CEEI",
     ),
     "drf-properties": Experiment(
-        "allocator.lab.papers.drf:properties", _BOTH, "Table 2, each cell by experiment"
+        "allocator.lab.papers.drf:properties",
+        _BOTH,
+        "Table 2, each cell by experiment",
     ),
     "pf-examples": Experiment(
         "allocator.lab.papers.bonald.examples:examples", (), "proportional fairness and DRF"
     ),
     "pf-service-rates": Experiment(
-        "allocator.lab.papers.bonald.service_rates:figures", (), "both in dynamic traffic, by load"
+        "allocator.lab.papers.bonald.service_rates:figures",
+        (),
+        "both in dynamic traffic, by load",
     ),
     "pf-fig-3": Experiment(
         "allocator.lab.papers.bonald.traffic:figure_3", _BOTH, "four classes in dynamic traffic"
     ),
     "pf-capacity-region": Experiment(
-        "allocator.lab.papers.bonald.traffic:capacity_region", _BOTH, "how much traffic is too much"
+        "allocator.lab.papers.bonald.traffic:capacity_region",
+        _BOTH,
+        "how much traffic is too much",
     ),
     "pf-fig-4": Experiment(
         "allocator.lab.papers.bonald.strategy:figure_4", (), "what one job gains by a false claim"

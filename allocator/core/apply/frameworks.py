@@ -10,6 +10,7 @@ from allocator.core.apply.clients import derive, note_aside, refit, take
 from allocator.core.apply.priors import begin_with_prior, teach_others
 from allocator.core.books.roles import check_depth
 from allocator.core.books.state import State
+from allocator.core.books.turns import last_turn
 from allocator.core.bounds import ROLES_MAX
 from allocator.core.demand.own_words import read_request, read_words
 from allocator.core.events import (
@@ -164,6 +165,7 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: b
         table.bound[framework] = True
         table.active[framework] = active
         table.changed_ms[framework] = state.now_ms
+        table.served[framework] = last_turn(state)
     table.info[framework], table.words[framework] = event.info, words
     table.unserved[framework] = frozenset(event.roles).difference(served)
     _leave_roles(state, framework, set(served))
@@ -178,6 +180,8 @@ def _subscribe(state: State, event: AddFramework | UpdateFramework, *, active: b
         suppressed = role in suppressed_roles
         if clients.suppressed[client] != suppressed:
             clients.changed_ms[client] = state.now_ms
+        if suppressed:
+            clients.waited[client] = 0
         if clients.suppressed[client] and not suppressed:
             state.filters.drop_client(client)
         clients.suppressed[client] = suppressed
@@ -198,6 +202,7 @@ def _leave_roles(state: State, framework: int, served: Collection[int]) -> None:
         if clients.subscribed[client] and int(clients.role[client]) not in served:
             clients.subscribed[client] = False
             clients.suppressed[client] = False
+            clients.waited[client] = 0
             state.filters.drop_client(client)
             state.eligibility.forget(client)
             close_client_if_idle(state, client)
@@ -227,6 +232,7 @@ def activate_framework(state: State, event: ActivateFramework) -> None:
     if not event.active:
         for client in sorted(state.frameworks.clients[event.framework]):
             state.filters.drop_client(client)
+            state.clients.waited[client] = 0
 
 
 def suppress(state: State, event: Suppress) -> None:
@@ -235,6 +241,7 @@ def suppress(state: State, event: Suppress) -> None:
         if not state.clients.suppressed[client]:
             state.clients.changed_ms[client] = state.now_ms
         state.clients.suppressed[client] = True
+        state.clients.waited[client] = 0
     state.clients.version += 1
 
 

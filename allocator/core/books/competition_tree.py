@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocator.core.books.roles import ROOT, RoleTable
+from allocator.core.books.turns import Turns, line_up
 from allocator.core.numba.memo import fixed, memoize
-from allocator.core.numba.tree_sums import count_up
 from allocator.core.snapshot import Bools, Floats, Ints, Tree
 
 
@@ -39,15 +39,20 @@ class Shape:
         self,
         weight_of_role: Floats,
         scheme_of_role: Ints,
-        served: Ints,
+        turns: Turns,
         weight_of_client: Floats | None = None,
     ) -> Tree:
-        """Fill in weights and schemes, and how often the clients (C,) were served.
+        """Fill in weights and schemes, and whose turn it is.
 
         Where clients have weights of their own, (C,), leaves bear these beside their roles'.
         """
-        # How often a role was served is the sum of its clients.
-        count = count_up(self.parent, self.client, self.parent_of_client, served)
+        leaves = len(self.client)
+        role, below = self.role[leaves:], self.below[leaves:]
+        # A virtual leaf bears no role's weight; below it are a role's own frameworks alone.
+        virtual = (role == ROOT) & (below != ROOT)
+        own = np.where(virtual, turns.here[below], turns.role[below])
+        own = np.concatenate([turns.client[self.client], own])
+        place = line_up(self.parent, turns.framework[self.client], own)
         weight = _chosen(weight_of_role, self.role)
         if weight_of_client is not None:
             weight = _with_own(weight, weight_of_client, self.client)
@@ -57,7 +62,7 @@ class Shape:
             self.child_start,
             self.child,
             weight,
-            count,
+            place,
             _chosen(scheme_of_role, self.below),
         )
 

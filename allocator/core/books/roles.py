@@ -1,6 +1,7 @@
 """The tree of roles: paths, parents, weights."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,9 +25,14 @@ class RoleTable:
     parent, depth : (n,) int64
         The root is its own parent, at depth 0.
     weight : (n,) float64
+    served, served_here : (n,) int64
+        The turn in which somebody in the role or below it was served last, and one of the role's
+        own frameworks; see `turns`. The root's is the number of the last turn.
     version : int
         Grows whenever a role comes or goes.
     """
+
+    LATER: ClassVar[dict[str, str]] = {"served": "bound", "served_here": "bound"}
 
     def __init__(self) -> None:
         """Begin with the root alone."""
@@ -35,6 +41,8 @@ class RoleTable:
         self.parent = grow(np.zeros(1, np.int64), 1)
         self.depth = grow(np.zeros(1, np.int64), 1)
         self.weight = grow(np.ones(1), 1)
+        self.served = grow(np.zeros(1, np.int64), 1)
+        self.served_here = grow(np.zeros(1, np.int64), 1)
         self.version = 0
         self._row: dict[str, int] = {"": ROOT}
         self._weights: dict[str, float] = {}
@@ -87,6 +95,8 @@ class RoleTable:
         self.parent = grow(self.parent, handle + 1)
         self.depth = grow(self.depth, handle + 1)
         self.weight = grow(self.weight, handle + 1)
+        self.served = grow(self.served, handle + 1)
+        self.served_here = grow(self.served_here, handle + 1)
         parent = self._row[path.rpartition("/")[0]]
         self.path[handle] = path
         self.bound[handle] = True

@@ -1,6 +1,7 @@
 """Agents, frameworks and clients by row."""
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -125,6 +126,9 @@ class FrameworkTable:
     bound, active : (F,) bool
     changed_ms : (F,) int64
         When it subscribed, or was activated or deactivated last.
+    served : (F,) int64
+        The turn in which it was served last, in whichever role, or after which it came; see
+        `turns`.
     clients : list of set of int
         Client rows of each framework.
     request : dict of int to amounts by name
@@ -137,12 +141,15 @@ class FrameworkTable:
         What of their words is set aside, of those of which something is; of the REQUEST alone.
     """
 
+    LATER: ClassVar[dict[str, str]] = {"served": "bound"}
+
     def __init__(self) -> None:
         """Begin without frameworks."""
         self.info: list[FrameworkInfo | None] = [None]
         self.bound: Bools = np.zeros(1, np.bool_)
         self.active: Bools = np.zeros(1, np.bool_)
         self.changed_ms: Ints = np.zeros(1, np.int64)
+        self.served: Ints = np.zeros(1, np.int64)
         self.clients: list[set[int]] = [set()]
         self.request: dict[int, Mapping[str, int]] = {}
         self.words: dict[int, OwnWords] = {}
@@ -158,6 +165,7 @@ class FrameworkTable:
         self.bound = grow(self.bound, frameworks)
         self.active = grow(self.active, frameworks)
         self.changed_ms = grow(self.changed_ms, frameworks)
+        self.served = grow(self.served, frameworks)
         more = len(self.bound) - len(self.info)
         self.info.extend([None] * more)
         self.clients.extend(set() for _ in range(more))
@@ -197,10 +205,10 @@ class ClientTable:
     takes : (C,) int64
         What the framework is capable of: `REVOCABLE`, `SHARED`, `REFINED`, added up.
     served : (C,) int64
-        Decisions made for the client so far.
+        The turn in which it was served last, see `turns`; 0: it never was.
     waited : (C,) int64
         Full cycles since its last offer in which some agent could have served it, quotas aside,
-        and it was offered nothing.
+        and it was offered nothing; 0 for who wants no offers.
     offered_ms : (C,) int64
         When it was decided last to offer it something; 0: never.
     changed_ms : (C,) int64

@@ -8,7 +8,8 @@ code.
 
 What the tables hold is found out by looking, so a table may get a new array without a word here.
 Whatever is of none of the types that are known here is a `CheckpointError`. A class may name
-attributes that are worked out from the others in `DERIVED`; they are left out.
+attributes that are worked out from the others in `DERIVED`; they are left out. In `LATER` it names
+arrays that it has got meanwhile: where an older checkpoint lacks one, it is all zeros.
 """
 
 from allocator.core.checkpoint.columns import Array, CheckpointError, Column

@@ -36,6 +36,11 @@ def derived(kind: type) -> tuple[str, ...]:
     return getattr(kind, "DERIVED", ())
 
 
+def later(kind: type) -> Mapping[str, str]:
+    """Arrays of whole numbers that older checkpoints lack, and which array each is as long as."""
+    return getattr(kind, "LATER", {})
+
+
 @cache
 def declared(kind: type) -> tuple[str, ...] | None:
     """Fields of a class that declares them; None: whatever its objects have."""

@@ -12,6 +12,7 @@ from allocator.core.checkpoint.classes import (
     declared,
     derived,
     is_ours,
+    later,
     names_of,
     never_changes,
 )
@@ -157,6 +158,9 @@ class _Reader:
         for name in derived(kind):
             for each in made:
                 setattr(each, name, getattr(example, name))
+        for name, other in later(kind).items():
+            for each in made if name not in names else ():
+                setattr(each, name, np.zeros(len(getattr(each, other)), np.int64))
         return made
 
     def _class(self, title: str, names: list[str]) -> Any:  # noqa: ANN401
@@ -170,7 +174,8 @@ class _Reader:
             if kind not in self._examples:
                 raise CheckpointError(f"{title!r} has no place in a checkpoint")
             expected = names_of(self._examples[kind])
-        if list(expected) != names:
+        known = [name for name in expected if name in names or name not in later(kind)]
+        if known != names:
             differing = ", ".join(sorted(set(expected) ^ set(names))) or "the order of its fields"
             raise CheckpointError(f"{title!r} differs in {differing}; it is of another version")
         return kind

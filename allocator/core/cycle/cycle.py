@@ -7,6 +7,7 @@ import numpy as np
 
 from allocator.core.books.quota import is_owed
 from allocator.core.books.state import State
+from allocator.core.books.turns import take_turn
 from allocator.core.cycle.decisions import Decisions
 from allocator.core.cycle.snapshot_builder import reaches
 from allocator.core.events import Holdings
@@ -289,7 +290,7 @@ def commit(state: State, snapshot: Snapshot, grants: Grants, cycle: int) -> Deci
     first = state.tentative.next
     state.ledger.offer(client, agent, amounts, now_ms=state.now_ms)
     state.tentative.append(client, agent, amounts)
-    np.add.at(state.clients.served, client, 1)
+    take_turn(state, client)
     state.clients.waited[client] = 0
     state.clients.offered_ms[client] = state.now_ms
     framework, role = state.clients.framework[client], state.clients.role[client]

@@ -45,7 +45,7 @@ def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: 
     snapshot : Snapshot
         The cycle's.
     served_before : (L,) int64
-        How often each client of the snapshot's tree had been served before it.
+        The last turn of each client of the snapshot's tree before it.
     full : bool
         Whether the cycle was about all agents; another one says nothing of who was left out.
     """
@@ -55,7 +55,7 @@ def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: 
     row = snapshot.tree.client
     guessed = clients.guessed[row]
     row, served_before = row[guessed], served_before[guessed]
-    fed = row[clients.served[row] > served_before]
+    fed = row[clients.served[row] != served_before]
     # Whoever starved was offered all that is free this time. The next time it waits twice as long.
     probed_now = fed[_starving(state)[fed]]
     clients.probes[probed_now] += 1

@@ -10,6 +10,7 @@ from allocator.core.books.competition_tree import Shape, shape
 from allocator.core.books.quota import QuotaTree, bounds_of, quota_tree
 from allocator.core.books.special_resources import Reach, reach_of, specials_of, without_refusers
 from allocator.core.books.state import State
+from allocator.core.books.turns import turns_of
 from allocator.core.cycle.demand_probing import probed
 from allocator.core.cycle.servable import servable
 from allocator.core.filters.coverage import Offerable
@@ -126,7 +127,7 @@ class SnapshotBuilder:
         clients, steady = state.clients, self._steady
         own = steady("own weights", clients.weight) if state.settings.weights else None
         weights = steady("weights", _weights(state))
-        return tree_shape.tree(weights, self._schemes(state), clients.served, own)
+        return tree_shape.tree(weights, self._schemes(state), turns_of(state), own)
 
     def _plan(self, state: State, handle: Ints, words: int) -> Plan | None:
         """Show the plan in force; the same arrays while they say the same."""

@@ -60,5 +60,7 @@ def forget_holdings(state: State) -> None:
         state.filters.drop_client(client)
     for column in (clients.declines, clients.waited, clients.hungry, clients.served):
         column[:] = 0
+    for column in (state.frameworks.served, state.roles.served, state.roles.served_here):
+        column[:] = 0
     # What keeps all decisions back for a while is no part of an ideal.
     state.paused = False

@@ -7,33 +7,6 @@ from allocator.core.numba.compiled import loop, loop_view
 
 
 @loop
-def _count_up(
-    parent: NDArray[np.int64],
-    client: NDArray[np.int64],
-    at: NDArray[np.int64],
-    count: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    leaves = len(client)
-    result = np.zeros(len(parent), np.int64)
-    # First each client's number at its inner node. Neighbours mostly belong to the same one, so
-    # their sum can stay in a register.
-    total, node = 0, len(parent) - 1
-    for row in range(len(at)):
-        if at[row] != node:
-            result[node] += total
-            total, node = 0, at[row]
-        total += count[row]
-    result[node] += total
-    # Children come before parents, so a node's own sum is complete when it is added.
-    for inner in range(leaves, len(parent) - 1):
-        result[parent[inner]] += result[inner]
-    # A leaf has what is its client's.
-    for leaf in range(leaves):
-        result[leaf] = count[client[leaf]]
-    return result
-
-
-@loop
 def _add_up_amounts(
     parent: NDArray[np.int64],
     client: NDArray[np.int64],
@@ -59,34 +32,6 @@ def _add_up_amounts(
             result[leaf, k] = amount[row, k] * gain[row]
         result[leaf, columns] = count[row]
     return result
-
-
-def count_up(
-    parent: NDArray[np.int64],
-    client: NDArray[np.int64],
-    at: NDArray[np.int64],
-    count: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Add up a number of each client at every node of a tree.
-
-    Parameters
-    ----------
-    parent : (N,) int64
-        -1 for the root, the last node.
-    client : (L,) int64
-        Client of each leaf; the leaves are the first nodes.
-    at : (C,) int64
-        The inner node that each client belongs to, whether it has a leaf or not.
-    count : (C,) int64
-
-    Returns
-    -------
-    (N,) int64
-        At a leaf its client's number; at an inner node the sum over all clients below it.
-    """
-    # One type, whoever calls: a loop is compiled for each.
-    summed: NDArray[np.int64] = _count_up(*map(loop_view, (parent, client, at, count)))
-    return summed
 
 
 def add_up_amounts(

@@ -41,6 +41,22 @@ AGENTS = (
         agents=lambda: [AgentWords(reserved={f"reserved-{n}": 1.0 for n in range(2_000)})],
     ),
     Manner(
+        "agents-invent-kinds",
+        "6 agents with 2,000 resources each of names that nobody else has",
+        agents=lambda: [
+            AgentWords(resources={f"invented-{each}-{n}": 1.0 for n in range(2_000)})
+            for each in range(6)
+        ],
+    ),
+    Manner(
+        "agents-reserve-to-many",
+        "6 agents that reserve CPUs to 2,000 roles each, none twice",
+        agents=lambda: [
+            AgentWords(reserved={f"reserved-{each}-{n}": 1.0 for n in range(2_000)})
+            for each in range(6)
+        ],
+    ),
+    Manner(
         "agent-odd-kinds",
         "an agent with resources of odd names",
         agents=lambda: [AgentWords(resources=dict.fromkeys(ODD, 1.0) | {"cpus": 1.0})],

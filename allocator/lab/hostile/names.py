@@ -99,6 +99,12 @@ ROLES = (
         lambda: [Info(roles=ODD_ROLES)],
     ),
     Manner(
+        "roles-reserved",
+        "a framework of 1,000 roles that reserves for each in which it is offered anything",
+        lambda: [Info(roles=tuple(f"r{n}" for n in range(1_000)), principal="greedy")],
+        reserves=1_000,
+    ),
+    Manner(
         "roles-of-others",
         "frameworks in the honest framework's role, and below it",
         lambda: [Info(roles=(role,)) for role in ("honest", "honest/below", "honest/a/b")],

@@ -36,6 +36,7 @@ class AgentCalls(Base):
 
     def _register(self, agent: int, row: AgentRow) -> None:
         row.bound_sequence = self.session.sequence + 1
+        self.ledger.kinds.tell(row.capacity, row.agent_id)
         self.ledger.add_agent(agent, row)
         self.outbox.add(agent_event(agent, row, self.outbox.sparse(row.capacity)))
         self._note_use()
@@ -93,9 +94,7 @@ class AgentCalls(Base):
     def add_provider(self, agent: int, amounts: Mapping[Resource, int]) -> None:
         """A resource provider of the agent registers, with resources that it alone has."""
         amount = plus(self.ledger.agents[agent].capacity, self.row(amounts))
-        self.ledger.resize_agent(agent, amount)
-        self.outbox.add(UpdateAgent(agent, capacity=self.outbox.sparse(amount)))
-        self._note_use()
+        self._resize(agent, amount)
 
     def reregister_agent(self, agent: int, spec: AgentSpec) -> None:
         """An agent that is known comes back; what was reserved or created on it is still there."""
@@ -135,8 +134,12 @@ class AgentCalls(Base):
 
     def _set_capacity(self, agent: int, amount: Amount) -> None:
         """The total changes first; then the agent's offers are taken back."""
+        self._resize(agent, amount)
+        self.rescind([agent])
+        self._cycles.trigger(agent)
+
+    def _resize(self, agent: int, amount: Amount) -> None:
+        self.ledger.kinds.tell(amount, self.ledger.agents[agent].agent_id)
         self.ledger.resize_agent(agent, amount)
         self.outbox.add(UpdateAgent(agent, capacity=self.outbox.sparse(amount)))
         self._note_use()
-        self.rescind([agent])
-        self._cycles.trigger(agent)

@@ -2,10 +2,13 @@
 
 A kind says what decisions need to know. However many objects a master has, they are of few kinds;
 where they are of more kinds than the sidecar keeps apart, what is met beyond is the rest of its
-name. Amounts by kind become objects again only from what an agent really has.
+name. Nobody takes the room from all others: whoever tells of resources has a share of it. Amounts
+by kind become objects again only from what an agent really has.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from allocator.core import Kind
 from allocator.lab.master.ledger_rows import Amount
@@ -16,6 +19,32 @@ KINDS_USUAL = 512
 
 SPARE = 8
 """One of so many handles is kept for names that are met late: plain kinds and rests have it."""
+
+NAMED_EIGHTHS, RESERVED_EIGHTHS = 2, 5
+"""Parts of the whole: for names that are not Mesos's own, and for what is reserved."""
+
+FREE_OF_OWN = 2
+"""Nobody has more than one for so many as are still free of a part."""
+
+OTHERS = Kind("(other resources)", rest=True)
+"""All names that are beyond their share."""
+
+
+@dataclass(slots=True)
+class _Share:
+    """A part of the room, and how much of it each teller took."""
+
+    room: int
+    told: Counter[str] = field(default_factory=Counter)
+
+    def has_room(self, teller: str, count: int) -> bool:
+        free = self.room - self.told.total()
+        return count <= free and FREE_OF_OWN * self.told[teller] < free
+
+
+def _mesos_own(kind: Kind) -> bool:
+    """Whether it has a name that agents have if nobody says anything else."""
+    return kind.name == "ports" if not kind.scalar else kind.name in {"cpus", "mem", "disk", "gpus"}
 
 
 def kind_of(resource: Resource) -> Kind:
@@ -30,6 +59,14 @@ def kind_of(resource: Resource) -> Kind:
         form="volume" if resource.persistence else resource.source,
         indivisible=resource.indivisible,
     )
+
+
+def _counted_for(resource: Resource, teller: str) -> str:
+    """Whose share a resource is of: who reserved it, who told of it, or else its role."""
+    last = resource.reservations[-1] if resource.reservations else None
+    if last is not None and last.principal:
+        return f"principal {last.principal}"
+    return teller or f"role {resource.role.partition('/')[0]}"
 
 
 class KindTable:
@@ -52,6 +89,7 @@ class KindTable:
     def __init__(self, table: ResourceTable, names: int) -> None:
         self._table = table
         self._names = names
+        self._teller: dict[int, str] = {}
         self.begin(KINDS_USUAL)
 
     def begin(self, kinds_max: int) -> None:
@@ -61,6 +99,8 @@ class KindTable:
         self._handle: dict[Kind, int] = {}
         self._without_rest: set[str] = set()
         self._of_row: dict[int, int] = {}
+        self._named = _Share(self._most * NAMED_EIGHTHS // 8)
+        self._reserved = _Share(self._most * RESERVED_EIGHTHS // 8)
         as_rows = all(self._find(row) == row for row in range(self._names))
         self.usual = self._names if as_rows else 0
 
@@ -75,31 +115,47 @@ class KindTable:
         """
         return self._find(self._table.row(resource))
 
+    def tell(self, amount: Sequence[int], teller: str) -> None:
+        """Note who was the first to tell of resources; in a row of them, those above 0."""
+        for row in range(self._names, len(amount)):
+            if amount[row]:
+                self._teller.setdefault(row, teller)
+
     def _find(self, row: int) -> int:
         """Handle of the kind of a row; found once, then remembered."""
         if row not in self._of_row:
-            self._of_row[row] = self._bind(self._table[row])
+            self._of_row[row] = self._bind(self._table[row], self._teller.get(row, ""))
         return self._of_row[row]
 
-    def _bind(self, resource: Resource) -> int:
+    def _bind(self, resource: Resource, teller: str) -> int:
         """Find or bind the kind of a resource, or the rest kind of its name."""
         kind = kind_of(resource)
         rest = Kind(kind.name, scalar=kind.scalar, rest=True)
         if kind in self._handle:
             return self._handle[kind]
+        # With a name that is not Mesos's own comes the rest of its name.
+        own = _mesos_own(kind)
+        new = not own and rest not in self._handle and kind.name not in self._without_rest
+        share = self._reserved if own else self._named
+        who = _counted_for(resource, teller)
+        has_share = (own and not kind.depth) or share.has_room(who, 1 + new)
+        if new and not has_share:
+            rest = OTHERS
         # For each name that was met without a rest kind, one place is kept free for it. Some more
         # places are kept for plain kinds and rests.
-        without_rest = self._without_rest | ({kind.name} if rest not in self._handle else set())
+        without_rest = self._without_rest | ({rest.name} if rest not in self._handle else set())
         room = self._most if kind.plain else self._most - self._most // SPARE
-        if len(self.kinds) + len(without_rest) < room:
+        if has_share and len(self.kinds) + len(without_rest) < room:
             self._without_rest = without_rest
+            if not own or kind.depth:
+                share.told[who] += 1 + new
             return self._append(kind)
         # No room for a kind of its own: it is part of the rest, which is bound if it is not yet.
         if rest in self._handle:
             return self._handle[rest]
         if len(self.kinds) + len(without_rest) > self._most:
             return -1
-        self._without_rest.discard(kind.name)
+        self._without_rest.discard(rest.name)
         return self._append(rest)
 
     def _append(self, kind: Kind) -> int:

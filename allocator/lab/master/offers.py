@@ -72,6 +72,7 @@ class OfferCalls(Base):
         # Only the difference between the beginning and the end is booked and told.
         gone, made = _positive(minus(offer.amount, now)), _positive(minus(now, offer.amount))
         if any(gone) or any(made):
+            self.ledger.kinds.tell(made, f"framework {offer.framework}")
             self.ledger.convert(offer.framework, (offer.role, offer.agent), gone, made)
             consumed, converted = self.outbox.change(gone, made)
             if consumed or converted:

@@ -161,38 +161,6 @@ TEST(SpansTest, TheyAreSetsOfNumbers)
 }
 
 
-// A sidecar keeps 20 kinds apart: what is beyond that is the rest of its
-// name, and never another kind later.
-TEST(KindsTest, WhatIsBeyondTheSidecarsKindsIsTheRestOfItsName)
-{
-  for (size_t most : {1, 2, 7, 20}) {
-    PieceTable pieces;
-    Kinds kinds(most);
-    for (uint32_t i = 0; i < 200; ++i) {
-      Traits traits;
-      traits.name = i % 2 == 0 ? "cpus" : "mem";
-      traits.depth = 1;
-      traits.reservedRole = "role-" + std::to_string(i);
-      pieces.define(i, traits, 1, "eng");
-    }
-
-    for (int round = 0; round < 2; ++round) {
-      for (uint32_t i = 0; i < 200; ++i) {
-        const uint32_t before = kinds.find(i);
-        const uint32_t kind = kinds.bind(i, pieces);
-        EXPECT_TRUE(round == 0 || before == kind);
-      }
-    }
-    EXPECT_LE(kinds.size(), most);
-
-    for (const wire::Kind& kind : kinds.takeNew()) {
-      EXPECT_EQ(kind.rest(), kinds.whole(kind.kind()));
-    }
-    EXPECT_TRUE(kinds.takeNew().empty());
-  }
-}
-
-
 TEST(HandlesTest, TheLowestFreeNumberComesFirst)
 {
   Handles handles;

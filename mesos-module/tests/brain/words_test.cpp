@@ -322,6 +322,69 @@ TEST_F(WordsTest, RolesOfAFrameworkAreBounded)
 }
 
 
+// All frameworks of a principal together leave room to those of others.
+TEST_F(WordsTest, NoPrincipalTakesTheRoomForRolesOfAllOthers)
+{
+  for (int i = 0; i < 60; ++i) {
+    AddFramework event = framework("greedy" + std::to_string(i));
+    event.info.set_principal("greedy");
+    event.roles.clear();
+    for (int k = 0; k < 1000; ++k) {
+      event.roles.insert("r" + std::to_string(1000 * i + k));
+    }
+    step(event);
+  }
+  EXPECT_EQ(LEVELS_OF_PRINCIPAL_MAX, brain.cluster().roles.count());
+  ASSERT_EQ(1, told.set_aside_size());
+  EXPECT_EQ("roles", told.set_aside(0).field());
+  EXPECT_EQ(wire::SET_ASIDE_REASON_TOO_MANY, told.set_aside(0).reason());
+
+  AddFramework honest = framework("honest");
+  honest.info.set_principal("honest");
+  for (int k = 0; k < 500; ++k) {
+    honest.roles.insert("h" + std::to_string(k));
+  }
+  step(honest);
+  EXPECT_EQ(501u, known("honest").roles.size());
+
+  // What it left is there again for the rest of its own.
+  EXPECT_EQ(0u, known("greedy30").roles.size());
+  for (int i = 0; i < 10; ++i) {
+    step(RemoveFramework{"greedy" + std::to_string(i)});
+  }
+  paths.clear();
+  step(Welcomed());
+  settle();
+  EXPECT_EQ(1000u, known("greedy30").roles.size());
+}
+
+
+// A role that others have costs no room of the tree; a pair does all the same.
+TEST_F(WordsTest, PairsOfAUserAreBounded)
+{
+  Footprint others;
+  others.levels = LEVELS_OF_PRINCIPAL_MAX;
+  others.pairs = PAIRS_OF_PRINCIPAL_MAX - 1;
+  AddFramework event = framework();
+  event.roles = {"eng", "new", "ops"};
+  Roles roles;
+  roles.number("eng");
+  roles.number("ops");
+  Aside aside;
+  const FrameworkWords words = takeFramework(event, roles, others, &aside);
+  EXPECT_EQ(1u, words.roles.size());
+  EXPECT_EQ(1u, words.roles.count("eng"));
+  EXPECT_TRUE(words.crowded);
+  EXPECT_EQ(2u, aside.count());
+
+  wire::Framework one;
+  one.set_user("root");
+  EXPECT_EQ("user root", payerOf(one));
+  one.set_principal("ops");
+  EXPECT_EQ("principal ops", payerOf(one));
+}
+
+
 // Whoever takes names by the thousand takes them from nobody for long.
 TEST_F(WordsTest, WhoFindsNoRoomForARoleGetsItLater)
 {
@@ -383,6 +446,8 @@ TEST_F(WordsTest, LabelsAreTakenWholeOrNotAtAll)
   labels["long"] = string(70000, 'x');
   labels["odd"] = "a\xFF";
   labels["a\xFF"] = "odd";
+  labels["allocator.demand"] = "cpus:1";
+  labels["zone"] = "last in order";
   for (int i = 0; i < 10000; ++i) {
     labels["label" + std::to_string(i)] = string(100, 'x');
   }
@@ -390,7 +455,10 @@ TEST_F(WordsTest, LabelsAreTakenWholeOrNotAtAll)
 
   EXPECT_EQ(0u, told.labels().count("long"));
   EXPECT_EQ(0u, told.labels().count("odd"));
-  EXPECT_LT(100, told.labels().size());
+  EXPECT_EQ(1u, told.labels().count("allocator.demand"));
+  EXPECT_EQ(1u, told.labels().count("good"));
+  EXPECT_EQ(0u, told.labels().count("zone"));
+  EXPECT_EQ(LABELS_MAX, told.labels().size());
   EXPECT_GT(LABEL_BYTES_MAX + 100000, told.ByteSizeLong());
   EXPECT_EQ(3, told.set_aside_size());
 }

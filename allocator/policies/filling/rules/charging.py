@@ -88,10 +88,11 @@ def _add_up(scene: Scene, known: bool, new: bool, place: int, agent: int) -> Non
         if new:
             count += places.agent_gain[g, place]
         _add_up_one(scene, g * columns, places.amount_gain[g, place], count, place, agent)
-    # Times served break ties at every level.
+    # At every level it goes behind all others of the same score.
+    turn = standing.served[len(places.parent) - 1] + 1
     above = place
     while above >= 0:
-        standing.served[above] += 1
+        standing.served[above] = turn
         above = places.parent[above]
 
 

@@ -2,7 +2,7 @@
 
 A tournament tree for each inner place, all in one array: the children of a place stand in
 ``winner[first + last : 2 * last]``, and above them, pair by pair, the better of two, up to
-``winner[2 * first + 1]``, the best of all. Order: who takes part, then score, then times served,
+``winner[2 * first + 1]``, the best of all. Order: who takes part, then score, then turn,
 then place.
 """
 

@@ -163,8 +163,8 @@ def _best_child(
         least = min(mine, least)
     if least == _LAST:
         return NOBODY
-    # Then, among those with exactly this score, the one served least often. The lowest place wins
-    # ties, for it is met first.
+    # Then, among those with exactly this score, the one whose turn was longest ago. The lowest
+    # place wins ties, for it is met first.
     best = NOBODY
     for i in range(len(bits)):
         if (

@@ -121,10 +121,7 @@ class Pages:
             depth=tables.depth,
             frameworks=tables.frameworks(clients, tables.FRAMEWORKS_MAX),
             offers=tables.on_offer(clients),
-            # Who wants no offers any more does not wait, though it waited.
-            waiting=sum(
-                1 for each in clients if each.waited_cycles and each.active and not each.suppressed
-            ),
+            waiting=sum(1 for each in clients if each.waited_cycles),
             map=agents,
             cells=agents.cells(),
             bands=tables.bars(agents.bands()),

@@ -1,0 +1,116 @@
+"""Whose turn it is where scores are equal.
+
+Each cycle in which somebody is offered something is one *turn*, and has the next number. Of equals
+the one comes first whose framework had its last turn longest ago, in whichever of its roles; of
+those the one that had its own last turn longest ago. A framework that comes is as if it had just
+had its turn. So nobody comes to the front by what a framework can do at will: come, leave, revive,
+or be in many or other roles. Whoever waits is passed by each other framework once.
+
+A role is as far in front as the framework in it that waits for longest, but never further than its
+own last turn puts it: a framework in it that takes nothing does not keep it in front for others.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocator.core.books.roles import ROOT
+from allocator.core.books.state import State
+from allocator.core.numba.compiled import loop, loop_view
+from allocator.core.snapshot import Ints
+
+_AGE_BITS = 31
+_OLDEST = (1 << _AGE_BITS) - 1
+"""So many turns ago is as long ago as can be told: years."""
+
+
+class Turns(NamedTuple):
+    """In which turn each had its last one.
+
+    Attributes
+    ----------
+    client, framework : (C,) int64
+        The client itself; its framework, in whichever role.
+    role : (n,) int64
+        Anybody in the role or below it; the root's is the number of the last turn.
+    here : (n,) int64
+        The role's own frameworks.
+    """
+
+    client: Ints
+    framework: Ints
+    role: Ints
+    here: Ints
+
+
+def last_turn(state: State) -> int:
+    """Number of the last turn."""
+    return int(state.roles.served[ROOT])
+
+
+def turns_of(state: State) -> Turns:
+    """Read the turns off the tables."""
+    clients, roles = state.clients, state.roles
+    of_framework = state.frameworks.served[clients.framework]
+    return Turns(clients.served, of_framework, roles.served, roles.served_here)
+
+
+def take_turn(state: State, client: Ints) -> None:
+    """Note that it was the turn of these clients (N,); of nobody: there was none."""
+    if not len(client):
+        return
+    clients, roles = state.clients, state.roles
+    turn = last_turn(state) + 1
+    clients.served[client] = turn
+    state.frameworks.served[clients.framework[client]] = turn
+    above = np.unique(clients.role[client])
+    roles.served_here[above] = turn
+    while above.any():
+        roles.served[above] = turn
+        above = np.unique(roles.parent[above])
+    roles.served[ROOT] = turn
+
+
+@loop
+def _line_up(
+    parent: NDArray[np.int64],
+    framework: NDArray[np.int64],
+    own: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    nodes, leaves = len(parent), len(framework)
+    last = own[nodes - 1]
+    result = np.zeros(nodes, np.int64)
+    # Which framework below a node waits for longest. Children come before parents.
+    oldest = np.full(nodes, last)
+    for node in range(nodes - 1):
+        if node < leaves:
+            oldest[node] = framework[node]
+        oldest[parent[node]] = min(oldest[parent[node]], oldest[node])
+    # Longer ago is less; what is a turn ago counts by its framework, then by itself.
+    for node in range(nodes - 1):
+        first = min(max(last - max(oldest[node], own[node]), 0), _OLDEST)
+        then = min(max(last - own[node], 0), _OLDEST)
+        result[node] = -((first << _AGE_BITS) + then)
+    return result
+
+
+def line_up(parent: Ints, framework: Ints, own: Ints) -> Ints:
+    """Put the nodes of a tree in line, by turns.
+
+    Parameters
+    ----------
+    parent : (N,) int64
+        Leaves first, children before parents; -1 for the root, the last node.
+    framework : (L,) int64
+        The last turn of each leaf's framework.
+    own : (N,) int64
+        Each node's own last turn; the root's is the last of all.
+
+    Returns
+    -------
+    (N,) int64
+        Of siblings the smaller comes first; the root has 0, and nobody more.
+    """
+    placed: Ints = _line_up(*map(loop_view, (parent, framework, own)))
+    return placed

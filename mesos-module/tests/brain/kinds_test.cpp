@@ -1,0 +1,408 @@
+#include "brain/kinds.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "brain/brain.hpp"
+
+using std::string;
+
+namespace allocator {
+namespace brain {
+namespace {
+
+Traits traitsOf(const string& name, const string& role = "")
+{
+  Traits traits;
+  traits.name = name;
+  traits.reservedRole = role;
+  traits.depth = role.empty() ? 0 : 1;
+  return traits;
+}
+
+
+// Resources as many tellers tell of them.
+class KindsTest : public ::testing::Test
+{
+protected:
+  // Whether the sidecar keeps it apart.
+  bool isApart(const Traits& traits, Teller teller = 0)
+  {
+    pieces.define(next, traits, 1, traits.reservedRole);
+    pieces.tell({Part{next, 1000, {}}}, teller);
+    const uint32_t kind = kinds.bind(next, pieces);
+    EXPECT_NE(Kinds::NONE, kind);
+    return !kinds.isRest(next++);
+  }
+
+  // How many of so many that differ by number.
+  size_t apart(size_t count, bool reserved, Teller teller)
+  {
+    size_t result = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const string name = "x" + std::to_string(next);
+      result +=
+          isApart(reserved ? traitsOf("cpus", name) : traitsOf(name), teller);
+    }
+    return result;
+  }
+
+  PieceTable pieces;
+  Kinds kinds{512};
+  uint32_t next = 0;
+};
+
+
+TEST_F(KindsTest, NobodyTakesTheRoomOfAllOthers)
+{
+  // A name has room for its rest, too.
+  EXPECT_EQ(22u, apart(2000, false, 1));
+  EXPECT_EQ(107u, apart(2000, true, 2));
+
+  // Who comes next, and who comes after many more.
+  EXPECT_TRUE(isApart(traitsOf("fpga"), 3));
+  EXPECT_TRUE(isApart(traitsOf("cpus", "eng"), 3));
+  for (Teller teller = 4; teller < 9; ++teller) {
+    EXPECT_LT(0u, apart(100, false, teller));
+    EXPECT_LT(0u, apart(100, true, teller));
+  }
+  EXPECT_TRUE(isApart(traitsOf("tpu"), 9));
+  EXPECT_TRUE(isApart(traitsOf("cpus", "ops"), 9));
+
+  // Mesos's own names are nobody's to fill.
+  for (const char* name : {"cpus", "mem", "disk", "gpus"}) {
+    EXPECT_TRUE(isApart(traitsOf(name), 1));
+  }
+  EXPECT_GE(512u, kinds.size());
+  EXPECT_TRUE(kinds.isOver(1));
+  EXPECT_TRUE(kinds.isOver(2));
+  EXPECT_FALSE(kinds.isOver(3));
+  EXPECT_EQ(1u, kinds.takeOver().front());
+}
+
+
+// A principal is one teller, whichever of its frameworks, or whatever agent
+// after a failover, says what it reserved; nobody else suffers for it.
+TEST_F(KindsTest, APrincipalIsOneTeller)
+{
+  size_t all = 0;
+  for (Teller teller = 1; teller <= 1000; ++teller) {
+    Traits traits = traitsOf("cpus", "role" + std::to_string(teller));
+    traits.principal = "greedy";
+    all += isApart(traits, teller) ? 1 : 0;
+  }
+  EXPECT_EQ(107u, all);
+
+  Traits honest = traitsOf("cpus", "eng");
+  honest.principal = "honest";
+  EXPECT_TRUE(isApart(honest, 1));
+}
+
+
+// What operators reserve is counted by the top-level role.
+TEST_F(KindsTest, WhatNobodyTellsIsCountedByTheRole)
+{
+  size_t all = 0;
+  for (int i = 0; i < 1000; ++i) {
+    all += isApart(traitsOf("cpus", "eng/" + std::to_string(i))) ? 1 : 0;
+  }
+  EXPECT_EQ(107u, all);
+  EXPECT_TRUE(isApart(traitsOf("cpus", "ops/a")));
+}
+
+
+// Another teller's room is its own, though the same was beyond a share before.
+TEST_F(KindsTest, WhatWasBeyondASharesEndIsKeptApartForWhoHasRoom)
+{
+  apart(2000, true, 1);
+  EXPECT_FALSE(isApart(traitsOf("mem", "eng"), 1));
+  EXPECT_TRUE(isApart(traitsOf("mem", "eng"), 2));
+}
+
+
+TEST_F(KindsTest, NamesBeyondTheirShareAreOneRest)
+{
+  const size_t all = apart(2000, false, 1);
+  EXPECT_EQ(all + 1, kinds.size());
+  EXPECT_EQ(Kinds::OTHERS, kinds.name(kinds.find(next - 1)));
+  EXPECT_EQ(kinds.find(next - 1), kinds.find(next - 2));
+
+  // They are given as a whole, so their amounts add up.
+  const Amounts both =
+      kinds.toAmounts({Part{next - 2, 1, {}}, Part{next - 1, 2, {}}}, pieces);
+  EXPECT_EQ((Amounts{{kinds.find(next - 1), 3}}), both);
+}
+
+
+TEST_F(KindsTest, WhatNobodyHasAnyMoreIsCounted)
+{
+  // One agent alone does not wear it out.
+  apart(2000, false, 1);
+  for (uint32_t piece = 0; piece < next; ++piece) {
+    kinds.forget(piece);
+  }
+  EXPECT_FALSE(kinds.isWorn());
+
+  for (Teller teller = 2; teller < 4; ++teller) {
+    apart(2000, false, teller);
+  }
+  EXPECT_FALSE(kinds.isWorn());
+  for (uint32_t piece = 0; piece < next; ++piece) {
+    kinds.forget(piece);
+  }
+  EXPECT_TRUE(kinds.isWorn());
+}
+
+
+TEST(NamesTest, NumbersOfNamesThatNobodyUsesNameOthers)
+{
+  PieceTable pieces;
+  const uint32_t quota = pieces.names.use("cpus");
+  for (int round = 0; round < 1000; ++round) {
+    for (uint32_t i = 0; i < 10; ++i) {
+      const string name = i == 0 ? "cpus" : std::to_string(10 * round + i);
+      pieces.define(i, traitsOf(name), 0, "");
+      EXPECT_EQ(name, pieces.names.name(pieces.row(i).name));
+    }
+    EXPECT_EQ(10u, pieces.takeUnused().size());
+  }
+  EXPECT_EQ(quota, pieces.names.use("cpus"));
+  EXPECT_EQ(10u, pieces.names.size());
+}
+
+
+// A sidecar keeps 20 kinds apart: what is beyond that is the rest of its
+// name, and never another kind later.
+TEST_F(KindsTest, WhatIsBeyondTheSidecarsKindsIsTheRestOfItsName)
+{
+  for (size_t most : {1, 2, 7, 20}) {
+    PieceTable pieces;
+    Kinds kinds(most);
+    for (uint32_t i = 0; i < 200; ++i) {
+      Traits traits;
+      traits.name = i % 2 == 0 ? "cpus" : "mem";
+      traits.depth = 1;
+      traits.reservedRole = "role-" + std::to_string(i);
+      pieces.define(i, traits, 1, "eng");
+    }
+
+    for (int round = 0; round < 2; ++round) {
+      for (uint32_t i = 0; i < 200; ++i) {
+        const uint32_t before = kinds.find(i);
+        const uint32_t kind = kinds.bind(i, pieces);
+        EXPECT_TRUE(round == 0 || before == kind);
+      }
+    }
+    EXPECT_LE(kinds.size(), most);
+
+    for (const wire::Kind& kind : kinds.takeNew()) {
+      EXPECT_EQ(kind.rest(), kinds.whole(kind.kind()));
+    }
+    EXPECT_TRUE(kinds.takeNew().empty());
+  }
+}
+
+
+// An agent that comes back with other names for ever, and the messages of it.
+class TellersTest : public ::testing::Test
+{
+protected:
+  TellersTest()
+  {
+    step(Initialize());
+    step(Recover());
+    step(Welcomed());
+    settle();
+    step(Connected{"sidecar", "1"});
+  }
+
+  template <typename Event>
+  void step(const Event& event)
+  {
+    brain.step(event, nowMs);
+    const Ready ready = brain.ready();
+    soon = ready.soon;
+    forgotten.insert(
+        forgotten.end(), ready.forgotten.begin(), ready.forgotten.end());
+    for (const Message& message : ready.messages) {
+      sessions += message.kind == Message::Kind::START ? 1 : 0;
+      if (message.event.has_add_agent()) {
+        aside = message.event.add_agent().set_aside();
+      }
+      if (message.event.has_update_agent()) {
+        aside = message.event.update_agent().set_aside();
+      }
+      if (message.event.has_update_framework()) {
+        aside = message.event.update_framework().set_aside();
+      }
+    }
+  }
+
+  void settle()
+  {
+    while (soon) {
+      step(Wake());
+    }
+  }
+
+  // As the adapter numbers pieces: those that were forgotten come again.
+  Part define(const Traits& traits, int64_t amount = 1000)
+  {
+    uint32_t piece = pieces;
+    if (forgotten.empty()) {
+      ++pieces;
+    } else {
+      piece = forgotten.back();
+      forgotten.pop_back();
+    }
+    brain.step(DefinePiece{piece, traits}, nowMs);
+    return Part{piece, amount, {}};
+  }
+
+  Parts names(size_t count)
+  {
+    Parts result;
+    for (size_t i = 0; i < count; ++i) {
+      result.push_back(define(traitsOf("x" + std::to_string(made++))));
+    }
+    normalize(&result);
+    return result;
+  }
+
+  bool isApart(const Part& part) const
+  {
+    const Kinds& kinds = brain.cluster().kinds;
+    return kinds.find(part.piece) != Kinds::NONE && !kinds.isRest(part.piece);
+  }
+
+  Brain brain;
+  int64_t nowMs = 0;
+  bool soon = false;
+  int sessions = 0;
+  uint32_t pieces = 0;
+  size_t made = 0;
+  std::vector<uint32_t> forgotten;
+  Aside::Rows aside;
+};
+
+
+TEST_F(TellersTest, AnAgentThatMakesUpNamesIsToldOfIt)
+{
+  AddAgent agent;
+  agent.agent = "greedy";
+  agent.total = names(2000);
+  step(agent);
+  ASSERT_EQ(1, aside.size());
+  EXPECT_EQ("resources", aside.Get(0).field());
+  EXPECT_EQ(wire::SET_ASIDE_REASON_TOO_MANY, aside.Get(0).reason());
+  EXPECT_NE(string::npos, aside.Get(0).text().find("1978 in all"));
+  EXPECT_EQ(1u, brain.counts().setAside);
+
+  // Who comes later has what it has; it is told nothing.
+  AddAgent honest;
+  honest.agent = "honest";
+  const Part mine = define(traitsOf("cpus", "eng"));
+  const Part other = define(traitsOf("fpga"));
+  honest.total = {mine, other};
+  step(honest);
+  EXPECT_EQ(0, aside.size());
+  EXPECT_TRUE(isApart(mine));
+  EXPECT_TRUE(isApart(other));
+}
+
+
+TEST_F(TellersTest, AFrameworkThatReservesForAThousandRolesIsToldOfIt)
+{
+  AddFramework one;
+  one.framework = "one";
+  one.roles = {"eng"};
+  step(one);
+  AddAgent agent;
+  agent.agent = "agent";
+  const Part cpus = define(traitsOf("cpus"), 2000);
+  agent.total = {cpus};
+  agent.used = {Use{"one", "eng", {cpus}}};
+  step(agent);
+
+  Part part = cpus;
+  for (int i = 0; i < 1000; ++i) {
+    part = define(traitsOf("cpus", "role" + std::to_string(i)), 1);
+    Part less = cpus;
+    less.amount = 1;
+    ConvertHeld event;
+    event.agent = "agent";
+    event.framework = "one";
+    event.role = "eng";
+    event.offered = {less};
+    event.conversions = {Conversion{{less}, {part}}};
+    step(event);
+  }
+  EXPECT_FALSE(isApart(part));
+  ASSERT_EQ(1, aside.size());
+  EXPECT_EQ("reservations", aside.Get(0).field());
+
+  // Another one's is kept apart, on the same agent.
+  AddFramework two;
+  two.framework = "two";
+  two.roles = {"ops"};
+  step(two);
+  AddAgent more;
+  more.agent = "more";
+  more.total = {cpus};
+  more.used = {Use{"two", "ops", {cpus}}};
+  step(more);
+  Part less = cpus;
+  less.amount = 5;
+  part = define(traitsOf("cpus", "ops"), 5);
+  ConvertHeld event;
+  event.agent = "more";
+  event.framework = "two";
+  event.role = "ops";
+  event.offered = {less};
+  event.conversions = {Conversion{{less}, {part}}};
+  step(event);
+  EXPECT_TRUE(isApart(part));
+  EXPECT_EQ("", brain.check());
+}
+
+
+// Handles come back with a session, and a session is left for it once a minute
+// at most; nothing grows meanwhile.
+TEST_F(TellersTest, NamesThatNobodyHasAnyMoreGiveTheirHandlesBack)
+{
+  for (int i = 0; i < 400; ++i) {
+    AddAgent agent;
+    agent.agent = "agent" + std::to_string(i);
+    agent.total = names(50);
+    step(agent);
+    step(RemoveAgent{agent.agent});
+    nowMs += 1000;
+    step(Wake());
+    if (sessions > 0 && !brain.counts().following) {
+      step(Welcomed());
+    }
+    settle();
+  }
+  // The first one, and those of seven minutes.
+  EXPECT_LE(5, sessions);
+  EXPECT_GE(8, sessions);
+  EXPECT_GE(512u, brain.cluster().kinds.size());
+  EXPECT_GE(200u, brain.cluster().pieces.names.size());
+
+  // Who stays has its handles then.
+  AddAgent agent;
+  agent.agent = "honest";
+  nowMs += 61000;
+  step(Wake());
+  step(Welcomed());
+  settle();
+  const Part other = define(traitsOf("fpga"));
+  agent.total = {other};
+  step(agent);
+  EXPECT_TRUE(isApart(other));
+}
+
+} // namespace {
+} // namespace brain {
+} // namespace allocator {

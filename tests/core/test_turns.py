@@ -1,0 +1,195 @@
+"""Whose turn it is where scores are equal: of whom a framework waits for longest."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocator.core import (
+    AddFramework,
+    FrameworkInfo,
+    Limits,
+    PolicySpec,
+    RemoveFramework,
+    Revive,
+    SetConstraint,
+    Settings,
+    Suppress,
+    UpdateFramework,
+)
+from allocator.core.books.state import State
+from allocator.core.books.turns import line_up
+from allocator.core.checkpoint import restore, to_columns
+from tests.core.session import Session
+
+SEVERAL = FrameworkInfo("several")
+
+
+@given(st.data())
+def test_the_line_is_what_its_slow_twin_says(data: st.DataObject):
+    leaves, inner = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))
+    root = leaves + inner - 1
+    parent = [data.draw(st.integers(max(node + 1, leaves), root)) for node in range(root)] + [-1]
+    own = [data.draw(st.integers(0, 5)) for _ in range(root)] + [5]
+    framework = [data.draw(st.integers(own[leaf], 5)) for leaf in range(leaves)]
+    place = line_up(np.array(parent), np.array(framework), np.array(own)).tolist()
+
+    def below(node: int) -> list[int]:
+        children = [each for each in range(root) if parent[each] == node]
+        found = [turn for child in children for turn in below(child)]
+        return [framework[node]] if node < leaves else found
+
+    # In front is whose longest waiting framework waits for longest, but not before its own turn.
+    key = [(max(own[node], min(below(node), default=5)), own[node]) for node in range(root)]
+    assert place[root] == 0 == max(place)
+    assert sorted(range(root), key=lambda node: (place[node], node)) == sorted(
+        range(root), key=lambda node: (key[node], node)
+    )
+
+
+class Cluster(Session):
+    """One agent, and framework 1 in a role of its own, which declines whatever it is offered."""
+
+    def __init__(self, *roles: str, flat: bool = False) -> None:
+        paths = dict(enumerate(("honest", *roles), start=1))
+        super().__init__(PolicySpec("drf", "listed", flat=flat), roles=paths)
+        self.agent(1, 4, 8)
+        self.framework(1, 1)
+        self._turn = 0
+
+    def comes(self, framework: int, *roles: int) -> None:
+        """A framework comes that may be in several roles."""
+        self.allocator.step(AddFramework(framework, SEVERAL, roles))
+
+    def is_in(self, framework: int, *roles: int) -> None:
+        """A framework changes its roles."""
+        self.allocator.step(UpdateFramework(framework, SEVERAL, roles))
+
+    def serves(self) -> tuple[int, int]:
+        """Offer the agent, which is declined; gives the framework and the role."""
+        self._turn += 1
+        (offer,) = self.cycle(1000 * self._turn)
+        self.give_back(offer)
+        return offer[:2]
+
+    def longest_wait(self, do: Callable[[int], None], turns: int = 60) -> int:
+        """The most cycles in a row in which framework 1 is not served."""
+        longest = waits = 0
+        for turn in range(turns):
+            do(turn)
+            waits = 0 if self.serves()[0] == 1 else waits + 1
+            longest = max(longest, waits)
+        return longest
+
+
+MODES = pytest.mark.parametrize("flat", [False, True], ids=["by roles", "flat"])
+MANY = tuple(f"r{number}" for number in range(60))
+ROLES = tuple(range(2, 62))
+
+
+@MODES
+def test_a_framework_of_many_roles_has_one_turn_at_a_time(flat):
+    cluster = Cluster(*MANY, flat=flat)
+    cluster.comes(2, *ROLES)
+    assert cluster.longest_wait(lambda _turn: None) == 1
+
+
+@MODES
+def test_its_roles_have_their_turns_one_after_the_other(flat):
+    cluster = Cluster(*MANY[:3], flat=flat)
+    cluster.comes(2, 2, 3, 4)
+    served = [cluster.serves() for _ in range(12)]
+    assert [role for framework, role in served if framework == 2] == [2, 3, 4, 2, 3, 4]
+
+
+@MODES
+def test_nobody_comes_to_the_front_by_reviving(flat):
+    cluster = Cluster(*MANY, flat=flat)
+    cluster.comes(2, *ROLES)
+
+    def role_by_role(_turn: int) -> None:
+        for role in ROLES:
+            cluster.allocator.step(Suppress(2, (role,)))
+            cluster.allocator.step(Revive(2, (role,)))
+
+    assert cluster.longest_wait(role_by_role) == 1
+
+
+@MODES
+def test_nor_by_other_roles(flat):
+    cluster = Cluster(*MANY, flat=flat)
+    cluster.comes(2, 2)
+    assert cluster.longest_wait(lambda turn: cluster.is_in(2, ROLES[turn])) == 1
+
+
+@MODES
+def test_nor_by_coming_again_and_again(flat):
+    cluster = Cluster("r", flat=flat)
+    cluster.comes(2, 2)
+
+    def come_again(_turn: int) -> None:
+        cluster.allocator.step(RemoveFramework(2))
+        cluster.comes(2, 2)
+
+    assert cluster.longest_wait(come_again) <= 1
+
+
+def test_nor_for_one_in_the_role_that_takes_nothing():
+    """It waits for longer and longer, and others come and leave beside it, with nothing behind."""
+    cluster = Cluster("r")
+    cluster.framework(3, 2, name="nowhere")
+    cluster.allocator.step(SetConstraint("", "nowhere", "zone=nowhere"))
+    cluster.comes(2, 2)
+
+    def come_again(_turn: int) -> None:
+        cluster.allocator.step(RemoveFramework(2))
+        cluster.comes(2, 2)
+
+    assert cluster.longest_wait(come_again) <= 1
+
+
+def test_nobody_is_put_back_by_who_comes_into_its_role():
+    cluster = Cluster("r")
+    cluster.comes(2, 2)
+
+    def come_again(turn: int) -> None:
+        if turn:
+            cluster.allocator.step(RemoveFramework(3))
+        cluster.comes(3, 1)
+
+    assert cluster.longest_wait(come_again) <= 2
+
+
+@MODES
+def test_whoever_comes_is_as_if_it_had_just_been_served(flat):
+    cluster = Cluster(*MANY[:3], flat=flat)
+    for framework in (2, 3):
+        cluster.comes(framework, framework)
+    served = [cluster.serves()[0] for _ in range(7)]
+    cluster.comes(4, 4)
+    assert served == [1, 2, 3, 1, 2, 3, 1]
+    assert [cluster.serves()[0] for _ in range(5)] == [2, 3, 4, 1, 2]
+
+
+def test_a_role_has_one_turn_however_many_wait_in_it():
+    cluster = Cluster("r")
+    for framework in (2, 3):
+        cluster.comes(framework, 2)
+    assert [cluster.serves()[0] for _ in range(6)] == [1, 2, 1, 3, 1, 2]
+
+
+def test_a_checkpoint_from_before_there_were_turns_can_be_read():
+    cluster = Cluster("r")
+    cluster.comes(2, 2)
+    cluster.serves()
+    before = cluster.state
+    for table in (before.frameworks, before.roles):
+        for name in type(table).LATER:
+            delattr(table, name)
+    after = restore(to_columns(before), State(Settings(), Limits()))
+    after.check()
+    for table in (after.frameworks, after.roles):
+        for name, other in type(table).LATER.items():
+            assert getattr(table, name).tolist() == [0] * len(getattr(table, other))
