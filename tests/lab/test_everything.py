@@ -86,7 +86,7 @@ def test_books_agree_in_any_such_cluster(seed, policy, mode, decision_ms, cut_ev
 
 def test_the_comparison_sees_a_difference():
     link = wire_link()
-    audited = Audited(RandomScenario(1, duration_ms=5_000), link)
+    audited = Audited(RandomScenario(1, duration_ms=20_000), link, every_ms=490)
     played = play(audited, link, tell_demand=True)
     now_ms = played.master.event_heap.now_ms
     state = link.sidecar.allocator.state  # The session is closed: an empty allocator.
