@@ -165,8 +165,8 @@ def compute(kind: Kind, jobs: int = -1) -> None:
     """Play a scenario, and keep what came out."""
     from allocator.lab.experiments.spread import spread
     from allocator.lab.reports.sweep_report import by_policy
-    from allocator.lab.scenarios.reading import read
     from allocator.lab.scenarios.running import Cell, run
+    from allocator.lab.scenarios.schema import read
     from allocator.server.system import loop_cache
 
     loop_cache.prepare()
@@ -205,7 +205,7 @@ def _wait_s(run: Any) -> float:  # noqa: ANN401
 
 
 def _mean(values: Sequence[float]) -> dict[str, float | None]:
-    from allocator.lab.reports.confidence import interval
+    from allocator.lab.reports.run_report import interval
 
     found = interval(values)
     pair = {"mean": found.mean, "half": found.half}

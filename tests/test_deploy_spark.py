@@ -11,8 +11,8 @@ import pytest
 from allocator.cli.exits import Exit
 from allocator.core import format_quantities, parse_quantities
 from allocator.lab.experiments.demand_sources import SOURCES
-from allocator.lab.frameworks.spark_settings import DynamicAllocation, SparkSettings
-from allocator.lab.workloads.spark_jobs import MODES
+from allocator.lab.frameworks.spark import DynamicAllocation, SparkSettings
+from allocator.lab.workloads.spark_experiment import MODES
 from allocator.server.config import Config
 from tests.cli.test_commands import run
 

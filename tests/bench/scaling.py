@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from allocator.core import Decisions, Event
-from allocator.lab.links.machine import figures_of
+from allocator.lab.links.sidecar_process import figures_of
 from allocator.lab.module_protocol import ModuleSession
 from allocator.wire import Greeting
 from allocator.wire.session.server_session import SidecarSession

@@ -26,7 +26,7 @@ from allocator.lab.hostile.words import (
     Suppress,
     Update,
 )
-from allocator.lab.links.machine import figures_of
+from allocator.lab.links.sidecar_process import figures_of
 from tests.cluster.framework import Framework, Offer
 from tests.cluster.framework_behaviours import refuse, role_of
 from tests.cluster.mesos import Mesos

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from allocator.core import PolicySpec, Settings
-from allocator.lab.checks.books_audit import differences, of_ledger, of_state
 from allocator.lab.event_heap import Priority
-from allocator.lab.experiments.soak_scenario import Soak
 from allocator.lab.links.stream import WireLink
 from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.random_cluster import RandomScenario
+from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_state
 from allocator.lab.workloads.scenario import Progress, Stage
 from tests.lab.masters import wire_link
 
@@ -66,7 +66,7 @@ class Load:
     """
 
     def __init__(self, seed: int, link: WireLink) -> None:
-        scenario = Soak(seed, size=SIZE, duration_ms=NEVER_MS)
+        scenario = RandomScenario(seed, size=SIZE, duration_ms=NEVER_MS)
         self.master = EmulatedMaster(link, scenario.kinds, scenario.options)
         self._link = link
         for register_ms, spec in scenario.agents:

@@ -15,11 +15,9 @@ from google.protobuf.message import DecodeError
 
 from allocator import policies
 from allocator.core import Allocator, Limits, Settings
-from allocator.lab.scenarios.reading import ScenarioError
-from allocator.lab.scenarios.reading import read as read_scenario
-from allocator.lab.workloads.traces.lines import TraceError
-from allocator.lab.workloads.traces.openb import read_nodes, read_pods
-from allocator.lab.workloads.traces.swim import read_swim
+from allocator.lab.scenarios.schema import ScenarioError
+from allocator.lab.scenarios.schema import read as read_scenario
+from allocator.lab.workloads.traces import TraceError, read_nodes, read_pods, read_swim
 from allocator.policies import build
 from allocator.server.config import Config, ConfigError, load_all
 from allocator.server.engine.core_loop import CoreLoop

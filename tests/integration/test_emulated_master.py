@@ -5,18 +5,17 @@ from pathlib import Path
 import pytest
 
 from allocator.core import PolicySpec, Reason
-from allocator.lab.checks.books_audit import differences, of_ledger, of_sidecar
 from allocator.lab.experiments.demo_runs import MODES
-from allocator.lab.experiments.parallel_runs import play_all
 from allocator.lab.experiments.play import play
-from allocator.lab.experiments.runs import Run, play_on
+from allocator.lab.experiments.runs import Run, play_all, play_on
 from allocator.lab.experiments.soak import soak_sidecar
-from allocator.lab.experiments.soak_scenario import Soak
 from allocator.lab.links.base import LinkDownError
 from allocator.lab.links.sidecar_process import SidecarFailedError, SidecarProcess, set_policy
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.module_protocol import SessionEndedError
+from allocator.lab.random_cluster import RandomScenario
+from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_sidecar
 from allocator.lab.workloads.spark_experiment import experiment
 from tests.lab.masters import wire_link
 
@@ -50,7 +49,7 @@ def test_the_real_sidecar_decides_as_the_one_in_process(sidecar):
 
 
 def test_books_of_a_real_sidecar_agree_under_a_soak(sidecar):
-    soak = Soak(seed=11, size=8, duration_ms=40_000)
+    soak = RandomScenario(seed=11, size=8, duration_ms=40_000)
     soaked = soak_sidecar(sidecar.target, soak, PolicySpec("drf", mode="characterised"))
     assert soaked.compared == 7
     assert soaked.wrong == ()

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from allocator.lab.checks.books_audit import differences, of_ledger, of_state
 from allocator.lab.event_heap import Priority
 from allocator.lab.links.stream import WireLink
+from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_state
 from allocator.lab.workloads.scenario import Scenario
 
 

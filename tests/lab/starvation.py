@@ -10,12 +10,8 @@ PERIOD_MS = 1000
 class Watched:
     """A scenario that is looked at right after each cycle for all agents.
 
-    Attributes
-    ----------
-    starved : list of (int, str, int)
-        Time, framework and agent: the agent could run its task, and was offered to nobody.
-    waiting_max : int
-        The most frameworks that waited for a first offer at one look.
+    starved: time, framework and agent: the agent could run its task, and was offered to nobody.
+    waiting_max: the most frameworks that waited for a first offer at one look.
     """
 
     def __init__(self, scenario):

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from allocator.lab.experiments.demand_sources import SOURCES, SourceRun, average, play_source
-from allocator.lab.workloads.spark_jobs import MODES
+from allocator.lab.workloads.spark_experiment import MODES
 
 
 @cache

@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from allocator.lab.experiments import engines
-from allocator.lab.experiments.engines import BackendError
-from allocator.lab.experiments.spread import BACKENDS, spread
+from allocator.lab.experiments import spread as engines
+from allocator.lab.experiments.spread import BACKENDS, BackendError, spread
 from allocator.lab.reports import sweep_report
-from allocator.lab.scenarios.reading import check
 from allocator.lab.scenarios.running import Cell, run
+from allocator.lab.scenarios.schema import check
 
 ROOT = Path(__file__).parents[2]
 

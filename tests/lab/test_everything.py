@@ -8,14 +8,17 @@ import socket
 import urllib.request
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from allocator.core import PolicySpec, Reason
-from allocator.lab.checks.offer_checks import SORTS
 from allocator.lab.experiments.play import play
 from allocator.lab.experiments.soak import soak_sidecar
 from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.lab.master.cycles import Timing
 from allocator.lab.random_cluster import RandomScenario
+from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_state
+from allocator.lab.random_cluster.offer_checks import SORTS
 from allocator.policies import MODES, POLICIES
 from tests.lab.auditing import Audited
 from tests.lab.masters import wire_link
@@ -25,8 +28,8 @@ FIRST = 3
 SEEDS = range(FIRST, FIRST + 1 + int(os.environ.get("MESOS_ALLOCATOR_EVERYTHING", "0")))
 
 
-def run(seed, policy="drf", mode="oblivious", *, decision_ms=0, cut_every_ms=0, **settings):
-    scenario = RandomScenario(seed, **{"duration_ms": 20_000, **settings})
+def run(seed, policy="drf", mode="oblivious", *, decision_ms=0, cut_every_ms=0, **more):
+    scenario = RandomScenario(seed, **{"duration_ms": 20_000, **more})
     link = wire_link(policy, mode, seed)
     audited = Audited(
         scenario, link, every_ms=490, cut_every_ms=cut_every_ms, until_ms=scenario.duration_ms
@@ -66,6 +69,32 @@ def test_books_agree_with_what_the_masters_fallback_offered(mode):
     assert not record.defects
 
 
+@settings(max_examples=12)
+@given(
+    seed=st.integers(0, 2**32),
+    policy=st.sampled_from(sorted(POLICIES)),
+    mode=st.sampled_from(MODES),
+    decision_ms=st.sampled_from([0, 150, 400]),
+    cut_every_ms=st.sampled_from([0, 4_500]),
+)
+def test_books_agree_in_any_such_cluster(seed, policy, mode, decision_ms, cut_every_ms):
+    _, record = run(seed, policy, mode, decision_ms=decision_ms, cut_every_ms=cut_every_ms)
+    assert record.resyncs == (4 if cut_every_ms else 0)
+    assert not record.defects
+    assert decision_ms or not record.rejected
+
+
+def test_the_comparison_sees_a_difference():
+    link = wire_link()
+    audited = Audited(RandomScenario(1, duration_ms=20_000), link, every_ms=490)
+    played = play(audited, link, tell_demand=True)
+    now_ms = played.master.event_heap.now_ms
+    state = link.sidecar.allocator.state  # The session is closed: an empty allocator.
+    wrong = differences(of_ledger(played.master.ledger, now_ms), of_state(state, now_ms))
+    assert any(line.startswith("agent ") for line in wrong)
+    assert any(line.startswith("held ") for line in wrong)
+
+
 def test_books_agree_after_sessions_that_are_cut():
     _, record = run(FIRST, mode="characterised", cut_every_ms=3_000)
     assert record.resyncs == 6
@@ -90,8 +119,8 @@ def test_a_real_sidecar_counts_no_outcome_but_offered(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = {"log.level": "warning", "http.port": str(port)}
-    with SidecarProcess(tmp_path, settings) as process:
+    given_settings = {"log.level": "warning", "http.port": str(port)}
+    with SidecarProcess(tmp_path, given_settings) as process:
         scenario = RandomScenario(FIRST, duration_ms=20_000)
         soaked = soak_sidecar(process.target, scenario, PolicySpec("drf", mode="characterised"))
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:

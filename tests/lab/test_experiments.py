@@ -14,11 +14,11 @@ from allocator.lab.experiments import claims
 from allocator.lab.experiments import demo_runs as catalogue
 from allocator.lab.experiments.claims import Claim, Measures, judge_claim
 from allocator.lab.experiments.play import UnfinishedError, play
-from allocator.lab.frameworks.trace_framework import Arrival, Replay
-from allocator.lab.reports import palette, plots
+from allocator.lab.reports import plots
 from allocator.lab.reports import run_report as report
-from allocator.lab.reports.role_shares import RoleLevel, RoleShares, fairness
+from allocator.lab.reports.run_record import RoleLevel, RoleShares, fairness
 from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.workloads.recorded import Arrival, Replay
 from allocator.lab.workloads.spark_experiment import (
     HETEROGENEOUS,
     HOMOGENEOUS,
@@ -227,10 +227,10 @@ def test_a_trace_has_a_picture_for_each_mode_that_was_played():
 
 
 def test_a_policy_has_one_colour_and_no_two_share_one():
-    assert len({palette.colour_of(name) for name in POLICIES}) == len(POLICIES)
-    assert palette.colour_of("my.policy") == palette.colour_of("my.policy")
+    assert len({plots.colour_of(name) for name in POLICIES}) == len(POLICIES)
+    assert plots.colour_of("my.policy") == plots.colour_of("my.policy")
     for name in ("drf oblivious", "drf characterised", "drf characterised staged"):
-        assert palette.line_of(name)["color"] == palette.colour_of("drf")
+        assert plots.line_of(name)["color"] == plots.colour_of("drf")
 
 
 def test_an_axis_begins_where_the_lines_are():

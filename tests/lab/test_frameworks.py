@@ -1,12 +1,10 @@
 """The models of frameworks answer offers as the schedulers they stand for."""
 
-import numpy as np
 import pytest
 
 from allocator.core import Release, Revive, Suppress, Transition
 from allocator.lab.frameworks.base import Identity, TaskQueue, fit
-from allocator.lab.frameworks.random_framework import ErraticFramework
-from allocator.lab.frameworks.spark import Job, SparkJob
+from allocator.lab.frameworks.spark_of_paper import Job, SparkJob
 from allocator.lab.workloads.cluster import AgentSpec
 from tests.lab.masters import Listener, master_for, run
 
@@ -216,28 +214,3 @@ def test_tasks_of_a_lost_executor_are_done_by_another(link):
     started_ms = master.event_heap.now_ms
     run(master, 30_000)
     assert left == [started_ms + 6000]
-
-
-# Erratic frameworks.
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_an_erratic_framework_answers_every_offer(link, seed):
-    master = master_for(link)
-    framework = ErraticFramework(Identity("e", ("r",)), np.random.default_rng(seed))
-    master.subscribe(framework)
-    offer(link, master, WHOLE)
-    assert not master.members[1].offers
-    run(master, 60_000)
-    assert master.ledger.used == [0, 0]
-    framework.leave()
-    assert not master.members
-
-
-def test_a_framework_leaves_only_once(link):
-    master = master_for(link)
-    framework = ErraticFramework(Identity("e", ("r",)), np.random.default_rng(0))
-    master.subscribe(framework)
-    framework.leave()
-    framework.leave()
-    assert framework.gone

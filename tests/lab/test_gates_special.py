@@ -3,10 +3,9 @@
 import pytest
 
 from allocator.core import Reason
-from allocator.lab.master.gates import Decision, judge
+from allocator.lab.master.gates import Decision, QuotaBook, judge
 from allocator.lab.master.ledger import Ledger
 from allocator.lab.master.ledger_rows import AgentRow, FrameworkRow, Quota
-from allocator.lab.master.quota import QuotaBook
 from allocator.lab.master.resources import Resource, disk, reserved, volume, without_volume
 
 CPUS = Resource("cpus")

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from allocator.core import Limits, Options, Reason
-from allocator.lab.checks.books_audit import differences, of_ledger, of_state
-from allocator.lab.checks.offer_checks import Inspector
 from allocator.lab.experiments.play import play
 from allocator.lab.frameworks.base import Identity, Task
 from allocator.lab.master.emulated import EmulatedMaster
@@ -21,6 +19,8 @@ from allocator.lab.master.resources import (
     volume,
 )
 from allocator.lab.random_cluster import RandomScenario
+from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_state
+from allocator.lab.random_cluster.offer_checks import Inspector
 from allocator.lab.workloads.cluster import AgentSpec
 from tests.lab.auditing import Audited
 from tests.lab.masters import run, wire_link

@@ -5,8 +5,8 @@ import numpy as np
 from allocator.core import Define, Kind, Outcomes, Reason, Release, Suppress, Transition
 from allocator.lab.master.gates import Verdict
 from allocator.lab.master.kinds import KindTable
-from allocator.lab.master.outbox import Outbox
 from allocator.lab.master.resources import Resource, ResourceTable, reserved
+from allocator.lab.master.session import Outbox
 from tests.lab.masters import outbox_of
 
 

@@ -10,10 +10,10 @@ from allocator.core import Allocator, InverseOffer, PolicySpec, Problem, Reclaim
 from allocator.lab.experiments.play import Played, play, play_until
 from allocator.lab.experiments.runs import Run, play_on
 from allocator.lab.frameworks.base import Identity, TaskQueue
-from allocator.lab.frameworks.trace_framework import Arrival, Replay
 from allocator.lab.links.sidecar_process import SidecarProcess
 from allocator.lab.links.stream import WireLink
 from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.workloads.recorded import Arrival, Replay
 from allocator.lab.workloads.scenario import Stage
 from allocator.policies import build
 from tests.lab.masters import Listener, master_for, run

@@ -10,12 +10,10 @@ from typer.testing import CliRunner
 
 from allocator.cli.app import app
 from allocator.lab.reports import sweep_report
-from allocator.lab.reports.confidence import interval
-from allocator.lab.scenarios.drawing import draw
-from allocator.lab.scenarios.durations import draw_ms
-from allocator.lab.scenarios.reading import ScenarioError, check, read
+from allocator.lab.reports.run_report import interval
+from allocator.lab.scenarios.drawing import draw, draw_ms
 from allocator.lab.scenarios.running import Cell, run
-from allocator.lab.scenarios.schema import Duration
+from allocator.lab.scenarios.schema import Duration, ScenarioError, check, read
 from allocator.lab.workloads.constraint_model import ConstraintModel, eligible
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "scenarios").glob("*.toml"))

@@ -2,8 +2,7 @@
 
 from allocator.core import Define
 from allocator.lab.event_heap import EventHeap, Priority
-from allocator.lab.master.handles import Handles
-from allocator.lab.master.roles import Roles
+from allocator.lab.master.session import Handles, Roles
 from tests.lab.masters import outbox_of
 
 

@@ -5,10 +5,13 @@ from dataclasses import replace
 import pytest
 
 from allocator.core import Revive
-from allocator.lab.frameworks.spark_coarse import CoarseSpark
-from allocator.lab.frameworks.spark_fine import FineSpark
-from allocator.lab.frameworks.spark_settings import DynamicAllocation, SparkSettings
-from allocator.lab.frameworks.spark_stages import Stages
+from allocator.lab.frameworks.spark import (
+    CoarseSpark,
+    DynamicAllocation,
+    FineSpark,
+    SparkSettings,
+    Stages,
+)
 from allocator.lab.master.resources import Reservation, Resource
 from allocator.lab.workloads.cluster import AgentSpec
 from tests.lab.masters import Listener, master_for, run

@@ -14,21 +14,18 @@ from contextlib import ExitStack
 import pytest
 
 from allocator.core import MILLI
-from allocator.lab.links.machine import free_port
+from allocator.lab.links.sidecar_process import free_port
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.wall_clock import WallClock
 from allocator.lab.master.emulated import EmulatedMaster
 from allocator.lab.torture import Plan, text, torture, write
-from allocator.lab.torture.cable import Cable
 from allocator.lab.torture.faults import FAULTS
-from allocator.lab.torture.faults.operators import Questions, SetPolicy
+from allocator.lab.torture.faults.connections import Reconnect
+from allocator.lab.torture.faults.operators import HostileTenants, Questions, SetPolicy
 from allocator.lab.torture.faults.process import Kill
-from allocator.lab.torture.faults.streams import Reconnect
-from allocator.lab.torture.faults.tenants import HostileTenants
-from allocator.lab.torture.findings import Findings
-from allocator.lab.torture.log_meter import LogMeter
-from allocator.lab.torture.proxy import Proxy, dial_tcp
-from allocator.lab.torture.sidecar import TorturedSidecar
+from allocator.lab.torture.proxy import Cable, Proxy, dial_tcp
+from allocator.lab.torture.report import Findings
+from allocator.lab.torture.sidecar import LogMeter, TorturedSidecar
 from tests.server.scraping import samples
 
 QUIET = (Questions(),)

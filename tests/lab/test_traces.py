@@ -9,8 +9,7 @@ import pytest
 from allocator.lab.experiments import demo_runs as catalogue
 from allocator.lab.workloads import recorded as trace_workload
 from allocator.lab.workloads import synthetic
-from allocator.lab.workloads.traces import TraceError, read_nodes, read_pods, read_swim
-from allocator.lab.workloads.traces.swim import BLOCK_BYTES
+from allocator.lab.workloads.traces import BLOCK_BYTES, TraceError, read_nodes, read_pods, read_swim
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TRACES = Path(os.environ.get("MESOS_ALLOCATOR_TRACES", ROOT.parent / "shared" / "traces"))

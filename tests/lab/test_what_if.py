@@ -24,12 +24,11 @@ from allocator.core import (
 )
 from allocator.lab.experiments.play import play
 from allocator.lab.experiments.what_if import as_recorded, play_day
-from allocator.lab.frameworks.trace_framework import Arrival, Replay
 from allocator.lab.links.in_process import DirectLink
 from allocator.lab.master.ledger_rows import Quota
 from allocator.lab.workloads.cluster import AgentSpec
-from allocator.lab.workloads.day_recorder import DayRecorder, watched
-from allocator.lab.workloads.recorded_day import Day
+from allocator.lab.workloads.recorded import Arrival, Replay
+from allocator.lab.workloads.recorded_day import Day, DayRecorder, watched
 from allocator.lab.workloads.scenario import Stage
 
 SMALL = AgentSpec("small", {"cpus": 4000, "mem": 4_096_000}, {"rack": "a"})

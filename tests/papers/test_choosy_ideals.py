@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from allocator.lab.papers.choosy import macro, micro
-from allocator.lab.papers.choosy.ideals import SCHEDULERS, Machines
-from allocator.lab.papers.choosy.users import Coming
+from allocator.lab.papers.choosy.ideals import SCHEDULERS, Coming, Machines
 from allocator.solvers.max_min import whole as max_min_whole
 
 FREE = ("migration", "preemption")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from allocator import measures
 from allocator.core import PolicySpec
-from allocator.lab.papers.drf import examples as drf
+from allocator.lab.papers import drf
 from allocator.policies import build
 from allocator.solvers.fluid import proportional_fairness, water_filling
 from allocator.testing import amounts_granted, placement, static_snapshot

@@ -6,12 +6,17 @@ import pytest
 
 from allocator.lab.experiments.claims import Case, run_case
 from allocator.lab.experiments.play import play
-from allocator.lab.frameworks.spark import Habits, Job, executors_of
+from allocator.lab.frameworks.spark_of_paper import Habits, Job, executors_of
 from allocator.lab.papers.kesidis import sensitivity as paper
 from allocator.lab.papers.report import Cell, Row
 from allocator.lab.workloads.cluster import AgentSpec
-from allocator.lab.workloads.job_queues import Experiment, JobQueue
-from allocator.lab.workloads.spark_experiment import HETEROGENEOUS, Drivers, experiment
+from allocator.lab.workloads.spark_experiment import (
+    HETEROGENEOUS,
+    Drivers,
+    Experiment,
+    JobQueue,
+    experiment,
+)
 from tests.lab.masters import wire_link
 
 NEED = (1000, 1000)

@@ -5,13 +5,21 @@ import pytest
 
 from allocator.lab.network.cluster import ClusterRun, Outcome
 from allocator.lab.network.workflow import JOB_INPUT
-from allocator.lab.papers.quincy import jobs
-from allocator.lab.papers.quincy.claims import Claim, judged, worst_slowdown
-from allocator.lab.papers.quincy.departures import CHOICES, departures
-from allocator.lab.papers.quincy.figures import Setting, compare, figure_8, figures_5_to_7
+from allocator.lab.papers.quincy import runs
+from allocator.lab.papers.quincy.figures import (
+    CHOICES,
+    TABLE_2,
+    Claim,
+    Setting,
+    compare,
+    departures,
+    figure_8,
+    figures_5_to_7,
+    judged,
+    starts,
+    worst_slowdown,
+)
 from allocator.lab.papers.quincy.runs import Case, Run, make_scheduler, measure, play_all
-from allocator.lab.papers.quincy.starts import starts
-from allocator.lab.papers.quincy.tables import TABLE_2
 
 SHRINK = 8
 """Thirty computers, three jobs at once."""
@@ -26,9 +34,9 @@ def bytes_of(kinds):
 
 
 def test_the_jobs_are_the_thirty_of_table_3_and_read_what_table_2_says():
-    for moved in jobs.SORT_MOVED.values():
-        kinds = jobs.kinds(moved)
-        assert [kind.name for kind in kinds] == list(jobs.IDEAL_S)
+    for moved in runs.SORT_MOVED.values():
+        kinds = runs.kinds(moved)
+        assert [kind.name for kind in kinds] == list(runs.IDEAL_S)
         assert len(kinds) == 30
         assert bytes_of(kinds) / 1000 == pytest.approx(TABLE_2["G"][1], rel=0.03)
     inputs = {
@@ -46,28 +54,28 @@ def test_the_jobs_are_the_thirty_of_table_3_and_read_what_table_2_says():
 
 
 def test_the_cluster_is_the_paper_s():
-    topology = jobs.cluster()
+    topology = runs.cluster()
     sizes = np.bincount(topology.rack_of)
     assert topology.computers == 243
     assert len(sizes) == 8
     assert sizes.min() >= 29
     assert sizes.max() <= 31
-    assert topology.uplink_gb_s == 6 * jobs.cluster(uplinks=1).uplink_gb_s
+    assert topology.uplink_gb_s == 6 * runs.cluster(uplinks=1).uplink_gb_s
 
 
 def test_a_seed_draws_the_same_jobs_for_every_network():
     wide, narrow = (
-        jobs.draw_jobs(jobs.cluster(uplinks), 1.0, 7, large=uplinks == 6) for uplinks in (6, 1)
+        runs.draw_jobs(runs.cluster(uplinks), 1.0, 7, large=uplinks == 6) for uplinks in (6, 1)
     )
-    assert wide[0].kind.name == jobs.PRIME_LARGE
+    assert wide[0].kind.name == runs.PRIME_LARGE
     assert [job.kind.name for job in wide[1:]] == [job.kind.name for job in narrow]
     for one, other in zip(wide[1:], narrow, strict=True):
         assert one.partition_at.tolist() == other.partition_at.tolist()
 
 
 def test_join5_lies_on_five_computers_of_a_rack():
-    topology = jobs.cluster()
-    plans = jobs.draw_jobs(topology, 1.0, 3)
+    topology = runs.cluster()
+    plans = runs.draw_jobs(topology, 1.0, 3)
     at = next(plan.partition_at for plan in plans if plan.kind.name == "Join5")
     assert np.bincount(at)[np.unique(at)].tolist() == [8] * 5
     assert len(np.unique(topology.rack_of[at])) == 1
@@ -222,8 +230,8 @@ def test_how_often_is_decided_is_bounded(monkeypatch):
     """A scheduler is asked at every event, or when the time since it was asked has passed."""
 
     def times_asked(decide_s):
-        topology = jobs.cluster(shrink=SHRINK)
-        plans = jobs.draw_jobs(topology, 0.1, 0, large=False, shrink=SHRINK)
+        topology = runs.cluster(shrink=SHRINK)
+        plans = runs.draw_jobs(topology, 0.1, 0, large=False, shrink=SHRINK)
         scheduler, asked = make_scheduler("GF", 0), []
         decide = scheduler.decide
 
@@ -246,10 +254,10 @@ def test_jobs_that_start_apart_let_the_first_one_hold_the_cluster():
         run = play_all([Case("QF", 0, shrink=SHRINK, apart_s=apart_s)], processes=1)
         (found,) = run.values()
         after_100_s = found.outcome.use[5]
-        return after_100_s[found.names.index(jobs.PRIME_LARGE)] / after_100_s.sum()
+        return after_100_s[found.names.index(runs.PRIME_LARGE)] / after_100_s.sum()
 
-    assert held(0.0) < held(jobs.APART_S)
-    assert held(jobs.APART_S) > 0.99
+    assert held(0.0) < held(runs.APART_S)
+    assert held(runs.APART_S) > 0.99
 
 
 def test_what_the_starts_change_is_told_claim_by_claim(open_network):

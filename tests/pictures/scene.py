@@ -17,8 +17,8 @@ from allocator.core import Options
 from allocator.lab.experiments.play import Played, play_until
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.scenarios.drawing import draw
-from allocator.lab.scenarios.reading import read
 from allocator.lab.scenarios.running import World
+from allocator.lab.scenarios.schema import read
 from allocator.lab.workloads.scenario import Progress
 from tests.server.process import SidecarProcess
 

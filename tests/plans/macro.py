@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from allocator.core import PolicySpec, Problem, Suppress
+from allocator.lab.papers.choosy.ideals import History
 from allocator.lab.papers.choosy.macro import SAMPLE_S, SPAN_S, Hour, draw_hour, rmse_percent
 from allocator.lab.papers.choosy.macro import play as play_ideal
-from allocator.lab.papers.choosy.users import History
 from allocator.lab.papers.online import ROLE, Online
 from allocator.lab.papers.report import averaged
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from allocator.lab.links.machine import lowest_free_descriptor
+from allocator.lab.links.sidecar_process import lowest_free_descriptor
 from allocator.v1 import admin_pb2, admin_pb2_grpc, settings_pb2, types_pb2
 from tests.server.process import GrpcModule, SidecarProcess
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from allocator.core import AdoptPlan, Allocator, PolicySpec, SetConstraint, SetPolicy, Settings
 from allocator.core.checkpoint import CheckpointError, Column, Detached, to_columns
 from allocator.lab.experiments.play import play
-from allocator.lab.experiments.soak_scenario import Soak
+from allocator.lab.random_cluster import RandomScenario
 from allocator.policies import build
 from allocator.v1 import journal_pb2
 from allocator.v1 import session_pb2 as pb
@@ -94,7 +94,7 @@ def test_everything_that_mesos_allows_goes_on_from_a_checkpoint(policy, mode, cu
     sidecar = Doubled(lambda kept: Allocator(build, kept), link.allocator.settings, WELCOME)
     sidecar.random = random.Random(7)
     link.sidecar = sidecar
-    scenario = Soak(5, duration_ms=10_000)
+    scenario = RandomScenario(5, duration_ms=10_000)
     audited = Audited(scenario, link, cut_every_ms=cut_every_ms, until_ms=10_000)
     record = play(audited, link, tell_demand=True).record
     assert record.offers > 20

@@ -140,7 +140,7 @@ def _runs(
 def _play(runs: list["Run"], target: str | None, workers: int, started_us: int) -> list["Result"]:
     """Play with a progress bar; the results in the order of the runs."""
     from allocator.cli.render.progress import progress
-    from allocator.lab.experiments.parallel_runs import play_all
+    from allocator.lab.experiments.runs import play_all
 
     order = {run.name: number for number, run in enumerate(runs)}
     ended = dict.fromkeys(order, 0)

@@ -48,15 +48,11 @@ def on_sidecar(target: str | None, *, force: bool) -> Iterator[int]:
     Says in one line why nothing can be played, and ends. SIGTERM ends as Ctrl-C does; whoever plays
     calls `end_if_told` now and then.
 
-    Yields
-    ------
-    int
-        When our master began to lead, in microseconds.
+    Yields when our master began to lead, in microseconds.
     """
-    from allocator.lab.experiments.parallel_runs import WorkerFailedError
+    from allocator.lab.experiments.runs import WorkerFailedError
     from allocator.lab.links.base import LinkDownError
-    from allocator.lab.links.borrowed_sidecar import SidecarBusyError, borrowed
-    from allocator.lab.links.sidecar_process import SidecarFailedError
+    from allocator.lab.links.sidecar_process import SidecarBusyError, SidecarFailedError, borrowed
     from allocator.lab.module_protocol import SessionEndedError
 
     if target:
@@ -166,7 +162,7 @@ def demands(
     """Count Spark's offers and declines by where its executors' demand is known from."""
     from allocator.cli.render.demo_tables import print_sources
     from allocator.lab.experiments.demand_sources import SOURCES, average, play_source
-    from allocator.lab.workloads.spark_jobs import MODES
+    from allocator.lab.workloads.spark_experiment import MODES
     from allocator.policies import POLICIES
 
     if mode not in MODES:
@@ -199,9 +195,8 @@ def soak(
     """Let agents and frameworks do anything that Mesos allows, and compare the books."""
     from allocator.core import PolicySpec
     from allocator.lab.experiments.soak import soak_sidecar
-    from allocator.lab.experiments.soak_scenario import Soak
-    from allocator.lab.links.scratch import scratch_directory
-    from allocator.lab.links.sidecar_process import SidecarProcess
+    from allocator.lab.links.sidecar_process import SidecarProcess, scratch_directory
+    from allocator.lab.random_cluster import RandomScenario
     from allocator.policies import POLICIES
 
     if policy not in POLICIES:
@@ -213,7 +208,7 @@ def soak(
             target = until_end.enter_context(sidecar).target
         soaked = soak_sidecar(
             target,
-            Soak(seed, size, duration_ms=seconds * 1000),
+            RandomScenario(seed, size, duration_ms=seconds * 1000),
             PolicySpec(policy, mode="characterised"),
             started_us=started_us,
             watch=lambda _progress: end_if_told(),

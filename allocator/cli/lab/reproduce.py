@@ -19,13 +19,8 @@ if TYPE_CHECKING:
 class Experiment(NamedTuple):
     """One table or figure.
 
-    Attributes
-    ----------
-    function : str
-        Module and function that compute it; loaded when it is asked for.
-    parameters : tuple of str
-        Which of ``seed`` and ``trials`` the function takes.
-    about : str
+    function: module and function that compute it; loaded when it is asked for.
+    parameters: which of ``seed`` and ``trials`` the function takes.
     """
 
     function: str
@@ -52,7 +47,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "Figures 1, 3, 5: the optimum, and online",
     ),
     "choosy-theorems": Experiment(
-        "allocator.lab.papers.choosy.theorems:theorems",
+        "allocator.lab.papers.choosy.examples:theorems",
         _BOTH,
         "Theorems 1 to 3 as properties",
     ),
@@ -88,7 +83,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "allocator.lab.papers.choosy.jobs:figure_14", ("seed",), "four jobs on 160 cores"
     ),
     "choosy-fig-15": Experiment(
-        "allocator.lab.papers.choosy.times:figure_15", _BOTH, "time of the offline optimum"
+        "allocator.lab.papers.choosy.examples:figure_15", _BOTH, "time of the offline optimum"
     ),
     "kesidis-pf": Experiment(
         "allocator.lab.papers.kesidis.fluid:proportional_fairness_of_filling",
@@ -116,12 +111,12 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "time of Quincy's minimum-cost flow",
     ),
     "quincy-table-2": Experiment(
-        "allocator.lab.papers.quincy.tables:table_2",
+        "allocator.lab.papers.quincy.figures:table_2",
         _BOTH,
         "one job at a time: time and data",
     ),
     "quincy-table-3": Experiment(
-        "allocator.lab.papers.quincy.tables:table_3", _BOTH, "how long each job takes alone"
+        "allocator.lab.papers.quincy.figures:table_3", _BOTH, "how long each job takes alone"
     ),
     "quincy-fig-6": Experiment(
         "allocator.lab.papers.quincy.figures:figures_5_to_7",
@@ -129,7 +124,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "Figures 5 to 7: all schedulers",
     ),
     "quincy-starts": Experiment(
-        "allocator.lab.papers.quincy.starts:starts",
+        "allocator.lab.papers.quincy.figures:starts",
         _BOTH,
         "the same by when the first jobs start",
     ),
@@ -139,17 +134,17 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "Table 4, Figure 8: narrow uplinks",
     ),
     "quincy-departures": Experiment(
-        "allocator.lab.papers.quincy.departures:departures",
+        "allocator.lab.papers.quincy.figures:departures",
         _BOTH,
         "what departures from its text change",
     ),
     "drf-example": Experiment(
-        "allocator.lab.papers.drf.examples:example",
+        "allocator.lab.papers.drf:example",
         (),
         "9 CPUs and 18 GB under DRF, asset fairness, CEEI",
     ),
     "drf-properties": Experiment(
-        "allocator.lab.papers.drf.properties:properties",
+        "allocator.lab.papers.drf:properties",
         _BOTH,
         "Table 2, each cell by experiment",
     ),
@@ -195,12 +190,8 @@ Plot = Annotated[
 def run(name: str, **options: int) -> "Report":
     """Compute one of the experiments.
 
-    Parameters
-    ----------
-    name : str
-        A key of `EXPERIMENTS`.
-    **options
-        ``seed`` and ``trials``; what the experiment does not take is left out.
+    name: A key of `EXPERIMENTS`.
+    **options: ``seed`` and ``trials``; what the experiment does not take is left out.
     """
     experiment = EXPERIMENTS[name]
     module, _, function = experiment.function.partition(":")
@@ -287,7 +278,7 @@ def _show(reports: list["Report"], as_json: bool, plot: Path | None = None) -> N
     """Print the reports, and draw them; fail where a number differs and nobody knows why."""
     drawn = [report for report in reports if report.panels]
     if plot is not None and drawn:
-        from allocator.lab.reports.paper_plot import draw
+        from allocator.lab.reports.plots import draw_report as draw
 
         plot.mkdir(parents=True, exist_ok=True)
         for report in drawn:

@@ -65,8 +65,8 @@ def simulate(
     """
     from allocator.cli.render.terminal import console
     from allocator.lab.experiments.spread import BACKENDS
-    from allocator.lab.scenarios.reading import ScenarioError, read
     from allocator.lab.scenarios.running import Cell
+    from allocator.lab.scenarios.schema import ScenarioError, read
     from allocator.policies import MODES, POLICIES
 
     policies = _choose(policy, tuple(POLICIES), "--policy")
@@ -97,8 +97,7 @@ def _play(
 ) -> list["RunResult"]:
     """Play all with a progress bar; the results in the order of the cells."""
     from allocator.cli.render.progress import progress
-    from allocator.lab.experiments.engines import BackendError
-    from allocator.lab.experiments.spread import spread
+    from allocator.lab.experiments.spread import BackendError, spread
     from allocator.lab.scenarios.running import run
 
     results = []

@@ -11,7 +11,7 @@ from allocator.cli.exits import Exit, fail
 from allocator.cli.tree import Playing, shown_example
 
 if TYPE_CHECKING:
-    from allocator.lab.torture.findings import Findings
+    from allocator.lab.torture.report import Findings
 
 HOUR_S = 3_600.0
 

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from allocator.cli.exits import Exit, fail
 from allocator.cli.render.terminal import console, table_of
-from allocator.lab.reports.resource_names import NAMES
+from allocator.lab.reports.run_record import NAMES
 from allocator.plain import json_text
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Question:
 
     def __init__(self, specs: Sequence["PolicySpec"], out: Path | None) -> None:
         """Begin with nothing recorded."""
-        from allocator.lab.workloads.day_recorder import DayRecorder, watched
+        from allocator.lab.workloads.recorded_day import DayRecorder, watched
 
         self._specs = specs
         self._out = out
@@ -123,7 +123,7 @@ def _by_role(outcomes: Sequence["Outcome"]) -> Table:
 
 def _keep(directory: Path, outcomes: Sequence["Outcome"]) -> None:
     """Write figures and a picture."""
-    from allocator.lab.reports.what_if_plot import draw
+    from allocator.lab.reports.plots import draw_what_if as draw
 
     directory.mkdir(parents=True, exist_ok=True)
     text = json_text([asdict(each) for each in outcomes], indent=2)

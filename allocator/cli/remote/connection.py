@@ -75,7 +75,7 @@ class Connection:
         channel = self._open()
         import grpc
 
-        from allocator.lab.links.bearer import Bearer
+        from allocator.lab.links.tokens import Bearer
 
         return grpc.intercept_channel(channel, Bearer(token.decode("utf-8", "replace").strip()))
 

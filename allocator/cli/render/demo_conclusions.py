@@ -10,7 +10,7 @@ from allocator.cli.render.terminal import console, table_of
 if TYPE_CHECKING:
     from allocator.lab.experiments.claims import Case, Measures
     from allocator.lab.experiments.runs import Result
-    from allocator.lab.reports.role_shares import Fairness, RoleLevel
+    from allocator.lab.reports.run_record import Fairness, RoleLevel
 
 ROLES_MAX = 3
 """Of more roles only the one with the least share and the one with the most are shown."""

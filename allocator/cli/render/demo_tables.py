@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from allocator.cli.render.terminal import console, table_of
-from allocator.lab.reports.resource_names import NAMES
+from allocator.lab.reports.run_record import NAMES
 
 if TYPE_CHECKING:
     from allocator.lab.experiments.claims import Verdict

@@ -28,13 +28,13 @@ from allocator.lab.links.in_process import DirectLink
 from allocator.lab.master.cycles import Timing
 from allocator.lab.reports.run_report import Figures, figures, sampled
 from allocator.lab.workloads.cluster import AgentSpec
-from allocator.lab.workloads.job_queues import Experiment
 from allocator.lab.workloads.spark_experiment import (
     DRIVERS,
     HETEROGENEOUS,
     HOMOGENEOUS,
     ONE_OF_EACH,
     Drivers,
+    Experiment,
     experiment,
 )
 from allocator.policies import build
@@ -52,19 +52,11 @@ LATE_S = (60, 360)
 class Setting:
     """An experiment but for its seed. Two settings are equal only where they are the same.
 
-    Attributes
-    ----------
-    jobs : int
-        Of each queue.
-    drivers : Drivers
-    selection : str
-        How the policies choose agents; empty: as they do by default.
-    flat : bool
-        Frameworks compete directly, not roles first.
-    answer_ms : int
-        From an offer to the driver's answer.
-    interval_ms : int
-        From one full allocation cycle to the next.
+    jobs: of each queue.
+    selection: how the policies choose agents; empty: as they do by default.
+    flat: frameworks compete directly, not roles first.
+    answer_ms: from an offer to the driver's answer.
+    interval_ms: from one full allocation cycle to the next.
     """
 
     name: str
@@ -104,13 +96,8 @@ class Case:
 class Measures:
     """What is compared of a run.
 
-    Attributes
-    ----------
-    makespan_s : float
-    variance : float
-        Of the allocated part over time, mean of CPU and memory.
-    memory_early, memory_late : float
-        Allocated part of the memory in `EARLY_S` and `LATE_S`, percent.
+    variance: of the allocated part over time, mean of CPU and memory.
+    memory_early, memory_late: allocated part of the memory in `EARLY_S` and `LATE_S`, percent.
     """
 
     makespan_s: float
@@ -123,18 +110,11 @@ class Measures:
 class Claim:
     """Something that is said of the runs of one seed.
 
-    Attributes
-    ----------
-    text, about : str
-        The claim, and what of it is measured here.
-    cases : tuple of Case
-        Which runs it takes.
-    measure : function of the cases' measures
-        A number in `unit`; the claim is about its mean.
-    margin : float
-        0: the mean is above zero. Else: the mean is between -margin and margin.
-    reason : str
-        Where the claim is known not to hold here: why.
+    text, about: the claim, and what of it is measured here.
+    cases: which runs it takes.
+    measure: A number in `unit`; the claim is about its mean.
+    margin: 0: the mean is above zero. Else: the mean is between -margin and margin.
+    reason: where the claim is known not to hold here: why.
     """
 
     text: str
@@ -150,12 +130,8 @@ class Claim:
 class Verdict:
     """What came out for a claim.
 
-    Attributes
-    ----------
-    mean, low, high : float
-        Of the measure over all seeds: mean and ends of the confidence interval.
-    outcome : str
-        ``holds``, ``not shown`` or ``contrary``.
+    mean, low, high: of the measure over all seeds: mean and ends of the confidence interval.
+    outcome: ``holds``, ``not shown`` or ``contrary``.
     """
 
     claim: Claim
@@ -294,19 +270,12 @@ def check_claims(
 ) -> list[Verdict]:
     """Play all that the claims need, and judge them.
 
-    Parameters
-    ----------
-    seeds : sequence of int
-        At least two.
-    scale : float
-        Part of the jobs.
-    claims : sequence of Claim
-    cores : int
-        -1: all.
-    backend : str
-        Of joblib; an engine that is registered with it, such as ``dask`` or ``ray``, does as well.
-    watch : callable
-        Told how many runs of how many are done.
+    seeds: at least two.
+    scale: part of the jobs.
+    cores: -1: all.
+    backend: of joblib; an engine that is registered with it, such as ``dask`` or ``ray``, does as
+        well.
+    watch: told how many runs of how many are done.
     """
     cases = list(dict.fromkeys(case for claim in claims for case in claim.cases))
     wanted = [(case, seed) for seed in seeds for case in cases]
@@ -344,11 +313,7 @@ def judge_claim(
 class Seen:
     """What one run of each case says of a claim: no proof, for there is no interval.
 
-    Attributes
-    ----------
-    value : float
-        The claim's measure.
-    agrees : bool
+    value: the claim's measure.
     """
 
     claim: Claim

@@ -16,7 +16,7 @@ from allocator.lab.experiments.play import play
 from allocator.lab.experiments.runs import CHARACTERISED
 from allocator.lab.links.in_process import DirectLink
 from allocator.lab.reports.run_report import Figures, figures
-from allocator.lab.workloads.spark_jobs import settings_of, spark_jobs
+from allocator.lab.workloads.spark_experiment import settings_of, spark_jobs
 
 SOURCES = ("oblivious", "learnt", "remembered", "told")
 
@@ -25,15 +25,10 @@ SOURCES = ("oblivious", "learnt", "remembered", "told")
 class SourceRun:
     """One run.
 
-    Attributes
-    ----------
-    source : str
-        One of `SOURCES`.
-    jobs : int
-    figures : Figures
-    confirmed, refuted, probes : int
-        Remembered demands that a framework's first acceptance agreed with or not; and times that a
-        framework was offered all that is free because it had got nothing for long.
+    source: one of `SOURCES`.
+    confirmed, refuted, probes: remembered demands that a framework's first acceptance agreed with
+        or not; and times that a framework was offered all that is free because it had got nothing
+        for long.
     """
 
     source: str
@@ -48,16 +43,9 @@ class SourceRun:
 class Average:
     """What several runs of one source come to.
 
-    Attributes
-    ----------
-    source : str
-    offers, declines, executors : float
-        A job. In fine-grained mode tasks count as executors do.
-    makespan_s : float
-    wait_max_s : float
-        Longest time from the registration of any job to its first offer.
-    confirmed, refuted, probes : float
-        A run, see `SourceRun`.
+    offers, declines, executors: A job. In fine-grained mode tasks count as executors do.
+    wait_max_s: longest time from the registration of any job to its first offer.
+    confirmed, refuted, probes: A run, see `SourceRun`.
     """
 
     source: str
@@ -89,17 +77,10 @@ def play_source(
 ) -> SourceRun:
     """Play the jobs with one source of demands.
 
-    Parameters
-    ----------
-    source : str
-        One of `SOURCES`.
-    mode : str
-        How Spark is set up: `allocator.lab.workloads.spark_jobs.MODES`. What no size is set for
-        cannot be told.
-    policy : str
-    seed : int
-    jobs : int
-        Of each of four queues, two a role.
+    source: one of `SOURCES`.
+    mode: how Spark is set up, one of `MODES` of `spark_experiment`. What no size is set for cannot
+        be told.
+    jobs: of each of four queues, two a role.
     """
     scenario = spark_jobs(seed, mode, jobs=jobs)
     link = DirectLink(policies.build, settings_for(source, policy, mode, seed))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from allocator.core import PolicySpec
 from allocator.lab.experiments.runs import CHARACTERISED, Run
-from allocator.lab.frameworks.trace_framework import Replay
 from allocator.lab.workloads import recorded as trace_workload
 from allocator.lab.workloads import synthetic
+from allocator.lab.workloads.recorded import Replay
 from allocator.lab.workloads.scenario import Scenario
 from allocator.lab.workloads.spark_experiment import ONE_OF_EACH, experiment
 from allocator.lab.workloads.traces import read_nodes, read_pods, read_swim
@@ -36,10 +36,7 @@ OPENB_PODS = 8_152
 class Picture:
     """Runs to draw beside each other.
 
-    Attributes
-    ----------
-    runs : tuple of str
-        Names of runs.
+    runs: names of runs.
     """
 
     file: str
@@ -76,12 +73,8 @@ PICTURES = (
 def pictures(trace: str, source: str, played: Sequence[str]) -> list[Picture]:
     """Say what to draw: of section V the paper's figures, else one picture for each mode.
 
-    Parameters
-    ----------
-    trace, source : str
-        What was played, and where it came from.
-    played : sequence of str
-        Names of the runs.
+    trace, source: what was played, and where it came from.
+    played: names of the runs.
     """
     if trace == SECTION_V:
         found = [each for each in PICTURES if set(each.runs) <= set(played)]
@@ -96,12 +89,7 @@ def pictures(trace: str, source: str, played: Sequence[str]) -> list[Picture]:
 def section_v(policies: Sequence[str], modes: Sequence[str], seed: int, scale: float) -> list[Run]:
     """List the runs of the Spark-on-Mesos experiment.
 
-    Parameters
-    ----------
-    policies, modes : sequence of str
-    seed : int
-    scale : float
-        Part of the fifty jobs of each queue (twenty where agents register one by one).
+    scale: part of the fifty jobs of each queue (twenty where agents register one by one).
     """
     whole = experiment(seed, jobs=max(1, round(50 * scale)))
     jobs = max(1, round(STAGED_JOBS * scale))

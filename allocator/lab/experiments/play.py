@@ -9,8 +9,7 @@ from allocator.lab.event_heap import Priority
 from allocator.lab.links.base import Link
 from allocator.lab.master.cycles import Timing
 from allocator.lab.master.emulated import EmulatedMaster
-from allocator.lab.reports.role_shares import RoleShares
-from allocator.lab.reports.run_record import Record
+from allocator.lab.reports.run_record import Record, RoleShares
 from allocator.lab.workloads.scenario import Progress, Scenario, Stage
 
 WATCH_MS = 10_000
@@ -62,23 +61,10 @@ def play(
 ) -> Played:
     """Play a scenario until all its jobs have left.
 
-    Parameters
-    ----------
-    scenario : Scenario
-    link : Link
-    tell_demand : bool
-        Whether frameworks say what a task needs.
-    options : Options
-    timing : Timing
-    watch : callable
-        Called every ten simulated seconds.
-    until_ms : int
-        Where to give up.
-
-    Raises
-    ------
-    UnfinishedError
-        Where jobs are left at `until_ms`, or nothing happens any more.
+    tell_demand: whether frameworks say what a task needs.
+    watch: called every ten simulated seconds.
+    until_ms: where to give up.
+    Raises UnfinishedError where jobs are left at `until_ms`, or nothing happens any more.
     """
     played = play_until(
         scenario,

@@ -10,13 +10,9 @@ import sys
 import threading
 import traceback
 from multiprocessing.connection import Connection
-from typing import TypeAlias
 
-from allocator.lab.experiments.runs import Result, Run, play_on, result_of
+from allocator.lab.experiments.runs import Note, Run, play_on, result_of
 from allocator.lab.workloads.scenario import Progress
-
-Note: TypeAlias = int | Result | str
-"""What a worker says: how many jobs have ended; what came of the run; or why nothing did."""
 
 
 def main() -> None:

@@ -1,17 +1,29 @@
 """One run of a scenario on a real sidecar under one policy, and what is kept of it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import Pipe
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Self, TypeAlias
 
 from allocator.core import Floats, PolicySpec
 from allocator.lab.experiments.play import Played, play
-from allocator.lab.links.sidecar_process import set_policy
+from allocator.lab.links.sidecar_process import SidecarProcess, scratch_directory, set_policy
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.tokens import SESSION_TOKEN_FILE, read_token
 from allocator.lab.reports.run_report import Figures, figures, sampled
 from allocator.lab.workloads.scenario import Progress, Scenario
 
 CHARACTERISED = "characterised"
+
+WORKER = "allocator.lab.experiments.run_worker"
+"""Plays runs in a process of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +40,8 @@ class Run:
 class Result:
     """What came of a run.
 
-    Attributes
-    ----------
-    time_s, part : (T,) and (T, R) float64
-        Allocated part of each resource, every second.
-    memory_mib : float
-        The most that the sidecar had resident during the run; 0 where it is not ours.
+    time_s, part (T,) (T, R): allocated part of each resource, every second.
+    memory_mib: the most that the sidecar had resident during the run; 0 where it is not ours.
     """
 
     name: str
@@ -53,13 +61,7 @@ def play_on(
 ) -> Played:
     """Play a run on a sidecar that serves at `target`.
 
-    Parameters
-    ----------
-    run : Run
-    target : str
-    watch : callable
-    started_us : int
-        When our master began to lead: the newer of two has the sidecar.
+    started_us: when our master began to lead: the newer of two has the sidecar.
     """
     set_policy(target, run.policy)
     tell_demand = run.policy.mode == CHARACTERISED
@@ -72,3 +74,132 @@ def result_of(run: Run, played: Played) -> Result:
     numbers = figures(played, run.policy.name, run.policy.mode, run.seed)
     kinds = played.master.ledger.names
     return Result(run.name, numbers, kinds, *sampled(played))
+
+
+# Runs of scenarios against real sidecars, a few at a time, each in a process of its own.
+#
+# A sidecar serves one master. So every worker has a sidecar of its own, plays its runs on it one
+# after the other, and switches the policy in between as an operator would.
+#
+# Whatever ends this process, nothing is left of it: workers notice that their connection is closed,
+# the kernel ends the sidecars, and `scratch_directory` has its files swept away.
+
+Watch = Callable[[str, int], None]
+
+Note: TypeAlias = int | Result | str
+"""What a worker says: how many jobs have ended; what came of the run; or why nothing did."""
+
+
+class WorkerFailedError(RuntimeError):
+    """A run could not be played in its worker: which, and why."""
+
+
+def play_all(
+    runs: Sequence[Run],
+    *,
+    target: str | None = None,
+    workers: int = 1,
+    watch: Watch = lambda _name, _ended: None,
+    started_us: int = 1,
+) -> Generator[Result, None, None]:
+    """Play all runs, and give the results as they come.
+
+    target: A sidecar that runs already; then one run follows the other.
+    workers: how many sidecars to start otherwise.
+    watch: told now and then the name of a run and how many of its jobs have ended.
+    started_us: when our masters began to lead, on a sidecar that runs already.
+    Raises WorkerFailedError.
+    """
+    if target is not None:
+        for number, run in enumerate(runs):
+            told = partial(_tell, watch, run.name)
+            # Each is newer than the one before, so that none has to wait until that one is gone.
+            yield result_of(run, play_on(run, target, told, started_us=started_us + number))
+        return
+    with ExitStack() as until_end:
+        directory = until_end.enter_context(scratch_directory("demo-"))
+        team = [
+            until_end.enter_context(_Worker(directory / str(number)))
+            for number in range(min(workers, len(runs)))
+        ]
+        yield from _play_in(team, runs, watch)
+
+
+def _tell(watch: Watch, name: str, progress: Progress) -> None:
+    watch(name, len(progress.ended_ms))
+
+
+class _Worker:
+    """A worker process with its sidecar, for as long as the context lasts.
+
+    run: what it plays.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir()
+        self._until_end = ExitStack()
+        self._sidecar = SidecarProcess(directory, {"log.level": "warning"})
+        self.run: Run | None = None
+
+    def __enter__(self) -> Self:
+        with ExitStack() as undo:
+            undo.enter_context(self._sidecar)
+            self.connection, its = Pipe()
+            undo.callback(self.connection.close)
+            with its:
+                process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                    [
+                        *(sys.executable, "-m", WORKER),
+                        *(str(its.fileno()), self._sidecar.target),
+                    ],
+                    pass_fds=[its.fileno()],
+                    # Ctrl-C on the terminal is for us, who then end the workers.
+                    start_new_session=True,
+                )
+            undo.callback(process.wait)
+            undo.callback(process.kill)
+            self._until_end = undo.pop_all()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._until_end.close()
+
+    def play(self, run: Run) -> None:
+        """Begin with a run; notes come over the connection."""
+        self.run = run
+        self._sidecar.forget_peak()
+        self.connection.send(run)
+
+    def hear(self) -> int | Result:
+        """Take a note: jobs that have ended, or the result."""
+        assert self.run is not None
+        try:
+            note: Note = self.connection.recv()
+        except (EOFError, OSError):
+            raise WorkerFailedError(f"{self.run.name}: the worker ended") from None
+        if isinstance(note, str):
+            raise WorkerFailedError(f"{self.run.name}:\n{note.rstrip()}")
+        if isinstance(note, Result):
+            return replace(note, memory_mib=self._sidecar.memory_mib()[1])
+        return note
+
+
+def _play_in(team: Sequence[_Worker], runs: Sequence[Run], watch: Watch) -> Iterator[Result]:
+    """Give every worker a run, and another when it is done, until none is left."""
+    waiting = deque(runs)
+    busy = {worker.connection: worker for worker in team}
+    for worker in team:
+        worker.play(waiting.popleft())
+    while busy:
+        said = wait(busy)
+        for connection, worker in [pair for pair in busy.items() if pair[0] in said]:
+            assert worker.run is not None
+            note = worker.hear()
+            if isinstance(note, int):
+                watch(worker.run.name, note)
+                continue
+            if waiting:
+                worker.play(waiting.popleft())
+            else:
+                del busy[connection]
+            yield note

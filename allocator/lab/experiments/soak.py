@@ -4,14 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from allocator.core import PolicySpec
-from allocator.lab.checks.books_audit import differences, of_ledger, of_sidecar
 from allocator.lab.event_heap import Priority
 from allocator.lab.experiments.play import Played, play
-from allocator.lab.experiments.soak_scenario import Soak
 from allocator.lab.links.sidecar_process import set_policy
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.tokens import SESSION_TOKEN_FILE, read_token
 from allocator.lab.random_cluster import RandomScenario
+from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_sidecar
 from allocator.lab.workloads.cluster import AgentSpec
 from allocator.lab.workloads.scenario import Progress, Stage
 
@@ -22,7 +21,7 @@ EVERY_MS = 5_000
 class _Audited:
     """A soak that stops now and then to compare."""
 
-    soak: Soak | RandomScenario
+    soak: RandomScenario
     target: str
     compared: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -57,12 +56,8 @@ class _Audited:
 class Soaked:
     """What came of a soak.
 
-    Attributes
-    ----------
-    compared : int
-        How often the books were compared.
-    wrong : tuple of str
-        Where they differed.
+    compared: how often the books were compared.
+    wrong: where they differed.
     """
 
     played: Played
@@ -72,7 +67,7 @@ class Soaked:
 
 def soak_sidecar(
     target: str,
-    soak: Soak | RandomScenario,
+    soak: RandomScenario,
     policy: PolicySpec,
     *,
     started_us: int = 1,
@@ -80,20 +75,9 @@ def soak_sidecar(
 ) -> Soaked:
     """Play a soak on a sidecar that serves at `target`.
 
-    Parameters
-    ----------
-    target : str
-    soak : Soak or RandomScenario
-    policy : PolicySpec
-    started_us : int
-        When our master began to lead: the newer of two has the sidecar.
-    watch : callable
-        Told now and then how far it is.
-
-    Raises
-    ------
-    LinkDownError
-        Where no sidecar answers.
+    started_us: when our master began to lead: the newer of two has the sidecar.
+    watch: told now and then how far it is.
+    Raises LinkDownError where no sidecar answers.
     """
     set_policy(target, policy)
     audited = _Audited(soak, target)

@@ -4,15 +4,137 @@ What a call gives depends on its arguments alone, so neither the number of proce
 in which they are done changes a result.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
+from types import ModuleType
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from joblib import Parallel, delayed, parallel_config
 
-from allocator.lab.experiments.engines import ENGINES, BackendError
-
 T = TypeVar("T")
 R = TypeVar("R")
+
+# Existing clusters that calls can be spread over: of Dask, of Ray, of Spark.
+#
+# Each engine is reached by its own client, so that an error is an error. Its workers need this
+# package, and Python of the same version.
+
+CONNECT_S = 10
+
+Spread = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]
+"""Calls a function with each of the arguments; yields the results in their order."""
+
+
+class BackendError(RuntimeError):
+    """The processes that were asked for are not there: which, and the mend."""
+
+
+@contextmanager
+def dask(cluster: str) -> Iterator[Spread]:
+    """Spread over all workers of a Dask cluster, given its scheduler (``tcp://host:8786``)."""
+    distributed = _library("distributed", "dask")
+    try:
+        client: Any = distributed.Client(cluster, timeout=CONNECT_S, set_as_default=True)
+    except (OSError, ValueError) as error:
+        raise BackendError(f"{cluster}: no Dask scheduler answers: {error}") from None
+
+    def spread(function: Callable[[Any], Any], arguments: Sequence[Any]) -> Iterator[Any]:
+        for future in client.map(function, arguments, pure=False):
+            yield future.result()
+
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise BackendError(f"{cluster}: the Dask cluster has no workers; start some")
+        yield spread
+
+
+@contextmanager
+def ray(cluster: str) -> Iterator[Spread]:
+    """Spread over a Ray cluster, given its head (``host:6379``) or client's port (``ray://``)."""
+    library = _library("ray", "ray")
+    _answers(cluster, "Ray head")
+    try:
+        library.init(address=cluster, log_to_driver=False, logging_level="error")
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise BackendError(f"{cluster}: no Ray cluster answers: {error}") from None
+
+    def spread(function: Callable[[Any], Any], arguments: Sequence[Any]) -> Iterator[Any]:
+        remote = library.remote(_called).options(num_cpus=1)
+        shared = library.put(function)  # sent once, not with each call
+        for future in [remote.remote(shared, each) for each in arguments]:
+            yield library.get(future)
+
+    try:
+        yield spread
+    finally:
+        library.shutdown()
+
+
+def _called(function: Callable[[T], R], argument: T) -> R:
+    return function(argument)
+
+
+@contextmanager
+def spark(cluster: str) -> Iterator[Spread]:
+    """Spread over a Spark cluster, given its master (``spark://host:7077``).
+
+    Results come all together, when the last call has ended.
+    """
+    library = _library("pyspark.sql", "spark")
+    if urlsplit(cluster).netloc:  # Spark itself would try for a minute
+        _answers(cluster, "Spark master")
+    failures = _library("py4j.protocol", "spark").Py4JError, OSError, RuntimeError
+    builder = library.SparkSession.builder.master(cluster).appName("mesos-allocator")
+    try:
+        session = builder.config("spark.ui.enabled", "false").getOrCreate()
+    except failures as error:
+        first = str(error).strip().split("\n", maxsplit=1)[0]
+        raise BackendError(f"{cluster}: no Spark cluster answers: {first}") from None
+
+    def spread(function: Callable[[Any], Any], arguments: Sequence[Any]) -> Iterator[Any]:
+        each = session.sparkContext.parallelize(list(arguments), max(len(arguments), 1))
+        yield from each.map(function).collect()
+
+    try:
+        yield spread
+    finally:
+        session.stop()
+
+
+ENGINES: Mapping[str, tuple[Callable[[str], AbstractContextManager[Spread]], str]] = {
+    "dask": (dask, "its scheduler, as in tcp://host:8786"),
+    "ray": (ray, "its head, as in host:6379 or ray://host:10001"),
+    "spark": (spark, "its master, as in spark://host:7077"),
+}
+"""By the name of the backend: what connects, and which address it needs."""
+
+
+def _library(name: str, extra: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        package = name.partition(".")[0]
+        message = f"{package} is not installed; pip install 'mesos-allocator[{extra}]' brings it"
+        raise BackendError(message) from None
+
+
+def _answers(cluster: str, what: str) -> None:
+    """Refuse an address that nobody listens at; clients would try for long."""
+    try:
+        parts = urlsplit(cluster if "://" in cluster else f"//{cluster}")
+        where = parts.hostname, parts.port
+    except ValueError as error:
+        raise BackendError(f"{cluster}: not an address of a {what}: {error}") from None
+    if where[0] is None or where[1] is None:
+        raise BackendError(f"{cluster}: not an address of a {what}; it needs a host and a port")
+    try:
+        socket.create_connection((where[0], where[1]), timeout=CONNECT_S).close()
+    except OSError as error:
+        raise BackendError(f"{cluster}: no {what} answers: {error}") from None
+
 
 LOCAL = "loky"
 
@@ -30,21 +152,11 @@ def spread(
 ) -> Iterator[R]:
     """Call a function with each of the arguments, and yield the results in their order.
 
-    Parameters
-    ----------
-    function : callable
-        It and its arguments and results are pickled.
-    arguments : sequence
-    jobs : int
-        Processes of this machine; -1: one for each core. A cluster uses all its workers.
-    backend : str
-        One of `BACKENDS`.
-    cluster : str or None
-        Address of the engine's cluster.
-
-    Raises
-    ------
-    BackendError
+    function: it and its arguments and results are pickled.
+    jobs: processes of this machine; -1: one for each core. A cluster uses all its workers.
+    backend: one of `BACKENDS`.
+    cluster: address of the engine's cluster.
+    Raises BackendError.
     """
     if backend in ENGINES:
         connected, needs = ENGINES[backend]

@@ -8,7 +8,7 @@ particular.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,9 +17,17 @@ import numpy as np
 from allocator import policies
 from allocator.core import Floats, PolicySpec
 from allocator.lab.experiments.play import UnfinishedError, play
-from allocator.lab.frameworks.base import Identity
-from allocator.lab.frameworks.recorded_framework import RecordedFramework, Wanted
+from allocator.lab.frameworks.base import (
+    REFUSE_DEFAULT_MS,
+    Identity,
+    Master,
+    Offer,
+    Quantities,
+    Task,
+    fit,
+)
 from allocator.lab.links.in_process import DirectLink
+from allocator.lab.master.ledger_rows import Amount, minus
 from allocator.lab.workloads.cluster import AgentSpec
 from allocator.lab.workloads.recorded_day import Day, DayAgent, DayFramework, Ran
 from allocator.lab.workloads.scenario import Progress, Stage
@@ -31,10 +39,7 @@ OWN_AGENT = "recorded-agent"
 class WhatIf:
     """A recorded day as a scenario; times count from its beginning.
 
-    Attributes
-    ----------
-    ran : list of Ran
-        What ran in this run so far.
+    ran: what ran in this run so far.
     """
 
     def __init__(self, day: Day) -> None:
@@ -119,25 +124,15 @@ def _remove(stage: Stage, agent: DayAgent) -> None:
 class Outcome:
     """What came of a day.
 
-    Attributes
-    ----------
-    name : str
-        Which policy, or that it was recorded.
-    tasks : int
-        That ran to their end.
-    unfinished : str
-        Why some did not; empty where all did.
-    makespan_s : float
-        Until the last of them ended.
-    used : dict of str to float
-        Of each resource, the part of the cluster's amount that was in use, the mean over the
+    name: which policy, or that it was recorded.
+    tasks: that ran to their end.
+    unfinished: why some did not; empty where all did.
+    makespan_s: until the last of them ended.
+    used: of each resource, the part of the cluster's amount that was in use, the mean over the
         recorded time.
-    wait_mean_s, wait_p95_s, wait_max_s : float
-        From when a task was wanted to when it began.
-    role_share : dict of str to float
-        The dominant share that each role had, the mean over the recorded time.
-    role_wait_s : dict of str to float
-        The mean wait of its tasks.
+    wait_mean_s, wait_p95_s, wait_max_s: from when a task was wanted to when it began.
+    role_share: the dominant share that each role had, the mean over the recorded time.
+    role_wait_s: the mean wait of its tasks.
     """
 
     name: str
@@ -172,14 +167,8 @@ def play_day(
 ) -> Outcome:
     """Play a day under a policy.
 
-    Parameters
-    ----------
-    day : Day
-    policy : PolicySpec
-    name : str
-        What to call it.
-    watch : callable
-        Called every ten simulated seconds.
+    name: what to call it.
+    watch: called every ten simulated seconds.
     """
     assert day.settings is not None
     scenario, unfinished = WhatIf(day), ""
@@ -226,3 +215,107 @@ def _total(day: Day) -> Floats:
         present = max(left_ms - max(agent.came_ms, day.begin_ms), 0) / span_ms
         total += [agent.capacity.get(kind, 0) * present for kind in day.kinds]
     return np.where(total > 0, total, np.inf)
+
+
+# A framework that wants again what it ran before.
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A task to run.
+
+    need: thousandths
+    """
+
+    need: Quantities
+    wanted_ms: int
+    lasts_ms: int
+
+
+class RecordedFramework:
+    """Launches each of its tasks on the first offer that holds it, once it is wanted.
+
+    It suppresses offers while nothing waits, and leaves after its last task. A task that is lost
+    with its agent is run again.
+
+    identity: with one role.
+    ran: called with each task that ended, and when it had begun.
+    left: called once when the framework has left.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        tasks: Sequence[Wanted],
+        ran: Callable[[Wanted, int], None],
+        left: Callable[[], None],
+    ) -> None:
+        self.identity = identity
+        self._tasks = tasks
+        self._ran = ran
+        self._left = left
+        self._unfinished = len(tasks)
+        self._waiting: list[tuple[Wanted, Amount]] = []
+        self._running: dict[Task, tuple[Wanted, int]] = {}
+
+    def subscribed(self, master: Master) -> None:
+        """Remember the master, and plan when each task is wanted."""
+        self._master = master
+        now_ms = master.event_heap.now_ms
+        for task in self._tasks:
+            master.event_heap.at(max(task.wanted_ms, now_ms), partial(self._want, task))
+
+    def offered(self, offers: list[Offer]) -> None:
+        """Launch what fits, in the order in which it was wanted; decline the rest."""
+        useless = []
+        for offer in offers:
+            launched = self._fill(offer)
+            if not launched:
+                useless.append(offer)
+                continue
+            amounts = [need for _, need in launched]
+            begun = self._master.accept(offer, amounts, REFUSE_DEFAULT_MS)
+            for task, (wanted, _) in zip(begun, launched, strict=True):
+                self._start(task, wanted)
+        if useless:
+            self._master.decline(useless, REFUSE_DEFAULT_MS)
+        if not self._waiting:
+            self._master.suppress(self)
+
+    def lost(self, tasks: list[Task]) -> None:
+        """Run them again, from their beginning."""
+        for task in tasks:
+            self._want(self._running.pop(task)[0])
+
+    def _want(self, task: Wanted) -> None:
+        self._waiting.append((task, self._master.amount(task.need)))
+        if len(self._waiting) == 1:
+            self._master.revive(self)
+
+    def _fill(self, offer: Offer) -> list[tuple[Wanted, Amount]]:
+        """Take what fits into an offer out of those that wait."""
+        free, launched, waiting = offer.amount, [], []
+        for task in self._waiting:
+            if fit(free, task[1]):
+                launched.append(task)
+                free = minus(free, task[1])
+            else:
+                waiting.append(task)
+        self._waiting = waiting
+        return launched
+
+    def _start(self, task: Task, wanted: Wanted) -> None:
+        now_ms = self._master.event_heap.now_ms
+        self._running[task] = wanted, now_ms
+        self._master.event_heap.after(wanted.lasts_ms, partial(self._finish, task))
+
+    def _finish(self, task: Task) -> None:
+        if not task.live:
+            return
+        wanted, begun_ms = self._running.pop(task)
+        self._ran(wanted, begun_ms)
+        self._unfinished -= 1
+        self._master.end(task)
+        if not self._unfinished:
+            self._master.unsubscribe(self)
+            self._left()

@@ -26,23 +26,14 @@ Quantities = dict[str, int]
 class Identity:
     """What a framework says of itself when it subscribes.
 
-    Attributes
-    ----------
-    name : str
-    roles : tuple of str
-    demand : dict of str to int, thousandths
-        Needs of one task, put on the label that the sidecar reads; empty: not said.
-    allowed : mapping of str to frozenset of str
-        For each attribute named here, the values that an agent may have.
-    capabilities : frozenset of str
-        Beside MULTI_ROLE.
-    minimum : mapping of str to tuple of mapping of str to int, thousandths
-        By role: what an offer must reach at least, any one of them; nothing: any offer will do.
-    several_roles : bool
-        Whether it has the capability MULTI_ROLE; without it `roles` is one.
-    user, principal : str
-    more_labels : mapping of str to str
-        Beside those of its demand and of what it allows.
+    demand: thousandths; needs of one task, put on the label that the sidecar reads; empty: not
+        said.
+    allowed: for each attribute named here, the values that an agent may have.
+    capabilities: beside MULTI_ROLE.
+    minimum: thousandths; by role: what an offer must reach at least, any one of them; nothing: any
+        offer will do.
+    several_roles: whether it has the capability MULTI_ROLE; without it `roles` is one.
+    more_labels: beside those of its demand and of what it allows.
     """
 
     name: str
@@ -198,16 +189,10 @@ class TaskQueue:
     It suppresses offers while nothing waits, as Mesos asks of frameworks, and leaves after the last
     task. A task that is lost with its agent is run again. Asked to leave an agent it does, at once.
 
-    Parameters
-    ----------
-    identity : Identity
-    need : dict of str to int, thousandths
-    durations_ms : sequence of int
-        One for each task, in the order in which they are launched.
-    refuse_ms : int
-        Filter on what it cannot use.
-    left : callable
-        Called once when the framework has left.
+    need: thousandths
+    durations_ms: one for each task, in the order in which they are launched.
+    refuse_ms: filter on what it cannot use.
+    left: called once when the framework has left.
     """
 
     def __init__(

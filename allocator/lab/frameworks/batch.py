@@ -20,11 +20,8 @@ from allocator.lab.master.ledger_rows import Amount, minus
 class Work:
     """Tasks of one size.
 
-    Attributes
-    ----------
-    need : dict of str to int, thousandths
-    durations_ms : tuple of int
-        One for each task, in the order in which they are launched.
+    need: thousandths
+    durations_ms: one for each task, in the order in which they are launched.
     """
 
     need: Quantities
@@ -35,19 +32,12 @@ class Work:
 class Manner:
     """How a job deals with its offers.
 
-    Attributes
-    ----------
-    gang : int
-        So many tasks begin together or not at all.
-    holds_ms : int
-        How long offers are kept while a gang is not complete.
-    greedy : bool
-        It keeps the whole of each offer that it takes, runs as many tasks in it as fit, and gives
-        it back when it has nothing left to run there.
-    refuse_ms : int
-        Filter on what it cannot use.
-    cancelled_after_ms : int or None
-        It leaves so long after it came, whatever runs.
+    gang: so many tasks begin together or not at all.
+    holds_ms: how long offers are kept while a gang is not complete.
+    greedy: it keeps the whole of each offer that it takes, runs as many tasks in it as fit, and
+        gives it back when it has nothing left to run there.
+    refuse_ms: filter on what it cannot use.
+    cancelled_after_ms: it leaves so long after it came, whatever runs.
     """
 
     gang: int = 1
@@ -78,15 +68,8 @@ class BatchJob:
 
     It suppresses offers while nothing waits. Tasks that are lost with their agent run again.
 
-    Parameters
-    ----------
-    identity : Identity
-    work : sequence of Work
-    manner : Manner
-    left : callable
-        Called once when the framework has left; with whether it was cancelled.
-    started : callable
-        Called once when its first task begins.
+    left: called once when the framework has left; with whether it was cancelled.
+    started: called once when its first task begins.
     """
 
     def __init__(

@@ -16,16 +16,9 @@ class LinkDownError(ConnectionError):
 class Opening:
     """How a session begins: the master's options, then the whole state.
 
-    Attributes
-    ----------
-    options : Options
-    state : callable
-        Gives the events from nothing to what the ledger holds, of the number of kinds that are
+    state: gives the events from nothing to what the ledger holds, of the number of kinds that are
         kept apart (0: the other side does not say).
-    sequence : int
-        Number of the last batch that the state includes.
-    clock_ms : int
-    paused : bool
+    sequence: number of the last batch that the state includes.
     """
 
     options: Options
@@ -39,16 +32,9 @@ class Opening:
 class Batch:
     """Events, and what to decide about after them.
 
-    Attributes
-    ----------
-    sequence : int
-        One more than that of the batch before.
-    clock_ms : int
-    messages : list of Event
-    agents : tuple of int
-        Where a cycle is run: which agents it is about; none named: all.
-    figures : ModuleFigures or None
-        How the master's module stands.
+    sequence: one more than that of the batch before.
+    agents: where a cycle is run: which agents it is about; none named: all.
+    figures: how the master's module stands.
     """
 
     sequence: int

@@ -12,10 +12,7 @@ from allocator.lab.links.base import Batch, Opening
 class DirectLink:
     """Drives an `Allocator` as the session's loop would.
 
-    Attributes
-    ----------
-    allocator : Allocator
-        That of the session; another one after each `open`.
+    allocator: that of the session; another one after each `open`.
     """
 
     def __init__(self, build_policy: Callable[[PolicySpec], Policy], settings: Settings) -> None:

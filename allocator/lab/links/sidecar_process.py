@@ -1,13 +1,16 @@
-"""A real sidecar as a process of its own, for as long as somebody needs it."""
+"""A real sidecar: as a process of its own for as long as somebody needs it, or borrowed."""
 
 import contextlib
+import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import grpc
 from grpc_health.v1 import health_pb2
@@ -15,9 +18,84 @@ from grpc_health.v1 import health_pb2
 from allocator.core import PolicySpec
 from allocator.lab.links.base import LinkDownError
 from allocator.lab.links.end_with_parent import ending_with_us
-from allocator.lab.links.machine import figures_of
 from allocator.lab.links.tokens import with_operators_token
 from allocator.v1 import admin_pb2, admin_pb2_grpc, settings_pb2
+from allocator.v1 import admin_pb2 as pb
+from allocator.v1.admin_pb2_grpc import AdminServiceStub
+
+# What the machine tells of a process, and lends it.
+
+
+class ProcessFigures(NamedTuple):
+    """What a process takes.
+
+    memory_mib, peak_mib: resident memory now, and the most that it was.
+    """
+
+    memory_mib: float
+    peak_mib: float
+    threads: int
+    descriptors: int
+
+
+def figures_of(pid: int) -> ProcessFigures:
+    """Read what a process takes.
+
+    Raises OSError, KeyError where there is no such process, or it has just ended.
+    """
+    process = Path(f"/proc/{pid}")
+    text = (process / "status").read_text(encoding="ascii")
+    rows = dict(line.split(":", 1) for line in text.splitlines())
+    now, most = (float(rows[key].split()[0]) / 1024 for key in ("VmRSS", "VmHWM"))
+    descriptors = sum(1 for _ in (process / "fd").iterdir())
+    return ProcessFigures(now, most, int(rows["Threads"]), descriptors)
+
+
+def lowest_free_descriptor(pid: int) -> int:
+    """Return the lowest number that no descriptor of a process has; a limit of that leaves none."""
+    taken = {int(each.name) for each in Path(f"/proc/{pid}/fd").iterdir()}
+    return next(number for number in range(len(taken) + 1) if number not in taken)
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+# A directory for as long as this process lives, whatever ends it.
+
+# Its standard input ends with us. Somebody may still write for a moment, so it tries again.
+_SWEEPER = """
+import os, shutil, sys, time
+sys.stdin.read()
+for _ in range(100):
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    if not os.path.exists(sys.argv[1]):
+        break
+    time.sleep(0.1)
+"""
+
+
+@contextmanager
+def scratch_directory(prefix: str) -> Iterator[Path]:
+    """Make a directory that is removed at the end, also where this process is killed."""
+    with (
+        tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as directory,
+        # In a session of its own: Ctrl-C on the terminal ends us, not whoever sweeps behind us.
+        subprocess.Popen(  # noqa: S603 - our own interpreter and program
+            [sys.executable, "-I", "-S", "-c", _SWEEPER, directory],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ),
+    ):
+        yield Path(directory)
+
+
+# A real sidecar as a process of its own, for as long as somebody needs it.
 
 START_S = 300.0
 STOP_S = 10.0
@@ -32,14 +110,10 @@ class SidecarFailedError(RuntimeError):
 class SidecarProcess:
     """`mesos-allocator serve` on a Unix socket below a directory.
 
-    Parameters
-    ----------
-    directory : Path
-        Where its socket and log go; the path must be short (a socket's has about 100 characters).
-    settings : mapping of str to str
-        Options such as ``policy.name``.
-    start_s : float
-        How long it may take until it serves; the first start compiles.
+    directory: where its socket and log go; the path must be short (a socket's has about 100
+        characters).
+    settings: options such as ``policy.name``.
+    start_s: how long it may take until it serves; the first start compiles.
     """
 
     def __init__(
@@ -149,10 +223,7 @@ def channel(target: str) -> grpc.Channel:
 def set_policy(target: str, spec: PolicySpec) -> None:
     """Have a running sidecar decide otherwise from its next cycle on.
 
-    Raises
-    ------
-    LinkDownError
-        Where no sidecar answers.
+    Raises LinkDownError where no sidecar answers.
     """
     policy = settings_pb2.Policy(
         name=spec.name,
@@ -168,5 +239,65 @@ def set_policy(target: str, spec: PolicySpec) -> None:
             admin_pb2_grpc.AdminServiceStub(to_sidecar).SetPolicy(request, timeout=ADMIN_S)
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.UNAVAILABLE:
+                raise
+            raise LinkDownError(f"no sidecar answers at {target}") from None
+
+
+# A sidecar that somebody else runs, used for a while and given back as it was.
+
+_SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+class SidecarBusyError(RuntimeError):
+    """A master has the sidecar: which, and what to do."""
+
+
+@contextmanager
+def borrowed(target: str, *, force: bool = False) -> Iterator[int]:
+    """Use a sidecar, and set its policy back at the end, whatever happens in between.
+
+    Sessions leave nothing behind by themselves: what a master told goes with its session, and the
+    policy is the only setting that runs change.
+
+    force: take the sidecar from the master that has it. That one calls again and again, and has it
+        back when our last session is over.
+    Yields when our master began to lead, in microseconds: a real master is newer, so it wins,
+        unless `force` is given.
+    Raises SidecarBusyError where a master has the sidecar, and `force` is not given.
+    Raises LinkDownError where no sidecar answers; at the end with the policy that could not be set
+        back.
+    """
+    with _admin(target) as stub:
+        status = stub.GetStatus(pb.GetStatusRequest(), timeout=ADMIN_S)
+        before = stub.GetPolicy(pb.GetPolicyRequest(), timeout=ADMIN_S).policy
+    if status.in_session and not force:
+        message = (
+            f"the sidecar at {target} serves the master {status.master_id!r}, whose offers would"
+            " stop meanwhile; name another sidecar, or take this one over with --force"
+        )
+        raise SidecarBusyError(message)
+    try:
+        yield time.time_ns() // 1000 if force else 1
+    finally:
+        _set_back(target, before)
+
+
+def _set_back(target: str, before: settings_pb2.Policy) -> None:
+    try:
+        with _admin(target) as stub:
+            stub.SetPolicy(pb.SetPolicyRequest(policy=before), timeout=ADMIN_S)
+    except LinkDownError as error:
+        message = f"{error}; the policy {before.name!r} could not be set back: set it where it runs"
+        raise LinkDownError(message) from None
+
+
+@contextmanager
+def _admin(target: str) -> Iterator[AdminServiceStub]:
+    """Speak to a sidecar's operators' service."""
+    with channel(target) as to_sidecar:
+        try:
+            yield AdminServiceStub(to_sidecar)
+        except grpc.RpcError as error:
+            if error.code() not in _SILENT:
                 raise
             raise LinkDownError(f"no sidecar answers at {target}") from None

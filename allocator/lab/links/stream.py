@@ -69,14 +69,9 @@ def _whole(parts: Sequence[pb.Welcome | Decisions]) -> Decisions:
 class StreamLink:
     """A session over gRPC with a sidecar process.
 
-    Parameters
-    ----------
-    target : str
-        ``host:port`` or ``unix:/path``.
-    started_us : int
-        When this master began to lead: the newer of two masters has the sidecar.
-    token : str
-        That it may take the sidecar; empty: none is sent.
+    target: ``host:port`` or ``unix:/path``.
+    started_us: when this master began to lead: the newer of two masters has the sidecar.
+    token: that it may take the sidecar; empty: none is sent.
     """
 
     connect_s = CONNECT_S
@@ -167,12 +162,7 @@ class StreamLink:
 
 
 class WireLink:
-    """A session with a `Sidecar` in this process: all of the protocol, without sockets.
-
-    Attributes
-    ----------
-    sidecar : Sidecar
-    """
+    """A session with a `Sidecar` in this process: all of the protocol, without sockets."""
 
     def __init__(self, new_allocator: Callable[[Settings], Allocator], settings: Settings) -> None:
         welcome = pb.Welcome(

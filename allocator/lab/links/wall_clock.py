@@ -19,16 +19,7 @@ _OFFSET = struct.Struct("<q")
 
 
 class WallClock:
-    """Sets the clock of the processes that read a file.
-
-    Parameters
-    ----------
-    path : Path
-
-    Attributes
-    ----------
-    path : Path
-    """
+    """Sets the clock of the processes that read a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

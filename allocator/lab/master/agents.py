@@ -6,10 +6,10 @@ from dataclasses import replace
 from allocator.core import ActivateAgent, RemoveAgent, SetPaused, UpdateAgent
 from allocator.lab.frameworks.base import Task
 from allocator.lab.master.base import Base
+from allocator.lab.master.cycles import RegisteredFramework
 from allocator.lab.master.ledger_rows import AgentRow, Amount, minus, plus
-from allocator.lab.master.registered_framework import RegisteredFramework
 from allocator.lab.master.resources import Resource
-from allocator.lab.master.snapshot import agent_event
+from allocator.lab.master.session import agent_event
 from allocator.lab.workloads.cluster import AgentSpec
 
 

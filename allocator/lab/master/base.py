@@ -7,16 +7,11 @@ from allocator.core import Event, Options
 from allocator.lab.event_heap import EventHeap
 from allocator.lab.frameworks.base import Framework, Offer
 from allocator.lab.links.base import Link, Opening
-from allocator.lab.master.cycles import Cycles, Timing
-from allocator.lab.master.handles import Handles
+from allocator.lab.master.cycles import Cycles, RegisteredFramework, Timing
 from allocator.lab.master.ledger import Ledger
 from allocator.lab.master.ledger_rows import Amount, Refusal
-from allocator.lab.master.outbox import Outbox
-from allocator.lab.master.registered_framework import RegisteredFramework
 from allocator.lab.master.resources import Resource
-from allocator.lab.master.roles import Roles
-from allocator.lab.master.session import Session
-from allocator.lab.master.snapshot import snapshot
+from allocator.lab.master.session import Handles, Outbox, Roles, Session, snapshot
 from allocator.lab.reports.run_record import Record
 
 
@@ -24,12 +19,8 @@ from allocator.lab.reports.run_record import Record
 class Recovery:
     """How a master that was elected holds back while quotas are to be kept.
 
-    Attributes
-    ----------
-    agent_factor : float
-        Until so many of the agents are back that the master before had.
-    timeout_ms : int
-        But no longer than this.
+    agent_factor: until so many of the agents are back that the master before had.
+    timeout_ms: but no longer than this.
     """
 
     agent_factor: float = 0.8
@@ -39,17 +30,9 @@ class Recovery:
 class Base:
     """The state of an emulated master, and what several of its calls do.
 
-    Parameters
-    ----------
-    link : Link
-        To what decides.
-    kinds : sequence of str
-        Names of the resources of its agents.
-    options : Options
-    weights : mapping of str to float
-        Of roles, by path.
-    timing : Timing
-    recovery : Recovery
+    link: to what decides.
+    kinds: names of the resources of its agents.
+    weights: of roles, by path.
     """
 
     def __init__(

@@ -6,21 +6,18 @@ revives, an agent whose resources change. What happens at the same moment makes 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from allocator.core import Decisions, Hold
 from allocator.lab.event_heap import EventHeap, Priority
-from allocator.lab.frameworks.base import Leaver, Offer
-from allocator.lab.master.gates import Decision, judge
+from allocator.lab.frameworks.base import Framework, Leaver, Offer, Task
+from allocator.lab.master.gates import Decision, QuotaBook, judge
 from allocator.lab.master.ledger import Ledger
-from allocator.lab.master.outbox import Outbox
-from allocator.lab.master.quota import QuotaBook
-from allocator.lab.master.registered_framework import RegisteredFramework
-from allocator.lab.master.session import Session
+from allocator.lab.master.session import Outbox, Session
 from allocator.lab.reports.run_record import Record
 
 
@@ -28,26 +25,51 @@ from allocator.lab.reports.run_record import Record
 class Timing:
     """How long things take, in simulated time.
 
-    Attributes
-    ----------
-    decision_ms : int
-        From a cycle to the arrival of its decisions. What happens in between may outdate them.
-    answer_ms : int
-        From an offer to the framework's answer.
+    decision_ms: from a cycle to the arrival of its decisions. What happens in between may outdate
+        them.
+    answer_ms: from an offer to the framework's answer.
     """
 
     decision_ms: int = 0
     answer_ms: int = 10
 
 
+@dataclass(slots=True, eq=False)
+class RegisteredFramework:
+    """A subscribed framework.
+
+    waiting: no offer has been made to it yet.
+    roles: all that it ever subscribed to: it may still hold something in each.
+    offers, tasks: live ones, oldest first.
+    """
+
+    framework: Framework
+    handle: int
+    framework_id: str
+    subscribed_ms: int
+    roles: tuple[str, ...]
+    waiting: bool = True
+    offers: dict[Offer, None] = field(default_factory=dict)
+    tasks: dict[Task, None] = field(default_factory=dict)
+
+    def void_offers(self, offers: Iterable[Offer]) -> None:
+        """Let offers lapse."""
+        for offer in offers:
+            offer.live = False
+            del self.offers[offer]
+
+    def void_tasks(self, tasks: Iterable[Task]) -> None:
+        """Let tasks die."""
+        for task in tasks:
+            task.live = False
+            del self.tasks[task]
+
+
 @dataclass
 class Cycles:
     """Asks for cycles, judges decisions, makes offers.
 
-    Attributes
-    ----------
-    members : mapping of int to RegisteredFramework
-        The master's, by handle.
+    members: the master's, by handle.
     """
 
     event_heap: EventHeap
@@ -174,11 +196,7 @@ class Cycles:
 
         So the module does while the sidecar is silent. It tells it afterwards, as of any use.
 
-        Parameters
-        ----------
-        agent : int
-        clients : sequence of (int, int)
-            Frameworks and their roles, in the order in which they are tried.
+        clients: frameworks and their roles, in the order in which they are tried.
         """
         free = self.ledger.kinds.by_kind(self.ledger.available(agent))
         for framework, role in clients:

@@ -34,31 +34,18 @@ MINIMUM: tuple[Mapping[str, int], ...] = ({"cpus": 10}, {"mem": 32_000})
 class Ledger:
     """Capacity, offers and use of a cluster.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the plain resources; the position is the resource's row.
-    minimum : sequence of mapping of str to int, thousandths
-        An offer must reach all amounts of one of these; none given: anything that is not empty.
-    filter_gpus : bool
-        Whether agents with GPUs are only for frameworks with the capability.
-    region : str
-        The master's; empty where it has none.
-
-    Attributes
-    ----------
-    table : ResourceTable
-        What the rows of the amounts are.
-    kinds : KindTable
-        What the sidecar is told of them.
-    path : mapping of int to str
-        Of roles, by handle.
-    quotas : dict of str to Quota
-        Of roles, by path.
-    whitelist : frozenset of str or None
-        Hosts whose agents may be offered; None: all.
-    recovery : (int, int) or None
-        After a failover: nothing is offered until there are so many agents, or until that time.
+    names: of the plain resources; the position is the resource's row.
+    minimum: thousandths; an offer must reach all amounts of one of these; none given: anything that
+        is not empty.
+    filter_gpus: whether agents with GPUs are only for frameworks with the capability.
+    region: the master's; empty where it has none.
+    table: what the rows of the amounts are.
+    kinds: what the sidecar is told of them.
+    path: of roles, by handle.
+    quotas: of roles, by path.
+    whitelist: hosts whose agents may be offered; None: all.
+    recovery: after a failover: nothing is offered until there are so many agents, or until that
+        time.
     """
 
     def __init__(

@@ -22,16 +22,11 @@ class LedgerError(ValueError):
 class AgentRow:
     """An agent as the ledger keeps it.
 
-    Attributes
-    ----------
-    bound_sequence : int
-        Number of the batch that binds the handle to it.
-    capacity, held : list of int, thousandths
-        By resource. More may be held than the capacity after the capacity shrank.
-    region, zone : str
-        Its fault domain; empty where it has none.
-    unavailable_ms : (int, int) or None
-        RestoredState and duration of its maintenance.
+    bound_sequence: number of the batch that binds the handle to it.
+    capacity, held: thousandths; by resource. More may be held than the capacity after the capacity
+        shrank.
+    region, zone: its fault domain; empty where it has none.
+    unavailable_ms: RestoredState and duration of its maintenance.
     """
 
     agent_id: str
@@ -56,16 +51,10 @@ class AgentRow:
 class FrameworkRow:
     """A framework as the ledger keeps it.
 
-    Attributes
-    ----------
-    bound_sequence : int
-        Number of the batch that binds the handle to it.
-    roles, suppressed : set of int
-    allowed : mapping of str to frozenset of str
-        For each attribute named here, the values that an agent may have.
-    minimum : mapping of int to tuple of mapping of str to int, thousandths
-        By role: what an offer must reach at least, any one of them; nothing: any offer will do.
-        For a role that is not named it is the master's minimum.
+    bound_sequence: number of the batch that binds the handle to it.
+    allowed: for each attribute named here, the values that an agent may have.
+    minimum: thousandths; by role: what an offer must reach at least, any one of them; nothing: any
+        offer will do. For a role that is not named it is the master's minimum.
     """
 
     framework_id: str

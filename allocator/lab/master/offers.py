@@ -15,7 +15,7 @@ from allocator.lab.master.ledger_rows import (
     plus,
     reaches,
 )
-from allocator.lab.master.snapshot import exclusions
+from allocator.lab.master.session import exclusions
 
 
 class OfferCalls(Base):

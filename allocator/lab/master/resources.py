@@ -18,14 +18,8 @@ REFINEMENT = "RESERVATION_REFINEMENT"
 class Reservation:
     """One of a stack of reservations.
 
-    Attributes
-    ----------
-    role : str
-    static : bool
-        Made by the agent's flags.
-    principal : str
-        Who reserved it; empty where nobody says so.
-    labels : tuple of (str, str)
+    static: made by the agent's flags.
+    principal: who reserved it; empty where nobody says so.
     """
 
     role: str
@@ -38,22 +32,13 @@ class Reservation:
 class Resource:
     """All that must be equal for two amounts to be one object of a master.
 
-    Attributes
-    ----------
-    name : str
-    scalar : bool
-        False: ranges and sets, kept as counts.
-    reservations : tuple of Reservation
-        The effective one last; empty where unreserved.
-    revocable, shared : bool
-    provider : str
-        Id of the resource provider; empty where it is the agent's.
-    source : str
-        ``path``, ``mount``, ``block``, ``raw``; empty where it is no disk, or space on the root's.
-    source_id : str
-        Which path, or which disk.
-    persistence : str
-        Id of the persistent volume; empty where it is none.
+    scalar: false: ranges and sets, kept as counts.
+    reservations: the effective one last; empty where unreserved.
+    provider: id of the resource provider; empty where it is the agent's.
+    source: ``path``, ``mount``, ``block``, ``raw``; empty where it is no disk, or space on the
+        root's.
+    source_id: which path, or which disk.
+    persistence: id of the persistent volume; empty where it is none.
     """
 
     name: str
@@ -81,10 +66,7 @@ class Resource:
 class ResourceTable:
     """Resources by row, in the order in which they were met.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the plain resources that everybody knows; they have the first rows.
+    names: of the plain resources that everybody knows; they have the first rows.
     """
 
     def __init__(self, names: Sequence[str]) -> None:

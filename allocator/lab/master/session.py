@@ -1,13 +1,346 @@
-"""The master's end of the session: batches out, decisions in, a snapshot after each break."""
+"""The master's end of the session: events on their way, roles by handle, the snapshot, batches."""
 
+import heapq
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from allocator.core import Decisions
+import numpy as np
+
+from allocator.core import (
+    AddAgent,
+    AddFramework,
+    AgentInfo,
+    Decisions,
+    Define,
+    Event,
+    Exclude,
+    FrameworkInfo,
+    Hold,
+    Holdings,
+    Ints,
+    Outcomes,
+    Reason,
+    Refuse,
+    Release,
+    SetQuota,
+    SetWeights,
+    SetWhitelist,
+    Transition,
+)
+from allocator.lab.frameworks.base import Identity
 from allocator.lab.links.base import Batch, Link, LinkDownError, Opening
-from allocator.lab.master.outbox import Outbox
+from allocator.lab.master.gates import Verdict
+from allocator.lab.master.kinds import KindTable
+from allocator.lab.master.ledger import Ledger
+from allocator.lab.master.ledger_rows import AgentRow, Amount, FrameworkRow, minus, padded
+from allocator.lab.master.resources import lineage
 from allocator.lab.reports.run_record import Record
 from allocator.wire import ModuleFigures
+
+# Events on their way to the sidecar, in the order in which Mesos causes them.
+#
+# As in the module, releases and uses of offers wait, as rows of one event, until something else is
+# sent; then uses are sent before releases. Rows of resources are sent by kind, and kinds are
+# defined before they are used.
+
+Row = tuple[int, int, int, Amount]
+"""Framework, role, agent, amount by resource."""
+
+
+class Outbox:
+    """What is pending for the sidecar.
+
+    kinds: the first of them, the plain ones, are columns of every event; of the others those that
+        occur.
+    """
+
+    def __init__(self, kinds: KindTable) -> None:
+        self._kinds = kinds
+        self._defined = len(kinds)
+        self._messages: list[Event] = []
+        self._releases: list[tuple[Row, int, bool]] = []
+        self._transitions: list[Row] = []
+        self._verdicts: list[tuple[Reason, Amount]] = []
+        self._first_decision = 0
+
+    def __len__(self) -> int:
+        pending = len(self._releases) + len(self._transitions) + len(self._verdicts)
+        return len(self._messages) + pending
+
+    def begin(self) -> None:
+        """A session begins: the snapshot defined all kinds that are bound."""
+        self._defined = len(self._kinds)
+
+    def by_kind(self, amount: Sequence[int]) -> Amount:
+        """A row of resources by kind; kinds that are new are defined."""
+        by_kind = self._kinds.by_kind(amount)
+        # A kind is defined before the first event that names it.
+        fresh = self._kinds.kinds[self._defined :]
+        if fresh:
+            self.add(Define(kinds=dict(enumerate(fresh, self._defined))))
+            self._defined = len(self._kinds)
+        return by_kind
+
+    def sparse(self, amount: Sequence[int]) -> dict[int, int]:
+        """A row of resources by kind, without zeros."""
+        return {kind: value for kind, value in enumerate(self.by_kind(amount)) if value}
+
+    def change(self, gone: Amount, made: Amount) -> tuple[dict[int, int], dict[int, int]]:
+        """What there is less and more of by kind where some resources became others."""
+        gone, made = self.by_kind(gone), self.by_kind(made)
+        net = enumerate(minus(made, gone))
+        changes = {kind: value for kind, value in net if value}
+        return (
+            {kind: -value for kind, value in changes.items() if value < 0},
+            {kind: value for kind, value in changes.items() if value > 0},
+        )
+
+    def holdings(self, rows: list[Row]) -> Holdings:
+        """Rows as columns by kind."""
+        return holdings([(*row[:3], self.by_kind(row[3])) for row in rows], self._kinds.usual)
+
+    def add(self, event: Event) -> None:
+        """Queue an event that stands alone."""
+        self._close()
+        self._messages.append(event)
+
+    def release(self, row: Row, *, refuse_ms: int = -1, used: bool = False) -> None:
+        """Queue resources that come back."""
+        by_kind = (*row[:3], self.by_kind(row[3]))
+        # Outcomes that wait belong before this release: they go first.
+        if self._verdicts:
+            self._close()
+        self._releases.append((by_kind, refuse_ms, used))
+
+    def transition(self, row: Row) -> None:
+        """Queue offered resources that come into use."""
+        by_kind = (*row[:3], self.by_kind(row[3]))
+        if self._verdicts:
+            self._close()
+        self._transitions.append(by_kind)
+
+    def outcome(self, decision: int, verdict: Verdict) -> None:
+        """Queue what became of a decision."""
+        by_kind = self.by_kind(verdict.amount) if verdict.reason == Reason.PARTIAL else ()
+        following = self._first_decision + len(self._verdicts)
+        # One event is about consecutive decisions, with nothing in between.
+        if self._releases or self._transitions or decision != following:
+            self._close()
+        if not self._verdicts:
+            self._first_decision = decision
+        self._verdicts.append((verdict.reason, by_kind))
+
+    def drain(self) -> list[Event]:
+        """Hand out everything queued, and forget it."""
+        self._close()
+        messages, self._messages = self._messages, []
+        return messages
+
+    def _close(self) -> None:
+        """Turn the rows that wait into events."""
+        # Uses before releases, as the module sends them.
+        if self._transitions:
+            self._messages.append(Transition(holdings(self._transitions, self._kinds.usual)))
+            self._transitions = []
+        if self._releases:
+            rows, refuse_ms, used = zip(*self._releases, strict=True)
+            self._messages.append(
+                Release(
+                    holdings(list(rows), self._kinds.usual),
+                    np.array(refuse_ms, np.int64),
+                    np.array(used, np.bool_),
+                )
+            )
+            self._releases = []
+        if self._verdicts:
+            reasons = np.array([reason for reason, _ in self._verdicts], np.int64)
+            partial = [by_kind for reason, by_kind in self._verdicts if reason == Reason.PARTIAL]
+            kinds, amounts = columns(partial, self._kinds.usual)
+            self._messages.append(Outcomes(self._first_decision, reasons, kinds, amounts))
+            self._verdicts = []
+
+
+def holdings(rows: list[Row], kinds: int) -> Holdings:
+    """Rows by kind as columns: of the first so many kinds, and of others that occur."""
+    place = np.array([row[:3] for row in rows], np.int64).reshape(len(rows), 3)
+    return Holdings(
+        place[:, 0], place[:, 1], place[:, 2], *columns([row[3] for row in rows], kinds)
+    )
+
+
+def columns(amounts: list[Amount], kinds: int) -> tuple[Ints, Ints]:
+    """Kinds (K,) and amounts (N, K): of the first so many kinds, and of others that occur."""
+    # Rows may be of different lengths: fill them up with zeros.
+    width = max(kinds, *map(len, amounts), 0)
+    table = np.array([padded(amount, width) for amount in amounts], np.int64)
+    table = table.reshape(len(amounts), width)
+    some = (np.arange(width) < kinds) | table.any(axis=0)
+    return np.flatnonzero(some), table[:, some]
+
+
+# Handles of roles, kept for a session at least, and while something names them.
+
+
+class Handles:
+    """Free and taken handles of one sort."""
+
+    def __init__(self, first: int = 1) -> None:
+        self._next = first
+        self._free: list[int] = []
+
+    def take(self) -> int:
+        """The lowest free handle."""
+        if self._free:
+            return heapq.heappop(self._free)
+        self._next += 1
+        return self._next - 1
+
+    def give_back(self, handle: int) -> None:
+        """Let the handle be bound again."""
+        heapq.heappush(self._free, handle)
+
+
+class Roles:
+    """Paths of roles and their handles; ancestors are bound with their descendants.
+
+    outbox: where bindings are announced.
+    """
+
+    def __init__(self, outbox: Outbox) -> None:
+        self.handle: dict[str, int] = {}
+        self.path: dict[int, str] = {}
+        self._names: Counter[str] = Counter()
+        self._handles = Handles()
+        self._outbox = outbox
+
+    def name(self, paths: Iterable[str]) -> tuple[int, ...]:
+        """Handles of the paths, bound where they were not; they are named once more."""
+        paths = tuple(paths)
+        fresh = {}
+        # A role is bound after its ancestors; all of them are defined in one event.
+        for path in _with_ancestors(paths):
+            if path not in self.handle:
+                fresh[self._bind(path)] = path
+            self._names[path] += 1
+        if fresh:
+            self._outbox.add(Define(roles=fresh))
+        return tuple(self.handle[path] for path in paths)
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """The paths are named once less; those that nothing names go with the session."""
+        for path in _with_ancestors(tuple(paths)):
+            self._names[path] -= 1
+
+    def begin(self) -> None:
+        """Begin a session, with the roles that something names."""
+        for path in [path for path in self.handle if not self._names[path]]:
+            # Within a session a handle keeps its role, so it is given back only here.
+            handle = self.handle.pop(path)
+            del self.path[handle], self._names[path]
+            self._handles.give_back(handle)
+
+    def _bind(self, path: str) -> int:
+        handle = self._handles.take()
+        self.handle[path] = handle
+        self.path[handle] = path
+        return handle
+
+
+def _with_ancestors(paths: tuple[str, ...]) -> list[str]:
+    """Every path after its ancestors; one that several share comes once for each."""
+    found = []
+    for path in paths:
+        found += lineage(path)
+    return found
+
+
+# The master's whole state as events, for the beginning of a session.
+
+
+def agent_event(agent: int, row: AgentRow, capacity: Mapping[int, int]) -> AddAgent:
+    """An agent as it is announced, with its capacity by kind."""
+    info = AgentInfo(
+        agent_id=row.agent_id,
+        hostname=row.hostname,
+        attributes=dict(row.attributes),
+        region=row.region,
+        zone=row.zone,
+        capabilities=row.capabilities,
+    )
+    start_ms, duration_ms = row.unavailable_ms or (-1, 0)
+    return AddAgent(agent, info, capacity, row.active, start_ms, duration_ms)
+
+
+def framework_info(identity: Identity, row: FrameworkRow) -> FrameworkInfo:
+    """What Mesos would say of a framework."""
+    return FrameworkInfo(
+        framework_id=row.framework_id,
+        name=identity.name,
+        user=identity.user,
+        principal=identity.principal,
+        labels=identity.labels(),
+        capabilities=row.capabilities,
+        minimum=dict(row.minimum),
+    )
+
+
+def snapshot(
+    ledger: Ledger,
+    identities: Mapping[int, Identity],
+    weights: Mapping[str, float],
+    now_ms: int,
+) -> tuple[Event, ...]:
+    """Everything, in an order in which nothing is named before it is bound."""
+    # Roles after those above them.
+    paths = dict(sorted(ledger.path.items(), key=lambda item: item[1].count("/")))
+    kinds = ledger.kinds
+    events: list[Event] = []
+    if weights:
+        events.append(SetWeights(dict(weights)))
+    events += [SetQuota(path, q.guarantees, q.limits) for path, q in ledger.quotas.items()]
+    # Frameworks and agents, then what is between them: holdings, filters, exclusions.
+    for framework, row in ledger.frameworks.items():
+        info = framework_info(identities[framework], row)
+        suppressed = tuple(sorted(row.suppressed))
+        events.append(
+            AddFramework(framework, info, tuple(sorted(row.roles)), suppressed, active=row.active)
+        )
+    for agent, there in ledger.agents.items():
+        capacity = enumerate(kinds.by_kind(there.capacity))
+        has = {kind: amount for kind, amount in capacity if amount}
+        events.append(agent_event(agent, there, has))
+    held: list[Row] = [
+        (framework, role, agent, kinds.by_kind(holding.both()))
+        for framework, role, agent, holding in ledger.rows()
+    ]
+    if held:
+        events.append(Hold(holdings(held, kinds.usual)))
+    refused: list[tuple[Row, int]] = [
+        ((framework, role, agent, kinds.by_kind(refusal.amount)), refusal.expires_ms)
+        for framework, places in ledger.filters.items()
+        for (role, agent), refusals in places.items()
+        for refusal in refusals
+        if refusal.expires_ms >= now_ms
+    ]
+    if refused:
+        rows, expires_ms = zip(*refused, strict=True)
+        events.append(Refuse(holdings(list(rows), kinds.usual), np.array(expires_ms, np.int64)))
+    excluded = [(f, *place) for f, places in ledger.excluded.items() for place in sorted(places)]
+    if excluded:
+        events.append(exclusions(excluded))
+    if ledger.whitelist is not None:
+        events.append(SetWhitelist(ledger.whitelist))
+    return (Define(kinds=dict(enumerate(kinds.kinds)), roles=paths), *events)
+
+
+def exclusions(places: list[tuple[int, int, int]], *, excluded: bool = True) -> Exclude:
+    """Pairs (framework, role, agent) that may not meet, or may again."""
+    table = np.array(places, np.int64).reshape(len(places), 3)
+    return Exclude(table[:, 0], table[:, 1], table[:, 2], np.full(len(places), excluded))
+
+
+# The master's end of the session: batches out, decisions in, a snapshot after each break.
 
 PAUSE_S = 0.1
 
@@ -18,15 +351,8 @@ FIGURES_MS = 5000
 class Session:
     """One module's sessions, one after the other.
 
-    Parameters
-    ----------
-    link : Link
-    outbox : Outbox
-    record : Record
-    opening : callable
-        Makes the opening of a session, from the sequence number that it is to begin with.
-    patience_s : float
-        How long to go on trying to open a session, in wall time.
+    opening: makes the opening of a session, from the sequence number that it is to begin with.
+    patience_s: how long to go on trying to open a session, in wall time.
     """
 
     def __init__(
@@ -81,11 +407,7 @@ class Session:
     def exchange(self, clock_ms: int, agents: tuple[int, ...] = ()) -> Decisions:
         """Send what is queued and run a cycle; where the session breaks, begin another.
 
-        Parameters
-        ----------
-        clock_ms : int
-        agents : tuple of int
-            Which agents the cycle is about; empty: all.
+        agents: which agents the cycle is about; empty: all.
         """
         while True:
             batch = self._batch(clock_ms, agents)

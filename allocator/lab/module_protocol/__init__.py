@@ -5,9 +5,10 @@ from allocator.lab.module_protocol.client_session import (
     ModuleSession,
     ModuleState,
     SessionEndedError,
+    pack_snapshot,
+    write_hello,
 )
 from allocator.lab.module_protocol.encode import read_decisions, write_batch, write_event
-from allocator.lab.module_protocol.session_start import pack_snapshot, write_hello
 
 __all__ = [
     "BadSidecarError",

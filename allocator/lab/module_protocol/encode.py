@@ -49,10 +49,7 @@ from allocator.wire.codec.kinds import write_kind
 def write_event(event: Event) -> pb.Event:
     """Write an event of a module.
 
-    Raises
-    ------
-    KeyError
-        Where the event is none that a module sends.
+    Raises KeyError where the event is none that a module sends.
     """
     return _WRITERS[type(event)](event)
 
@@ -274,11 +271,8 @@ def _read_group(message: types.Holdings) -> Holdings:
 def read_decisions(message: pb.DecisionBatch) -> Decisions:
     """Read the answer to a batch, or a part of it, as a module does.
 
-    Raises
-    ------
-    WireError
-        Where the columns do not make rows, or an amount is out of range. Whether the handles are
-        bound is for the module's books to say.
+    Raises WireError where the columns do not make rows, or an amount is out of range. Whether the
+        handles are bound is for the module's books to say.
     """
     groups = tuple(proto_types.each(message.grants, _read_group, "grants"))
     asked = message.reclaims

@@ -42,18 +42,11 @@ USE_EVERY_S = 20.0
 class Outcome:
     """What a run came to.
 
-    Attributes
-    ----------
-    job_s : (J,) float64
-        From the start of each job to its end.
-    makespan_s : float
-        Until the last job has ended.
-    moved_gb : (3,) float64
-        By `topology.Distance`.
-    killed : int
-        How many times a task was killed.
-    use : (T, J) float64
-        Tasks of each job that run, every `USE_EVERY_S`.
+    job_s (J,): from the start of each job to its end.
+    makespan_s: until the last job has ended.
+    moved_gb (3,): by `topology.Distance`.
+    killed: how many times a task was killed.
+    use (T, J): tasks of each job that run, every `USE_EVERY_S`.
     """
 
     job_s: Floats
@@ -119,11 +112,8 @@ class ClusterRun:
     def step(self) -> None:
         """Go on to the next moment at which something happens.
 
-        Raises
-        ------
-        RuntimeError
-            Where nothing can happen any more, and jobs have not ended: the scheduler leaves tasks
-            waiting for ever.
+        Raises RuntimeError where nothing can happen any more, and jobs have not ended: the
+            scheduler leaves tasks waiting for ever.
         """
         happens = self._events[0][0] if self._events else np.inf
         now = min(happens, self.transfers.next_end_s(), self._decides_at)

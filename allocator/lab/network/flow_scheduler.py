@@ -41,14 +41,9 @@ _LOOKS_AGAIN_S = 5.0
 class FlowScheduler:
     """Scheduling by a minimum-cost flow.
 
-    Attributes
-    ----------
-    fair : bool
-        F: each job runs its fair share, no more and no less.
-    preempts : bool
-        P: tasks that run may be killed or moved.
-    core_cost : float
-        `CORE_COST`, or another.
+    fair: F: each job runs its fair share, no more and no less.
+    preempts: P: tasks that run may be killed or moved.
+    core_cost: `CORE_COST`, or another.
     """
 
     looks_again_s = _LOOKS_AGAIN_S

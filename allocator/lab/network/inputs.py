@@ -41,14 +41,9 @@ class Read(NamedTuple):
 class Input:
     """Where a task's input lies.
 
-    Attributes
-    ----------
-    topology : Topology
-    at : (H,) int64
-        Computers, each once.
-    gb : (H,) float64
-    by_rack : (L,) float64
-        The sum for each rack.
+    at (H,): computers, each once.
+    gb (H,)
+    by_rack (L,): the sum for each rack.
     """
 
     topology: Topology
@@ -110,12 +105,8 @@ class Input:
 def make_input(topology: Topology, at: Ints, gb: Floats) -> Input:
     """Add up what lies on the same computer.
 
-    Parameters
-    ----------
-    topology : Topology
-    at : (H,) int64
-        Computers; one may be there more than once.
-    gb : (H,) float64, >= 0
+    at (H,): computers; one may be there more than once.
+    gb (H,)
     """
     held: Floats = np.bincount(at, gb, topology.computers).astype(np.float64)
     there = np.flatnonzero(held)

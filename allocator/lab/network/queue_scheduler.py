@@ -47,11 +47,7 @@ class Queue:
     def first(self, blocked: set[int], tickets: dict[Task, int]) -> Task | None:
         """Find the first task whose job is not blocked.
 
-        Parameters
-        ----------
-        blocked : set of int
-        tickets : dict
-            The valid ticket of each task that waits; what else is in the queue is dropped.
+        tickets: the valid ticket of each task that waits; what else is in the queue is dropped.
         """
         best, found = np.inf, None
         for job, tasks in list(self._by_job.items()):
@@ -67,14 +63,9 @@ class Queue:
 class QueueScheduler:
     """Greedy scheduling from queues.
 
-    Attributes
-    ----------
-    fair : bool
-        F: a job that runs its share is blocked.
-    preempts : bool
-        P: tasks above the share are killed, the most recently begun first.
-    sticky : bool
-        H: a blocked job stays so until it is `MARGIN` tasks below its share, or for `DELAY_S`.
+    fair: F: a job that runs its share is blocked.
+    preempts: P: tasks above the share are killed, the most recently begun first.
+    sticky: H: a blocked job stays so until it is `MARGIN` tasks below its share, or for `DELAY_S`.
     """
 
     def __init__(

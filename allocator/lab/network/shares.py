@@ -15,19 +15,11 @@ Ints = NDArray[np.int64]
 def fair_shares(wanted: Ints, computers: int, least: Ints | None = None) -> Ints:
     """Divide computers equally among jobs, none of which gets more than it wants.
 
-    Parameters
-    ----------
-    wanted : (J,) int64, >= 0
-        Tasks that run or wait.
-    computers : int
-    least : (J,) int64, optional
-        What a job has in any case, no more than it wants; all together no more than there are.
-
-    Returns
-    -------
-    share : (J,) int64
-        Adds up to the smaller of the computers and of what all want. What cannot be divided
-        equally goes to the first jobs.
+    wanted (J,): tasks that run or wait.
+    least (J,): what a job has in any case, no more than it wants; all together no more than there
+        are.
+    Returns (J,): adds up to the smaller of the computers and of what all want. What cannot be
+        divided equally goes to the first jobs.
 
     Examples
     --------

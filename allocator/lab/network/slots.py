@@ -17,17 +17,10 @@ Ints = NDArray[np.int64]
 class Slots:
     """Computers, each of which runs one task or the root of a job.
 
-    Attributes
-    ----------
-    topology : Topology
-    on : list of Task or None
-        The task that each computer runs.
-    root : list of int
-        The job whose root a computer runs; -1: none.
-    running : list of dict
-        Each job's tasks that run, in the order in which they were begun.
-    waiting : (J,) int64
-        How many tasks of each job wait.
+    on: the task that each computer runs.
+    root: the job whose root a computer runs; -1: none.
+    running: each job's tasks that run, in the order in which they were begun.
+    waiting (J,): how many tasks of each job wait.
     """
 
     topology: Topology
@@ -67,12 +60,9 @@ def empty_slots(topology: Topology, jobs: int) -> Slots:
 class Decision:
     """What a scheduler wants.
 
-    Attributes
-    ----------
-    kill : list of Task
-        Tasks that are stopped and lose their work; first of all.
-    start : list of (Task, int)
-        Tasks and the computers on which they are begun then; also ones that have been killed.
+    kill: tasks that are stopped and lose their work; first of all.
+    start (Task, int): tasks and the computers on which they are begun then; also ones that have
+        been killed.
     """
 
     kill: list[Task] = field(default_factory=list)

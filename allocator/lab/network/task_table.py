@@ -36,18 +36,11 @@ class Triples:
 class TaskTable:
     """What there is to know about each task, by its number.
 
-    Attributes
-    ----------
-    tasks : list of Task
-    waits : (N,) bool
-    job, computer : (N,) int64
-        The computer is -1 for tasks that do not run.
-    since_s, waited_s, ran_s : (N,) float64
-        As in `Task`.
-    anywhere, here : (N,) int64
-        Cost of the data that crosses switches, at worst and where the task runs.
-    computers, racks : Triples
-        Preferred ones, and the cost there: for a rack that of its worst computer.
+    waits (N,)
+    job, computer (N,): the computer is -1 for tasks that do not run.
+    since_s, waited_s, ran_s (N,): as in `Task`.
+    anywhere, here (N,): cost of the data that crosses switches, at worst and where the task runs.
+    computers, racks: preferred ones, and the cost there: for a rack that of its worst computer.
     """
 
     def __init__(self, cost: Callable[[Crossing], int]) -> None:

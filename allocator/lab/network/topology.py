@@ -28,18 +28,11 @@ class Topology:
     Links are full duplex: what goes out does not slow down what comes in. A rack's own switch is
     never full, as it has a port for each computer.
 
-    Attributes
-    ----------
-    rack_of : (M,) int64
-        The rack of each computer, from 0.
-    disk_gb_s : float
-        What the disks of a computer give, in GB a second.
-    card_gb_s : float
-        What a computer's network card sends, and what it receives.
-    uplink_gb_s : float
-        What a rack sends to the core switch, and what it receives from there.
-    core_gb_s : float
-        What the core switch carries in all.
+    rack_of (M,): the rack of each computer, from 0.
+    disk_gb_s: what the disks of a computer give, in GB a second.
+    card_gb_s: what a computer's network card sends, and what it receives.
+    uplink_gb_s: what a rack sends to the core switch, and what it receives from there.
+    core_gb_s: what the core switch carries in all.
     """
 
     rack_of: Ints

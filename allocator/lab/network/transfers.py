@@ -18,11 +18,8 @@ class Transfers:
 
     Rates are worked out anew when a transfer begins or ends, and hold until the next one does.
 
-    Attributes
-    ----------
-    now_s : float
-    moved_gb : (3,) float64
-        What has been moved, by `Distance`; the parts of transfers that were cancelled among it.
+    moved_gb (3,): what has been moved, by `Distance`; the parts of transfers that were cancelled
+        among it.
     """
 
     def __init__(self, capacity: Floats) -> None:
@@ -44,14 +41,8 @@ class Transfers:
     def start(self, owner: int, path: Sequence[int], distance: Distance, gb: float) -> None:
         """Begin to move so much.
 
-        Parameters
-        ----------
-        owner : int
-            By which `advance` and `cancel` name it; several transfers may have the same.
-        path : sequence of int
-            Links, one at least.
-        distance : Distance
-        gb : float, >= 0
+        owner: by which `advance` and `cancel` name it; several transfers may have the same.
+        path: links, one at least.
         """
         row = self._count
         if row == len(self._owner):

@@ -29,14 +29,9 @@ JOB_INPUT = -1
 class Need:
     """Something that each task of a stage reads.
 
-    Attributes
-    ----------
-    stage : int
-        The stage that wrote it, or `JOB_INPUT`.
-    gb : float
-        What a task reads of it.
-    from_all : bool
-        An equal part from each task of that stage; else task n reads what task n wrote, or
+    stage: the stage that wrote it, or `JOB_INPUT`.
+    gb: what a task reads of it.
+    from_all: an equal part from each task of that stage; else task n reads what task n wrote, or
         partition n.
     """
 
@@ -49,14 +44,8 @@ class Need:
 class Stage:
     """Tasks that do the same.
 
-    Attributes
-    ----------
-    tasks : int
-    compute_s : float
-        How long a task takes when it has read its input; a mean.
-    spread : float
-        Times are drawn evenly from the mean up and down by this part of it.
-    needs : tuple of Need
+    compute_s: how long a task takes when it has read its input; a mean.
+    spread: times are drawn evenly from the mean up and down by this part of it.
     """
 
     tasks: int
@@ -69,19 +58,11 @@ class Stage:
 class JobKind:
     """What a job does.
 
-    Attributes
-    ----------
-    name : str
-    stages : tuple of Stage
-        A stage needs earlier ones only.
-    partitions : int
-        Of its input.
-    holders : int
-        On how many computers the input lies; 0: on as many as there are partitions, if so many
+    stages: A stage needs earlier ones only.
+    partitions: of its input.
+    holders: on how many computers the input lies; 0: on as many as there are partitions, if so many
         there are. They are of one rack where that is given.
-    one_rack : bool
-    network_bound : bool
-        As the paper classifies it.
+    network_bound: as the paper classifies it.
     """
 
     name: str
@@ -96,13 +77,8 @@ class JobKind:
 class JobPlan:
     """A job with all that is left to chance drawn.
 
-    Attributes
-    ----------
-    kind : JobKind
-    partition_at : (P,) int64
-        The computer of each partition.
-    compute_s : tuple of (N,) float64
-        For each stage, the time of each of its tasks.
+    partition_at (P,): the computer of each partition.
+    compute_s (N,): for each stage, the time of each of its tasks.
     """
 
     kind: JobKind
@@ -136,26 +112,13 @@ class TaskState(Enum):
 class Task:
     """A task that is ready, or was.
 
-    Attributes
-    ----------
-    number : int
-        In the order in which tasks became ready.
-    job : int
-        The job's row.
-    stage, part : int
-    input : Input
-    compute_s : float
-    state : TaskState
-    since_s : float
-        When it came into this state.
-    waited_s, ran_s : float
-        Sums over all spells before this one.
-    computer : int
-        Where it runs or ran; -1 before.
-    attempt : int
-        How often it was begun.
-    reads_left : int
-        Transfers that its attempt still waits for.
+    number: in the order in which tasks became ready.
+    job: the job's row.
+    since_s: when it came into this state.
+    waited_s, ran_s: sums over all spells before this one.
+    computer: where it runs or ran; -1 before.
+    attempt: how often it was begun.
+    reads_left: transfers that its attempt still waits for.
     """
 
     number: int
@@ -177,14 +140,8 @@ class Task:
 class Progress:
     """How far a job is.
 
-    Attributes
-    ----------
-    plan : JobPlan
-    topology : Topology
-    wrote_at : list of (N,) int64
-        For each stage, where each task ran that is done; -1 for others.
-    open_tasks : list of int
-        For each stage, how many tasks are not done.
+    wrote_at (N,): for each stage, where each task ran that is done; -1 for others.
+    open_tasks: for each stage, how many tasks are not done.
     """
 
     plan: JobPlan

@@ -34,23 +34,13 @@ ROLE = 1
 
 
 class Online:
-    """A cluster that runs on an `Allocator`; all frameworks are in one role.
-
-    Attributes
-    ----------
-    allocator : Allocator
-    """
+    """A cluster that runs on an `Allocator`; all frameworks are in one role."""
 
     def __init__(self, policy: PolicySpec, resources: Sequence[str], seed: int) -> None:
         """Begin with an empty cluster.
 
-        Parameters
-        ----------
-        policy : PolicySpec
-        resources : sequence of str
-            Names; kind k is the k-th of them.
-        seed : int
-            Of all chance in the policy.
+        resources: names; kind k is the k-th of them.
+        seed: of all chance in the policy.
         """
         settings = Settings(policy=policy, seed=seed, learn_demand=False)
         self.allocator = Allocator(build, settings, plans=True)

@@ -47,7 +47,7 @@ def page_of(name: str) -> str:
 
 def keep(directory: Path, report: Report, options: Mapping[str, int]) -> None:
     """Write a result, and its figure."""
-    from allocator.lab.reports.paper_plot import draw
+    from allocator.lab.reports.plots import draw_report as draw
 
     results = directory / RESULTS
     results.mkdir(parents=True, exist_ok=True)

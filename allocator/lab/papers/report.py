@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite, isnan
 
-from allocator.lab.reports.confidence import interval
+from allocator.lab.reports.run_report import interval
 
 _ROUNDING = 1e-9  # what a comparison forgives beside its tolerance: the rounding of float64
 _TOLERANCE_SHOWN = 1e-4  # of the number; smaller ones are rounding
@@ -26,19 +26,11 @@ def in_digits(value: float, digits: int) -> str:
 class Cell:
     """One number.
 
-    Attributes
-    ----------
-    computed : float
-    published : float or None
-        None where the paper gives no number to compare with.
-    tolerance : float
-        How far the computed number may be from the published one.
-    at_most : bool
-        The published number is a bound: anything below it agrees, too.
-    half : float or None
-        Half the width of the 95 % confidence interval, where the number is a mean over seeds.
-    outcome : str
-        Where the paper makes a claim and no number: ``holds``, ``not shown`` or ``contrary``.
+    published: none where the paper gives no number to compare with.
+    tolerance: how far the computed number may be from the published one.
+    at_most: the published number is a bound: anything below it agrees, too.
+    half: half the width of the 95 % confidence interval, where the number is a mean over seeds.
+    outcome: where the paper makes a claim and no number: ``holds``, ``not shown`` or ``contrary``.
     """
 
     computed: float
@@ -85,12 +77,7 @@ class Cell:
 class Row:
     """One line of a table.
 
-    Attributes
-    ----------
-    name : str
-    cells : tuple of Cell
-    departure : str
-        Why the row is known to differ from the paper; empty where it should agree.
+    departure: why the row is known to differ from the paper; empty where it should agree.
     """
 
     name: str
@@ -107,14 +94,8 @@ class Row:
 class Line:
     """One curve of a figure.
 
-    Attributes
-    ----------
-    x, y : tuple of float
-    half : tuple of float
-        Half the width of the confidence interval of each y; empty: none.
-    points : bool
-        Drawn as points (simulated beside a formula).
-    dashed : bool
+    half: half the width of the confidence interval of each y; empty: none.
+    points: drawn as points (simulated beside a formula).
     """
 
     name: str
@@ -140,20 +121,11 @@ class Panel:
 class Report:
     """A table of the paper, computed.
 
-    Attributes
-    ----------
-    name : str
-        As in ``mesos-allocator reproduce NAME``.
-    title : str
-    source : str
-        Paper and section.
-    columns : tuple of str
-        One a cell.
-    rows : tuple of Row
-    notes : tuple of str
-        How it was computed, and how the tolerances come about.
-    panels : tuple of Panel
-        What is drawn.
+    name: as in ``mesos-allocator reproduce NAME``.
+    source: paper and section.
+    columns: one a cell.
+    notes: how it was computed, and how the tolerances come about.
+    panels: what is drawn.
     """
 
     name: str

@@ -33,12 +33,7 @@ _T = TypeVar("_T")
 
 
 class Population:
-    """Draws agents and frameworks.
-
-    Parameters
-    ----------
-    chance : numpy Generator
-    """
+    """Draws agents and frameworks."""
 
     def __init__(self, chance: np.random.Generator) -> None:
         self.chance = chance

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from allocator.core import Options
-from allocator.lab.checks.offer_checks import Inspector
 from allocator.lab.master.base import Recovery
-from allocator.lab.random_cluster.agent_events import AgentStrikes
-from allocator.lab.random_cluster.context import Context
-from allocator.lab.random_cluster.framework_events import FrameworkStrikes
-from allocator.lab.random_cluster.operator_events import OperatorStrikes
+from allocator.lab.random_cluster.events import (
+    AgentEvents,
+    Context,
+    FrameworkEvents,
+    OperatorEvents,
+)
+from allocator.lab.random_cluster.offer_checks import Inspector
 from allocator.lab.random_cluster.population import PLAIN, REGION, Population
 from allocator.lab.workloads.cluster import AgentSpec
 from allocator.lab.workloads.scenario import Stage
@@ -27,21 +29,12 @@ LOST_IN_FAILOVER = 0.15
 class RandomScenario:
     """A scenario in which everything occurs; one seed fixes it all.
 
-    Attributes
-    ----------
-    seed : int
-    size : int
-        Agents, and frameworks at a time.
-    duration_ms : int
-        In the middle another master is elected.
-    event_ms : int
-        From one thing that happens to the next, on average.
-    silent : bool
-        Whether the sidecar is silent now and then, so that the master's fallback offers agents.
-    happened : Counter of str
-        What happened, by name, and how often.
-    inspector : Inspector
-        Once it has begun.
+    size: agents, and frameworks at a time.
+    duration_ms: in the middle another master is elected.
+    event_ms: from one thing that happens to the next, on average.
+    silent: whether the sidecar is silent now and then, so that the master's fallback offers agents.
+    happened: what happened, by name, and how often.
+    inspector: once it has begun.
     """
 
     seed: int
@@ -80,8 +73,8 @@ class _Driver:
         chance = np.random.default_rng((scenario.seed, 2))
         context = Context(stage, chance, Population(chance), hosts=scenario.size)
         self._scenario, self._stage, self._context = scenario, stage, context
-        sources = (AgentStrikes(context), FrameworkStrikes(context), OperatorStrikes(context))
-        self._strikes: dict[str, Callable[[], None]] = {
+        sources = (AgentEvents(context), FrameworkEvents(context), OperatorEvents(context))
+        self._events: dict[str, Callable[[], None]] = {
             name: getattr(source, name)
             for source in sources
             for name in vars(type(source))
@@ -98,9 +91,9 @@ class _Driver:
     def _happen(self) -> None:
         after_ms = self._context.some_ms(2 * self._scenario.event_ms)
         self._stage.master.event_heap.after(after_ms, self._happen)
-        name = self._context.one_of(sorted(self._strikes))
+        name = self._context.one_of(sorted(self._events))
         self._scenario.happened[name] += 1
-        self._strikes[name]()
+        self._events[name]()
 
     def _fail_over(self) -> None:
         """Another master is elected; some agents never come back."""

@@ -1,15 +1,61 @@
-"""Allocated CPU and memory over time, runs beside each other."""
+"""Pictures: the looks of policies and modes, runs over time, variants of a day, papers' figures."""
 
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from allocator.core import Floats
-from allocator.lab.reports.palette import line_of
-from allocator.lab.reports.resource_names import NAMES
+from allocator.lab.experiments.what_if import Outcome
+from allocator.lab.papers.report import Line, Panel, Report
+from allocator.lab.reports.run_record import NAMES
+from allocator.policies import POLICIES
+
+# How policies and modes look in pictures: the same everywhere.
+#
+# The first eight colours are those of Okabe and Ito, which the colour-blind tell apart.
+
+COLOURS = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#b8a800"),
+    *("#7f7f7f", "#8c564b", "#6a3d9a", "#b2182b", "#1b7837"),
+)
+
+_DASHED = "oblivious"
+
+
+def colour_of(policy: str) -> str:
+    """Give a policy's colour; one that is a plugin has always the same one, too."""
+    known = list(POLICIES)
+    place = known.index(policy) if policy in known else zlib.crc32(policy.encode())
+    return COLOURS[place % len(COLOURS)]
+
+
+def line_of(name: str) -> dict[str, Any]:
+    """Give colour and line style to a run whose name begins with its policy and mode.
+
+    Examples
+    --------
+    >>> line_of("drf oblivious")
+    {'color': '#0072b2', 'linestyle': '--'}
+    >>> line_of("drf characterised staged")
+    {'color': '#0072b2', 'linestyle': '-'}
+    """
+    policy, _, rest = name.partition(" ")
+    return {"color": colour_of(policy), "linestyle": "--" if rest.startswith(_DASHED) else "-"}
+
+
+def bar_of(name: str) -> dict[str, Any]:
+    """Give colour and hatching to a bar of such a run."""
+    look = line_of(name)
+    return {"color": look["color"], "hatch": "//" if look["linestyle"] == "--" else ""}
+
+
+# Allocated CPU and memory over time, runs beside each other.
 
 Series = tuple[Floats, Floats]
 
@@ -25,15 +71,9 @@ def over_time(path: Path, title: str, runs: Mapping[str, Series], kinds: Sequenc
     The strong lines are means over half a minute, the faint ones what was allocated each second.
     The axis begins where the strong lines need it, the first and last moments of the runs aside.
 
-    Parameters
-    ----------
-    path : Path
-        PNG to write.
-    title : str
-    runs : mapping of str to (T,) seconds, each one later, and (T, R) parts, 0 to 1
-        Names begin with policy and mode, which say how the lines look.
-    kinds : sequence of str
-        Names of the R resources.
+    path: PNG to write.
+    runs (T,) (T, R): seconds; names begin with policy and mode, which say how the lines look.
+    kinds: names of the R resources.
     """
     with mpl.rc_context({"font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):
         figure = Figure(figsize=(5.2 * len(kinds), 3.4), layout="constrained")
@@ -71,3 +111,114 @@ def smooth(values: Floats) -> Floats:
     width = min(SMOOTH_S, len(values))
     kernel = np.ones(width)
     return np.convolve(values, kernel, "same") / np.convolve(np.ones(len(values)), kernel, "same")
+
+
+# A recorded day and its variants beside each other: use, waits, shares by role.
+
+ROLES_MAX = 12
+"""So many roles are drawn, those with the largest shares."""
+
+
+def draw_what_if(path: Path, outcomes: Sequence[Outcome]) -> None:
+    """Draw a PNG: a group of bars for each resource, for each role's share, for its wait."""
+    first = outcomes[0]
+    largest = sorted(first.role_share, key=lambda role: -first.role_share[role])[:ROLES_MAX]
+    panels = (
+        ("in use (%)", list(first.used), [_percent(each.used) for each in outcomes]),
+        ("dominant share (%)", largest, [_percent(each.role_share) for each in outcomes]),
+        ("mean wait of a task (s)", largest, [each.role_wait_s for each in outcomes]),
+    )
+    with mpl.rc_context({"font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):
+        figure = Figure(figsize=(14, 4), layout="constrained")
+        for place, (title, labels, values) in enumerate(panels):
+            axes = figure.add_subplot(1, len(panels), place + 1)
+            width, at = 0.8 / len(outcomes), np.arange(len(labels))
+            for number, (each, value) in enumerate(zip(outcomes, values, strict=True)):
+                heights = [value.get(label, 0.0) for label in labels]
+                axes.bar(at + number * width, heights, width, label=each.name, **bar_of(each.name))
+            # Between two dollars stands a formula, and one that is none cannot be drawn.
+            shown = [label.replace("$", r"\$") for label in labels]
+            axes.set_xticks(at + 0.4 - width / 2, shown, rotation=20)
+            axes.set_title(title)
+            if place == 0:
+                axes.legend()
+        figure.savefig(path, dpi=120)
+
+
+def _percent(parts: dict[str, float]) -> dict[str, float]:
+    return {name: part * 100 for name, part in parts.items()}
+
+
+# The figures of the papers, drawn from reports.
+
+COLUMNS = 3
+"""Pictures beside each other at most."""
+
+_WIDTH = 4.4  # inches of a picture
+_ENTRY_HEIGHT = 0.17  # inches of a line of its legend
+
+SETTINGS: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    # The same results give the same file, byte by byte.
+    "svg.hashsalt": "mesos-allocator",
+    "svg.fonttype": "none",
+}
+
+
+def draw_report(path: Path, report: Report) -> None:
+    """Draw all pictures of a report into one SVG or PNG; it must have some."""
+    panels = report.panels
+    columns = 2 if len(panels) == 4 else min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    with mpl.rc_context(SETTINGS):
+        height = 3.3 + _ENTRY_HEIGHT * max(
+            -(-len(panel.lines) // _entries_beside(panel)) for panel in panels
+        )
+        figure = Figure(figsize=(_WIDTH * columns, height * rows), layout="constrained")
+        for number, panel in enumerate(panels):
+            _panel(figure.add_subplot(rows, columns, number + 1), panel)
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        figure.savefig(path, dpi=120, metadata=metadata)
+
+
+def _panel(axes: Axes, panel: Panel) -> None:
+    for number, line in enumerate(panel.lines):
+        _line(axes, line, COLOURS[number % len(COLOURS)], stepped=panel.stepped)
+    axes.set(title=panel.title, xlabel=panel.xlabel, ylabel=panel.ylabel)
+    if len(panel.lines) > 1:
+        # Below the picture, where it hides nothing.
+        axes.legend(
+            fontsize=7,
+            frameon=False,
+            ncols=_entries_beside(panel),
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.16),
+        )
+    if panel.stepped:
+        axes.set_ylim(0, 1.05 * axes.dataLim.ymax)
+
+
+def _entries_beside(panel: Panel) -> int:
+    """How many entries of the legend have room beside each other."""
+    longest = max((len(line.name) for line in panel.lines), default=0)
+    return max(1, min(3, int(_WIDTH / (0.5 + 0.06 * longest))))
+
+
+def _line(axes: Axes, line: Line, colour: str, *, stepped: bool) -> None:
+    style = "--" if line.dashed else "-"
+    if line.points:
+        bars = line.half or None
+        axes.errorbar(
+            line.x, line.y, yerr=bars, fmt="o", markersize=3, color=colour, label=line.name
+        )
+        return
+    if stepped:
+        axes.step(line.x, line.y, style, where="post", color=colour, label=line.name, linewidth=1)
+    else:
+        axes.plot(line.x, line.y, style, color=colour, label=line.name, linewidth=1.2)
+    if line.half:
+        low = [y - half for y, half in zip(line.y, line.half, strict=True)]
+        high = [y + half for y, half in zip(line.y, line.half, strict=True)]
+        axes.fill_between(line.x, low, high, color=colour, alpha=0.2, linewidth=0)

@@ -1,4 +1,4 @@
-"""From a run to the numbers that describe it."""
+"""From a run to the numbers that describe it; means of several with confidence intervals."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -6,11 +6,62 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy import stats
 
 from allocator.core import Floats
 from allocator.lab.experiments.play import Played
-from allocator.lab.reports.role_shares import Fairness, fairness
+from allocator.lab.reports.run_record import Fairness, fairness
 from allocator.plain import json_text
+
+# Means with confidence intervals (Student's t).
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean, and half the width of its confidence interval (NaN where there is one value)."""
+
+    mean: float
+    half: float
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+        return self.mean - self.half
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        return self.mean + self.half
+
+    def __str__(self) -> str:
+        """As ``12.3 ± 0.4``."""
+        if np.isnan(self.mean):
+            return "-"
+        return f"{self.mean:.4g}" + ("" if np.isnan(self.half) else f" ± {self.half:.2g}")
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """Mean of independent values, with its interval; values that are not there (NaN) are left out.
+
+    Examples
+    --------
+    >>> str(interval([1.0, 2.0, 3.0]))
+    '2 ± 2.5'
+    >>> str(interval([5.0]))
+    '5'
+    """
+    there = np.array([each for each in values if not np.isnan(each)])
+    if not len(there):
+        return Interval(float("nan"), float("nan"))
+    if len(there) == 1:
+        return Interval(float(there[0]), float("nan"))
+    half = stats.sem(there) * stats.t.ppf((1 + CONFIDENCE) / 2, len(there) - 1)
+    return Interval(float(there.mean()), float(half))
+
+
+# From a run to the numbers that describe it.
 
 STEP_S = 1.0
 
@@ -22,27 +73,14 @@ WARM_MS = 60_000
 class Figures:
     """A run in numbers.
 
-    Attributes
-    ----------
-    policy, mode : str
-    seed : int
-    makespan_s : float
-        From the beginning until the last job has left.
-    loaded_s : float
-        Until the first queue had no further job; the means and deviations are over this time.
-    mean, deviation : dict of str to float
-        Of the allocated part of each resource, 0 to 1, weighted by time.
-    offers, declines, executors, decisions : int
-    rejected : dict of str to int
-        Decisions that could not be offered as they were made, by reason.
-    latency_p50_ms, latency_p99_ms : float
-        Wall time from asking for a cycle to having its decisions.
-    wait_max_s : float
-        Longest time from a framework's registration to its first offer.
-    job_s : dict of str to float
-        For each role: mean time from a job's registration until it has left.
-    fairness : Fairness
-        Of the roles, from `WARM_MS` on and while the load is full.
+    makespan_s: from the beginning until the last job has left.
+    loaded_s: until the first queue had no further job; the means and deviations are over this time.
+    mean, deviation: of the allocated part of each resource, 0 to 1, weighted by time.
+    rejected: decisions that could not be offered as they were made, by reason.
+    latency_p50_ms, latency_p99_ms: wall time from asking for a cycle to having its decisions.
+    wait_max_s: longest time from a framework's registration to its first offer.
+    job_s: for each role: mean time from a job's registration until it has left.
+    fairness: of the roles, from `WARM_MS` on and while the load is full.
     """
 
     policy: str
@@ -115,12 +153,8 @@ def _of(moments: Sequence[tuple[str, int]], role: str) -> list[int]:
 def shares(played: Played) -> tuple[Floats, Floats]:
     """Allocated part of each resource over time.
 
-    Returns
-    -------
-    (T,) float64
-        Seconds from the beginning; each row holds until the next.
-    (T, R) float64
-        0 to 1; 0 while there is nothing of a resource.
+    Returns (T,): seconds from the beginning; each row holds until the next.
+    Returns (T, R): 0 to 1; 0 while there is nothing of a resource.
     """
     record = played.record
     used = np.array(record.used, float)

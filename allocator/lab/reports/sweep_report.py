@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
-from allocator.lab.reports.confidence import interval
-from allocator.lab.reports.palette import line_of
-from allocator.lab.reports.resource_names import NAMES
+from allocator.lab.reports.plots import line_of
+from allocator.lab.reports.run_record import NAMES
+from allocator.lab.reports.run_report import interval
 from allocator.lab.scenarios.running import RunResult
 
 Row = dict[str, str | int | float | bool]

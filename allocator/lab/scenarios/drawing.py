@@ -9,13 +9,36 @@ import numpy as np
 from allocator.core import parse_quantities
 from allocator.lab.frameworks.base import Framework, Identity
 from allocator.lab.frameworks.batch import BatchJob, Manner, Work
-from allocator.lab.frameworks.spark_coarse import CoarseSpark
-from allocator.lab.frameworks.spark_settings import DynamicAllocation, SparkSettings
+from allocator.lab.frameworks.spark import CoarseSpark, DynamicAllocation, SparkSettings
 from allocator.lab.master.gates import GPU_CAPABILITY
-from allocator.lab.scenarios.durations import draw_ms
 from allocator.lab.scenarios.schema import Agents, Duration, Frameworks, ScenarioFile, Spark
 from allocator.lab.workloads.cluster import AgentSpec
 from allocator.lab.workloads.constraint_model import Bools, ConstraintModel
+
+# How long tasks take, drawn by law and mean.
+
+
+def draw_ms(duration: Duration, count: int, rng: np.random.Generator) -> list[int]:
+    """Draw durations in ms; none is shorter than 1.
+
+    The mean is `mean_s` under every law. Pareto: the shortest is ``mean * (alpha - 1) / alpha``.
+    """
+    mean = duration.mean_s * 1000
+    match duration.law:
+        case "constant":
+            drawn = np.full(count, mean)
+        case "exponential":
+            drawn = rng.exponential(mean, count)
+        case "erlang":
+            drawn = rng.gamma(duration.phases, mean / duration.phases, count)
+        case "lognormal":
+            sigma = np.sqrt(np.log1p(duration.variation**2))
+            drawn = rng.lognormal(np.log(mean) - sigma**2 / 2, sigma, count)
+        case "pareto":
+            least = mean * (duration.alpha - 1) / duration.alpha
+            drawn = least * (1 - rng.random(count)) ** (-1 / duration.alpha)
+    return np.maximum(np.rint(drawn), 1).astype(np.int64).tolist()
+
 
 STOP_MEAN_MS = 1_500.0
 STOP_MAX_MS = 10_000
@@ -26,12 +49,7 @@ GPUS = "gpus"
 class Job:
     """A framework to be, and what became of it.
 
-    Attributes
-    ----------
-    group, role : str
-    submitted_ms, started_ms, ended_ms : int or None
-        When it registered, when its first task began, when it left.
-    cancelled : bool
+    submitted_ms, started_ms, ended_ms: when it registered, when its first task began, when it left.
     """
 
     group: str
@@ -65,12 +83,7 @@ class Coming:
 class Drawn:
     """A workload that is fixed: everything that a run of it draws was drawn.
 
-    Attributes
-    ----------
-    agents : tuple of Coming
-    queues : tuple of Queue
-    kinds : tuple of str
-        Names of the resources.
+    kinds: names of the resources.
     """
 
     agents: tuple[Coming, ...]

@@ -33,14 +33,10 @@ class Cell:
 class GroupResult:
     """What became of the jobs of one group.
 
-    Attributes
-    ----------
-    group, role : str
-    jobs, ended, cancelled, never_started : int
-    wait_mean_s, wait_p95_s : float
-        From a job's registration to its first task; to the end of the run where there is none.
-    stay_mean_s : float
-        From registration to leaving, of those that left and were not cancelled; NaN: none did.
+    wait_mean_s, wait_p95_s: from a job's registration to its first task; to the end of the run
+        where there is none.
+    stay_mean_s: from registration to leaving, of those that left and were not cancelled; NaN: none
+        did.
     """
 
     group: str
@@ -58,22 +54,13 @@ class GroupResult:
 class RunResult:
     """What is measured of a run.
 
-    Attributes
-    ----------
-    end_s : float
-        When the last job had left, or the time was over.
-    finished : bool
-        Whether every job had left.
-    used : dict of str to float
-        Part of each resource in use, by name, mean over the run.
-    role_share : dict of str to float
-        Dominant share that each role holds, mean over the run.
-    fairness : float
-        Jain's index of the roles' dominant shares, each over its weight, while all roles have jobs
-        there; NaN: never.
-    groups : tuple of GroupResult
-    time_s, part : (T,) and (T, R) float64
-        Part of each resource in use over time.
+    end_s: when the last job had left, or the time was over.
+    finished: whether every job had left.
+    used: part of each resource in use, by name, mean over the run.
+    role_share: dominant share that each role holds, mean over the run.
+    fairness: jain's index of the roles' dominant shares, each over its weight, while all roles have
+        jobs there; NaN: never.
+    time_s, part (T,) (T, R): part of each resource in use over time.
     """
 
     cell: Cell

@@ -5,9 +5,9 @@
     rig         what faults may lay hands on: the process, the ways to it, its files
     sidecar     the process; what it writes to its log
     link        the master's end of the stream, which goes on alone while nobody answers
-    proxy       a relay for TCP that resets, stalls, tears and garbles
+    proxy       a relay for TCP that resets, stalls, tears and garbles; a cable that can be pulled
     faults/     what goes wrong, a class each
-    invariants/ what must hold whatever goes wrong, a class each
+    invariants  what must hold whatever goes wrong
     report      what came of it, as text and JSON
 
 One seed fixes the worlds, and which fault strikes at which moment of their time. How long the

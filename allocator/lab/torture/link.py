@@ -11,8 +11,40 @@ from allocator.core import Decisions
 from allocator.lab.links.base import Batch, LinkDownError, Opening
 from allocator.lab.links.stream import STREAM_OPTIONS, StreamLink
 from allocator.lab.module_protocol import SessionEndedError
-from allocator.lab.torture.findings import Findings
+from allocator.lab.torture.report import Findings
 from allocator.v1 import session_pb2 as pb
+
+# Time that passes only while this process runs.
+
+TICK_S = 0.1
+JUMP_S = 1.0
+"""Longer than this a tick takes only where the process, and so all its machine's, was held up."""
+
+
+class RunningClock:
+    """Counts ticks, so that a machine that stands still makes nobody late.
+
+    A laptop that sleeps, a container that is frozen, or a neighbour with every processor to itself
+    would else look like a sidecar that does not answer.
+    """
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+        threading.Thread(target=self._run, name="clock", daemon=True).start()
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since it began."""
+        return self._now_s
+
+    def _run(self) -> None:
+        last_s = time.monotonic()
+        while True:
+            time.sleep(TICK_S)
+            now_s = time.monotonic()
+            self._now_s += min(now_s - last_s, JUMP_S)
+            last_s = now_s
+
 
 CONNECT_S = 0.3
 ANSWER_S = 5.0
@@ -30,12 +62,7 @@ _OPTIONS = [*STREAM_OPTIONS, ("grpc.use_local_subchannel_pool", 1)]
 class PatientLink(StreamLink):
     """A stream whose answers are waited for so long and no longer.
 
-    Parameters
-    ----------
-    target : str
-    started_us : int
-    credentials : grpc.ChannelCredentials or None
-        For TLS; None: plaintext.
+    credentials: for TLS; None: plaintext.
     """
 
     connect_s = CONNECT_S
@@ -83,24 +110,12 @@ class PatientLink(StreamLink):
 class TorturedLink:
     """A link that is never down: where no sidecar answers the master decides by itself.
 
-    Parameters
-    ----------
-    streams : callable
-        Makes a stream by one of the ways to the sidecar.
-    findings : Findings
-    alone : callable
-        What the master does in a cycle without a sidecar.
-
-    Attributes
-    ----------
-    up : bool
-        Whether a session is open.
-    vain : int
-        Calls since the last one that was answered.
-    superseded : int
-        How often another master took the sidecar.
-    served : int
-        Cycles that the sidecar decided.
+    streams: makes a stream by one of the ways to the sidecar.
+    alone: what the master does in a cycle without a sidecar.
+    up: whether a session is open.
+    vain: calls since the last one that was answered.
+    superseded: how often another master took the sidecar.
+    served: cycles that the sidecar decided.
     """
 
     def __init__(

@@ -14,10 +14,8 @@ OPENSSL_S = 60.0
 class Authority:
     """Signs what a sidecar shows, and what masters show to it.
 
-    Attributes
-    ----------
-    certificate, key, ca : Path
-        The files that the sidecar reads; what `serve_with` puts there is what it shows.
+    certificate, key, ca: the files that the sidecar reads; what `serve_with` puts there is what it
+        shows.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from allocator.lab.links.machine import free_port
-from allocator.lab.links.sidecar_process import channel
+from allocator.lab.links.sidecar_process import channel, free_port
 from allocator.lab.links.stream import StreamLink
 from allocator.lab.links.wall_clock import WallClock
-from allocator.lab.torture.cable import Cable
-from allocator.lab.torture.findings import Findings
 from allocator.lab.torture.link import PatientLink
 from allocator.lab.torture.pem import Authority
-from allocator.lab.torture.proxy import Proxy, dial_tcp, dial_unix
+from allocator.lab.torture.proxy import Cable, Proxy, dial_tcp, dial_unix
+from allocator.lab.torture.report import Findings
 from allocator.lab.torture.sidecar import TorturedSidecar
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1.admin_pb2_grpc import AdminServiceStub
@@ -30,12 +28,7 @@ PATIENCE_CYCLES = 5
 
 @dataclass
 class Ports:
-    """Where the sidecar listens on loopback, in each of its lives.
-
-    Attributes
-    ----------
-    grpc, http : int
-    """
+    """Where the sidecar listens on loopback, in each of its lives."""
 
     grpc: int = field(default_factory=free_port)
     http: int = field(default_factory=free_port)
@@ -45,28 +38,16 @@ class Ports:
 class Rig:
     """A sidecar with everything around it.
 
-    Attributes
-    ----------
-    directory : Path
-        Configuration, sockets, certificates, journal and state.
-    out : Path
-        What is kept when all is over.
-    unix : str
-        The target that is never disturbed, for looking.
-    authority : Authority or None
-        None: there is no openssl, so no TLS.
-    cable : Cable or None
-        Between the proxy of TLS and the sidecar; None: there is no right to lay one, or no TLS.
-    wall : WallClock
-        Which the sidecar has.
-    plain, secure : Proxy
-        Relays to the Unix socket, and to the port with TLS.
-    trusted : bool
-        Whether the certificate that the sidecar shows is one to believe.
-    short : bool
-        Whether the process has no descriptor left.
-    kept : dict of str to int
-        Limits (of cpus, thousandths) that operators set and were told are kept, by role.
+    directory: configuration, sockets, certificates, journal and state.
+    out: what is kept when all is over.
+    unix: the target that is never disturbed, for looking.
+    authority: none: there is no openssl, so no TLS.
+    cable: between the proxy of TLS and the sidecar; None: there is no right to lay one, or no TLS.
+    wall: which the sidecar has.
+    plain, secure: relays to the Unix socket, and to the port with TLS.
+    trusted: whether the certificate that the sidecar shows is one to believe.
+    short: whether the process has no descriptor left.
+    kept: limits (of cpus, thousandths) that operators set and were told are kept, by role.
     """
 
     directory: Path

@@ -8,11 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from allocator.lab.links.scratch import scratch_directory
+from allocator.lab.links.sidecar_process import scratch_directory
 from allocator.lab.torture.faults import FAULTS, Fault
-from allocator.lab.torture.findings import Findings
 from allocator.lab.torture.invariants import Watch
-from allocator.lab.torture.report import Report
+from allocator.lab.torture.report import Findings, Report
 from allocator.lab.torture.rig import Rig, rigged
 from allocator.lab.torture.world import World
 
@@ -23,20 +22,11 @@ SIZE = 10
 class Plan:
     """What to do.
 
-    Attributes
-    ----------
-    duration_s : float
-    seed : int
-        Of the first world; the next has the next one.
-    out : Path
-        A directory for the report, the log, and the journal where something was found.
-    size : int
-        Agents, and frameworks at a time.
-    cycles_min : int
-        So many cycles are played, however long that takes.
-    faults : tuple of Fault
-    tamper : callable
-        Called with each world before it is played; so a test plants a defect.
+    seed: of the first world; the next has the next one.
+    out: A directory for the report, the log, and the journal where something was found.
+    size: agents, and frameworks at a time.
+    cycles_min: so many cycles are played, however long that takes.
+    tamper: called with each world before it is played; so a test plants a defect.
     """
 
     duration_s: float
@@ -56,22 +46,9 @@ def torture(
 ) -> Report:
     """Torture a sidecar of our own.
 
-    Parameters
-    ----------
-    plan : Plan
-    stopped : callable
-        Whether to end before the time is over.
-    tell : callable
-        Called after each world.
-
-    Returns
-    -------
-    Report
-
-    Raises
-    ------
-    SidecarGoneError
-        Where the first one does not start at all.
+    stopped: whether to end before the time is over.
+    tell: called after each world.
+    Raises SidecarGoneError where the first one does not start at all.
     """
     plan.out.mkdir(parents=True, exist_ok=True)
     findings = Findings(seed=plan.seed)

@@ -1,19 +1,127 @@
-"""The process that is tortured: started, stopped, killed, frozen, and kept short of everything."""
+"""The process that is tortured: started, stopped, killed, kept short of everything; and its log."""
 
+import json
 import os
 import resource
 import subprocess
 import sys
 import threading
+import time
+from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, Any
 
 from allocator.lab.links import wall_clock
 from allocator.lab.links.end_with_parent import ending_with_us
-from allocator.lab.links.machine import ProcessFigures, figures_of
-from allocator.lab.torture.clock import RunningClock
-from allocator.lab.torture.log_meter import LogMeter
+from allocator.lab.links.sidecar_process import ProcessFigures, figures_of
+from allocator.lab.torture.link import RunningClock
+
+# What a process writes to its log: how much a minute, and what in it should not be there.
+
+MINUTE_S = 60.0
+KEPT_BYTES = 16 * 2**20
+"""So much of the log is kept in the file; what comes later is only measured."""
+
+LATEST = 200
+
+_TRACES = ("Traceback (most recent call last)", '"exception":', "Fatal Python error")
+"""What a defect leaves in a log."""
+
+
+class LogMeter:
+    """Reads one process's log after the other.
+
+    minute_bytes_max: the most within any minute so far.
+    said: lines by what they say.
+    """
+
+    def __init__(self, path: Path, clock: RunningClock | None = None) -> None:
+        """Keep the text in a file."""
+        self._clock = clock or RunningClock()
+        self.lines = 0
+        self.bytes = 0
+        self.minute_bytes_max = 0
+        self.said: Counter[str] = Counter()
+        self._path = path
+        self._changed = threading.Condition()
+        self._minute: deque[tuple[float, int]] = deque()
+        self._minute_bytes = 0
+        self._latest: deque[str] = deque(maxlen=LATEST)
+        self._traces: list[str] = []
+
+    def read(self, pipe: IO[bytes]) -> threading.Thread:
+        """Read a process's log to its end, on a thread of its own."""
+        thread = threading.Thread(target=self._read, args=(pipe,), name="log", daemon=True)
+        thread.start()
+        return thread
+
+    def await_said(self, event: str, after: int, within_s: float) -> bool:
+        """Wait until something has been said more often than `after` times."""
+        deadline_s = self._clock.now_s + within_s
+        with self._changed:
+            while self.said[event] <= after:
+                if self._clock.now_s >= deadline_s:
+                    return False
+                self._changed.wait(0.1)
+            return True
+
+    def traces(self) -> list[str]:
+        """Give the traces of defects since the last time."""
+        with self._changed:
+            found, self._traces = self._traces, []
+        return found
+
+    def tail(self, lines: int = 20) -> str:
+        """Give the latest lines."""
+        with self._changed:
+            return "\n".join(list(self._latest)[-lines:])
+
+    def latest(self, event: str) -> dict[str, Any]:
+        """Give the latest of the last lines with this event; empty where there is none."""
+        with self._changed:
+            for line in reversed(self._latest):
+                entry = _entry(line)
+                if entry.get("event") == event:
+                    return entry
+        return {}
+
+    def _read(self, pipe: IO[bytes]) -> None:
+        with pipe, self._path.open("ab") as file:
+            for data in pipe:
+                if self.bytes < KEPT_BYTES:
+                    file.write(data)
+                    file.flush()
+                self._note(data)
+
+    def _note(self, data: bytes) -> None:
+        line = data.decode("utf-8", "replace").rstrip("\n")
+        now_s = time.monotonic()
+        with self._changed:
+            self.lines += 1
+            self.bytes += len(data)
+            self._minute.append((now_s, len(data)))
+            self._minute_bytes += len(data)
+            while self._minute[0][0] < now_s - MINUTE_S:
+                self._minute_bytes -= self._minute.popleft()[1]
+            self.minute_bytes_max = max(self.minute_bytes_max, self._minute_bytes)
+            self.said[str(_entry(line).get("event", "(no JSON)"))[:80]] += 1
+            self._latest.append(line)
+            if any(trace in line for trace in _TRACES):
+                self._traces.append(line)
+            self._changed.notify_all()
+
+
+def _entry(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+# The process that is tortured: started, stopped, killed, frozen, and kept short of everything.
 
 READY_S = 300.0
 """A first start compiles nothing before it is ready, but the machine may be busy."""
@@ -28,21 +136,9 @@ class SidecarGoneError(RuntimeError):
 class TorturedSidecar:
     """`mesos-allocator serve` with one configuration file, life after life.
 
-    Parameters
-    ----------
-    config : Path
-    log : Path
-        Where its log is kept.
-    ahead : Path
-        How far ahead its wall clock is, see `allocator.lab.links.wall_clock`.
-
-    Attributes
-    ----------
-    clock : RunningClock
-    meter : LogMeter
-    lives : int
-    wanted : bool
-        Whether it should be there now.
+    log: where its log is kept.
+    ahead: how far ahead its wall clock is, see `allocator.lab.links.wall_clock`.
+    wanted: whether it should be there now.
     """
 
     def __init__(self, config: Path, log: Path, ahead: Path) -> None:
@@ -60,10 +156,7 @@ class TorturedSidecar:
     def start(self) -> None:
         """Start it, and wait until it says that it is ready.
 
-        Raises
-        ------
-        SidecarGoneError
-            With the end of its log.
+        Raises SidecarGoneError with the end of its log.
         """
         with self._lock:
             ready = self.meter.said["ready"]
@@ -81,10 +174,7 @@ class TorturedSidecar:
     def second(self, log: Path, within_s: float) -> tuple[int | None, str]:
         """Start another one with the same configuration.
 
-        Returns
-        -------
-        (int or None, str)
-            Its exit code, None where it did not end by itself; and what it said.
+        Returns its exit code, None where it did not end by itself; and what it said.
         """
         # The first one stays until the second one has ended, else that would take its place.
         with self._lock:

@@ -35,13 +35,7 @@ DECISION_MS = (0, 0, 150)
 class World:
     """A master with its cluster, from its election to the end of its time.
 
-    Parameters
-    ----------
-    rig : Rig
-    seed : int
-    size : int
-        Agents, and frameworks at a time.
-    faults : sequence of Fault
+    size: agents, and frameworks at a time.
     """
 
     def __init__(self, rig: Rig, seed: int, size: int, faults: tuple[Fault, ...] = FAULTS) -> None:

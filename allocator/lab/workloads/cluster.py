@@ -11,17 +11,9 @@ from allocator.lab.master.resources import Resource
 class AgentSpec:
     """An agent to be.
 
-    Attributes
-    ----------
-    hostname : str
-    capacity : mapping of str to int, thousandths
-        Of what is nobody's in particular, by name.
-    attributes : mapping of str to str
-    special : mapping of Resource to int, thousandths
-        Everything else: ports, reservations, disks, revocable resources.
-    region, zone : str
-        Its fault domain; empty where it has none.
-    capabilities : frozenset of str
+    capacity: thousandths; of what is nobody's in particular, by name.
+    special: thousandths; everything else: ports, reservations, disks, revocable resources.
+    region, zone: its fault domain; empty where it has none.
     """
 
     hostname: str

@@ -30,16 +30,11 @@ _DRAWS_MAX = 1000
 class ConstraintModel:
     """How constraints are drawn.
 
-    Attributes
-    ----------
-    constraints : int
-        How many there are.
-    per_job : float
-        So many a job asks for on average, before those are drawn again that no machine meets.
-    rarest, commonest : float
-        Part of the machine types that meet the rarest and the commonest.
-    rarer : float
-        0: all are asked for equally often. More: rare ones more often, by that power of the rank.
+    constraints: how many there are.
+    per_job: so many a job asks for on average, before those are drawn again that no machine meets.
+    rarest, commonest: part of the machine types that meet the rarest and the commonest.
+    rarer: 0: all are asked for equally often. More: rare ones more often, by that power of the
+        rank.
     """
 
     constraints: int = 21

@@ -1,19 +1,74 @@
-"""Recorded workloads as scenarios.
+"""Recorded workloads as scenarios: frameworks that arrive at given times, each with its tasks.
 
 What a trace does not say is assumed here, and named.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from allocator.core import MILLI
-from allocator.lab.frameworks.trace_framework import Arrival, Replay
+from allocator.lab.frameworks.base import Quantities, TaskQueue
 from allocator.lab.master.gates import GPU_CAPABILITY
 from allocator.lab.workloads.cluster import AgentSpec
+from allocator.lab.workloads.scenario import Stage
 from allocator.lab.workloads.spark_experiment import TYPE_1, TYPE_2, TYPE_3, lognormal_ms
 from allocator.lab.workloads.traces import Node, Pod, SwimJob
+
+# Frameworks that arrive at given times, each with its tasks: what traces are turned into.
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A framework with equal tasks.
+
+    need: thousandths; of one task.
+    durations_ms: one for each task.
+    allowed: for each attribute named here, the values that an agent may have.
+    """
+
+    time_ms: int
+    name: str
+    role: str
+    need: Quantities
+    durations_ms: tuple[int, ...]
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    capabilities: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A cluster that is there from the beginning, and what arrives."""
+
+    kinds: tuple[str, ...]
+    agents: tuple[tuple[int, AgentSpec], ...]
+    arrivals: tuple[Arrival, ...]
+
+    @property
+    def jobs(self) -> int:
+        """How many frameworks arrive."""
+        return len(self.arrivals)
+
+    def begin(self, stage: Stage) -> None:
+        """Plan all arrivals."""
+        for arrival in self.arrivals:
+            stage.at(arrival.time_ms, partial(_submit, stage, arrival))
+        stage.at(max(arrival.time_ms for arrival in self.arrivals), stage.exhausted)
+
+
+def _submit(stage: Stage, arrival: Arrival) -> None:
+    plain = stage.identity(arrival.name, arrival.role, arrival.need)
+    identity = replace(plain, allowed=arrival.allowed, capabilities=arrival.capabilities)
+    left = partial(stage.ended, arrival.role)
+    stage.submit(TaskQueue(identity, arrival.need, arrival.durations_ms, left=left))
+
+
+# Recorded workloads as scenarios.
+#
+# What a trace does not say is assumed here, and named.
 
 MAPS_MAX = 1_500
 """The largest jobs of the SWIM samples are cut off here; under 1 % of them have more maps."""
@@ -54,11 +109,7 @@ def swim(jobs: Sequence[SwimJob], agents: int, seed: int) -> Replay:
 def openb(nodes: Sequence[Node], pods: Sequence[Pod], span_s: int = 1_800) -> Replay:
     """A GPU cluster with constraints: each pod is a framework of one task, its QoS class its role.
 
-    Parameters
-    ----------
-    nodes, pods
-    span_s : int
-        From the first arrival to the last.
+    span_s: from the first arrival to the last.
 
     Notes
     -----

@@ -13,14 +13,10 @@ from allocator.lab.workloads.cluster import AgentSpec
 class Progress:
     """How far a workload is.
 
-    Attributes
-    ----------
-    jobs : int
-        All that there will be.
-    submitted_ms, ended_ms : list of (str, int)
-        Role of each job that has registered, and when it did; the same of each that has left.
-    exhausted_ms : list of int
-        When each source of jobs had no further one to submit.
+    jobs: all that there will be.
+    submitted_ms, ended_ms: role of each job that has registered, and when it did; the same of each
+        that has left.
+    exhausted_ms: when each source of jobs had no further one to submit.
     """
 
     jobs: int
@@ -38,10 +34,7 @@ class Progress:
 class Stage:
     """Where a workload plays.
 
-    Attributes
-    ----------
-    tell_demand : bool
-        Whether frameworks say what a task needs.
+    tell_demand: whether frameworks say what a task needs.
     """
 
     master: EmulatedMaster

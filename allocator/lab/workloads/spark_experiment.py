@@ -1,4 +1,4 @@
-"""Clusters and workloads: the Spark-on-Mesos experiment, and seeded stand-ins for the traces.
+"""Queues of Spark jobs on small clusters: the Spark-on-Mesos experiment, and jobs by settings.
 
 The experiment is that of [1]_, section V. What the paper leaves open is taken from the scripts of
 its authors [2]_ and from Spark's defaults:
@@ -21,15 +21,96 @@ References
 .. [2] github.com/yuquanshan/personal-stash, simpletests/pi_clients.sh and wc_clients.sh.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Protocol
 
 import numpy as np
 
 from allocator.core import MILLI
-from allocator.lab.frameworks.base import Quantities
-from allocator.lab.frameworks.spark import Habits, Job
+from allocator.lab.frameworks.base import Framework, Identity, Quantities
+from allocator.lab.frameworks.spark import (
+    CoarseSpark,
+    DynamicAllocation,
+    FineSpark,
+    SparkSettings,
+)
+from allocator.lab.frameworks.spark_of_paper import Habits, Job
 from allocator.lab.workloads.cluster import AgentSpec
-from allocator.lab.workloads.job_queues import Experiment, JobQueue
+from allocator.lab.workloads.scenario import Stage
+
+# Queues of Spark jobs: the next is submitted when the one before has left.
+
+
+class QueuedJob(Protocol):
+    """What a queue holds."""
+
+    @property
+    def executor(self) -> Quantities:
+        """What one executor takes, as far as it is known before."""
+        ...
+
+    def framework(self, identity: Identity, left: Callable[[], None]) -> Framework:
+        """Make the framework that the job is; it calls `left` once it has left."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobQueue:
+    """Jobs of one role, one after the other."""
+
+    name: str
+    role: str
+    jobs: tuple[QueuedJob, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A cluster, and queues of Spark jobs.
+
+    agents: when each agent registers.
+    gap_ms: from the end of a job to the registration of the next of its queue, taken in turn.
+    """
+
+    agents: tuple[tuple[int, AgentSpec], ...]
+    queues: tuple[JobQueue, ...]
+    gap_ms: tuple[int, ...]
+    kinds: tuple[str, ...] = ("cpus", "mem")
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs there are in all."""
+        return sum(len(queue.jobs) for queue in self.queues)
+
+    def begin(self, stage: Stage) -> None:
+        """Submit the first job of every queue."""
+        gaps = cycle(self.gap_ms)
+        for queue in self.queues:
+            stage.at(0, _Submitter(stage, queue, gaps).submit)
+
+
+class _Submitter:
+    def __init__(self, stage: Stage, queue: JobQueue, gaps: Iterator[int]) -> None:
+        self._stage = stage
+        self._queue = queue
+        self._gaps = gaps
+        self._next = 0
+
+    def submit(self) -> None:
+        job = self._queue.jobs[self._next]
+        self._next += 1
+        name = f"{self._queue.name}-{self._next}"
+        identity = self._stage.identity(name, self._queue.role, job.executor)
+        self._stage.submit(job.framework(identity, self._left))
+        if self._next == len(self._queue.jobs):
+            self._stage.exhausted()
+
+    def _left(self) -> None:
+        self._stage.ended(self._queue.role)
+        if self._next < len(self._queue.jobs):
+            self._stage.master.event_heap.after(next(self._gaps), self.submit)
+
 
 MIB_PER_GIB = 1024
 
@@ -45,16 +126,9 @@ TYPE_3 = {"cpus": 6 * MILLI, "mem": 11 * MIB_PER_GIB * MILLI}
 class Application:
     """What the jobs of a role are like.
 
-    Attributes
-    ----------
-    role : str
-    executor : dict of str to int, thousandths
-    slots : int
-    executors_max : int
-    tasks : tuple of int
-        Of each stage.
-    task_ms : tuple of float
-        Mean duration of a task of each stage.
+    executor: thousandths
+    tasks: of each stage.
+    task_ms: mean duration of a task of each stage.
     """
 
     role: str
@@ -87,13 +161,9 @@ WORD_COUNT = Application(
 class Drivers:
     """What the paper leaves open about Spark.
 
-    Attributes
-    ----------
-    start, stop, gap : float
-        The drawn times are multiplied by these: of an executor's start, of its stop after the
-        job, and from one job to the next.
-    habits : Habits
-        What drivers do with offers and executors.
+    start, stop, gap: the drawn times are multiplied by these: of an executor's start, of its stop
+        after the job, and from one job to the next.
+    habits: what drivers do with offers and executors.
     """
 
     start: float = 1.0
@@ -128,16 +198,9 @@ def experiment(
 ) -> Experiment:
     """Section V of the paper: two groups of queues that keep submitting Spark jobs.
 
-    Parameters
-    ----------
-    seed : int
-    cluster : tuple of AgentSpec
-    queues, jobs : int
-        Queues of each role, and jobs of each queue.
-    apart_ms : int
-        From the registration of one agent to that of the next.
-    drivers : Drivers
-        How Spark behaves where the paper leaves it open.
+    queues, jobs: queues of each role, and jobs of each queue.
+    apart_ms: from the registration of one agent to that of the next.
+    drivers: how Spark behaves where the paper leaves it open.
 
     Notes
     -----
@@ -197,3 +260,93 @@ def lognormal_ms(
 
 def _times(chance: np.random.Generator, low_ms: int, high_ms: int, count: int) -> tuple[int, ...]:
     return tuple(chance.integers(low_ms, high_ms, count, endpoint=True).tolist())
+
+
+# Spark jobs with the settings of Spark: queues of two roles, as an operator would see them.
+
+STOP_MS = (300, 700, 1200, 2400)
+MODES = ("coarse", "greedy", "dynamic", "fine")
+
+
+@dataclass(frozen=True, slots=True)
+class SparkApplication:
+    """One run of a Spark application.
+
+    stages_ms: durations of the tasks of each stage.
+    fine: ``spark.mesos.coarse`` is false.
+    start_ms: from the launch of an executor until it takes tasks.
+    """
+
+    settings: SparkSettings
+    stages_ms: tuple[tuple[int, ...], ...]
+    fine: bool = False
+    start_ms: int = 2_500
+
+    @property
+    def executor(self) -> Quantities:
+        """What one executor takes, where the settings say so."""
+        return self.settings.executor
+
+    def framework(self, identity: Identity, left: Callable[[], None]) -> Framework:
+        """Make the framework that the job is."""
+        own = self.settings.identity(identity.name, identity.roles[0])
+        if self.fine:
+            return FineSpark(own, self.settings, self.stages_ms, left)
+        return CoarseSpark(
+            own, self.settings, self.stages_ms, left, start_ms=self.start_ms, stop_ms=STOP_MS
+        )
+
+
+def settings_of(mode: str) -> dict[str, SparkSettings]:
+    """Give the settings of both roles in one of `MODES`.
+
+    ``coarse``: executors of a fixed size, up to ``spark.cores.max``; ``greedy``: the size left
+    open, so that one takes all the cores of its offer; ``dynamic``: dynamic allocation; ``fine``:
+    fine-grained mode.
+    """
+    dynamic = DynamicAllocation() if mode == "dynamic" else None
+    cores_max = None if mode == "dynamic" else 12
+    sizes = (None, None) if mode == "greedy" else (2, 1)
+    return {
+        "Pi": SparkSettings(
+            executor_cores=sizes[0],
+            executor_memory_mib=1664,
+            cores_max=cores_max,
+            dynamic=dynamic,
+        ),
+        "WordCount": SparkSettings(
+            executor_cores=sizes[1],
+            executor_memory_mib=3200,
+            cores_max=cores_max,
+            dynamic=dynamic,
+        ),
+    }
+
+
+def spark_jobs(seed: int, mode: str = "coarse", *, queues: int = 2, jobs: int = 6) -> Experiment:
+    """Two roles, each with so many queues of jobs that come one after the other.
+
+    mode: one of `MODES`, see `settings_of`.
+    queues, jobs: queues of each role, and jobs of each queue.
+    """
+    chance = np.random.default_rng(seed)
+    tasks = {"Pi": ((60, 1300.0),), "WordCount": ((12, 4500.0), (12, 900.0))}
+    made = [
+        JobQueue(
+            f"{role.lower()}-{number + 1}",
+            role,
+            tuple(
+                SparkApplication(
+                    settings,
+                    tuple(tuple(lognormal_ms(chance, ms, 0.3, n)) for n, ms in tasks[role]),
+                    fine=mode == "fine",
+                )
+                for _ in range(jobs)
+            ),
+        )
+        for role, settings in settings_of(mode).items()
+        for number in range(queues)
+    ]
+    gaps_ms = tuple(chance.integers(3_000, 6_000, 97, endpoint=True).tolist())
+    agents = tuple((0, spec) for spec in HETEROGENEOUS)
+    return Experiment(agents, tuple(made), gaps_ms)

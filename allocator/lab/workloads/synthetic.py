@@ -8,8 +8,7 @@ distributions; what holds between the columns is kept only as far as it is in on
 import numpy as np
 
 from allocator.core import MILLI
-from allocator.lab.workloads.traces import Node, Pod, SwimJob
-from allocator.lab.workloads.traces.swim import BLOCK_BYTES, HOUR_S
+from allocator.lab.workloads.traces import BLOCK_BYTES, HOUR_S, Node, Pod, SwimJob
 
 JOBS_PER_HOUR = 277
 

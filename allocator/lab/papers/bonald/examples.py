@@ -34,15 +34,10 @@ _SIXTHS = 6  # in this unit all demands of the examples are whole numbers
 class Example:
     """Two jobs on two resources of capacity 1.
 
-    Attributes
-    ----------
-    demand : (2, 2)
-        Normalised requirements a of each job.
-    tasks : (2,)
-        Published allocation.
-    prices : (2,), or empty where the paper does not say
-    departure : str
-        Why the published prices cannot be right.
+    demand (2, 2): normalised requirements a of each job.
+    tasks (2,): published allocation.
+    prices (2,)
+    departure: why the published prices cannot be right.
     """
 
     name: str

@@ -81,16 +81,10 @@ def service_rates(
 ) -> Floats:
     """Mean service rate of each class, (2,); 1 for a job alone.
 
-    Parameters
-    ----------
-    policy : str
-        ``pf`` or ``drf``.
-    profile : two pairs
-        Requirements a of each class on each resource, normalised; the largest of a class is 1.
-    demand : (rho1, rho2)
-        Arrival rates times the mean time that a job alone takes.
-    jobs_max : int
-        Jobs of each class at most; those that come upon so many are turned away.
+    policy: ``pf`` or ``drf``.
+    profile: requirements a of each class on each resource, normalised; the largest of a class is 1.
+    demand: arrival rates times the mean time that a job alone takes.
+    jobs_max: jobs of each class at most; those that come upon so many are turned away.
     """
     size = jobs_max + 1
     state = np.arange(size * size).reshape(size, size)

@@ -61,14 +61,9 @@ def prices(first: int, second: int) -> tuple[float, float]:
 def sojourns(policy: str, load: float, phases: int, seed: int, jobs: int = JOBS) -> list[float]:
     """Mean time from arrival to completion of each class; a job alone in the fluid takes 1.
 
-    Parameters
-    ----------
-    policy : str
-        ``drf`` or ``pf``.
-    load : float
-        Of resource 1; class 1 brings three times the demand of class 2.
-    phases : int
-        Of the Erlang distribution of task times; 1: exponential.
+    policy: ``drf`` or ``pf``.
+    load: of resource 1; class 1 brings three times the demand of class 2.
+    phases: of the Erlang distribution of task times; 1: exponential.
     """
     rng = np.random.default_rng(seed)
     demand = demand_at(load, FIG_1, _RATIO)

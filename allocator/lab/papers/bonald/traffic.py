@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged
-from allocator.lab.reports.confidence import interval
+from allocator.lab.reports.run_report import interval
 from allocator.solvers.fluid import proportional_fairness, water_filling
 
 Floats = NDArray[np.float64]
@@ -56,14 +56,9 @@ def allocation(policy: str, profile: Profile, jobs: tuple[int, ...]) -> tuple[fl
 class Traffic:
     """How a simulated process went.
 
-    Attributes
-    ----------
-    rate : (K,) float64
-        Service rate of each class: arrivals over the mean number of jobs (Little's law).
-    mean_jobs : float
-        Of all classes together, mean over time after the warm-up.
-    last_jobs : int
-        At the end.
+    rate (K,): service rate of each class: arrivals over the mean number of jobs (Little's law).
+    mean_jobs: of all classes together, mean over time after the warm-up.
+    last_jobs: at the end.
     """
 
     rate: Floats

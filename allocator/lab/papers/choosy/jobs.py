@@ -57,13 +57,7 @@ _SETTLED_MS = 10_000  # shares are means over the end of each phase
 class Change:
     """A job comes or goes.
 
-    Attributes
-    ----------
-    time_ms : int
-    job : str
-    joins : bool
-    share : mapping of job to float
-        Published shares of the cluster afterwards; empty where the paper does not say.
+    share: published shares of the cluster afterwards; empty where the paper does not say.
     """
 
     time_ms: int
@@ -92,11 +86,8 @@ END_MS = 340_000
 class Timeline:
     """Cores of each job over time.
 
-    Attributes
-    ----------
-    time_ms : (T,) int64
-    cores : (T, 4) int64
-        In the order of `CAN_USE`.
+    time_ms (T,)
+    cores (T, 4): in the order of `CAN_USE`.
     """
 
     time_ms: np.ndarray

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.lab.papers.choosy.ideals import Machines
-from allocator.lab.papers.choosy.users import Coming, History
+from allocator.lab.papers.choosy.ideals import Coming, History, Machines
 from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged
 from allocator.lab.workloads.constraint_model import ConstraintModel, eligible
 from allocator.lab.workloads.synthetic import swim_jobs

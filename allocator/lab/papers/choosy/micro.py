@@ -14,8 +14,7 @@ from itertools import repeat
 
 import numpy as np
 
-from allocator.lab.papers.choosy.ideals import Machines
-from allocator.lab.papers.choosy.users import Coming, History
+from allocator.lab.papers.choosy.ideals import Coming, History, Machines
 from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged
 
 SOURCE = "Ghodsi et al., EuroSys 2013, sec. 7.2"

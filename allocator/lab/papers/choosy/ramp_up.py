@@ -16,8 +16,7 @@ from itertools import chain, repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from allocator.lab.papers.choosy.ideals import Machines
-from allocator.lab.papers.choosy.users import Coming
+from allocator.lab.papers.choosy.ideals import Coming, Machines
 from allocator.lab.papers.report import Cell, Line, Panel, Report, Row, averaged
 
 Floats = NDArray[np.float64]
@@ -48,11 +47,7 @@ def remaining(x: Floats, alpha: float) -> Floats:
 def remaining_inverse(part: Floats, alpha: float) -> Floats:
     """Time within which this part of the running tasks ends; the shortest task takes 1.
 
-    Parameters
-    ----------
-    part : (...) float64, from 0 to below 1
-    alpha : float, > 1
-        Shape of the Pareto distribution of task times.
+    alpha: shape of the Pareto distribution of task times.
     """
     part = np.asarray(part, np.float64)
     early = alpha / (alpha - 1) * part
@@ -63,11 +58,7 @@ def remaining_inverse(part: Floats, alpha: float) -> Floats:
 def ramp_up(pickiness: float, alpha: float) -> float:
     """Mean time until a user has its share, in mean task times, for many machines.
 
-    Parameters
-    ----------
-    pickiness : float
-        The user's share divided by the number of machines that it can use.
-    alpha : float, > 1
+    pickiness: the user's share divided by the number of machines that it can use.
     """
     mean = alpha / (alpha - 1)
     return float(remaining_inverse(np.array(pickiness), alpha)) / mean

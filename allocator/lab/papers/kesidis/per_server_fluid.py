@@ -52,14 +52,9 @@ def random_cluster(rng: np.random.Generator) -> tuple[Ints, Ints, Bools]:
 class Gap(NamedTuple):
     """How far a policy's whole tasks are from the definition, and from the solver's tasks.
 
-    Attributes
-    ----------
-    short : float
-        As `residual`; a task more or less is nothing.
-    moved : float
-        Part of all tasks that would have to be other frameworks'.
-    lacks : float
-        What the framework that lacks most has too little, as a part of what it is to have.
+    short: as `residual`; a task more or less is nothing.
+    moved: part of all tasks that would have to be other frameworks'.
+    lacks: what the framework that lacks most has too little, as a part of what it is to have.
     """
 
     short: float

@@ -32,7 +32,7 @@ from allocator.lab.experiments.claims import (
 )
 from allocator.lab.experiments.demo_runs import OBLIVIOUS
 from allocator.lab.experiments.runs import CHARACTERISED
-from allocator.lab.frameworks.spark import Habits
+from allocator.lab.frameworks.spark_of_paper import Habits
 from allocator.lab.papers.report import Cell, Report, Row
 from allocator.lab.workloads.spark_experiment import Drivers
 
@@ -46,13 +46,7 @@ STAGED_JOBS = 6
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """One choice that is made differently.
-
-    Attributes
-    ----------
-    name : str
-    change : function from the setting as it is to another one
-    """
+    """One choice that is made differently."""
 
     name: str
     change: Callable[[Setting], Setting]

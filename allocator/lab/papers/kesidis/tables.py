@@ -70,18 +70,9 @@ _BEST_FIT_DEPARTS = (
 def tasks(criterion: str, selection: str, trials: int, seed: int) -> NDArray[np.int64]:
     """Fill the two agents again and again.
 
-    Parameters
-    ----------
-    criterion, selection : str
-        Names of the registry of policies.
-    trials : int
-    seed : int
-        Trial i draws from seed + i.
-
-    Returns
-    -------
-    (trials, 2, 2) int64
-        Tasks by trial, framework, agent.
+    criterion, selection: names of the registry of policies.
+    seed: trial i draws from seed + i.
+    Returns tasks by trial, framework, agent.
     """
     spec = PolicySpec(criterion, selection, mode="characterised", flat=True)
     policy = build(spec)

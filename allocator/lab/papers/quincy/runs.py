@@ -1,13 +1,17 @@
-"""Runs of Quincy's experiments, and the measures that its paper takes of them.
+"""The thirty jobs of Quincy's experiments, and the cluster that they ran on.
+
+What the paper gives is taken from it: computers, racks, links, partitions and their sizes. What it
+does not give has a name here, and was chosen so that jobs alone take about as long as in its Table
+3 and read as much as in its Table 2.
 
 References
 ----------
 .. [1] Isard, Prabhakaran, Currey, Wieder, Talwar, Goldberg. "Quincy: Fair Scheduling for
-   Distributed Computing Clusters." SOSP 2009, sec. 5.2 and 6.
+   Distributed Computing Clusters." SOSP 2009, sec. 5 and Table 3.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +21,175 @@ from allocator.lab.network.cluster import DECIDE_S, ClusterRun, Outcome
 from allocator.lab.network.flow_scheduler import CORE_COST, FlowScheduler
 from allocator.lab.network.queue_scheduler import QueueScheduler
 from allocator.lab.network.slots import Scheduler
-from allocator.lab.papers.quincy.jobs import SORT_MOVED, UPLINKS, cluster, draw_jobs
+from allocator.lab.network.topology import Topology, even_racks
+from allocator.lab.network.workflow import JOB_INPUT, JobKind, JobPlan, Need, Stage, draw_job
+
+COMPUTERS = 243
+RACKS = 8
+GIGABIT_GB_S = 0.125
+UPLINKS = 6
+"""Of a gigabit each; one in the constrained network."""
+
+DISK_GB_S = 0.24
+"""Four disks that the data is striped over; their speed is not published."""
+
+APART_S = 3.0
+"""Between the starts of the first jobs in Figures 5 to 7: for `Case.apart_s`.
+
+PrimeLarge is started first and occupies most computers before others have tasks, and the text says
+that they then wait for it where nothing is preempted. The time is not published; `quincy_starts`
+compares some."""
+
+SPREAD = 0.15
+"""By how much the times of the tasks of a stage differ; Prime's, which are long, by a fifth of it.
+Not published."""
+
+SORT_GB = 3.7
+"""Of a partition of Sort; the paper says around 4 GB, and with 3.7 the total is that of Table 2."""
+
+SORT_MOVED = {"text": 1.0, "tables": 0.1}
+"""Which part of its input Sort redistributes.
+
+All of it, says the text. Then 7/8 of some 480 GB crosses the core switch whatever a scheduler
+does, and the tables have less than a third of that. A tenth fits them; the rest of what a sorting
+task reads is then taken to be on the computer where its range's own partition was cut up."""
+
+PAGERANK_SPREAD = 0.02
+"""Of the second phases of PageRank: they read from the same places, and end within seconds of each
+other, as the text of section 6.1 says. Not published."""
+
+PAGERANK_BUCKET_GB = 0.11
+"""What a task of a first phase writes; not published."""
+
+PAGERANK_RANKS_GB = 0.03
+"""What a task of a second phase writes; not published."""
+
+JOIN_BUCKET_GB = 0.25
+"""What a task of the first phase writes; not published."""
+
+WORD_PARTS = (2, 4, 5, 6, 8, 10, 15, 20, 25, 100)
+PRIME_PARTS = (2, 4, 5, 6, 8, 10, 15, 20, 25, 500, 1000, 1500, 2000)
+
+PRIME_LARGE = "PrimeLarge240"
+
+IDEAL_S = {
+    **dict(
+        zip(
+            [f"PrimeSmall{parts}" for parts in PRIME_PARTS],
+            (14, 14, 14, 14, 15, 15, 15, 17, 17, 29, 44, 57, 71),
+            strict=True,
+        )
+    ),
+    PRIME_LARGE: 1360,
+    **dict(
+        zip(
+            [f"WordCount{parts}" for parts in WORD_PARTS],
+            (44, 45, 47, 48, 49, 47, 52, 56, 54, 61),
+            strict=True,
+        )
+    ),
+    "Join40": 309,
+    "Join5": 365,
+    "Sort10": 365,
+    "Sort40": 409,
+    "Sort80": 562,
+    "PageRank240": 877,
+}
+"""Table 3: seconds that each job takes alone."""
+
+
+def cluster(uplinks: int = UPLINKS, shrink: int = 1) -> Topology:
+    """The cluster, with so many gigabit links from each rack to the core switch.
+
+    One that is shrunk has so many times fewer computers, and as much narrower uplinks.
+    """
+    racks = even_racks(COMPUTERS // shrink, RACKS)
+    return Topology(racks, DISK_GB_S, GIGABIT_GB_S, uplinks * GIGABIT_GB_S / shrink)
+
+
+def _prime(name: str, parts: int, compute_s: float) -> JobKind:
+    need = Need(JOB_INPUT, 0.01)
+    return JobKind(name, (Stage(parts, compute_s, SPREAD / 5, (need,)),), parts)
+
+
+def _word_count(parts: int) -> JobKind:
+    count = Stage(parts, 26.0, SPREAD, (Need(JOB_INPUT, 0.05),))
+    merge = Stage(1, 7.0, SPREAD, (Need(0, 0.001 * parts, from_all=True),))
+    return JobKind(f"WordCount{parts}", (count, merge), parts)
+
+
+def _sort(parts: int, moved: float) -> JobKind:
+    sample = Stage(parts, 40.0, SPREAD, (Need(JOB_INPUT, SORT_GB),))
+    ranges = Stage(1, 5.0, SPREAD, (Need(0, 0.001 * parts, from_all=True),))
+    cut = Stage(parts, 110.0, SPREAD, (Need(JOB_INPUT, SORT_GB), Need(1, 0.001, from_all=True)))
+    needs = (Need(2, moved * SORT_GB, from_all=True), Need(2, (1 - moved) * SORT_GB))
+    order = Stage(parts, 120.0, SPREAD, needs if moved < 1 else needs[:1])
+    return JobKind(f"Sort{parts}", (sample, ranges, cut, order), parts, network_bound=True)
+
+
+def _join(holders: int) -> JobKind:
+    first = Stage(40, 125.0, SPREAD, (Need(JOB_INPUT, (11.8 + 41.8) / 40),))
+    needs = (Need(JOB_INPUT, 41.8 / 40), Need(0, JOIN_BUCKET_GB, from_all=True))
+    second = Stage(40, 130.0, SPREAD, needs)
+    name = f"Join{holders}"
+    return JobKind(name, (first, second), 40, holders, one_rack=holders < 40, network_bound=True)
+
+
+def _page_rank(iterations: int = 3) -> JobKind:
+    stages: list[Stage] = []
+    for _ in range(iterations):
+        before = len(stages) - 1
+        needs: tuple[Need, ...] = (Need(JOB_INPUT, 1.0),)
+        if stages:
+            needs += (Need(before, PAGERANK_RANKS_GB),)
+        stages.append(Stage(240, 143.0, SPREAD, needs))
+        needs = (Need(before + 1, PAGERANK_BUCKET_GB, from_all=True),)
+        stages.append(Stage(240, 105.0, PAGERANK_SPREAD, needs))
+    return JobKind("PageRank240", tuple(stages), 240, network_bound=True)
+
+
+def kinds(moved: float, shrink: int = 1) -> list[JobKind]:
+    """The thirty jobs in the order of Table 3.
+
+    moved: which part of its input Sort redistributes.
+    shrink: by how many times fewer tasks a stage has, but at least one.
+    """
+    whole = [
+        *(_prime(f"PrimeSmall{parts}", parts, 6.0) for parts in PRIME_PARTS),
+        _prime(PRIME_LARGE, 240, 1312.0),
+        *(_word_count(parts) for parts in WORD_PARTS),
+        _join(40),
+        _join(5),
+        *(_sort(parts, moved) for parts in (10, 40, 80)),
+        _page_rank(),
+    ]
+    return [_shrunk(kind, shrink) for kind in whole]
+
+
+def _shrunk(kind: JobKind, shrink: int) -> JobKind:
+    stages = tuple(replace(stage, tasks=-(-stage.tasks // shrink)) for stage in kind.stages)
+    parts, holders = -(-kind.partitions // shrink), -(-kind.holders // shrink)
+    return replace(kind, stages=stages, partitions=parts, holders=holders)
+
+
+def draw_jobs(
+    topology: Topology, moved: float, seed: int, *, large: bool = True, shrink: int = 1
+) -> list[JobPlan]:
+    """Draw an experiment: PrimeLarge first, if it is to be there, then the others in random order.
+
+    The same seed gives the same jobs in the same order on any network.
+    """
+    rng = np.random.default_rng(seed)
+    plans = {kind.name: draw_job(kind, topology, rng) for kind in kinds(moved, shrink)}
+    first = plans.pop(PRIME_LARGE)
+    others: Sequence[JobPlan] = list(plans.values())
+    order = rng.permutation(len(others)).tolist()
+    return ([first] if large else []) + [others[at] for at in order]
+
+
+# Runs of Quincy's experiments, and the measures that its paper takes of them.
+#
+# Source: sec. 5.2 and 6.
 
 Floats = NDArray[np.float64]
 
@@ -42,23 +214,14 @@ def make_scheduler(name: str, seed: int) -> Scheduler:
 class Case:
     """One run of the experiment.
 
-    Attributes
-    ----------
-    scheduler : str
-        One of `SCHEDULERS`.
-    seed : int
-    alone : bool
-        One job at a time; else a job for every `COMPUTERS_A_JOB` computers, but three at least.
-    uplinks : int
-        Of each rack; with fewer than `UPLINKS` the network is constrained, and PrimeLarge left out.
-    sort_moved : str
-        A key of `quincy_jobs.SORT_MOVED`.
-    shrink : int
-        How many times smaller cluster and jobs are than the paper's.
-    decide_s : float
-        As `network.cluster.DECIDE_S`.
-    apart_s : float
-        Between the starts of the first jobs.
+    scheduler: one of `SCHEDULERS`.
+    alone: one job at a time; else a job for every `COMPUTERS_A_JOB` computers, but three at least.
+    uplinks: of each rack; with fewer than `UPLINKS` the network is constrained, and PrimeLarge left
+        out.
+    sort_moved: A key of `quincy_jobs.SORT_MOVED`.
+    shrink: how many times smaller cluster and jobs are than the paper's.
+    decide_s: as `network.cluster.DECIDE_S`.
+    apart_s: between the starts of the first jobs.
     """
 
     scheduler: str
@@ -75,12 +238,8 @@ class Case:
 class Run:
     """What came of a case: the outcome, and of each job its name and whether the network binds it.
 
-    Attributes
-    ----------
-    outcome : Outcome
-    names : tuple of str
-        By job.
-    network_bound : (J,) bool
+    names: by job.
+    network_bound (J,)
     """
 
     outcome: Outcome
@@ -114,20 +273,15 @@ def play_all(cases: Iterable[Case], processes: int = -1) -> Mapping[Case, Run]:
 class Measures:
     """Section 5.2.
 
-    Attributes
-    ----------
-    makespan_s : float
-    performance : float
-        System normalised performance: the geometric mean of the jobs' normalised performances,
-        which are the times that they take alone over those that they took; 1 is ideal.
-    mean, root_mean_square, worst : float
-        Norms of the slowdowns, the inverses of these.
-    unfairness : float
-        Coefficient of variation of the normalised performances.
-    network_performance, cpu_performance : float
-        The geometric mean for jobs that are bound by the network, and for others.
-    total_tb, rack_tb, core_tb : float
-        What was read, and which part of it through a rack's switch only, and through the core.
+    performance: system normalised performance: the geometric mean of the jobs' normalised
+        performances, which are the times that they take alone over those that they took; 1 is
+        ideal.
+    mean, root_mean_square, worst: norms of the slowdowns, the inverses of these.
+    unfairness: coefficient of variation of the normalised performances.
+    network_performance, cpu_performance: the geometric mean for jobs that are bound by the network,
+        and for others.
+    total_tb, rack_tb, core_tb: what was read, and which part of it through a rack's switch only,
+        and through the core.
     """
 
     makespan_s: float
@@ -146,11 +300,7 @@ class Measures:
 def measure(run: Run, ideal_s: Mapping[str, float]) -> Measures:
     """Measure a run.
 
-    Parameters
-    ----------
-    run : Run
-    ideal_s : mapping
-        How long each job takes alone, by name.
+    ideal_s: how long each job takes alone, by name.
     """
     alone = np.array([ideal_s[name] for name in run.names])
     slowdown = run.outcome.job_s / alone

@@ -28,13 +28,7 @@ _COLD_EVERY = 5
 
 
 class Size(NamedTuple):
-    """A cluster, and what the paper says of it, if anything.
-
-    Attributes
-    ----------
-    computers, jobs : int
-    mean_ms, largest_ms : float or None
-    """
+    """A cluster, and what the paper says of it, if anything."""
 
     computers: int
     jobs: int

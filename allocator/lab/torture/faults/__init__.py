@@ -2,28 +2,38 @@
 
 from allocator.lab.torture.faults.base import Fault as Fault
 from allocator.lab.torture.faults.base import Scene as Scene
-from allocator.lab.torture.faults.certificates import Expire, HalfRotated, Rotate
-from allocator.lab.torture.faults.operators import (
-    BadConfig,
-    GoodConfig,
-    Questions,
-    SetPolicy,
-    SetSettings,
-)
-from allocator.lab.torture.faults.process import Freeze, Kill, SetClock, Terminate
-from allocator.lab.torture.faults.rivals import NewerMaster, OlderMaster, SecondSidecar
-from allocator.lab.torture.faults.shortage import DiskFull, NoDescriptors
-from allocator.lab.torture.faults.streams import (
+from allocator.lab.torture.faults.connections import (
     CutNetwork,
+    Expire,
     Garble,
+    HalfRotated,
+    NewerMaster,
+    OlderMaster,
     RawGarbage,
     Reconnect,
     Reset,
+    Rotate,
+    SecondSidecar,
     SessionGarbage,
     Stall,
     Tear,
 )
-from allocator.lab.torture.faults.tenants import HostileTenants
+from allocator.lab.torture.faults.operators import (
+    BadConfig,
+    GoodConfig,
+    HostileTenants,
+    Questions,
+    SetPolicy,
+    SetSettings,
+)
+from allocator.lab.torture.faults.process import (
+    DiskFull,
+    Freeze,
+    Kill,
+    NoDescriptors,
+    SetClock,
+    Terminate,
+)
 
 FAULTS: tuple[Fault, ...] = (
     Kill(),

@@ -14,10 +14,7 @@ from allocator.lab.torture.rig import Rig
 class Scene:
     """Where a fault strikes: the rig, and the master whose world is played.
 
-    Attributes
-    ----------
-    later : callable
-        Has something done after so many milliseconds of the world's time, or at its end.
+    later: has something done after so many milliseconds of the world's time, or at its end.
     """
 
     rig: Rig
@@ -40,11 +37,7 @@ class Scene:
 class Fault(Protocol):
     """Something that goes wrong.
 
-    Attributes
-    ----------
-    name : str
-    weight : int
-        How likely it is beside the others; what takes long is rare.
+    weight: how likely it is beside the others; what takes long is rare.
     """
 
     name: ClassVar[str]

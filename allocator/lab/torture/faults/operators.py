@@ -1,19 +1,24 @@
-"""What operators do, right and wrong, while everything goes on."""
+"""What operators do, right and wrong, and what tenants say, while everything goes on."""
 
 import json
 import signal
 from contextlib import suppress
+from functools import partial
 from typing import ClassVar
 
 import grpc
 from google.protobuf.message import Message
 
 from allocator.core import MILLI
+from allocator.lab.hostile import CREW
+from allocator.lab.hostile.tenants import Tenants
 from allocator.lab.torture.faults.base import Anywhere, Scene
 from allocator.lab.torture.rig import ANSWER_S
 from allocator.policies import MODES, POLICIES
 from allocator.v1 import admin_pb2 as pb
 from allocator.v1 import explain_pb2, settings_pb2, types_pb2
+
+# What operators do, right and wrong, while everything goes on.
 
 RELOAD_S = 10.0
 SHUT = (
@@ -164,3 +169,30 @@ _REFUSED = (
     grpc.StatusCode.FAILED_PRECONDITION,
     grpc.StatusCode.NOT_FOUND,
 )
+
+
+# Tenants that tell the master whatever it takes.
+
+TURNS = 5
+"""For so many intervals they say what they say."""
+
+BELOW = "tenants"
+
+
+class HostileTenants(Anywhere):
+    """Frameworks and agents of one manner of the crew; no session may end for their sake."""
+
+    name: ClassVar[str] = "hostile tenants"
+    weight: ClassVar[int] = 8
+
+    def strike(self, scene: Scene) -> None:
+        """Let them come, and go after a while."""
+        master = scene.master
+        manner = scene.rig.chance.choice(CREW)
+        tenants = Tenants(master, manner, BELOW)
+        scene.rig.findings.manners[manner.name] += 1
+        tenants.arrive()
+        every_ms = master.options.allocation_interval_ms
+        for interval in range(TURNS):
+            master.event_heap.after(interval * every_ms, partial(tenants.turn, interval))
+        scene.later((TURNS + 1) * every_ms, tenants.depart)

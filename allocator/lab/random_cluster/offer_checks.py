@@ -26,11 +26,7 @@ SORTS: Mapping[str, Callable[[Resource], bool]] = {
 class Inspector:
     """Looks at the offers of each batch of decisions, and writes down what is wrong.
 
-    Attributes
-    ----------
-    wrong : list of str
-    seen : Counter of str
-        How many offers had something of each of the `SORTS`.
+    seen: how many offers had something of each of the `SORTS`.
     """
 
     def __init__(self, ledger: Ledger) -> None:

@@ -48,12 +48,8 @@ def of_sidecar(target: str) -> Books:
 def differences(ours: Books, theirs: Books, *, offered: bool = True) -> list[str]:
     """Say in what two books differ, where both speak of it.
 
-    Parameters
-    ----------
-    ours, theirs : Books
-    offered : bool
-        Whether to tell offered from used: after a new session a sidecar takes for used what was
-        offered in the one before.
+    offered: whether to tell offered from used: after a new session a sidecar takes for used what
+        was offered in the one before.
     """
     spoken = {name.partition(" ")[0] for name in theirs} | {"agent", "held", "offered"}
     names = {name for name in ours if name.partition(" ")[0] in spoken} | theirs.keys()

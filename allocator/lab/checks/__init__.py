@@ -1,1 +1,0 @@
-"""Independent checks: the books of both sides compared, and offers looked at one by one."""

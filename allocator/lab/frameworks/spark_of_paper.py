@@ -1,0 +1,245 @@
+"""Spark on Mesos in coarse-grained mode, as far as the paper's experiment needs it.
+
+`spark` is the whole of it. Here executors have one size and do not revive offers as they end.
+
+Each job is a framework of its own. It takes offers in whole executors, one at a time round-robin
+over the offers at hand, up to ``spark.cores.max``; keeps every executor to the end of the job; and
+lets the executors pull its tasks. When the job ends, the driver asks the executors to stop and
+waits for them (``spark.mesos.coarse.shutdownTimeout``, 10 s), so they go one by one;
+then it leaves.
+
+Offers that it cannot use are declined with Mesos's default filter of 5 s; once the maximum is
+reached, with ``spark.mesos.rejectOfferDurationForReachedMaxCores``, 120 s. Spark never suppresses
+offers in this mode.
+
+References
+----------
+.. [1] Apache Spark 2.2, MesosCoarseGrainedSchedulerBackend: resourceOffers, handleMatchedOffers,
+   buildMesosTasks, stop.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from allocator.lab.frameworks.base import (
+    REFUSE_DEFAULT_MS,
+    Identity,
+    Master,
+    Offer,
+    Quantities,
+    Task,
+    fit,
+)
+from allocator.lab.frameworks.spark import Executor, Stages
+from allocator.lab.master.ledger_rows import Amount, minus
+
+REFUSE_AT_MAXIMUM_MS = 120_000
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What drivers do with offers and executors where Spark, its settings or its age differ.
+
+    refuse_ms: filter on what is declined before the job has all its executors.
+    hoard_ms: so long an offer that is not used is kept before it is declined.
+    launches_max: executors that are launched in one round of offers at most.
+    one_per_agent: one executor an agent, which takes all the CPUs of its offer: Spark 1.6, and
+        later versions without ``spark.executor.cores``.
+    whole_offers: whatever of an offer no further executor fits into is held by the last one, to the
+        end of the job: a framework that is "configured to accept all resources offered to it".
+    release_idle: an executor without work stops when no task of the stage is left to begin, not at
+        the end of the job.
+    """
+
+    refuse_ms: int = REFUSE_DEFAULT_MS
+    hoard_ms: int = 0
+    launches_max: int | None = None
+    one_per_agent: bool = False
+    whole_offers: bool = False
+    release_idle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of a Spark application.
+
+    executor: thousandths; what one executor takes of an agent.
+    slots: Spark tasks that an executor runs at once (its cores).
+    stages_ms: durations of the tasks of each stage; a stage begins when the one before is complete.
+    start_ms: from the launch of an executor until it takes tasks.
+    stop_ms: how long executors take to stop after the job, drawn from in turn; none: at once.
+    """
+
+    executor: Quantities
+    slots: int
+    executors_max: int
+    stages_ms: tuple[tuple[int, ...], ...]
+    start_ms: int = 0
+    stop_ms: tuple[int, ...] = (0,)
+    habits: Habits = field(default_factory=Habits)
+
+    def framework(self, identity: Identity, left: Callable[[], None]) -> "SparkJob":
+        """Make the framework that the job is."""
+        return SparkJob(identity, self, left)
+
+
+class SparkJob:
+    """A job as a framework.
+
+    left: called once when the framework has left.
+    """
+
+    def __init__(self, identity: Identity, job: Job, left: Callable[[], None]) -> None:
+        self.identity = identity
+        self.job = job
+        self.executors: dict[Task, Executor] = {}
+        self.stages = Stages(job.stages_ms)
+        self.done = False
+        self._left = left
+        self._tickets = itertools.count()
+
+    def subscribed(self, master: Master) -> None:
+        """Remember the master; a job without tasks is over at once."""
+        self._master = master
+        self._amount: Amount = master.amount(self.job.executor)
+
+    def offered(self, offers: list[Offer]) -> None:
+        """Launch executors round-robin over the offers; decline what is not needed."""
+        if self.done or self._has_enough():
+            self._decline(offers)
+            return
+        launches = self._round_robin(offers)
+        useless = [offer for offer, count in zip(offers, launches, strict=True) if not count]
+        for offer, count in zip(offers, launches, strict=True):
+            if not count:
+                continue
+            taken = executors_of(offer.amount, self._amount, count, self.job)
+            refuse_ms = self.job.habits.refuse_ms
+            amounts = [amount for amount, _ in taken]
+            tasks = self._master.accept(offer, amounts, refuse_ms)
+            for task, (_, slots) in zip(tasks, taken, strict=True):
+                self.executors[task] = executor = Executor(task, slots, gpus=0)
+                self._master.event_heap.after(self.job.start_ms, partial(self._ready, executor))
+        if useless and self.job.habits.hoard_ms:
+            after_ms = self.job.habits.hoard_ms
+            self._master.event_heap.after(after_ms, partial(self._decline, useless))
+        elif useless:
+            self._decline(useless)
+
+    def lost(self, tasks: list[Task]) -> None:
+        """Give back to the queue what ran on executors that are gone."""
+        for task in tasks:
+            executor = self.executors.pop(task)
+            self.stages.lose(list(executor.running.values()))
+        for executor in self.executors.values():
+            self._pull(executor)
+        if self.done:
+            self._leave_if_alone()
+
+    def _decline(self, offers: Sequence[Offer]) -> None:
+        """Give back offers that were not taken back meanwhile."""
+        live = [offer for offer in offers if offer.live]
+        full = len(self.executors) >= self.job.executors_max and not self.done
+        if live:
+            refuse_ms = REFUSE_AT_MAXIMUM_MS if full else self.job.habits.refuse_ms
+            self._master.decline(live, refuse_ms)
+
+    def _has_enough(self) -> bool:
+        """Whether more executors would find no work: only who releases them looks at that."""
+        return self.job.habits.release_idle and not self.stages.waiting
+
+    def _round_robin(self, offers: Sequence[Offer]) -> list[int]:
+        """How many executors to launch on each offer: one after the other on all of them."""
+        habits = self.job.habits
+        room = [fit(offer.amount, self._amount) for offer in offers]
+        if habits.one_per_agent:
+            there = {task.agent for task in self.executors}
+            room = [
+                min(count, offer.agent not in there)
+                for count, offer in zip(room, offers, strict=True)
+            ]
+        launches = [0] * len(offers)
+        wanted = self.job.executors_max - len(self.executors)
+        if habits.launches_max is not None:
+            wanted = min(wanted, habits.launches_max)
+        while wanted > 0 and any(room):
+            for i in range(len(offers)):
+                if room[i] > 0 and wanted > 0:
+                    room[i] -= 1
+                    launches[i] += 1
+                    wanted -= 1
+        return launches
+
+    def _ready(self, executor: Executor) -> None:
+        """The executor has started, and takes tasks."""
+        executor.idle = executor.cores
+        if executor.task.live:
+            self._pull(executor)
+
+    def _pull(self, executor: Executor) -> None:
+        """Let the executor take tasks until it is full, or the job is over."""
+        while executor.idle and self.stages.waiting:
+            duration_ms = self.stages.take()
+            executor.idle -= 1
+            ticket = next(self._tickets)
+            executor.running[ticket] = duration_ms
+            self._master.event_heap.after(duration_ms, partial(self._finish, executor, ticket))
+        if self.stages.done and not self.done:
+            self._end()
+        idle = not executor.running and not self.stages.waiting
+        if self.job.habits.release_idle and idle and self.stages.running:
+            self._release(executor)
+
+    def _finish(self, executor: Executor, ticket: int) -> None:
+        if not executor.task.live:
+            return
+        del executor.running[ticket]
+        executor.idle += 1
+        begins = self.stages.finish()
+        for each in list(self.executors.values()) if begins else [executor]:
+            self._pull(each)
+
+    def _end(self) -> None:
+        """All stages are done: stop the executors."""
+        self.done = True
+        for number, task in enumerate(self.executors):
+            delay_ms = self.job.stop_ms[number % len(self.job.stop_ms)]
+            self._master.event_heap.after(delay_ms, partial(self._stop, task))
+
+    def _release(self, executor: Executor) -> None:
+        """Stop an executor before the end of the job."""
+        number = len(self.executors) % len(self.job.stop_ms)
+        executor.idle = 0
+        delay_ms = self.job.stop_ms[number]
+        self._master.event_heap.after(delay_ms, partial(self._stop, executor.task))
+
+    def _stop(self, task: Task) -> None:
+        if not task.live:
+            return
+        del self.executors[task]
+        self._master.end(task)
+        self._leave_if_alone()
+
+    def _leave_if_alone(self) -> None:
+        if not self.executors:
+            self._master.unsubscribe(self)
+            self._left()
+
+
+def executors_of(offered: Amount, need: Amount, count: int, job: Job) -> list[tuple[Amount, int]]:
+    """What each of so many executors on an offer takes, and how many tasks it runs at once."""
+    habits = job.habits
+    if habits.one_per_agent:
+        # The first resource is the CPUs.
+        cpus = offered[0]
+        slots = job.slots * (cpus // need[0])
+        return [(offered if habits.whole_offers else (cpus, *need[1:]), slots)]
+    taken = [(need, job.slots)] * count
+    if habits.whole_offers:
+        left = offered
+        for _ in range(count - 1):
+            left = minus(left, need)
+        taken[-1] = (left, job.slots)
+    return taken

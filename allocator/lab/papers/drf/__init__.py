@@ -1,1 +1,0 @@
-"""Ghodsi et al., Dominant Resource Fairness."""

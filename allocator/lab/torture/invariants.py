@@ -1,0 +1,488 @@
+"""What must hold whatever goes wrong: of books, offers, settings, the process, and metrics."""
+
+import http.client
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import grpc
+from prometheus_client.parser import text_string_to_metric_families
+
+from allocator.core import Reason
+from allocator.lab.frameworks.base import Offer
+from allocator.lab.hostile.tenants import Tenant
+from allocator.lab.master.emulated import EmulatedMaster
+from allocator.lab.master.gates import Decision, QuotaBook, judge
+from allocator.lab.master.ledger_rows import Amount
+from allocator.lab.master.resources import Resource
+from allocator.lab.random_cluster.books_audit import differences, of_ledger, of_sidecar
+from allocator.lab.random_cluster.offer_checks import Inspector
+from allocator.lab.torture.faults.base import Scene
+from allocator.lab.torture.report import Findings
+from allocator.lab.torture.rig import ANSWER_S, PATIENCE_CYCLES, Rig
+from allocator.v1 import admin_pb2 as pb
+
+# The master's books add up, and the sidecar's are the same.
+
+CONSERVATION = "conservation for each agent"
+EQUAL = "equal books on both sides"
+STEADY = "no decision that the books forbid"
+FACTS_MAX = 10
+
+
+def conservation(master: EmulatedMaster, findings: Findings) -> None:
+    """Count everything anew: what is free and what is held is what there is."""
+    wrong = []
+    try:
+        master.ledger.check()
+    except AssertionError as error:
+        wrong.append(str(error))
+    for agent, row in master.ledger.agents.items():
+        wrong += [
+            f"agent {agent}: {held} of {each} are held, and it has {has}"
+            for each, held, has in zip(
+                master.ledger.table.resources, row.held, row.capacity, strict=False
+            )
+            # An agent that shrank may hold more than it has; then nothing of it may be on offer.
+            if held > has and not each.shared and _offered(master, agent, each)
+        ]
+    findings.check(CONSERVATION, wrong)
+
+
+def _offered(master: EmulatedMaster, agent: int, resource: object) -> int:
+    """How much of a resource of an agent is on offer."""
+    table = master.ledger.table.resources
+    return sum(
+        amount
+        for member in master.members.values()
+        for offer in member.offers
+        if offer.agent == agent
+        for each, amount in zip(table, offer.amount, strict=False)
+        if each == resource
+    )
+
+
+def steady(master: EmulatedMaster, findings: Findings) -> None:
+    """Look at decisions for which nothing that happened meanwhile is an excuse.
+
+    What the gates only made smaller is counted and is no violation. Where agents hold more than
+    they have, two right steps, sent as one decision, may look like one that goes beyond a guarantee
+    (see the known gaps in the design).
+    """
+    defects = master.record.defects
+    findings.counts["decisions_made_smaller"] += defects.pop(Reason.PARTIAL, 0)
+    findings.check(
+        STEADY, [f"{count} decisions: {reason.name}" for reason, count in defects.items()]
+    )
+    for reason in [*master.record.steady]:
+        if reason != Reason.OFFERED:
+            del master.record.steady[reason]
+
+
+def equal(scene: Scene) -> None:
+    """Compare the books of both sides, number by number, once all is told and applied."""
+    master, findings, link = scene.master, scene.rig.findings, scene.link
+    # What is said with the second one settles what the first one brought.
+    master.settle()
+    master.settle()
+    session = master.session.number
+    if not link.up:
+        return
+    ours = of_ledger(master.ledger, master.event_heap.now_ms)
+    try:
+        if scene.rig.status().outstanding_decisions:
+            return  # decisions that have not arrived yet are in its books, and not in ours
+        theirs = of_sidecar(scene.rig.unix)
+    except (ConnectionError, grpc.RpcError):
+        return  # stopped, frozen or full
+    master.settle()
+    # Where the session ended, it has lost its books meanwhile, which the next snapshot mends.
+    if master.session.number != session:
+        return
+    found = differences(ours, theirs, offered=False)
+    at = f"at {master.event_heap.now_ms} ms"
+    wrong = [f"{at}, {line}" for line in found[:FACTS_MAX]]
+    if len(found) > FACTS_MAX:
+        wrong.append(f"{at}, {len(found) - FACTS_MAX} more differences")
+    findings.counts["facts_compared"] += len(ours)
+    findings.check(EQUAL, wrong)
+
+
+# No offer to who must not get it: looked at without the help of the gates.
+
+
+class OfferRules:
+    """Looks at every offer once it is booked."""
+
+    name = "offers only to who may have them"
+
+    def __init__(self, master: EmulatedMaster, findings: Findings) -> None:
+        self._master = master
+        self._findings = findings
+        self._inspector = Inspector(master.ledger)
+
+    def __call__(self, offers: Sequence[Offer]) -> None:
+        """Look at the offers of one batch."""
+        self._inspector.ledger = self._master.ledger
+        self._inspector(offers)
+        wrong, self._inspector.wrong = self._inspector.wrong, []
+        wrong += [text for offer in offers for text in self._barred(offer)]
+        self._findings.counts["offers_looked_at"] += len(offers)
+        self._findings.check(self.name, wrong)
+
+    def _barred(self, offer: Offer) -> Iterator[str]:
+        """Say why the framework should not be offered anything in the role on the agent."""
+        ledger = self._master.ledger
+        framework, agent = ledger.frameworks[offer.framework], ledger.agents[offer.agent]
+        who = f"framework {offer.framework} in role {ledger.path[offer.role]}"
+        what = f"{offer.amount} of agent {offer.agent} to {who}"
+        place = (offer.role, offer.agent)
+        if not framework.active:
+            yield f"{what}: it is not connected"
+        if offer.role not in framework.roles:
+            yield f"{what}: it did not subscribe to the role"
+        if offer.role in framework.suppressed:
+            yield f"{what}: it has suppressed offers"
+        if not agent.active:
+            yield f"{what}: the agent is not active"
+        if place in ledger.excluded[offer.framework]:
+            yield f"{what}: its constraints exclude the agent"
+        for name, values in framework.allowed.items():
+            if agent.attributes.get(name) not in values:
+                yield f"{what}: it wants {name} of {sorted(values)}"
+        if ledger.holds_back:
+            yield f"{what}: the master holds all offers back"
+        now_ms = self._master.event_heap.now_ms
+        for filtered in ledger.filters[offer.framework].get(place, ()):
+            if filtered.expires_ms >= now_ms and filtered.covers(offer.amount):
+                yield f"{what}: refused until {filtered.expires_ms} ms, and it is {now_ms} ms"
+
+
+# What operators were told is kept is kept, whatever happened to the process.
+
+NAME = "what operators set is kept"
+
+
+def kept(rig: Rig) -> None:
+    """Ask what is set, and compare it with what was answered when it was set."""
+    expected = dict(rig.kept)
+    try:
+        with rig.operator() as sidecar:
+            answer = sidecar.ListLimits(pb.ListLimitsRequest(), timeout=ANSWER_S)
+    except grpc.RpcError:
+        return  # stopped, frozen or full
+    found = {
+        limit.role: dict(zip(limit.limit.name, limit.limit.amount, strict=True)).get("cpus")
+        for limit in answer.limits
+    }
+    wrong = [
+        f"the limit of {role}: {found.get(role)} now, {cpus} when it was set"
+        for role, cpus in expected.items()
+        if found.get(role) != cpus
+    ]
+    rig.findings.check(NAME, wrong)
+
+
+# The process stays within its bounds, and says nothing that it should not.
+
+EVERY_S = 1.0
+RSS_MIB_MAX = 900.0
+"""Of a cluster of a dozen agents, compiled loops and all policies included."""
+
+GROWTH_MIB_MAX = 250.0
+"""From one minute after the process got ready on."""
+
+WARM_S = 60.0
+DESCRIPTORS_MAX = 300
+THREADS_MAX = 150
+LOG_BYTES_A_MINUTE_MAX = 2 * 2**20
+
+
+class Watch:
+    """Looks at the process once a second, on a thread of its own."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self._metrics = Metrics(rig)
+        self._over = threading.Event()
+        self._life = 0
+        self._warm_mib = 0.0
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_error: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self.look()
+
+    def look(self) -> None:
+        """Look once."""
+        rig, findings = self._rig, self._rig.findings
+        code = rig.sidecar.died()
+        if code is not None:
+            tail = rig.sidecar.meter.tail()
+            findings.check("alive", [f"it ended by itself, with exit code {code}\n{tail}"])
+            rig.sidecar.start()
+            return
+        findings.check("alive", [])
+        findings.check("no trace of a defect in the log", rig.sidecar.meter.traces())
+        minute = rig.sidecar.meter.minute_bytes_max
+        rig.sidecar.meter.minute_bytes_max = 0
+        most = max(findings.counts["log_bytes_a_minute_max"], minute)
+        findings.counts["log_bytes_a_minute_max"] = most
+        wrong = [f"{minute} bytes within a minute"] if minute > LOG_BYTES_A_MINUTE_MAX else []
+        findings.check("no flood of logs", wrong)
+        if rig.sidecar.wanted:
+            self._bounds()
+            self._metrics.look()
+
+    def _bounds(self) -> None:
+        rig, findings = self._rig, self._rig.findings
+        rss_mib, _, threads, descriptors = rig.sidecar.figures()
+        if not threads:
+            return
+        age_s = rig.sidecar.age_s
+        findings.sample(age_s, rss_mib, descriptors, threads)
+        if rig.sidecar.lives != self._life:
+            self._life, self._warm_mib = rig.sidecar.lives, 0.0
+        if not self._warm_mib and age_s >= WARM_S:
+            self._warm_mib = rss_mib
+        wrong = []
+        if rss_mib > RSS_MIB_MAX:
+            wrong.append(f"{rss_mib:.0f} MiB are more than {RSS_MIB_MAX:.0f}")
+        if self._warm_mib and rss_mib - self._warm_mib > GROWTH_MIB_MAX:
+            wrong.append(f"from {self._warm_mib:.0f} MiB to {rss_mib:.0f} in {age_s:.0f} s")
+            self._warm_mib = rss_mib
+        if descriptors > DESCRIPTORS_MAX:
+            wrong.append(f"{descriptors} descriptors are more than {DESCRIPTORS_MAX}")
+        if threads > THREADS_MAX:
+            wrong.append(f"{threads} threads are more than {THREADS_MAX}")
+        findings.check("bounded memory, threads and descriptors", wrong)
+
+    def _run(self) -> None:
+        while not self._over.wait(EVERY_S):
+            begun_s = time.monotonic()
+            self.look()
+            self._rig.findings.counts["watch_ms_max"] = max(
+                self._rig.findings.counts["watch_ms_max"],
+                int((time.monotonic() - begun_s) * 1000),
+            )
+
+
+# Whoever can be served is served, within a bounded number of cycles.
+
+CYCLES_MAX = 6 * PATIENCE_CYCLES
+"""Cycles over all agents that leave something which a client could have, and give it nothing."""
+
+Client = tuple[int, int]
+
+
+class Liveness:
+    """Looks behind each cycle over all agents at who got nothing of what is still free."""
+
+    name = "who can be served is served"
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._waited: Counter[Client] = Counter()
+        self._served = scene.link.served
+
+    def look(self) -> None:
+        """Look once; nothing is counted where the sidecar did not decide this cycle."""
+        link, findings = self._scene.link, self._scene.rig.findings
+        before, self._served = self._served, link.served
+        if not link.up:
+            self._waited.clear()
+            return
+        if link.served == before:
+            return
+        master = self._scene.master
+        quotas = QuotaBook(master.ledger)
+        waiting = {client for client in _clients(master) if self._could_have(client, quotas)}
+        self._waited = Counter({client: self._waited[client] + 1 for client in waiting})
+        longest = max(self._waited.values(), default=0)
+        findings.counts["longest_wait_cycles"] = max(
+            findings.counts["longest_wait_cycles"], longest
+        )
+        wrong = [
+            f"{self._who(client)} got nothing in {cycles} cycles, though something it could"
+            f" have was free after each of them (at {master.event_heap.now_ms} ms)"
+            for client, cycles in self._waited.items()
+            if cycles == CYCLES_MAX
+        ]
+        findings.check(self.name, wrong)
+
+    def _who(self, client: Client) -> str:
+        framework, role = client
+        identity = self._scene.master.members[framework].framework.identity
+        return f"{identity.name} in role {self._scene.master.ledger.path[role]}"
+
+    def _could_have(self, client: Client, quotas: QuotaBook) -> bool:
+        """Whether some agent still has one task for it, or whatever it may have."""
+        master = self._scene.master
+        framework, role = client
+        demand = master.members[framework].framework.identity.demand
+        kinds = master.ledger.kinds
+        need = kinds.by_kind(_plain(master, demand))
+        for agent in master.ledger.agents:
+            free = kinds.by_kind(master.ledger.available(agent))
+            wish = _row(need, len(free)) if demand else free
+            if not any(wish):
+                continue
+            decision = Decision(framework, role, agent, tuple(range(len(free))), wish)
+            following = master.session.sequence + 1
+            now_ms = master.event_heap.now_ms
+            verdict = judge(master.ledger, decision, following, now_ms, quotas)
+            given = kinds.by_kind(verdict.amount) if any(verdict.amount) else ()
+            enough = all(a >= b for a, b in zip(_row(given, len(wish)), wish, strict=True))
+            if given and (enough or not demand):
+                return True
+        return False
+
+
+def _row(amount: Amount, width: int) -> Amount:
+    return tuple(amount[:width]) + (0,) * (width - len(amount))
+
+
+def _plain(master: EmulatedMaster, demand: Mapping[str, int]) -> Amount:
+    """A demand of what is nobody's in particular, by resource."""
+    return tuple(
+        demand.get(each.name, 0) if each == Resource(each.name, scalar=each.scalar) else 0
+        for each in master.ledger.table.resources
+    )
+
+
+def _clients(master: EmulatedMaster) -> list[Client]:
+    """Everybody who has nothing on offer, may be offered something, and has no rule of its own.
+
+    Nothing is owed to hostile tenants. A learnt demand is the sidecar's alone, so who states none
+    counts where nothing is learnt yet: that is for the master to leave out, and the bound is wide
+    enough for it.
+    """
+    ledger = master.ledger
+    if ledger.holds_back:
+        return []
+    return [
+        (handle, role)
+        for handle, row in ledger.frameworks.items()
+        if row.active
+        and handle in master.members
+        and not isinstance(master.members[handle].framework, Tenant)
+        for role in sorted(row.roles - row.suppressed)
+        if not any(offer.role == role for offer in master.members[handle].offers)
+    ]
+
+
+# What the metrics say is what the state says.
+
+LINES_MAX = 20_000
+"""Of a page, whatever anybody is called and however many there are."""
+
+QUEUE_MAX = 200
+"""Commands that may wait for the core's thread: a few from each stream and operator."""
+
+_PREFIX = "mesos_allocator_"
+
+Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+class Metrics:
+    """Scrapes, asks for the status before and after, and compares what did not change meanwhile."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self._life = 0
+        self._counters: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+
+    def look(self) -> None:
+        """Look once; a process that is frozen, stopped or full is looked at the next time."""
+        rig, life = self._rig, self._rig.sidecar.lives
+        try:
+            before = rig.status()
+            samples = self._scrape()
+            after = rig.status()
+        except (OSError, http.client.HTTPException, urllib.error.URLError, grpc.RpcError):
+            return
+        if rig.sidecar.lives != life or not rig.sidecar.wanted:
+            return
+        if life != self._life:
+            self._life, self._counters = life, {}
+        wrong = self._falling(samples)
+        if _moment(before) == _moment(after):
+            wrong += _differing(samples, after)
+            rig.findings.counts["scrapes_compared"] += 1
+        rig.findings.check("metrics are those of the state", wrong)
+        depth = samples.get(("core_queue_depth", ()), 0.0)
+        most = max(rig.findings.counts["core_queue_max"], int(depth))
+        rig.findings.counts["core_queue_max"] = most
+        wrong = [f"{depth:.0f} commands wait for the core"] if depth > QUEUE_MAX else []
+        rig.findings.check("bounded queues", wrong)
+
+    def _scrape(self) -> Samples:
+        text = self._page("metrics")
+        lines = {"/metrics": text.count("\n"), "/": self._page("").count("\n")}
+        wrong = [f"{page} has {n} lines" for page, n in lines.items() if n > LINES_MAX]
+        self._rig.findings.check("pages stay short", wrong)
+        return {
+            (sample.name.removeprefix(_PREFIX), tuple(sorted(sample.labels.items()))): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    def _page(self, name: str) -> str:
+        url = f"http://127.0.0.1:{self._rig.ports.http}/{name}"
+        with urllib.request.urlopen(url, timeout=ANSWER_S) as answer:
+            return answer.read().decode()
+
+    def _falling(self, samples: Samples) -> list[str]:
+        """Counters only grow while a process lives."""
+        now = {
+            (name, labels): value
+            for (name, labels), value in samples.items()
+            # What a module counts begins anew with the next master.
+            if name.endswith("_total") and not name.startswith("module_")
+        }
+        wrong = [
+            f"{name}{dict(labels)} fell from {self._counters[name, labels]} to {value}"
+            for (name, labels), value in now.items()
+            if value < self._counters.get((name, labels), 0.0)
+        ]
+        self._counters = now
+        return wrong
+
+
+def _moment(status: pb.GetStatusResponse) -> tuple[object, ...]:
+    """What changes with whatever the core was told."""
+    return (status.sidecar_id, status.sessions, status.sequence, status.events, status.cycles)
+
+
+def _differing(samples: Samples, status: pb.GetStatusResponse) -> list[str]:
+    """Compare what both speak of."""
+    if samples.get(("report_age_seconds", ()), 0.0) > 0.0:
+        return []  # the core was busy: these are older numbers, and say so
+
+    def summed(name: str) -> float:
+        return sum(value for (each, _), value in samples.items() if each == name)
+
+    both = {
+        "agents": (summed("agents"), status.agents),
+        "frameworks": (summed("frameworks"), status.frameworks),
+        "filters": (summed("filters"), status.filters),
+        "decisions_outstanding": (
+            summed("decisions_outstanding"),
+            status.outstanding_decisions,
+        ),
+        "in_session": (summed("in_session"), float(status.in_session)),
+        "cycles_total": (summed("cycles_total"), status.cycles),
+        "decisions_total": (summed("decisions_total"), status.decisions),
+    }
+    return [
+        f"{name}: {scraped} in the metrics, {asked} in the status"
+        for name, (scraped, asked) in both.items()
+        if scraped != asked
+    ]
