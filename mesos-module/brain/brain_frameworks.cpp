@@ -37,8 +37,7 @@ void Brain::describeFramework(const AddFramework& event, Framework* framework)
   payBack(*framework);
   const std::string payer = payerOf(event.info);
   Footprint* paid = &payers[payer];
-  const FrameworkWords words =
-      takeFramework(event, state.roles, *paid, &aside);
+  const FrameworkWords words = takeFramework(event, state.roles, *paid, &aside);
   paid->levels += words.footprint.levels;
   paid->pairs += words.footprint.pairs;
   setAside(

@@ -73,8 +73,7 @@ std::string Brain::step(const ConvertHeld& event, int64_t)
   } else {
     const Framework* record = state.frameworks.find(framework);
     for (const Conversion& each : event.conversions) {
-      state.pieces.tell(
-          each.converted, record == nullptr ? 0 : record->teller);
+      state.pieces.tell(each.converted, record == nullptr ? 0 : record->teller);
     }
     if (following) {
       totalBefore = toAmounts(Books::total(*agent));

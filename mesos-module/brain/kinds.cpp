@@ -17,9 +17,8 @@ constexpr size_t NEW_NAMES = 8;
 bool isMesosOwn(const Traits& traits)
 {
   const std::string& name = traits.name;
-  return name == "ports"
-      ? traits.type == Type::RANGES
-      : traits.type == Type::SCALAR &&
+  return name == "ports" ? traits.type == Type::RANGES
+                         : traits.type == Type::SCALAR &&
           (name == "cpus" || name == "mem" || name == "disk" || name == "gpus");
 }
 

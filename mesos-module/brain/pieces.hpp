@@ -140,8 +140,14 @@ inline Teller toTeller(uint32_t serial, bool isFramework, uint32_t number)
   return (uint64_t(serial) << 33) | (uint64_t(isFramework) << 32) | number;
 }
 
-inline bool isFramework(Teller teller) { return (teller >> 32) % 2 == 1; }
-inline uint32_t numberOf(Teller teller) { return uint32_t(teller); }
+inline bool isFramework(Teller teller)
+{
+  return (teller >> 32) % 2 == 1;
+}
+inline uint32_t numberOf(Teller teller)
+{
+  return uint32_t(teller);
+}
 
 
 // The pieces that the books name. The adapter chooses the numbers, and
