@@ -1,6 +1,6 @@
 """What one client would be offered on one agent, slowly: the twin of `filling.offers`.
 
-Straight from sections 3 and 4 of `allocator/DESIGN.md`, with dictionaries.
+Straight from `docs/explanation/filling.md`, with dictionaries.
 """
 
 from typing import NamedTuple

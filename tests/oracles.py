@@ -1,6 +1,6 @@
 """Slow and obvious twins of the fast code: plain loops over lists, straight from the definitions.
 
-`fill` is progressive filling as section 4 of `allocator/DESIGN.md` defines it. It draws the same
+`fill` is progressive filling as `docs/explanation/filling.md` defines it. It draws the same
 random numbers and writes scores in the same order of operations as the compiled loops, so that it
 gives the same grants, ties and all.
 """
