@@ -34,15 +34,8 @@ from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
 class Allocator:
     """Keeps one session's books, and decides who is offered what.
 
-    Attributes
-    ----------
-    state : State
-        To read; only `advance`, `step` and `allocate` change it.
-    last_cycle : CycleReport
-    cycle : int
-        Cycles run so far.
-    trail : Trail or None
-    plan_source : PlanSource
+    `state`: to read; only `advance`, `step` and `allocate` change it.
+    `cycle`: cycles run so far.
     """
 
     def __init__(
@@ -59,30 +52,16 @@ class Allocator:
     ) -> None:
         """Begin a session.
 
-        Parameters
-        ----------
-        build_policy : callable
-            Makes a policy of its specification; raises ValueError where it is none.
-        settings : Settings
-            What operators set; taken over and changed by later events.
-        limits : Limits
-        fallback : Policy
-            Decides where the policy cannot: where it raises, or grants what it must not. None:
-            such a cycle grants nothing.
-        around_cycle : callable
-            Gives a context in which a cycle is run, for hosts that look at the clock.
-        trail : Trail
-            Keeps the last cycles and events about offers. None: nothing is kept.
-        plans : bool
-            Where the policy plans: plan before a cycle over all agents that needs it, as long as
-            it takes. False: plans come as events, see `AdoptPlan`, from whoever works them out.
-        first_plan : callable
-            Waits for the first plan, as long as the host thinks fit.
-
-        Raises
-        ------
-        ValueError
-            Where the settings name no policy.
+        `build_policy`: makes a policy of its specification; raises ValueError where it is none.
+        `settings`: what operators set; taken over and changed by later events.
+        `fallback`: decides where the policy cannot: where it raises, or grants what it must not.
+            None: such a cycle grants nothing.
+        `around_cycle`: gives a context in which a cycle is run, for hosts that look at the clock.
+        `trail`: keeps the last cycles and events about offers. None: nothing is kept.
+        `plans`: where the policy plans: plan before a cycle over all agents that needs it, as long
+            as it takes. False: plans come as events, see `AdoptPlan`, from whoever works them out.
+        `first_plan`: waits for the first plan, as long as the host thinks fit.
+        Raises ValueError where the settings name no policy.
         """
         self.state = State(settings, limits or Limits())
         self.last_cycle = cycles.CycleReport()
@@ -109,10 +88,7 @@ class Allocator:
     def step(self, event: events.Event | AdoptPlan) -> None:
         """Apply one event.
 
-        Raises
-        ------
-        EventError
-            Where the event is not possible; then nothing has changed.
+        Raises EventError where the event is not possible; then nothing has changed.
         """
         if isinstance(event, events.SetPolicy):
             self._policy = set_policy(self.state, event, self._build)
@@ -131,10 +107,7 @@ class Allocator:
     def reconfigure(self, settings: Settings) -> None:
         """Take over all that operators set, at once; the settings themselves are copied.
 
-        Raises
-        ------
-        EventError
-            Where one of them is not possible; then nothing has changed.
+        Raises EventError where one of them is not possible; then nothing has changed.
         """
         self._policy = replace_settings(self.state, settings, self._build)
         self.plan_source.renew()
@@ -142,10 +115,7 @@ class Allocator:
     def advance(self, now_ms: int) -> None:
         """Tell the time of the events that follow, and of the next cycle.
 
-        Raises
-        ------
-        EventError
-            Where time would run backwards.
+        Raises EventError where time would run backwards.
         """
         if now_ms < self.state.now_ms:
             message = f"{now_ms} is before {self.state.now_ms}; the clock must not run backwards"
@@ -163,11 +133,7 @@ class Allocator:
     def allocate(self, now_ms: int, agents: Ints | None = None) -> Decisions:
         """Run a cycle.
 
-        Parameters
-        ----------
-        now_ms : int
-        agents : (n,) int64 or None
-            Only these agents; None: all.
+        `agents` (n,): only these agents; None: all.
         """
         self.advance(now_ms)
         wanted = self.state.plan is None and not self.state.paused
@@ -245,10 +211,7 @@ class Allocator:
     def plan_for(self, problem: Problem) -> AdoptPlan:
         """Work out a plan; any thread may, while the books go on.
 
-        Raises
-        ------
-        Exception
-            Where the policy finds none.
+        Raises Exception where the policy finds none.
         """
         assert self.planner is not None
         return AdoptPlan(self.planner.plan(problem))
@@ -267,13 +230,7 @@ class Allocator:
         return self.cycle, self.last_cycle, self.state
 
     def resume(self, kept: tuple[int, cycles.CycleReport, State]) -> None:
-        """Go on from a checkpoint.
-
-        Raises
-        ------
-        ValueError
-            Where its settings name no policy.
-        """
+        """Go on from a checkpoint. Raises ValueError where its settings name no policy."""
         # The policy first, for this may fail; then everything is taken over.
         policy = self._build(kept[2].settings.policy)
         self.cycle, self.last_cycle, self.state = kept
@@ -296,16 +253,8 @@ class Allocator:
     def suppose(self, copied: Detached, policy: PolicySpec | None = None) -> None:
         """Take over another allocator's copy, which stays as it is, to be asked what would be.
 
-        Parameters
-        ----------
-        copied : Detached
-        policy : PolicySpec
-            Decides instead of the one in the copy.
-
-        Raises
-        ------
-        EventError
-            Where there is no such policy.
+        `policy`: decides instead of the one in the copy.
+        Raises EventError where there is no such policy.
         """
         # Copied once more: what is restored shares its arrays with what it is restored from.
         self.resume(restore(to_columns(Detached(copied.value).value), self.kept()))
@@ -322,23 +271,10 @@ class Allocator:
 
         For questions alone, see `allocator.core.hindsight.reallocation`.
 
-        Parameters
-        ----------
-        copied : Detached
-        newcomer : Newcomer
-            Who takes part, too.
-        policy : PolicySpec
-            As for `suppose`.
-
-        Returns
-        -------
-        int
-            The newcomer's handle; 0 where there is none.
-
-        Raises
-        ------
-        EventError
-            Where there is no room for the newcomer.
+        `newcomer`: who takes part, too.
+        `policy`: as for `suppose`.
+        Returns the newcomer's handle; 0 where there is none.
+        Raises EventError where there is no room for the newcomer.
         """
         self.suppose(copied, policy)
         forget_holdings(self.state)
@@ -356,12 +292,7 @@ class Allocator:
         return self._snapshots.build(self.state, None)
 
     def check(self) -> None:
-        """Verify every invariant of the books.
-
-        Raises
-        ------
-        AssertionError
-        """
+        """Verify every invariant of the books. Raises AssertionError."""
         self.state.check()
 
     def quota_use(self) -> QuotaUse:
@@ -371,11 +302,8 @@ class Allocator:
     def scores(self) -> Floats:
         """Score every client as a cycle over all agents would at its start.
 
-        Returns
-        -------
-        (C,) float64
-            Comparable among siblings. nan where there is none: the client may not be served now, or
-            the score depends on the agent, or the policy has no scores, or fails.
+        Returns (C,): comparable among siblings. nan where there is none: the client may not be
+        served now, or the score depends on the agent, or the policy has no scores, or fails.
         """
         none = np.full(len(self.state.clients.framework), np.nan)
         snapshot = self.look()

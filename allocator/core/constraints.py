@@ -42,14 +42,9 @@ class Clause:
 class Condition:
     """All clauses about one attribute together: whatever they are, it is judged by a few look-ups.
 
-    Attributes
-    ----------
-    one_of : frozenset of str or None
-        Its value is one of these; None: it may have any.
-    none_of : set of str
-        It is none of these.
-    must_be, must_lack : bool
-        The agent has the attribute; it has not.
+    `one_of`: its value is one of these; None: it may have any.
+    `none_of`: it is none of these.
+    `must_be`, `must_lack`: the agent has the attribute; it has not.
     """
 
     one_of: frozenset[str] | None = None
@@ -92,10 +87,7 @@ def attributes_of(info: AgentInfo) -> dict[str, str]:
 def parse_constraint(expression: str) -> tuple[Clause, ...]:
     """Read an expression.
 
-    Raises
-    ------
-    ValueError
-        Naming the clause that is wrong.
+    Raises ValueError naming the clause that is wrong.
 
     Examples
     --------

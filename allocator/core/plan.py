@@ -10,31 +10,23 @@ from numpy.typing import NDArray
 class Plan:
     """What a policy that plans worked out, see `allocator.core.plans.planning`.
 
-    Attributes
-    ----------
-    target : (C,) float64
-        What each client is to have in all, in the policy's own unit; 0 for who is not in the plan.
-    group : (A,) int64
-        The group that each agent is of; -1 for one that is not in the plan. By handle; in a
-        snapshot by its rows.
-    allowed : (G, W) uint64
-        Bit ``c % 64`` of word ``c // 64``: client c is to have something of this group.
-    price : (G, R) float64
-        What a thousandth of a resource costs on agents of this group; no rows without prices.
-    part : (G, C) float64
-        How much of its target each client is to have of which group; no rows where that is all
-        the same.
-    leave : (P,) int64
-        Sorted keys ``agent * 2**32 + client``: who is to leave which agent, by its handle, for all
-        of it is to go to others. In a snapshot none.
-    seen_ms : int
-        When the cluster stood as the plan has it, by the master's clock. Whoever came to an agent
-        later is not asked to leave it.
-    held : (G, C, R) int64, thousandths
-        In a snapshot, of a plan with parts: what each client holds on all agents of each group
-        that the cycle's agents are of.
-    agents_held : (G, C) int64
-        The same of agents: on how many.
+    `target` (C,): what each client is to have in all, in the policy's own unit; 0 for who is not in
+        the plan.
+    `group` (A,): the group that each agent is of; -1 for one that is not in the plan. By handle; in
+        a snapshot by its rows.
+    `allowed` (G, W): bit ``c % 64`` of word ``c // 64``: client c is to have something of this
+        group.
+    `price` (G, R): what a thousandth of a resource costs on agents of this group; no rows without
+        prices.
+    `part` (G, C): how much of its target each client is to have of which group; no rows where that
+        is all the same.
+    `leave` (P,): sorted keys ``agent * 2**32 + client``: who is to leave which agent, by its
+        handle, for all of it is to go to others. In a snapshot none.
+    `seen_ms`: when the cluster stood as the plan has it, by the master's clock. Whoever came to an
+        agent later is not asked to leave it.
+    `held` (G, C, R), in thousandths: in a snapshot, of a plan with parts: what each client holds on
+        all agents of each group that the cycle's agents are of.
+    `agents_held` (G, C): the same of agents: on how many.
     """
 
     target: NDArray[np.float64]

@@ -10,22 +10,14 @@ from allocator.core.snapshot import Floats, Grants, Snapshot
 class PolicySpec:
     """A policy by name, as configuration, the wire and the journal carry it.
 
-    Attributes
-    ----------
-    name : str
-        What the host's registry has it under.
-    selection : str
-        How the agent is chosen; empty for the policy's own default.
-    mode : str
-        ``oblivious``: all that is free is offered. ``characterised``: whole tasks, where the
-        demand vector is known.
-    flat : bool
-        True: all clients compete directly. False: roles compete, then their frameworks.
-    parameters : dict of str to str
-        What else the policy takes; unknown keys are an error.
-    subtrees : dict of str to str
-        Below these roles (paths), whoever is next is decided by another policy of the registry:
-        its name, or more of it, see `Subtree`.
+    - `name`: what the host's registry has it under.
+    - `selection`: how the agent is chosen; empty for the policy's own default.
+    - `mode`: ``oblivious``: all that is free is offered. ``characterised``: whole tasks, where the
+      demand vector is known.
+    - `flat`: True: all clients compete directly. False: roles compete, then their frameworks.
+    - `parameters`: what else the policy takes; unknown keys are an error.
+    - `subtrees`: below these roles (paths), whoever is next is decided by another policy of the
+      registry: its name, or more of it, see `Subtree`.
     """
 
     name: str = "drf"
@@ -39,13 +31,8 @@ class PolicySpec:
 class Subtree(NamedTuple):
     """What decides below a role.
 
-    Attributes
-    ----------
-    name : str
-        Of the policy.
-    mode : str
-        As of `PolicySpec`; empty: as above the role.
-    parameters : dict of str to str
+    `name`: of the policy.
+    `mode`: as of `PolicySpec`; empty: as above the role.
     """
 
     name: str
@@ -56,10 +43,7 @@ class Subtree(NamedTuple):
     def read(text: str) -> "Subtree":
         """Read ``name`` or ``name:key=value,key=value``; the key ``mode`` is the mode.
 
-        Raises
-        ------
-        ValueError
-            Where it is not of that form.
+        Raises ValueError where it is not of that form.
 
         Examples
         --------
@@ -83,17 +67,10 @@ class Policy(Protocol):
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Decide one cycle.
 
-        Parameters
-        ----------
-        snapshot : Snapshot
-        seed : int
-            Unsigned 64 bits; the only source of chance.
+        `seed`: unsigned 64 bits; the only source of chance.
 
-        Returns
-        -------
-        Grants
-            At most what is free, to clients with a leaf, on candidate agents, where neither an
-            exclusion nor a filter bars it; after it nothing more fits.
+        Returns at most what is free, to clients with a leaf, on candidate agents, where neither an
+        exclusion nor a filter bars it; after it nothing more fits.
         """
         ...
 
@@ -105,9 +82,7 @@ class ScoringPolicy(Policy, Protocol):
     def scores(self, snapshot: Snapshot) -> Floats:
         """Score every client as it stands.
 
-        Returns
-        -------
-        (C,) float64
-            Comparable among siblings: the smallest comes first. nan where there is no such number.
+        Returns (C,): comparable among siblings: the smallest comes first. nan where there is no
+        such number.
         """
         ...

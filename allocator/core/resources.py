@@ -28,23 +28,13 @@ FORMS = ("", "path", "mount", "block", "raw", "volume")
 class Kind:
     """What decisions need to know of a resource; amounts that are alike in it add up.
 
-    Attributes
-    ----------
-    name : str
-    scalar : bool
-        False: ranges and sets, kept as counts.
-    reserved_role : str
-        Role of the effective reservation; empty where unreserved.
-    depth : int
-        How many reservations are stacked; 0 where unreserved.
-    revocable, shared : bool
-    form : str
-        One of `FORMS`.
-    indivisible : bool
-        Offered whole or not at all: all that is free of the kind on an agent.
-    rest : bool
-        Resources of the name whose kinds are too many to be kept apart. Nobody knows who may have
-        which part of it, so it is offered whole, and what was given is seen afterwards.
+    `scalar`: False: ranges and sets, kept as counts.
+    `reserved_role`: role of the effective reservation; empty where unreserved.
+    `depth`: how many reservations are stacked; 0 where unreserved.
+    `form`: one of `FORMS`.
+    `indivisible`: offered whole or not at all: all that is free of the kind on an agent.
+    `rest`: resources of the name whose kinds are too many to be kept apart. Nobody knows who may
+        have which part of it, so it is offered whole, and what was given is seen afterwards.
     """
 
     name: str
@@ -77,10 +67,8 @@ class Kind:
 def parse_amount(text: str) -> int:
     """Read a decimal amount into thousandths.
 
-    Raises
-    ------
-    ValueError
-        Where the text is no finite number, is negative, or is larger than `AMOUNT_MAX`.
+    Raises ValueError where the text is no finite number, is negative, or is larger than
+    `AMOUNT_MAX`.
 
     Examples
     --------
@@ -114,10 +102,7 @@ def format_amount(amount: int) -> str:
 def parse_quantities(text: str) -> dict[str, int]:
     """Read amounts by name, in Mesos's form.
 
-    Raises
-    ------
-    ValueError
-        Naming the part that is wrong.
+    Raises ValueError naming the part that is wrong.
 
     Examples
     --------

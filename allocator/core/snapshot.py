@@ -43,24 +43,15 @@ UNBOUNDED = 2**62
 class Tree(NamedTuple):
     """Who competes with whom in this cycle.
 
-    Attributes
-    ----------
-    client : (L,) int64
-        Client row of each leaf, ascending.
-    parent : (N,) int64
-        Parent node; -1 for the root.
-    child_start : (N + 1,) int64
-        The children of node n are ``child[child_start[n]:child_start[n + 1]]``.
-    child : (N - 1,) int64
-        Children, ascending within a parent.
-    weight : (N,) float64
-        Weight among siblings, > 0.
-    served : (N,) int64
-        Of two siblings with equal scores the one with less comes first, see `turns`; then the one
-        with the lower number. Nobody has more than the root. Each grant of the cycle gives the leaf
-        and all above it one more than the root had.
-    scheme : (N,) int64
-        Which criterion of the policy orders the children: 0, or that of the subtree.
+    `client` (L,): client row of each leaf, ascending.
+    `parent` (N,): parent node; -1 for the root.
+    `child_start` (N + 1,): the children of node n are ``child[child_start[n]:child_start[n + 1]]``.
+    `child` (N - 1,): children, ascending within a parent.
+    `weight` (N,): weight among siblings, > 0.
+    `served` (N,): of two siblings with equal scores the one with less comes first, see `turns`;
+        then the one with the lower number. Nobody has more than the root. Each grant of the cycle
+        gives the leaf and all above it one more than the root had.
+    `scheme` (N,): which criterion of the policy orders the children: 0, or that of the subtree.
     """
 
     client: Ints
@@ -78,22 +69,15 @@ class Filters(NamedTuple):
     A grant to ``client[f]`` on the list's agent is barred when ``amount[f]`` covers what it would
     be offered, kind by kind.
 
-    Attributes
-    ----------
-    head : (A,) int32
-        First filter of each agent; -1 where there is none.
-    next : (X,) int32
-        Next filter of the same agent; -1 at the end.
-    client : (X,) int32
-    amount : (X, K) int64, thousandths
-        By kind.
-    plain_kind : (R,) int64
-        The kind that ``free`` of the snapshot is of, in each column; -1 where there is none.
-    largest : (A, K) int64, thousandths
-        No filter on the agent has more of any kind.
-    covered : (A, W) uint64
-        Bit ``c % 64`` of word ``c // 64``: some filter covers all that client c could be offered on
-        this agent, if nobody takes any of it before and no quota bounds it.
+    `head` (A,): first filter of each agent; -1 where there is none.
+    `next` (X,): next filter of the same agent; -1 at the end.
+    `client` (X,).
+    `amount` (X, K), in thousandths: by kind.
+    `plain_kind` (R,): the kind that ``free`` of the snapshot is of, in each column; -1 where there
+        is none.
+    `largest` (A, K), in thousandths: no filter on the agent has more of any kind.
+    `covered` (A, W): bit ``c % 64`` of word ``c // 64``: some filter covers all that client c could
+        be offered on this agent, if nobody takes any of it before and no quota bounds it.
     """
 
     head: Indices
@@ -111,23 +95,15 @@ class Specials(NamedTuple):
     Agent a has the rows ``range(start[a], start[a + 1])``, in the order in which a task takes from
     them; each is some amount of one special kind.
 
-    Attributes
-    ----------
-    start : (A + 1,) int64
-    row : (E,) int64
-        Which special kind, 0 to S-1.
-    free : (E,) int64, thousandths
-    kind : (S,) int64
-        Handle.
-    column : (S,) int64
-    tier : (S,) int64
-        How a task may use it, see `Tier`.
-    bounded : (S,) bool
-        Counts against quota, as what is plain does.
-    whole : (S,) bool
-        Given whole or not at all.
-    reach : (S, W) uint64
-        Bit ``c % 64`` of word ``c // 64``: client c may have it.
+    `start` (A + 1,).
+    `row` (E,): which special kind, 0 to S-1.
+    `free` (E,), in thousandths.
+    `kind` (S,): handle.
+    `column` (S,).
+    `tier` (S,): how a task may use it, see `Tier`.
+    `bounded` (S,): counts against quota, as what is plain does.
+    `whole` (S,): given whole or not at all.
+    `reach` (S, W): bit ``c % 64`` of word ``c // 64``: client c may have it.
     """
 
     start: Ints
@@ -183,23 +159,16 @@ class Tier(IntEnum):
 class Bounds(NamedTuple):
     """What quotas leave to each role, and what they keep back from everybody.
 
-    Attributes
-    ----------
-    of_client : (C,) int64
-        The innermost bound of a role that a client is under; -1 where it is under none.
-    of_framework : (C,) int64
-        Another bound that a client is under, beside those: its framework's own, the same for all
-        its roles; nothing is above it. -1 where there is none.
-    above : (Q,) int64
-        The bound that this one is under; -1 where there is none.
-    left : (Q, R) int64, thousandths
-        How much more may be given below; `UNBOUNDED` where there is no limit.
-    owed : (Q, R) int64, thousandths
-        How much of the guarantee is not given yet.
-    available : (R,) int64, thousandths
-        What is free and counts against quota, on all agents.
-    required : (R,) int64, thousandths
-        How much of that has to stay free for guarantees.
+    `of_client` (C,): the innermost bound of a role that a client is under; -1 where it is under
+        none.
+    `of_framework` (C,): another bound that a client is under, beside those: its framework's own,
+        the same for all its roles; nothing is above it. -1 where there is none.
+    `above` (Q,): the bound that this one is under; -1 where there is none.
+    `left` (Q, R), in thousandths: how much more may be given below; `UNBOUNDED` where there is no
+        limit.
+    `owed` (Q, R), in thousandths: how much of the guarantee is not given yet.
+    `available` (R,), in thousandths: what is free and counts against quota, on all agents.
+    `required` (R,), in thousandths: how much of that has to stay free for guarantees.
     """
 
     of_client: Ints
@@ -229,10 +198,7 @@ class Bounds(NamedTuple):
 class AgentClasses:
     """Agents of equal capacity, taken together.
 
-    Attributes
-    ----------
-    capacity : (K, R) int64, thousandths
-    count : (K,) int64
+    `capacity` (K, R), in thousandths; `count` (K,).
     """
 
     capacity: Ints
@@ -243,56 +209,37 @@ class AgentClasses:
 class Snapshot:
     """The frozen input of one cycle.
 
-    Attributes
-    ----------
-    resources : R names
-    counted : (R,) bool
-        Which resources count towards shares (scalars that the operator did not exclude).
-    capacity : (A, R) int64, thousandths
-    free : (A, R) int64, thousandths
-        What anybody may be granted now, in any part; from 0 to the capacity.
-    specials : Specials
-        What else is free.
-    total : (R,) int64, thousandths
-        Capacity of the whole cluster.
-    agents : (J,) int64
-        Candidate agents of this cycle, ascending.
-    handle : (A,) int64
-        The handle of each agent, ascending.
-    minimum : (M, R) int64, thousandths
-        An offer must reach one of its client's rows in every column.
-    minimum_rows : (C, 2) int64
-        First row of each client, and the end; none: anything that is not empty is offered.
-    bounds : Bounds
-        Quotas.
-    held : (C, R) int64, thousandths
-        Offered and used, of every client.
-    agents_held : (C,) int64
-        On how many agents each client holds something.
-    demand : (C, R) int64, thousandths
-        One task's needs; zeros where unknown.
-    characterised : (C,) bool
-        True: the client is served in whole tasks of its demand. False: with all that is free.
-    overdue : (C,) bool
-        Who has waited for an offer too long, and could be served now: it is given one before the
-        others.
-    excluded : (A, W) uint64
-        Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
-    excluding : (A,) bool
-        False: nobody is excluded from this agent.
-    filters : Filters
-    holder : (H,) int64
-        Sorted keys ``agent * 2**32 + client`` of who holds something where.
-    tree : Tree
-    leaf_of_client : (C,) int64
-        Leaf of each client; -1 where it is not served in this cycle.
-    parent_of_client : (C,) int64
-        The innermost node of this cycle that counts the client's holdings (the parent of its leaf;
-        the nearest ancestor in the tree where it has no leaf).
-    classes : AgentClasses
-        All agents by capacity.
-    plan : Plan or None
-        The plan in force.
+    - `resources`, R names.
+    - `counted` (R,): which resources count towards shares (scalars that the operator did not
+      exclude).
+    - `capacity` (A, R), in thousandths.
+    - `free` (A, R), in thousandths: what anybody may be granted now, in any part; from 0 to the
+      capacity.
+    - `specials`: what else is free.
+    - `total` (R,), in thousandths: capacity of the whole cluster.
+    - `agents` (J,): candidate agents of this cycle, ascending.
+    - `handle` (A,): the handle of each agent, ascending.
+    - `minimum` (M, R), in thousandths: an offer must reach one of its client's rows in every
+      column.
+    - `minimum_rows` (C, 2): first row of each client, and the end; none: anything that is not empty
+      is offered.
+    - `bounds`: quotas.
+    - `held` (C, R), in thousandths: offered and used, of every client.
+    - `agents_held` (C,): on how many agents each client holds something.
+    - `demand` (C, R), in thousandths: one task's needs; zeros where unknown.
+    - `characterised` (C,): True: the client is served in whole tasks of its demand. False: with all
+      that is free.
+    - `overdue` (C,): who has waited for an offer too long, and could be served now: it is given one
+      before the others.
+    - `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this
+      agent.
+    - `excluding` (A,): False: nobody is excluded from this agent.
+    - `holder` (H,): sorted keys ``agent * 2**32 + client`` of who holds something where.
+    - `leaf_of_client` (C,): leaf of each client; -1 where it is not served in this cycle.
+    - `parent_of_client` (C,): the innermost node of this cycle that counts the client's holdings
+      (the parent of its leaf; the nearest ancestor in the tree where it has no leaf).
+    - `classes`: all agents by capacity.
+    - `plan`: the plan in force.
     """
 
     resources: tuple[str, ...]
@@ -339,17 +286,11 @@ class Snapshot:
     def held_over_tree(self, gain: Floats, count: Floats) -> Floats:
         """Add up what clients hold at every node of the tree, and beside it a count.
 
-        Parameters
-        ----------
-        gain : (C,) float64
-            What the amounts of each client are multiplied by.
-        count : (C,) float64
+        - `gain` (C,): what the amounts of each client are multiplied by.
+        - `count` (C,).
 
-        Returns
-        -------
-        (N, R + 1) float64
-            At a leaf what is its client's, at an inner node the sum over all clients below it,
-            served in this cycle or not. The count is the last column.
+        Returns (N, R + 1): at a leaf what is its client's, at an inner node the sum over all
+        clients below it, served in this cycle or not. The count is the last column.
         """
         tree = self.tree
         at = self.parent_of_client
@@ -364,19 +305,12 @@ def _nothing() -> Ints:
 class Grants:
     """What a policy gives, one row a grant, in the order in which it was given.
 
-    Attributes
-    ----------
-    client : (G,) int64
-    agent : (G,) int64
-    tasks : (G,) int64
-        Tasks of the demand vector; 0 where all that was free was given.
-    amount : (G, R) int64, thousandths
-        Of what is plain.
-    special_grant : (X,) int64
-        The grant that each special part belongs to, ascending.
-    special : (X,) int64
-        Row of `Specials`.
-    special_amount : (X,) int64, thousandths
+    - `client` (G,); `agent` (G,).
+    - `tasks` (G,): tasks of the demand vector; 0 where all that was free was given.
+    - `amount` (G, R), in thousandths: of what is plain.
+    - `special_grant` (X,): the grant that each special part belongs to, ascending.
+    - `special` (X,): row of `Specials`.
+    - `special_amount` (X,), in thousandths.
     """
 
     client: Ints

@@ -36,10 +36,7 @@ def tasks_held(
 ) -> NDArray[np.float64]:
     """Whole and part tasks that clients hold, (C,); 0 where the demand is not known, or of nothing.
 
-    Parameters
-    ----------
-    held, demand : (C, R) int64, thousandths
-    known : (C,) bool
+    `held`, `demand` (C, R), in thousandths; `known` (C,).
     """
     tasks: NDArray[np.float64] = _tasks_held(*map(loop_view, (held, demand, known)))
     return tasks

@@ -36,22 +36,13 @@ REASONS = (
 class Blocker:
     """Something that keeps agents from a client.
 
-    Attributes
-    ----------
-    reason : str
-        One of `REASONS`.
-    cause : str
-        What is behind it, for people.
-    agents : int
-        How many agents it blocks.
-    alone : int
-        How many of these nothing else blocks: they would be open if this were mended.
-    examples : tuple of str
-        Some of the agents.
-    since_ms, until_ms : int
-        `NEVER` where it is not known, or does not end by itself.
-    mend : str
-        What to do; empty where only waiting helps.
+    `reason`: one of `REASONS`.
+    `cause`: what is behind it, for people.
+    `agents`: how many agents it blocks.
+    `alone`: how many of these nothing else blocks: they would be open if this were mended.
+    `examples`: some of the agents.
+    `since_ms`, `until_ms`: `NEVER` where it is not known, or does not end by itself.
+    `mend`: what to do; empty where only waiting helps.
     """
 
     reason: str
@@ -68,19 +59,11 @@ class Blocker:
 class OfferFate:
     """An offer that was decided, and what became of it.
 
-    Attributes
-    ----------
-    cycle : int
-    at_ms : int
-    agent : str
-    amounts : Amounts
-        As decided.
-    outcome : str
-        What the master's module made of it, such as ``offered`` or ``filtered``; empty: not known.
-    then : str
-        ``accepted``, ``declined``, or ``held`` while it is still on offer.
-    then_ms, refused_ms : int
-        When; and for how long it was refused.
+    `amounts`: as decided.
+    `outcome`: what the master's module made of it, such as ``offered`` or ``filtered``; empty: not
+        known.
+    `then`: ``accepted``, ``declined``, or ``held`` while it is still on offer.
+    `then_ms`, `refused_ms`: when; and for how long it was refused.
     """
 
     cycle: int
@@ -97,13 +80,9 @@ class OfferFate:
 class Standing:
     """One of two that compete: a framework, or the role it is in where roles compete.
 
-    Attributes
-    ----------
-    name : str
-    score : float
-        By the policy's criterion when the cycle began, the smaller comes first; nan: there is none.
-    share : float
-        Dominant share of the framework when the cycle began, 0 to 1.
+    `score`: by the policy's criterion when the cycle began, the smaller comes first; nan: there is
+        none.
+    `share`: dominant share of the framework when the cycle began, 0 to 1.
     """
 
     name: str
@@ -113,16 +92,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Loss:
-    """Agents that a client could have been served on, and that went to another.
-
-    Attributes
-    ----------
-    winner, loser : Standing
-    winner_framework, winner_role : str
-    agents : int
-    examples : tuple of str
-    why : str
-    """
+    """Agents that a client could have been served on, and that went to another."""
 
     winner: Standing
     loser: Standing
@@ -147,22 +117,12 @@ class Given:
 class CycleAccount:
     """A cycle, and what was in it for somebody.
 
-    Attributes
-    ----------
-    number, at_ms : int
-    whole : bool
-        It was about all agents.
-    candidates, decisions : int
-        Agents with something to give; offers decided.
-    given : tuple of Given
-        To whom it may concern; of an agent, to anybody.
-    others : tuple of Given
-        Some of what others were given.
-    blocked : mapping of str to int
-        Of the candidates, how many were barred by what; empty where it is not kept any more.
-    losses : tuple of Loss
-    policy_error : str
-        Why the fallback decided; empty where the policy did.
+    `whole`: it was about all agents.
+    `candidates`, `decisions`: agents with something to give; offers decided.
+    `given`: to whom it may concern; of an agent, to anybody.
+    `others`: some of what others were given.
+    `blocked`: of the candidates, how many were barred by what; empty where it is not kept any more.
+    `policy_error`: why the fallback decided; empty where the policy did.
     """
 
     number: int
@@ -192,32 +152,16 @@ class Holder:
 class ClientAnswer:
     """One framework in one role.
 
-    Attributes
-    ----------
-    framework_id, framework, role : str
-    verdict : str
-        The whole answer in a sentence.
-    share, offered_share : float
-        Dominant, 0 to 1.
-    demand : Amounts
-        Empty where unknown.
-    demand_source : str
-    waited_cycles : int
-    offered_ms : int
-        When it was decided last to offer it something.
-    agents, open : int
-        All agents; and those that nothing blocks.
-    largest_free : Amounts
-        What is free on the agent that comes nearest to its demand, of those it may use.
-    largest_free_agent : str
-    blockers : tuple of Blocker
-        The most important first.
-    holders : tuple of Holder
-        Who holds most of the cluster, where agents are full.
-    offers : tuple of OfferFate
-        The latest first.
-    cycles : tuple of CycleAccount
-        The latest first.
+    `verdict`: the whole answer in a sentence.
+    `share`, `offered_share`: dominant, 0 to 1.
+    `demand`: empty where unknown.
+    `offered_ms`: when it was decided last to offer it something.
+    `agents`, `open`: all agents; and those that nothing blocks.
+    `largest_free`: what is free on the agent that comes nearest to its demand, of those it may use.
+    `blockers`: the most important first.
+    `holders`: who holds most of the cluster, where agents are full.
+    `offers`: the latest first.
+    `cycles`: the latest first.
     """
 
     framework_id: str
@@ -274,27 +218,13 @@ class WordsSetAside:
 class Answer:
     """What was asked.
 
-    Attributes
-    ----------
-    kind, name : str
-    now_ms : int
-    verdict : str
-    notes : tuple of str
-        What holds for everybody: paused, the fallback decides.
-    clients : tuple of ClientAnswer
-    left_out : int
-        Clients of the role that were not looked at.
-    tallies : tuple of Tally
-    quotas : tuple of QuotaState
-        Of the roles that matter.
-    capacity, free : Amounts
-        Of the agent.
-    holders : tuple of Holder
-        Of the agent.
-    cycles : tuple of CycleAccount
-        About the agent.
-    set_aside : tuple of WordsSetAside
-        Of the agent, or of the first frameworks.
+    `notes`: what holds for everybody: paused, the fallback decides.
+    `left_out`: clients of the role that were not looked at.
+    `quotas`: of the roles that matter.
+    `capacity`, `free`: of the agent.
+    `holders`: of the agent.
+    `cycles`: about the agent.
+    `set_aside`: of the agent, or of the first frameworks.
     """
 
     kind: str

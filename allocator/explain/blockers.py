@@ -34,16 +34,11 @@ class Mark:
 class Findings:
     """What was found out about a client.
 
-    Attributes
-    ----------
-    blockers : list of Blocker
-        The most important first.
-    open : int
-        Agents that nothing blocks.
-    largest_free : (R,) int64, thousandths
-        Free on the agent that comes nearest to a task; zeros where there is none.
-    largest_agent : int
-        Its handle; 0 where there is none.
+    `blockers`: the most important first.
+    `open`: agents that nothing blocks.
+    `largest_free` (R,), in thousandths: free on the agent that comes nearest to a task; zeros where
+        there is none.
+    `largest_agent`: its handle; 0 where there is none.
     """
 
     blockers: list[Blocker]
@@ -73,12 +68,7 @@ class _Work:
 def find(picture: Picture, subject: Subject, judge: Judge | None) -> Findings:
     """Find what blocks a client, agent by agent.
 
-    Parameters
-    ----------
-    picture : Picture
-    subject : Subject
-    judge : Judge or None
-        Of the picture's snapshot, if there is one.
+    `judge`: of the picture's snapshot, if there is one.
     """
     work = _Work(picture, subject)
     _of_the_client(work)

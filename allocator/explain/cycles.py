@@ -39,13 +39,8 @@ class Competitor:
 def of_client(picture: Picture, framework: int, role: int, most: int) -> list[CycleAccount]:
     """Say what the last cycles were to a client, the latest first.
 
-    Parameters
-    ----------
-    picture : Picture
-    framework, role : int
-        Handles.
-    most : int
-        How many cycles.
+    `framework`, `role`: handles.
+    `most`: how many cycles.
     """
     records = [record for record in reversed(picture.cycles) if _knows(record, framework, role)]
     return [_account(picture, record, framework, role) for record in records[:most]]

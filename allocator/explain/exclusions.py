@@ -37,13 +37,8 @@ _CAPABILITIES = {
 class Exclusion:
     """One condition, and where it bars a client.
 
-    Attributes
-    ----------
-    reason : str
-        ``constraint`` or ``capability``.
-    cause, mend : str
-    where : (A,) bool
-        By handle.
+    `reason`: ``constraint`` or ``capability``.
+    `where` (A,): by handle.
     """
 
     reason: str

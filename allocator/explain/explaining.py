@@ -33,13 +33,9 @@ RECENTLY_MS = 60_000
 def explain(picture: Picture, kind: str, name: str, cycles_told: int = cycles.CYCLES) -> Answer:
     """Answer what was asked.
 
-    Parameters
-    ----------
-    picture : Picture
-        As `take` gave it for this kind and name.
-    kind, name : str
-    cycles_told : int
-        Of so many of the last cycles it is told what was in them for the client or agent.
+    `picture`: as `take` gave it for this kind and name.
+    `cycles_told`: of so many of the last cycles it is told what was in them for the client or
+        agent.
     """
     judge = None if picture.snapshot is None else Judge(picture.snapshot)
     if kind == "agent":

@@ -36,12 +36,8 @@ def uninterrupted(work: Callable[[], _T]) -> _T:
 class Pairs:
     """Clients and agents, n of each.
 
-    Attributes
-    ----------
-    client : (n,) int64
-        Rows; each has a leaf.
-    agent : (n,) int64
-        Rows of the snapshot.
+    `client` (n,): rows; each has a leaf.
+    `agent` (n,): rows of the snapshot.
     """
 
     client: Ints
@@ -52,20 +48,12 @@ class Pairs:
 class Gates:
     """What bars pairs, (n,) each; several rules may bar one.
 
-    Attributes
-    ----------
-    open : (n,) bool
-        Nothing does: the agent could serve the client as things stand.
-    excluded : (n,) bool
-        By constraints or capabilities.
-    no_room : (n,) bool
-        What is free there, and within the client's reach, makes no task or no offer.
-    reserved : (n,) bool
-        Of these, where it would if the client might have all that is free.
-    filtered : (n,) bool
-        A refusal covers what could be offered.
-    bounded : (n,) bool
-        Quotas leave too little.
+    `open` (n,): nothing does: the agent could serve the client as things stand.
+    `excluded` (n,): by constraints or capabilities.
+    `no_room` (n,): what is free there, and within the client's reach, makes no task or no offer.
+    `reserved` (n,): of these, where it would if the client might have all that is free.
+    `filtered` (n,): a refusal covers what could be offered.
+    `bounded` (n,): quotas leave too little.
     """
 
     open: Bools
@@ -79,12 +67,7 @@ class Gates:
 class Judge:
     """Asks the loops' test about one snapshot.
 
-    Attributes
-    ----------
-    snapshot : Snapshot
-    scene : Scene
-    scored : bool
-        Whether scores of the scene are those of a policy.
+    `scored`: whether scores of the scene are those of a policy.
     """
 
     def __init__(self, snapshot: Snapshot, criteria: list[Criterion] | None = None) -> None:
@@ -143,12 +126,8 @@ class Judge:
     def bounded_by(self, pairs: Pairs, bound: int | None, capacity: Ints | None = None) -> Bools:
         """Say of pairs with room whether one bound alone bars them; None: what is kept free.
 
-        Parameters
-        ----------
-        pairs : Pairs
-        bound : int or None
-        capacity : (m, R) int64, thousandths
-            Look at agents that have this, with nothing held on them; the pairs name these rows.
+        `capacity` (m, R), in thousandths: look at agents that have this, with nothing held on them;
+        the pairs name these rows.
         """
         bounds = self.scene.bounds
         left = np.full_like(bounds.left, UNBOUNDED)

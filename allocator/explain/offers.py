@@ -86,13 +86,7 @@ def _then(
     Of an offer that is accepted the rest comes back, too, and mostly before what is used is told.
     So only what came back whole was declined.
 
-    Parameters
-    ----------
-    picture : Picture
-    decided : _Decided
-    framework, role : int
-    amounts : dict of kind to thousandths
-        What was offered.
+    `amounts` (dict of kind to thousandths): what was offered.
     """
     back, back_ms, refused_ms = Counter[int](), NEVER, 0
     for each in picture.events:

@@ -50,12 +50,8 @@ ASIDE_MAX = 10
 class AgentRows:
     """The agents by handle; row 0 is none.
 
-    Attributes
-    ----------
-    info : tuple of AgentInfo or None
-    bound, active, whitelisted, drained : (A,) bool
-    changed_ms : (A,) int64
-    capacity : (A, R) int64, thousandths
+    `bound`, `active`, `whitelisted`, `drained` (A,); `changed_ms` (A,);
+    `capacity` (A, R), in thousandths.
     """
 
     info: tuple[AgentInfo | None, ...]
@@ -76,19 +72,12 @@ class AgentRows:
 class ClientRows:
     """The clients by row.
 
-    Attributes
-    ----------
-    subscribed, suppressed, active : (C,) bool
-        The last is the framework's.
-    live : (C,) bool
-        May be offered something.
-    changed_ms, inactive_ms, offered_ms : (C,) int64
-        When it was suppressed or revived; when its framework was activated or not; when it was
-        decided last to offer it something, 0: never.
-    waited, declines, takes : (C,) int64
-    demand, held, offered : (C, R) int64, thousandths
-    source : tuple of str
-        Where the demand is from.
+    `subscribed`, `suppressed`, `active` (C,): the last is the framework's.
+    `live` (C,): may be offered something.
+    `changed_ms`, `inactive_ms`, `offered_ms` (C,): when it was suppressed or revived; when its
+        framework was activated or not; when it was decided last to offer it something, 0: never.
+    `waited`, `declines`, `takes` (C,); `demand`, `held`, `offered` (C, R), in thousandths.
+    `source`: where the demand is from.
     """
 
     subscribed: Bools
@@ -111,17 +100,11 @@ class ClientRows:
 class Subject:
     """A client to be explained, and what only matters to it.
 
-    Attributes
-    ----------
-    client : int
-    rule : Rule
-        Of `allocator.core.books.eligibility`: what it requires of agents.
-    excluded, told : (A,) bool
-        By handle: where it may not go; and where the master's offer constraints say so.
-    filter_agent, filter_expires_ms : (n,) int64
-        Its refusals in force.
-    filters : int
-        How many there are.
+    `rule`: of `allocator.core.books.eligibility`: what it requires of agents.
+    `excluded`, `told` (A,): by handle: where it may not go; and where the master's offer
+        constraints say so.
+    `filter_agent`, `filter_expires_ms` (n,): its refusals in force.
+    `filters`: how many there are.
     """
 
     client: int
@@ -146,44 +129,18 @@ class Holding:
 class Picture:
     """The copy.
 
-    Attributes
-    ----------
-    now_ms, cycle : int
-    paused : bool
-    paused_ms : int
-    resources : R names
-    counted : (R,) bool
-    total : (R,) int64, thousandths
-    kinds : tuple of Kind or None
-    constraints : tuple of SetConstraint
-        The operator's rules.
-    outstanding_max : float
-    policy : PolicySpec
-    policy_error : str
-        Why the fallback decided the last cycle.
-    names : Names
-    snapshot : Snapshot or None
-        What a cycle over all agents would begin with; None where nobody may be offered anything.
-    bound_paths : tuple of str
-        Roles that the first of its bounds are for.
-    quotas : QuotaUse
-    agents : AgentRows
-    traits : tuple
-        By handle: what rules look at.
-    clients : ClientRows
-    subjects : tuple of Subject
-    agent : int
-        The one that is asked about; 0: none.
-    holdings : tuple of Holding
-        On that agent.
-    cycles : tuple of CycleRecord
-    events : tuple of OfferEvent
-    left_out : int
-        Clients of the role that are not among the subjects.
-    set_aside : tuple of (name, tuple of SetAside)
-        Of the words of the first frameworks, or of the agent.
-    asked : tuple of AskedRow
-        Of those who are asked to leave agents: the frameworks, or those on the agent.
+    `resources`, R names; `counted` (R,); `total` (R,), in thousandths.
+    `constraints`: the operator's rules.
+    `policy_error`: why the fallback decided the last cycle.
+    `snapshot`: what a cycle over all agents would begin with; None where nobody may be offered
+        anything.
+    `bound_paths`: roles that the first of its bounds are for.
+    `traits`: by handle: what rules look at.
+    `agent`: the one that is asked about; 0: none.
+    `holdings`: on that agent.
+    `left_out`: clients of the role that are not among the subjects.
+    `set_aside` (name, tuple of SetAside): of the words of the first frameworks, or of the agent.
+    `asked`: of those who are asked to leave agents: the frameworks, or those on the agent.
     """
 
     now_ms: int
@@ -239,17 +196,9 @@ def agent_name(info: AgentInfo | None, handle: int) -> str:
 def take(allocator: Allocator, kind: str, name: str) -> Picture:
     """Copy what is needed to explain one framework, role or agent.
 
-    Parameters
-    ----------
-    allocator : Allocator
-    kind : str
-        ``framework``, ``role`` or ``agent``.
-    name : str
-        A framework's id or name, a role's path, an agent's id or host.
-
-    Raises
-    ------
-    UnknownSubjectError
+    `kind`: ``framework``, ``role`` or ``agent``.
+    `name`: a framework's id or name, a role's path, an agent's id or host.
+    Raises UnknownSubjectError.
     """
     # First, whether or not there is such a subject: the host wrote down that somebody looks.
     taken = allocator.look()

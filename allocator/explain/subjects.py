@@ -10,11 +10,7 @@ from allocator.core import FrameworkInfo, State
 class UnknownSubjectError(LookupError):
     """There is nobody of that name.
 
-    Attributes
-    ----------
-    kind, name : str
-    known : list of str
-        Names and ids that there are, in no order; some may be empty, or there twice.
+    `known`: names and ids that there are, in no order; some may be empty, or there twice.
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:

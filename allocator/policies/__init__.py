@@ -34,18 +34,13 @@ MODES = ("oblivious", "characterised")
 class Entry:
     """A line of the registry.
 
-    Attributes
-    ----------
-    build : function of a PolicySpec
-        Makes the policy; selection, mode and parameters of the specification are checked before.
-    selections : tuple of str
-        How the agent may be chosen, the default first; empty: the policy chooses by itself.
-    parameters : dict of str to tuple of str
-        What may be set, and to what; the first value is the default.
-    criterion : function of the parameters, or None
-        Makes what ranks clients, where the policy may decide below a single role, too.
-    origin : str
-        Where it comes from; empty: from here.
+    - `build`: makes the policy; selection, mode and parameters of the specification are checked
+      before.
+    - `selections`: how the agent may be chosen, the default first; empty: the policy chooses by
+      itself.
+    - `parameters`: what may be set, and to what; the first value is the default.
+    - `criterion`: makes what ranks clients, where the policy may decide below a single role, too.
+    - `origin`: where it comes from; empty: from here.
     """
 
     build: Callable[[PolicySpec], Policy]
@@ -62,14 +57,9 @@ def filled_by(
 ) -> Entry:
     """Enter a policy that fills by a criterion.
 
-    Parameters
-    ----------
-    criterion : function of the parameters
-        Makes the criterion.
-    selection : str
-        The default.
-    parameters : dict of str to tuple of str
-        As in `Entry`.
+    - `criterion`: makes the criterion.
+    - `selection`: the default.
+    - `parameters`: as in `Entry`.
     """
 
     def build_filling(spec: PolicySpec) -> Policy:
@@ -99,20 +89,12 @@ def planned_by(
 ) -> Entry:
     """Enter a policy that plans.
 
-    Parameters
-    ----------
-    planner : function of the parameters
-        Makes what works plans out.
-    progress : function from Snapshot to Criterion
-        What clients have, in the unit of the plan's targets.
-    criterion : function from Snapshot to Criterion
-        Ranks clients where the plan says nothing, and where there is none.
-    parameters : dict of str to tuple of str
-        As in `Entry`.
-    stands : function of two Problems
-        Whether a plan for the first is good for the second.
-    about_holders : bool
-        Whether plans are about those, too, who hold something and want no more.
+    `planner`: makes what works plans out.
+    `progress`: what clients have, in the unit of the plan's targets.
+    `criterion`: ranks clients where the plan says nothing, and where there is none.
+    `parameters`: as in `Entry`.
+    `stands` (function of two Problems): whether a plan for the first is good for the second.
+    `about_holders`: whether plans are about those, too, who hold something and want no more.
     """
 
     def build_planned(spec: PolicySpec) -> Policy:
@@ -183,10 +165,7 @@ def fallback() -> Policy:
 def build(spec: PolicySpec) -> Policy:
     """Make the policy that a specification names.
 
-    Raises
-    ------
-    ValueError
-        Where the specification is wrong: what, and what it may be instead.
+    Raises ValueError where the specification is wrong: what, and what it may be instead.
 
     Examples
     --------

@@ -29,12 +29,9 @@ UNITS = ("agents", "tasks", "dominant_share")
 def choosy(unit: str = "agents") -> CriterionFunction:
     """Choose what is counted.
 
-    Parameters
-    ----------
-    unit : str
-        ``agents``: agents on which a client holds something, the machines of [1]_. ``tasks``:
-        slots, for machines that hold several; a client whose demand is unknown counts agents.
-        ``dominant_share``: amounts, as DRF.
+    `unit`: ``agents``: agents on which a client holds something, the machines of [1]_. ``tasks``:
+    slots, for machines that hold several; a client whose demand is unknown counts agents.
+    ``dominant_share``: amounts, as DRF.
 
     Examples
     --------

@@ -58,10 +58,7 @@ _FINE = 2**20  # parts of an agent, where neither tasks nor agents are counted
 def cmmf(steer: str = "flow") -> Planner:
     """Choose by what offers are steered.
 
-    Parameters
-    ----------
-    steer : str
-        ``flow`` or ``machines``.
+    `steer`: ``flow`` or ``machines``.
     """
     return {"flow": plan_by_flow, "machines": plan_by_machines}[steer]
 
@@ -76,20 +73,12 @@ def as_it_stands(before: Problem, now: Problem) -> bool:
 class _Rooms:
     """What is shared out, in units: tasks, agents, or small parts of agents.
 
-    Attributes
-    ----------
-    groups : Groups
-        Of agents that the same clients may use, whatever their capacity.
-    room : (G,) int64
-        Units of each group, without what clients hold there that take no part.
-    held : (n, G) int64
-        Units that each client holds.
-    size : (n,) float64
-        Units that a client gets at once: its task, or 1.
-    worth : (n,) float64
-        What a unit is of an agent, as `machines` measures.
-    whole : bool
-        Whether units are tasks or agents.
+    `groups`: of agents that the same clients may use, whatever their capacity.
+    `room` (G,): units of each group, without what clients hold there that take no part.
+    `held` (n, G): units that each client holds.
+    `size` (n,): units that a client gets at once: its task, or 1.
+    `worth` (n,): what a unit is of an agent, as `machines` measures.
+    `whole`: whether units are tasks or agents.
     """
 
     groups: Groups
@@ -103,10 +92,7 @@ class _Rooms:
 def plan_by_flow(problem: Problem) -> Plan:
     """Let clients have what the nearest optimum gives them; targets are machines.
 
-    Raises
-    ------
-    NotOptimal
-        Where the solver found no optimum that it can prove.
+    Raises NotOptimal where the solver found no optimum that it can prove.
     """
     from allocator.solvers.max_min import max_min, nearest
     from allocator.solvers.max_min import whole as max_min_whole
@@ -149,14 +135,10 @@ def _together(found: "Solution") -> Bools:
 class _Held:
     """Who holds what of which group, and what is left for those that take part.
 
-    Attributes
-    ----------
-    left : (A, R) int64, thousandths
-        Of each agent, what nobody holds that takes no part; zeros where it may not be offered.
-    amount : (n, G, R) int64, thousandths
-    agents : (n, G) int64
-    there : (A,) bool
-        Whether anybody holds something there that takes part.
+    `left` (A, R), in thousandths: of each agent, what nobody holds that takes no part; zeros where
+        it may not be offered.
+    `amount` (n, G, R), in thousandths; `agents` (n, G).
+    `there` (A,): whether anybody holds something there that takes part.
     """
 
     left: Ints
@@ -320,12 +302,9 @@ def _is_as_near(before: Ints, given: Ints, share: Floats, rooms: _Rooms) -> bool
 def plan_by_machines(problem: Problem) -> Plan:
     """Say whose each agent is, in one optimum of whole machines; targets are machines.
 
-    Raises
-    ------
-    NotOptimal
-        As `plan_by_flow`.
-    ValueError
-        Where tasks are smaller than agents, and whole agents come too far from the shares.
+    Raises NotOptimal as `plan_by_flow`.
+    Raises ValueError where tasks are smaller than agents, and whole agents come too far from the
+        shares.
     """
     from allocator.solvers.max_min import max_min
     from allocator.solvers.max_min.whole import solve
@@ -353,14 +332,9 @@ def _check_enough(share: Floats, machines: Ints, agents: int) -> None:
 def _owners(problem: Problem, groups: Groups, given: Ints) -> Ints:
     """Whose each agent is, (A,), as a row of the groups' clients; -1: nobody's.
 
-    Parameters
-    ----------
-    given : (n, G) int64
-        Agents of each group that each client is to have.
-
-    Notes
-    -----
     Agents on which a client runs already are counted as its own first, so that few change hands.
+
+    `given` (n, G): agents of each group that each client is to have.
     """
     owner, left = np.full(len(groups.group), -1), given.copy()
     row_of = np.full(len(problem.demand), -1)
@@ -382,8 +356,6 @@ def _owners(problem: Problem, groups: Groups, given: Ints) -> Ints:
 def machines(snapshot: Snapshot) -> Criterion:
     """Count machines: agents, where whole agents are offered, else what tasks take of an agent.
 
-    Notes
-    -----
     What tasks take is measured by the average agent, in the resource of which it is most.
     """
     known = characterised(snapshot)

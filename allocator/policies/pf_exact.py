@@ -25,10 +25,7 @@ _SOME = 1e-4  # of its tasks: what a client has less of on a group is none
 def plan_proportional_fairness(problem: Problem) -> Plan:
     """Work out the optimum; targets are dominant shares, and prices go with them.
 
-    Raises
-    ------
-    NotOptimal
-        Where the solver found none that it can prove.
+    Raises NotOptimal where the solver found none that it can prove.
     """
     from allocator.solvers.fluid.proportional_fairness_agents import solve
 
@@ -55,8 +52,6 @@ def plan_proportional_fairness(problem: Problem) -> Plan:
 def spending(snapshot: Snapshot) -> Criterion:
     """Measure what clients hold at each agent's prices; without prices as a share of the cluster.
 
-    Notes
-    -----
     This is for what the plan leaves open. A client that would be better off elsewhere has to be
     behind by as much as its task is dearer here before it comes first.
     """

@@ -42,8 +42,6 @@ def proportional_fairness(snapshot: Snapshot) -> Criterion:
 def prices(snapshot: Snapshot) -> Floats:
     """Prices of the resources at the fluid optimum of the pooled cluster, (R,); the largest is 1.
 
-    Notes
-    -----
     The optimum is that of the clients which are served in this cycle, each with the part of its
     role's weight that is its own. A client whose demand is unknown enters with what it holds as the
     direction of its demand; one that needs what the cluster does not have stays out. Where no

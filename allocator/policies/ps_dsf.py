@@ -21,8 +21,6 @@ from allocator.policies.filling import Criterion, of_amounts
 def ps_dsf(snapshot: Snapshot) -> Criterion:
     """Measure what clients hold against the capacity of each agent.
 
-    Notes
-    -----
     A resource that the agent does not have plays no part there: a task that needs it does not fit
     anyway, and in oblivious mode nobody is put off an agent for holding something else elsewhere.
 

@@ -24,10 +24,7 @@ _SOME = 1e-6  # of its tasks: what a client has less of on a group is none
 def plan_per_server_fairness(problem: Problem) -> Plan:
     """Work out the allocation; targets are dominant shares.
 
-    Raises
-    ------
-    NotOptimal
-        Where none was found that meets the definition.
+    Raises NotOptimal where none was found that meets the definition.
     """
     from allocator.solvers.fluid.per_server_fairness import solve
 

@@ -78,16 +78,10 @@ _WAITED_S_MAX = 3600.0  # later it is no dearer
 class Costs(NamedTuple):
     """What counts how much.
 
-    Attributes
-    ----------
-    most, least : float
-        Bounds of a client's places, as parts of its fair share.
-    transfer : float
-        What reading a task's data costs across the core switch.
-    wait : float
-        What a second of waiting costs.
-    preempt : bool
-        Whether clients are asked to leave agents whose places are all for others.
+    `most`, `least`: bounds of a client's places, as parts of its fair share.
+    `transfer`: what reading a task's data costs across the core switch.
+    `wait`: what a second of waiting costs.
+    `preempt`: whether clients are asked to leave agents whose places are all for others.
     """
 
     most: float
@@ -127,10 +121,7 @@ def _at_home(problem: Problem) -> Ints:
 def plan_by_flow(problem: Problem, costs: Costs) -> Plan:
     """Say who is to run on which agent; targets are dominant shares.
 
-    Raises
-    ------
-    NotOptimal
-        Where the flow is not proved to be optimal.
+    Raises NotOptimal where the flow is not proved to be optimal.
     """
     from allocator.solvers.flow.min_cost_flow import solve
 

@@ -18,8 +18,6 @@ from allocator.policies.filling import Criterion, of_amounts
 def rps_dsf(snapshot: Snapshot) -> Criterion:
     """Measure what clients hold against what is free on each agent now.
 
-    Notes
-    -----
     A resource that the agent never had plays no part there; one that it has no more counts as
     infinite.
 

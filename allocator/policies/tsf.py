@@ -23,8 +23,6 @@ _EXACT = 2**40  # a common denominator below this keeps counts of tasks exact in
 def tsf(snapshot: Snapshot) -> Criterion:
     """Measure tasks against the tasks that would fit if the client were alone.
 
-    Notes
-    -----
     A client whose demand is not known takes part with its dominant share, which is a share of the
     whole cluster too.
 
@@ -67,8 +65,6 @@ def _gains(known: Bools, tasks_alone: Floats) -> tuple[int, Floats, Floats]:
 def tasks_alone(snapshot: Snapshot) -> Floats:
     """Count the whole tasks that each client could run alone on the empty cluster, (C,).
 
-    Notes
-    -----
     0 where the demand is unknown, or fits no agent. O(distinct demands * classes of agents * R).
     """
     classes = snapshot.classes

@@ -8,12 +8,8 @@ accept: it raises `NotOptimal` instead.
 class NotOptimal(RuntimeError):  # noqa: N818  (it is a verdict on an answer, not a fault)
     """The solver's answer misses its certificate.
 
-    Attributes
-    ----------
-    residual : float
-        How far the best answer found is from satisfying the optimality conditions.
-    tolerance : float
-        How far it may be.
+    `residual`: how far the best answer found is from satisfying the optimality conditions.
+    `tolerance`: how far it may be.
     """
 
     def __init__(self, problem: str, residual: float, tolerance: float) -> None:

@@ -44,13 +44,8 @@ def constraint_graph(
 ) -> "nx.Graph[Any]":
     """Make a graph of who can use which machines.
 
-    Parameters
-    ----------
-    eligible : (U, T) bool
-    count : (T,) int64
-    weight : (U,) float64, optional
-    users, types : sequence of names, optional
-        Different ones; ``user 0``, ``type 0`` and so on by default.
+    `eligible` (U, T); `count` (T,); `weight` (U,).
+    `users`, `types`: different ones; ``user 0``, ``type 0`` and so on by default.
 
     Examples
     --------
@@ -79,18 +74,12 @@ def constraint_graph(
 def max_min_shares(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
     """Find the constrained max-min fair shares of a constraint graph, of divisible machines.
 
-    Returns
-    -------
-    Graph
-        A copy, in which users have ``machines``, edges what is ``given``, and users and machines
-        the number of their ``cut``: the sets that prove it, from the lowest share; -1 for who can
-        use no machine, and for machines that nobody can use.
-
-    Raises
-    ------
-    ValueError
-        On a node without a side, an edge within a side, or what `max_min.solve` refuses.
-    NotOptimal
+    Returns a copy, in which users have ``machines``, edges what is ``given``, and users and
+        machines the number of their ``cut``: the sets that prove it, from the lowest share; -1 for
+        who can use no machine, and for machines that nobody can use.
+    Raises ValueError on a node without a side, an edge within a side, or what `max_min.solve`
+        refuses.
+    Raises NotOptimal.
     """
     found = max_min.solve(*_arrays(graph))
     result = graph.copy()
@@ -105,15 +94,8 @@ def max_min_shares(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
 def whole_shares(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
     """Find the constrained max-min fair shares of a constraint graph, of whole machines.
 
-    Returns
-    -------
-    Graph
-        A copy, in which users have ``machines``, and edges what is ``given``.
-
-    Raises
-    ------
-    ValueError, NotOptimal
-        As `max_min_shares`.
+    Returns a copy, in which users have ``machines``, and edges what is ``given``.
+    Raises ValueError, NotOptimal as `max_min_shares`.
     """
     found = max_min_whole.solve(*_arrays(graph))
     result = graph.copy()
@@ -180,12 +162,8 @@ def suitable(graph: "nx.Graph[Any]", users: Sequence[Any], machines: Sequence[An
 def flow_graph(network: Network, names: Sequence[Hashable] | None = None) -> "nx.DiGraph[Any]":
     """Make a graph of a flow network.
 
-    Parameters
-    ----------
-    network : Network
-        Without two arcs from one node to the same other one.
-    names : sequence of names, optional
-        Of the nodes, different ones; their numbers by default.
+    `network`: without two arcs from one node to the same other one.
+    `names`: of the nodes, different ones; their numbers by default.
     """
     import networkx as nx
 
@@ -204,12 +182,7 @@ def flow_graph(network: Network, names: Sequence[Hashable] | None = None) -> "nx
 def flow_network(graph: "nx.DiGraph[Any]") -> tuple[Network, list[Any]]:
     """Read a graph as a flow network.
 
-    Returns
-    -------
-    network : Network
-        Arcs in the order of the graph's edges.
-    names : list
-        Of the nodes.
+    Returns `network`: arcs in the order of the graph's edges; `names`: of the nodes.
     """
     names = list(graph.nodes)
     number = {name: row for row, name in enumerate(names)}
@@ -228,15 +201,8 @@ def flow_network(graph: "nx.DiGraph[Any]") -> tuple[Network, list[Any]]:
 def cheapest_flow(graph: "nx.DiGraph[Any]") -> "nx.DiGraph[Any]":
     """Find a flow of minimum cost.
 
-    Returns
-    -------
-    DiGraph
-        A copy, in which edges have a ``flow`` and nodes a ``potential``, which prove it.
-
-    Raises
-    ------
-    ValueError, Infeasible, NotOptimal
-        As `min_cost_flow.solve`.
+    Returns a copy, in which edges have a ``flow`` and nodes a ``potential``, which prove it.
+    Raises ValueError, Infeasible, NotOptimal as `min_cost_flow.solve`.
     """
     network, names = flow_network(graph)
     found = solve(network)

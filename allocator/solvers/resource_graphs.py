@@ -35,16 +35,9 @@ def resource_graph(
 ) -> "nx.Graph[Any]":
     """Make a graph of what tasks need, what agents have, and who may use which.
 
-    Parameters
-    ----------
-    demand : (F, R) float64
-    capacity : (A, R) float64
-    eligible : (F, A) bool
-    weight : (F,) float64, optional
-    resources : sequence of str
-        Names of the columns.
-    frameworks, agents : sequence of names, optional
-        Different ones; ``framework 0``, ``agent 0`` and so on by default.
+    `demand` (F, R); `capacity` (A, R); `eligible` (F, A); `weight` (F,).
+    `resources`: names of the columns.
+    `frameworks`, `agents`: different ones; ``framework 0``, ``agent 0`` and so on by default.
 
     Examples
     --------
@@ -74,17 +67,10 @@ def resource_graph(
 def fair_tasks(graph: "nx.Graph[Any]", alpha: float = 1.0) -> "nx.Graph[Any]":
     """Find the proportionally fair tasks, or the alpha-fair ones, of a resource graph.
 
-    Returns
-    -------
-    Graph
-        A copy, in which frameworks and edges have ``tasks``, and agents a ``price`` for each
+    Returns a copy, in which frameworks and edges have ``tasks``, and agents a ``price`` for each
         resource: the certificate.
-
-    Raises
-    ------
-    ValueError
-        On a node without a side, an edge within a side, or what the solver refuses.
-    NotOptimal
+    Raises ValueError on a node without a side, an edge within a side, or what the solver refuses.
+    Raises NotOptimal.
     """
     names = _names(graph)
     found = fairness.solve(*_arrays(graph, *names), alpha)
@@ -97,15 +83,8 @@ def fair_tasks(graph: "nx.Graph[Any]", alpha: float = 1.0) -> "nx.Graph[Any]":
 def per_server_tasks(graph: "nx.Graph[Any]") -> "nx.Graph[Any]":
     """Find tasks of a resource graph that meet the definition of PS-DSF.
 
-    Returns
-    -------
-    Graph
-        A copy, in which frameworks and edges have ``tasks``.
-
-    Raises
-    ------
-    ValueError, NotOptimal
-        As `fair_tasks`.
+    Returns a copy, in which frameworks and edges have ``tasks``.
+    Raises ValueError, NotOptimal as `fair_tasks`.
     """
     names = _names(graph)
     found = per_server_fairness.solve(*_arrays(graph, *names))

@@ -51,10 +51,7 @@ _HANDLERS: Mapping[type, Callable[[State, Any], None]] = MappingProxyType(
 def apply(state: State, event: events.Event) -> None:
     """Apply one event; `SetPolicy` and `SetShadow` are the allocator's own.
 
-    Raises
-    ------
-    EventError
-        Where the event is not possible; then nothing has changed.
+    Raises EventError where the event is not possible; then nothing has changed.
     """
     found = within_limits(state, event)
     if found is not None:

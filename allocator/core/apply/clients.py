@@ -24,16 +24,9 @@ Stated = tuple[str, Mapping[str, int]] | None
 class Derived(NamedTuple):
     """What a client's framework and the operators' rules come to.
 
-    Attributes
-    ----------
-    stated : tuple of (source, amounts), or None
-        The demand that somebody stated.
-    takes : int
-        As in `ClientTable`.
-    weight : float
-    minimum : tuple of amounts by name, or None
-        None: what everybody must be offered at least.
-    rule : Rule
+    `stated` (source, amounts): the demand that somebody stated.
+    `takes`: as in `ClientTable`.
+    `minimum` (amounts by name): None: what everybody must be offered at least.
     """
 
     stated: Stated

@@ -91,12 +91,8 @@ def room_for(
 ) -> set[tuple[int, int]]:
     """Clients for which there is a row, or room for one; the first come first.
 
-    Parameters
-    ----------
-    state : State
-    pairs : iterable of (framework, role)
-    leaving : int
-        Rows that are set free before.
+    `pairs`: each (framework, role).
+    `leaving`: rows that are set free before.
     """
     room = state.limits.clients - len(state.clients) + leaving
     found = set[tuple[int, int]]()

@@ -14,15 +14,9 @@ from allocator.core.snapshot import Bools, Ints
 def learn_from_acceptances(state: State, client: Ints, holdings: Holdings, here: Bools) -> None:
     """Learn the demand of clients from what they take of their offers.
 
-    Parameters
-    ----------
-    state : State
-    client : (N,) int64
-        0 where nobody is known.
-    holdings : Holdings
-        What they take, N rows.
-    here : (N,) bool
-        Where the client uses something on the agent already.
+    `client` (N,): 0 where nobody is known.
+    `holdings`: what they take, N rows.
+    `here` (N,): where the client uses something on the agent already.
     """
     taken = _by_column(state, holdings)
     total = np.maximum(state.total_by_column(), 1)
@@ -72,14 +66,9 @@ def _compare(
 def _judge_prior(state: State, client: int, taken: Ints, *, declined: bool) -> bool:
     """Keep a client's prior, or give it up, by what it took; True where that changes something.
 
-    Parameters
-    ----------
-    state : State
-    client : int
-    taken : (R,) int64, thousandths
-    declined : bool
-        Whether it declined many offers before. Then the prior is too small, though what was taken
-        may be a multiple of it.
+    `taken` (R,), in thousandths.
+    `declined`: whether it declined many offers before. Then the prior is too small, though what was
+        taken may be a multiple of it.
     """
     clients, memory = state.clients, state.memory
     prior = clients.prior[client]
@@ -103,15 +92,9 @@ def learn_from_ends(state: State, client: Ints, holdings: Holdings, ended: Bools
     What was accepted at once may have been several tasks: one of the same shape says so. Those of
     other shapes say nothing: an executor and its tasks end one by one, too.
 
-    Parameters
-    ----------
-    state : State
-    client : (N,) int64
-        0 where nobody is known.
-    holdings : Holdings
-        What came back, N rows.
-    ended : (N,) bool
-        Which of them were in use.
+    `client` (N,): 0 where nobody is known.
+    `holdings`: what came back, N rows.
+    `ended` (N,): which of them were in use.
     """
     clients = state.clients
     rows = np.flatnonzero(ended & clients.learned[client].any(axis=1))

@@ -13,12 +13,7 @@ REST_REFUSED_MS = 60_000
 def refuse_rest(state: State, event: Outcomes, decided: OpenDecisions) -> None:
     """Bar clients from the rest of an agent for some time when they got nothing of it.
 
-    Parameters
-    ----------
-    state : State
-    event : Outcomes
-    decided : OpenDecisions
-        The decisions that are settled.
+    `decided`: the decisions that are settled.
     """
     client, agent, amounts = decided
     columns = {kind: column for column, kind in enumerate(event.kind.tolist())}

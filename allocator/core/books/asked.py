@@ -6,16 +6,10 @@ from typing import NamedTuple
 class Asked(NamedTuple):
     """A framework that is asked to leave an agent.
 
-    Attributes
-    ----------
-    since_ms : int
-        When it was asked first, by the master's clock.
-    for_whom : tuple of str
-        Ids of the frameworks that its place is for, by the plan that wanted it first.
-    answer : str
-        What it said, as the wire has it; empty where it has said nothing yet.
-    until_ms : int
-        How long its refusal holds.
+    `since_ms`: when it was asked first, by the master's clock.
+    `for_whom`: ids of the frameworks that its place is for, by the plan that wanted it first.
+    `answer`: what it said, as the wire has it; empty where it has said nothing yet.
+    `until_ms`: how long its refusal holds.
     """
 
     since_ms: int

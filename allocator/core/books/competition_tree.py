@@ -14,16 +14,10 @@ from allocator.core.snapshot import Bools, Floats, Ints, Tree
 class Shape:
     """The tree without the numbers that change from cycle to cycle.
 
-    Attributes
-    ----------
-    client : (L,) int64
-    parent : (N,) int64
-    child_start, child : (N + 1,), (N - 1,) int64
-    role : (N,) int64
-        The role whose weight a node bears; the root's, 1, where it bears none.
-    below : (N,) int64
-        The role that the children of an inner node are in.
-    leaf_of_client, parent_of_client : (C,) int64
+    `client` (L,); `parent` (N,); `child_start`, `child` (N + 1,), (N - 1,).
+    `role` (N,): the role whose weight a node bears; the root's, 1, where it bears none.
+    `below` (N,): the role that the children of an inner node are in.
+    `leaf_of_client`, `parent_of_client` (C,).
     """
 
     client: Ints
@@ -84,19 +78,12 @@ def _with_own(weight: Floats, of_client: Floats, client: Ints) -> Floats:
 def shape(live: Bools, role_of_client: Ints, roles: RoleTable, *, flat: bool) -> Shape:
     """Build the tree over the live clients.
 
-    Parameters
-    ----------
-    live : (C,) bool
-    role_of_client : (C,) int64
-        0 for rows that are no clients.
-    roles : RoleTable
-    flat : bool
-        All clients below the root, with the weights of their roles.
-
-    Notes
-    -----
     A role that has both frameworks and child roles with somebody to serve gets one more child, of
     weight 1, for its own frameworks: Mesos's virtual leaf.
+
+    `live` (C,).
+    `role_of_client` (C,): 0 for rows that are no clients.
+    `flat`: all clients below the root, with the weights of their roles.
     """
     client = np.flatnonzero(live)
     if flat:

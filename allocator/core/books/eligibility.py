@@ -24,17 +24,10 @@ _BIT = tuple(np.uint64(1 << bit) for bit in range(_BITS))
 class Rule:
     """What a client requires of agents, beside enough resources.
 
-    Attributes
-    ----------
-    clauses : tuple of Clause
-    gpus : bool
-        The framework can take agents that have GPUs.
-    any_region : bool
-        The framework can take agents outside the master's region.
-    many_roles : bool
-        The framework needs agents that know several roles.
-    nested_role : bool
-        The role is below another one, which the agent must understand.
+    `gpus`: the framework can take agents that have GPUs.
+    `any_region`: the framework can take agents outside the master's region.
+    `many_roles`: the framework needs agents that know several roles.
+    `nested_role`: the role is below another one, which the agent must understand.
     """
 
     clauses: tuple[Clause, ...] = ()
@@ -115,12 +108,8 @@ def _column(words: Words, client: int) -> Bools:
 class Eligibility:
     """The relation between clients and agents.
 
-    Attributes
-    ----------
-    excluded : (A, W) uint64
-        Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
-    excluding : (A,) bool
-        Agents with such a bit; some whose bits were taken back may be among them.
+    `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
+    `excluding` (A,): agents with such a bit; some whose bits were taken back may be among them.
     """
 
     def __init__(self) -> None:

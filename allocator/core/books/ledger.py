@@ -119,10 +119,7 @@ class Ledger:
     def release(self, client: Ints, agent: Ints, kind: Ints, amount: Ints, used: Bools) -> int:
         """Give amounts (N, K) back; rows with a client or agent below 1 are passed over.
 
-        Returns
-        -------
-        int
-            -1; or a row that gives back more than is held, with nothing changed.
+        Returns -1; or a row that gives back more than is held, with nothing changed.
         """
         rows = self.find(client, agent)
         # Look first for rows that give back what is not held at all: the loop passes over these.
@@ -194,17 +191,8 @@ class Ledger:
     ) -> Ints:
         """Find whom amounts were offered to; of several clients that of the lowest row.
 
-        Parameters
-        ----------
-        role_of_client : (C,) int64
-        role, agent : (N,) int64
-        kind : (K,) int64
-        amount : (N, K) int64, thousandths
-
-        Returns
-        -------
-        (N,) int64
-            Clients; 0 where nobody in the role has so much on offer there.
+        `role_of_client` (C,); `role`, `agent` (N,); `kind` (K,); `amount` (N, K), in thousandths.
+        Returns (N,): clients; 0 where nobody in the role has so much on offer there.
         """
         amount = np.ascontiguousarray(amount)
         found: Ints = loops.find_offers(self.books, role_of_client, role, agent, kind, amount)

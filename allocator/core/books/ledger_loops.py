@@ -13,25 +13,17 @@ from allocator.core.snapshot import Bools, Indices, Ints
 class Books(NamedTuple):
     """The arrays of the ledger, as the compiled loops take them.
 
-    Attributes
-    ----------
-    held, offered : (H, K) int64
-        Of each holding; `offered` is the part that is not in use yet.
-    since_ms : (H,) int64
-        Since when something of the holding has been on offer without a break; means nothing where
-        nothing is.
-    opened_ms : (H,) int64
-        Since when the client has had something on the agent without a break.
-    agent, client : (H,) int64
-    agent_held : (A, K) int64
-    client_held, client_offered : (C, K) int64
-    agents_held : (C,) int64
-    touched : (A,) bool
-        Set whenever what is held on the agent changes.
-    of_agent, next_of_agent, previous_of_agent : (A,), (H,), (H,) int32
-        The holdings on each agent, as a doubly linked list.
-    of_client, next_of_client, previous_of_client : (C,), (H,), (H,) int32
-        The same for the holdings of each client.
+    `held`, `offered` (H, K): of each holding; `offered` is the part that is not in use yet.
+    `since_ms` (H,): since when something of the holding has been on offer without a break; means
+        nothing where nothing is.
+    `opened_ms` (H,): since when the client has had something on the agent without a break.
+    `agent`, `client` (H,); `agent_held` (A, K); `client_held`, `client_offered` (C, K);
+        `agents_held` (C,).
+    `touched` (A,): set whenever what is held on the agent changes.
+    `of_agent`, `next_of_agent`, `previous_of_agent` (A,), (H,), (H,): the holdings on each agent,
+        as a doubly linked list.
+    `of_client`, `next_of_client`, `previous_of_client` (C,), (H,), (H,): the same for the holdings
+        of each client.
     """
 
     held: Ints

@@ -12,12 +12,8 @@ from allocator.core.snapshot import Ints
 class OpenDecisions(NamedTuple):
     """Some decisions in their order.
 
-    Attributes
-    ----------
-    client : (N,) int64
-        0 where the decision is void.
-    agent : (N,) int64
-    amounts : SparseRows of N rows
+    `client` (N,): 0 where the decision is void.
+    `agent` (N,); `amounts`, N rows.
     """
 
     client: Ints
@@ -28,10 +24,7 @@ class OpenDecisions(NamedTuple):
 class Tentative:
     """A queue of decisions in arrays, one piece a cycle.
 
-    Attributes
-    ----------
-    first : int
-        Number of the oldest decision that is not settled.
+    `first`: number of the oldest decision that is not settled.
     """
 
     def __init__(self) -> None:

@@ -18,17 +18,11 @@ from allocator.core.snapshot import UNBOUNDED, Bools, Bounds, Floats, Ints
 class QuotaTree:
     """The roles with a quota, deepest first, and what is below each of them.
 
-    Attributes
-    ----------
-    path : list of str, Q long
-    above : (Q,) int64
-        The innermost of these roles that this one is below; -1 where there is none.
-    limit, guarantee : (Q, R) int64, thousandths
-        `UNBOUNDED` where there is no limit.
-    of_kind : (K,) int64
-        The innermost of these roles that a kind is reserved in; -1 where it is in none.
-    of_role : (n,) int64
-        The innermost of these roles that a role is in.
+    `path`, Q long.
+    `above` (Q,): the innermost of these roles that this one is below; -1 where there is none.
+    `limit`, `guarantee` (Q, R), in thousandths: `UNBOUNDED` where there is no limit.
+    `of_kind` (K,): the innermost of these roles that a kind is reserved in; -1 where it is in none.
+    `of_role` (n,): the innermost of these roles that a role is in.
     """
 
     path: list[str]
@@ -43,17 +37,12 @@ class QuotaTree:
 class QuotaUse:
     """What the Q roles with a quota consume and may still have, deepest first.
 
-    Attributes
-    ----------
-    path : list of str, Q long
-    above : (Q,) int64
-        The innermost of these roles that this one is below; -1 where there is none.
-    guarantee, limit, consumed, left : (Q, R) int64, thousandths
-        `UNBOUNDED` where there is no limit.
-    of_role : (n,) int64
-        The innermost of these roles that a role is in; -1 where it is in none.
-    available : (R,) int64, thousandths
-        What is free and counts against quota, on all agents.
+    `path`, Q long.
+    `above` (Q,): the innermost of these roles that this one is below; -1 where there is none.
+    `guarantee`, `limit`, `consumed`, `left` (Q, R), in thousandths: `UNBOUNDED` where there is no
+        limit.
+    `of_role` (n,): the innermost of these roles that a role is in; -1 where it is in none.
+    `available` (R,), in thousandths: what is free and counts against quota, on all agents.
     """
 
     path: list[str]
@@ -201,17 +190,9 @@ def available(state: State) -> Ints:
 def parts_of_clients(tree: QuotaTree, of_client: Ints, weight: Floats) -> tuple[Ints, Ints]:
     """Divide limits and guarantees among the clients that compete below their roles, by weight.
 
-    Parameters
-    ----------
-    of_client : (n,) int64
-        The innermost role with a quota that each is in; -1 where it is in none.
-    weight : (n,) float64
-        The part of the whole that each has.
-
-    Returns
-    -------
-    limit, guarantee : (n, R) int64, thousandths
-        `UNBOUNDED` where there is no limit.
+    `of_client` (n,): the innermost role with a quota that each is in; -1 where it is in none.
+    `weight` (n,): the part of the whole that each has.
+    Returns `limit`, `guarantee` (n, R), in thousandths: `UNBOUNDED` where there is no limit.
     """
     below = np.bincount(of_client[of_client >= 0], weight[of_client >= 0], len(tree.path))
     for at, above in enumerate(tree.above.tolist()):

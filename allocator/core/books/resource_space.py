@@ -28,17 +28,11 @@ class ResourceSpace:
     A name gets its column when it is first mentioned by a kind, or by operators in a quota, a limit
     or the usual minimum; then it keeps it. What frameworks name makes none.
 
-    Attributes
-    ----------
-    kinds : list of Kind or None
-    names : list of str
-    column_of_kind : (K,) int64
-    scalar_kind, bounded_kind, shared_kind : (K,) bool
-        What each kind is; zeros where the handle is not bound.
-    rest : list of int
-        Handles of the rest kinds.
-    version : int
-        Grows whenever a kind is bound.
+    `column_of_kind` (K,).
+    `scalar_kind`, `bounded_kind`, `shared_kind` (K,): what each kind is; zeros where the handle is
+        not bound.
+    `rest`: handles of the rest kinds.
+    `version`: grows whenever a kind is bound.
     """
 
     def __init__(self, limit: int, excluded: frozenset[str]) -> None:
@@ -101,13 +95,7 @@ class ResourceSpace:
             self._not_scalar.add(kind.name)
 
     def vector(self, amounts: Mapping[int, int], field: str) -> Ints:
-        """Amounts by kind as a row.
-
-        Raises
-        ------
-        EventError
-            Where a kind is not bound.
-        """
+        """Amounts by kind as a row. Raises EventError where a kind is not bound."""
         self.check_bound(amounts, field)
         row = np.zeros(len(self.kinds), np.int64)
         for handle, amount in amounts.items():

@@ -18,18 +18,13 @@ _SHOWN = 80
 class RoleTable:
     """Roles by handle; row 0 is the root, above every role.
 
-    Attributes
-    ----------
-    path : list of str
-    bound : (n,) bool
-    parent, depth : (n,) int64
-        The root is its own parent, at depth 0.
-    weight : (n,) float64
-    served, served_here : (n,) int64
-        The turn in which somebody in the role or below it was served last, and one of the role's
-        own frameworks; see `turns`. The root's is the number of the last turn.
-    version : int
-        Grows whenever a role comes or goes.
+    `bound` (n,).
+    `parent`, `depth` (n,): the root is its own parent, at depth 0.
+    `weight` (n,).
+    `served`, `served_here` (n,): the turn in which somebody in the role or below it was served
+        last, and one of the role's own frameworks; see `turns`. The root's is the number of the
+        last turn.
+    `version`: grows whenever a role comes or goes.
     """
 
     LATER: ClassVar[dict[str, str]] = {"served": "bound", "served_here": "bound"}
@@ -56,12 +51,9 @@ class RoleTable:
     def check_define(self, roles: Mapping[int, str], depth_max: int, field: str) -> None:
         """Raise an `EventError` where one of the roles cannot be bound.
 
-        Parameters
-        ----------
-        roles : dict of handle to path
-        depth_max : int
-            How many names a path has at most: all that is worked out per level stays cheap.
-        field : str
+        `roles` (dict of handle to path).
+        `depth_max`: how many names a path has at most: all that is worked out per level stays
+            cheap.
         """
         # Roles of the same event may be parents of those that follow them.
         coming: set[str] = set()
@@ -135,15 +127,9 @@ class RoleTable:
     def inherit(self, own: Mapping[str, int], nothing: int) -> Ints:
         """Give every role the number of the innermost of some roles that it is in.
 
-        Parameters
-        ----------
-        own : dict of path to number
-        nothing : int
-            For roles that are in none of them, and rows that are not bound.
-
-        Returns
-        -------
-        (n,) int64
+        `own` (dict of path to number).
+        `nothing`: for roles that are in none of them, and rows that are not bound.
+        Returns (n,).
         """
         has = np.zeros(len(self.path), np.bool_)
         number = np.full(len(self.path), nothing)

@@ -22,11 +22,7 @@ _CAPABILITIES = {
 class Reach:
     """The special kinds, in the order in which tasks take them, and who may have them.
 
-    Attributes
-    ----------
-    kind, column, tier : (S,) int64
-    bounded, whole : (S,) bool
-    reach : (S, W) uint64
+    `kind`, `column`, `tier` (S,); `bounded`, `whole` (S,); `reach` (S, W).
     """
 
     kind: Ints
@@ -97,12 +93,7 @@ def without_refusers(specials: Specials, handle: Ints, refusals: RestRefusals) -
     The rest of such an agent gets a row of its own among the special kinds, which those clients
     may not have. For all other agents nothing changes.
 
-    Parameters
-    ----------
-    specials : Specials
-    handle : (A,) int64
-        Of the agents that these are about.
-    refusals : RestRefusals
+    `handle` (A,): of the agents that these are about.
     """
     row, words = specials.row.copy(), specials.reach.shape[1]
     rows: list[int] = []
@@ -137,18 +128,9 @@ def without_refusers(specials: Specials, handle: Ints, refusals: RestRefusals) -
 def out_of_reach(kind: Kind, takes: int, inside: bool) -> tuple[str, ...]:
     """Say why a client may not have a kind: the capabilities that it lacks, or another's role.
 
-    Parameters
-    ----------
-    kind : Kind
-    takes : int
-        What the client's framework is capable of.
-    inside : bool
-        Whether its role is the one that the kind is reserved to, or below it.
-
-    Returns
-    -------
-    tuple of str
-        Empty where it may.
+    `takes`: what the client's framework is capable of.
+    `inside`: whether its role is the one that the kind is reserved to, or below it.
+    Returns an empty tuple where it may.
     """
     lacking = _needs(kind) & ~takes
     names = tuple(name for bit, name in _CAPABILITIES.items() if lacking & bit)

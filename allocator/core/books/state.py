@@ -45,21 +45,13 @@ class State:
     `cycle.commit`: the clock, filters that expire, decisions that are charged,
     who was served and who waits. Nobody else does.
 
-    Attributes
-    ----------
-    now_ms : int
-        The host's clock, as it was told last.
-    paused_ms : int
-        When decisions were held back last, or let go on.
-    memory : DemandMemory
-        What frameworks were seen to need, in earlier sessions too.
-    plan : Plan or None
-        What cycles go by, of a policy that plans.
-    asked : dict of (int, int) to Asked
-        Frameworks that are asked to leave agents: by both.
-    beyond : dict of str to int
-        The largest handle of agents, frameworks and roles that was passed over, for it is more than
-        is kept; 0: none was.
+    `now_ms`: the host's clock, as it was told last.
+    `paused_ms`: when decisions were held back last, or let go on.
+    `memory`: what frameworks were seen to need, in earlier sessions too.
+    `plan`: what cycles go by, of a policy that plans.
+    `asked` (dict of (int, int) to Asked): frameworks that are asked to leave agents: by both.
+    `beyond`: the largest handle of agents, frameworks and roles that was passed over, for it is
+        more than is kept; 0: none was.
     """
 
     # Kept from one question to the next, so whoever only asks changes them, too.
@@ -188,9 +180,7 @@ class State:
     def check(self) -> None:
         """Verify every invariant; slow: for tests, and where a defect is suspected.
 
-        Raises
-        ------
-        AssertionError
+        Raises AssertionError.
         """
         self.ledger.check(self.now_ms)
         self.filters.check()

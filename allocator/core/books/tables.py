@@ -19,22 +19,15 @@ REVOCABLE, SHARED, REFINED = 1, 2, 4
 class AgentTable:
     """Agents by handle; row 0 is none.
 
-    Attributes
-    ----------
-    info : list of AgentInfo or None
-        None where the row is not bound.
-    bound, active, whitelisted : (A,) bool
-    drained : (A,) bool
-        By an operator.
-    capacity : (A, K) int64, thousandths
-    unavailable_from_ms, unavailable_for_ms : (A,) int64
-        Maintenance; a start of -1 where there is none.
-    changed_ms : (A,) int64
-        When it came, or was activated or deactivated last.
-    aside : dict of int to tuple of SetAside
-        What of their words is set aside, of those of which something is.
-    version : int
-        Grows whenever a capacity changes.
+    `info`: None where the row is not bound.
+    `bound`, `active`, `whitelisted` (A,).
+    `drained` (A,): by an operator.
+    `capacity` (A, K), in thousandths.
+    `unavailable_from_ms`, `unavailable_for_ms` (A,): maintenance; a start of -1 where there is
+        none.
+    `changed_ms` (A,): when it came, or was activated or deactivated last.
+    `aside`: what of their words is set aside, of those of which something is.
+    `version`: grows whenever a capacity changes.
     """
 
     def __init__(self) -> None:
@@ -119,26 +112,17 @@ class AgentTable:
 class FrameworkTable:
     """Frameworks by handle; row 0 is none.
 
-    Attributes
-    ----------
-    info : list of FrameworkInfo or None
-        None where the framework is not known, though it may hold something.
-    bound, active : (F,) bool
-    changed_ms : (F,) int64
-        When it subscribed, or was activated or deactivated last.
-    served : (F,) int64
-        The turn in which it was served last, in whichever role, or after which it came; see
-        `turns`.
-    clients : list of set of int
-        Client rows of each framework.
-    request : dict of int to amounts by name
-        What frameworks asked for by REQUEST.
-    words : dict of int to OwnWords
-        What their information says of what they need.
-    unserved : dict of int to set of int
-        Roles of frameworks in which they are not served: there are too many.
-    aside, request_aside : dict of int to tuple of SetAside
-        What of their words is set aside, of those of which something is; of the REQUEST alone.
+    `info`: None where the framework is not known, though it may hold something.
+    `bound`, `active` (F,).
+    `changed_ms` (F,): when it subscribed, or was activated or deactivated last.
+    `served` (F,): the turn in which it was served last, in whichever role, or after which it came;
+        see `turns`.
+    `clients`: client rows of each framework.
+    `request` (dict of int to amounts by name): what frameworks asked for by REQUEST.
+    `words`: what their information says of what they need.
+    `unserved`: roles of frameworks in which they are not served: there are too many.
+    `aside`, `request_aside`: what of their words is set aside, of those of which something is; of
+        the REQUEST alone.
     """
 
     LATER: ClassVar[dict[str, str]] = {"served": "bound"}
@@ -195,50 +179,33 @@ class FrameworkTable:
 class ClientTable:
     """Clients: one framework in one role each; row 0 is none.
 
-    Attributes
-    ----------
-    framework, role : (C,) int64
-        0 where the row is free.
-    subscribed : (C,) bool
-        False where the framework left the role, but still holds something in it.
-    suppressed : (C,) bool
-    takes : (C,) int64
-        What the framework is capable of: `REVOCABLE`, `SHARED`, `REFINED`, added up.
-    served : (C,) int64
-        The turn in which it was served last, see `turns`; 0: it never was.
-    waited : (C,) int64
-        Full cycles since its last offer in which some agent could have served it, quotas aside,
-        and it was offered nothing; 0 for who wants no offers.
-    offered_ms : (C,) int64
-        When it was decided last to offer it something; 0: never.
-    changed_ms : (C,) int64
-        When it subscribed to the role, or was suppressed or revived last.
-    declines : (C,) int64
-        Offers in a row that it gave back whole.
-    accepts : (C,) int64
-        Times that it used something of an offer.
-    demand, learned, prior : (C, R) int64, thousandths
-        What one task needs: as it counts now; as acceptances and ended tasks tell; and as others of
-        its sort told before it came, as long as it agrees.
-    by_prior, guessed : (C,) bool
-        Whether its demand is its prior; or that or what is learnt: nobody stated it.
-    mixed : (C,) bool
-        It needs less where it runs already than elsewhere, so no demand can be learnt.
-    hungry, probes : (C,) int64
-        Of a client of which the demand is guessed: full cycles in a row in which it was offered
-        nothing and had not declined, and times that it was offered all that is free because of
-        that.
-    weight : (C,) float64
-        Beside that of its role; 0 where the row is free.
-    minimum : dict of int to amounts by name
-        Clients that have a minimum of their own: any one of these; none: whatever is not empty.
-    unfit : dict of int to set of str
-        Resources that clients ask for and nobody has, of those who do.
-    demand_source : list of str
-        ``request``, ``label``, ``operator``, ``learned``, ``prior``, or empty where the demand is
-        unknown.
-    version : int
-        Grows whenever a client comes, goes, or changes its state.
+    `framework`, `role` (C,): 0 where the row is free.
+    `subscribed` (C,): False where the framework left the role, but still holds something in it.
+    `suppressed` (C,).
+    `takes` (C,): what the framework is capable of: `REVOCABLE`, `SHARED`, `REFINED`, added up.
+    `served` (C,): the turn in which it was served last, see `turns`; 0: it never was.
+    `waited` (C,): full cycles since its last offer in which some agent could have served it, quotas
+        aside, and it was offered nothing; 0 for who wants no offers.
+    `offered_ms` (C,): when it was decided last to offer it something; 0: never.
+    `changed_ms` (C,): when it subscribed to the role, or was suppressed or revived last.
+    `declines` (C,): offers in a row that it gave back whole.
+    `accepts` (C,): times that it used something of an offer.
+    `demand`, `learned`, `prior` (C, R), in thousandths: what one task needs: as it counts now; as
+        acceptances and ended tasks tell; and as others of its sort told before it came, as long as
+        it agrees.
+    `by_prior`, `guessed` (C,): whether its demand is its prior; or that or what is learnt: nobody
+        stated it.
+    `mixed` (C,): it needs less where it runs already than elsewhere, so no demand can be learnt.
+    `hungry`, `probes` (C,): of a client of which the demand is guessed: full cycles in a row in
+        which it was offered nothing and had not declined, and times that it was offered all that is
+        free because of that.
+    `weight` (C,): beside that of its role; 0 where the row is free.
+    `minimum` (dict of int to amounts by name): clients that have a minimum of their own: any one of
+        these; none: whatever is not empty.
+    `unfit`: resources that clients ask for and nobody has, of those who do.
+    `demand_source`: ``request``, ``label``, ``operator``, ``learned``, ``prior``, or empty where
+        the demand is unknown.
+    `version`: grows whenever a client comes, goes, or changes its state.
     """
 
     def __init__(self) -> None:

@@ -28,14 +28,9 @@ _OLDEST = (1 << _AGE_BITS) - 1
 class Turns(NamedTuple):
     """In which turn each had its last one.
 
-    Attributes
-    ----------
-    client, framework : (C,) int64
-        The client itself; its framework, in whichever role.
-    role : (n,) int64
-        Anybody in the role or below it; the root's is the number of the last turn.
-    here : (n,) int64
-        The role's own frameworks.
+    `client`, `framework` (C,): the client itself; its framework, in whichever role.
+    `role` (n,): anybody in the role or below it; the root's is the number of the last turn.
+    `here` (n,): the role's own frameworks.
     """
 
     client: Ints
@@ -98,19 +93,10 @@ def _line_up(
 def line_up(parent: Ints, framework: Ints, own: Ints) -> Ints:
     """Put the nodes of a tree in line, by turns.
 
-    Parameters
-    ----------
-    parent : (N,) int64
-        Leaves first, children before parents; -1 for the root, the last node.
-    framework : (L,) int64
-        The last turn of each leaf's framework.
-    own : (N,) int64
-        Each node's own last turn; the root's is the last of all.
-
-    Returns
-    -------
-    (N,) int64
-        Of siblings the smaller comes first; the root has 0, and nobody more.
+    `parent` (N,): leaves first, children before parents; -1 for the root, the last node.
+    `framework` (L,): the last turn of each leaf's framework.
+    `own` (N,): each node's own last turn; the root's is the last of all.
+    Returns (N,): of siblings the smaller comes first; the root has 0, and nobody more.
     """
     placed: Ints = _line_up(*map(loop_view, (parent, framework, own)))
     return placed

@@ -17,17 +17,10 @@ class CheckpointError(ValueError):
 class Column:
     """Values of one type, in the order of what holds them.
 
-    Attributes
-    ----------
-    kind : str
-        What they are, see `to_columns`.
-    count : int
-    texts : list of str
-        The different texts; of objects the class, then its fields.
-    arrays : list of array
-        Numbers, lengths, or which text or part a value is; of arrays, themselves.
-    parts : list of Column
-        What the values hold.
+    `kind`: what they are, see `to_columns`.
+    `texts`: the different texts; of objects the class, then its fields.
+    `arrays`: numbers, lengths, or which text or part a value is; of arrays, themselves.
+    `parts`: what the values hold.
     """
 
     kind: str

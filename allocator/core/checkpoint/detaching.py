@@ -15,11 +15,7 @@ _STRETCH = 1 << 18
 class Detached:
     """A copy that nobody changes.
 
-    Attributes
-    ----------
-    value : object
-    nbytes : int
-        Size of the arrays.
+    `nbytes`: size of the arrays.
     """
 
     def __init__(self, value: object) -> None:

@@ -16,10 +16,7 @@ _TYPES_MAX = 256
 def to_columns(value: object) -> Column:
     """Turn a value, with all that it holds, into columns.
 
-    Raises
-    ------
-    CheckpointError
-        Where it holds something that is not known here.
+    Raises CheckpointError where it holds something that is not known here.
     """
     return _column([value])
 

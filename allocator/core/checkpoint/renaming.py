@@ -33,20 +33,12 @@ _OURS: Mapping[type, frozenset[str]] = {
 
 
 class Renamer:
-    """Gives pseudonyms; the same ones as long as it lives.
-
-    Attributes
-    ----------
-    pseudonyms : dict of str to str
-    """
+    """Gives pseudonyms; the same ones as long as it lives."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         """Begin with no pseudonym.
 
-        Parameters
-        ----------
-        words : iterable of str
-            What is not renamed, such as the names of resources.
+        `words`: what is not renamed, such as the names of resources.
         """
         self.pseudonyms: dict[str, str] = {}
         self._words = _WORDS.union(words)

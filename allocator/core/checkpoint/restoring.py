@@ -35,17 +35,9 @@ _MISFITS = (
 def restore(column: Column, like: _Value) -> _Value:
     """Make a value of columns.
 
-    Parameters
-    ----------
-    column : Column
-    like : object
-        A fresh value of the same build: its classes, their attributes and the types of their
+    `like`: a fresh value of the same build: its classes, their attributes and the types of their
         arrays are what the columns must have, and what is `DERIVED` is taken from it.
-
-    Raises
-    ------
-    CheckpointError
-        Where the columns are damaged, or of another version.
+    Raises CheckpointError where the columns are damaged, or of another version.
     """
     # A fresh value shows what every object has to look like.
     examples: dict[type, object] = {}

@@ -28,13 +28,8 @@ class BadGrantError(AssertionError):
 class CycleReport:
     """What happened in the last cycle.
 
-    Attributes
-    ----------
-    candidates, clients : int
-        Agents with something to give, and clients that could take.
-    grants, decisions : int
-    policy_error : str
-        Why the policy could not be used; empty where it could.
+    `candidates`, `clients`: agents with something to give, and clients that could take.
+    `policy_error`: why the policy could not be used; empty where it could.
     """
 
     candidates: int = 0
@@ -47,15 +42,9 @@ class CycleReport:
 def check_grants(excluded: Words, handle: Ints, snapshot: Snapshot, grants: Grants) -> None:
     """Raise `BadGrantError` where the policy gave what it must not.
 
-    Parameters
-    ----------
-    excluded : (A, W) uint64
-        Which pairs may not meet, as in the snapshot.
-    handle : (J,) int64
-        Which row of `excluded` is for each agent of the snapshot.
-    snapshot : Snapshot
-        Its arrays still say what was free before.
-    grants : Grants
+    `excluded` (A, W): which pairs may not meet, as in the snapshot.
+    `handle` (J,): which row of `excluded` is for each agent of the snapshot.
+    `snapshot`: its arrays still say what was free before.
     """
     client, agent = grants.client, grants.agent
     # The form: one entry for each grant, one column for each resource, in whole thousandths.
@@ -240,13 +229,9 @@ def _enough(snapshot: Snapshot, client: Ints, columns: Ints) -> Bools:
 def offers_of(snapshot: Snapshot, grants: Grants) -> tuple[Grants, Ints, Bools]:
     """Put grants together to one for each client and agent.
 
-    Returns
-    -------
-    merged : Grants
-    amount : (G, R) int64, thousandths
-        Of each resource, whatever its kind.
-    enough : (G,) bool
-        Which of them are offered. What is too small even together is dropped, and stays free.
+    Returns `merged`; `amount` (G, R), in thousandths: of each resource, whatever its kind;
+    `enough` (G,): which of them are offered. What is too small even together is dropped, and stays
+    free.
     """
     merged = coalesce(grants)
     amount = _by_column(snapshot, merged)

@@ -15,18 +15,12 @@ from allocator.core.snapshot import Ints
 class Decisions:
     """Offers to make, one row for each (framework, role, agent).
 
-    Attributes
-    ----------
-    cycle : int
-        Number of the cycle, from 1; 0 where none was run.
-    first_decision : int
-        Row i, counted through the groups in their order, is decision ``first_decision + i``.
-    groups : tuple of Holdings
-        Decisions that name the same kinds stand in one group; none is empty.
-    reclaims : Reclaims
-        Who is asked to leave an agent.
-    holds_back : bool
-        There is nothing by rule: see `allocator.core.cycle.holding_back`.
+    `cycle`: number of the cycle, from 1; 0 where none was run.
+    `first_decision`: row i, counted through the groups in their order, is decision
+        ``first_decision + i``.
+    `groups`: decisions that name the same kinds stand in one group; none is empty.
+    `reclaims`: who is asked to leave an agent.
+    `holds_back`: there is nothing by rule: see `allocator.core.cycle.holding_back`.
     """
 
     cycle: int

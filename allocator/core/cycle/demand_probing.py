@@ -39,15 +39,9 @@ def _starving(state: State) -> Bools:
 def note_hunger(state: State, snapshot: Snapshot, served_before: Ints, *, full: bool) -> None:
     """Count, after a cycle, who of those with a guessed demand was offered nothing.
 
-    Parameters
-    ----------
-    state : State
-    snapshot : Snapshot
-        The cycle's.
-    served_before : (L,) int64
-        The last turn of each client of the snapshot's tree before it.
-    full : bool
-        Whether the cycle was about all agents; another one says nothing of who was left out.
+    `snapshot`: the cycle's.
+    `served_before` (L,): the last turn of each client of the snapshot's tree before it.
+    `full`: whether the cycle was about all agents; another one says nothing of who was left out.
     """
     clients = state.clients
     if not clients.guessed.any():  # as mostly, where demands are told

@@ -19,17 +19,10 @@ def explained(
 ) -> Decisions:
     """Say with the decisions of a cycle over all agents whether there is nothing by rule.
 
-    Parameters
-    ----------
-    decisions : Decisions
-    snapshot : Snapshot
-        As it was taken.
-    able : (n,) int64
-        Clients that some agent could serve, and that were given nothing.
-    error : str
-        Why the policy could not decide; empty where it could.
-    plans : bool
-        The policy waits for what its plan says.
+    `snapshot`: as it was taken.
+    `able` (n,): clients that some agent could serve, and that were given nothing.
+    `error`: why the policy could not decide; empty where it could.
+    `plans`: the policy waits for what its plan says.
     """
     if len(decisions) or error:
         return decisions
@@ -42,15 +35,9 @@ def is_kept_back(snapshot: Snapshot, clients: Ints) -> Bools:
 
     In doubt it does: where a bound leaves less of something than an agent may have free.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-        As it was taken.
-    clients : (n,) int64
-
-    Returns
-    -------
-    (n,) bool
+    `snapshot`: as it was taken.
+    `clients` (n,).
+    Returns (n,).
     """
     bounds = snapshot.bounds
     if not len(clients) or not len(bounds.above):

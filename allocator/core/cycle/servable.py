@@ -18,15 +18,9 @@ def servable(snapshot: Snapshot, clients: Ints) -> Bools:
     It can where it is not excluded, no filter covers all that it could offer, and what is free
     there makes one task, or reaches the client's minimum where its demand is unknown.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-        As it was taken: its arrays say what is free before the cycle.
-    clients : (n,) int64
-
-    Returns
-    -------
-    (n,) bool
+    `snapshot`: as it was taken: its arrays say what is free before the cycle.
+    `clients` (n,).
+    Returns (n,).
     """
     if not len(clients) or not len(snapshot.agents):
         return np.zeros(len(clients), np.bool_)

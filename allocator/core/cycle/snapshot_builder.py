@@ -40,11 +40,7 @@ class SnapshotBuilder:
     def build(self, state: State, wanted: Ints | None) -> Snapshot:
         """Take a snapshot for a cycle.
 
-        Parameters
-        ----------
-        state : State
-        wanted : (n,) int64 or None
-            The agents that the host asked a cycle for; None: all.
+        `wanted` (n,): the agents that the host asked a cycle for; None: all.
         """
         space, clients, steady = state.space, state.clients, self._steady
         names = len(space.names)

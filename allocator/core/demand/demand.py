@@ -16,17 +16,9 @@ def declared_demand(
 ) -> tuple[str, Mapping[str, int]] | None:
     """Find the demand that somebody stated.
 
-    Parameters
-    ----------
-    settings : Settings
-    own : tuple of (source, amounts), or None
-        What the framework states itself.
-    framework_name, role : str
-
-    Returns
-    -------
-    (source, amounts) or None
-        None where nobody did; empty amounts where the operator says that it is unknown.
+    `own` (source, amounts): what the framework states itself.
+    Returns (source, amounts): None where nobody did; empty amounts where the operator says that it
+        is unknown.
     """
     rule = settings.demand_rule(role, framework_name)
     ruled = None if rule is None or rule.demand is None else ("operator", rule.demand)

@@ -71,13 +71,9 @@ def common_unit(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...] | N
 class Remembered:
     """A demand that is remembered.
 
-    Attributes
-    ----------
-    amounts : dict of str to int, thousandths
-    weight : int
-        How many lessons agreed; halved by each that did not, and with time.
-    taught_ms : int
-        When the last one was, on the memory's own clock.
+    `amounts`, in thousandths.
+    `weight`: how many lessons agreed; halved by each that did not, and with time.
+    `taught_ms`: when the last one was, on the memory's own clock.
     """
 
     amounts: Mapping[str, int]
@@ -88,15 +84,10 @@ class Remembered:
 class DemandMemory:
     """Demands by topic. It outlives sessions.
 
-    Attributes
-    ----------
-    entries : dict of topic to Remembered
-        The one that was taught last comes last.
-    elapsed_ms : int
-        Time that passed in sessions: masters' clocks need not agree.
-    confirmed, refuted, probes : int
-        Priors that the first acceptance agreed with, or not; offers of all that is free to
-        frameworks that had waited with theirs.
+    `entries` (dict of topic to Remembered): the one that was taught last comes last.
+    `elapsed_ms`: time that passed in sessions: masters' clocks need not agree.
+    `confirmed`, `refuted`, `probes`: priors that the first acceptance agreed with, or not; offers
+        of all that is free to frameworks that had waited with theirs.
     """
 
     def __init__(self) -> None:
@@ -144,16 +135,9 @@ class DemandMemory:
     ) -> None:
         """Take a lesson.
 
-        Parameters
-        ----------
-        settings : Settings
-        topic : Topic
-        amounts : dict of str to int, thousandths
-            None of them 0.
-        times : int
-            So many equal lessons at once.
-        one_task : bool
-            These are surely the amounts of one task. Else they may be those of several.
+        `amounts`, in thousandths: None of them 0.
+        `times`: so many equal lessons at once.
+        `one_task`: these are surely the amounts of one task. Else they may be those of several.
         """
         entry, most = self.entries.get(topic), _CERTAINTY * settings.learn_after
         if not settings.priors_max or (

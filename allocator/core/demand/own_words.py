@@ -40,10 +40,7 @@ Minimum = tuple[Mapping[str, int], ...]
 class WordsError(ValueError):
     """OwnWords that are not taken.
 
-    Attributes
-    ----------
-    reason : str
-        One of `REASONS`.
+    `reason`: one of `REASONS`.
     """
 
     def __init__(self, reason: str, message: str) -> None:
@@ -55,15 +52,9 @@ class WordsError(ValueError):
 class OwnWords:
     """What a framework's information says of what it needs.
 
-    Attributes
-    ----------
-    demand : dict of str to int, or None
-        Of its label; None where that states nothing.
-    clauses : tuple of Clause
-    minimum : dict of int to amounts by name
-        By handle of the role.
-    aside : tuple of SetAside
-        What of it is not taken.
+    `demand`: of its label; None where that states nothing.
+    `minimum` (dict of int to amounts by name): by handle of the role.
+    `aside`: what of it is not taken.
     """
 
     demand: Mapping[str, int] | None
@@ -115,12 +106,7 @@ def read_request(event: Request) -> tuple[Mapping[str, int] | None, tuple[SetAsi
 
 
 def demand_of_label(label: str) -> dict[str, int] | None:
-    """Read a demand label; None where it asks for nothing.
-
-    Raises
-    ------
-    WordsError
-    """
+    """Read a demand label; None where it asks for nothing. Raises WordsError."""
     if len(label) > DEMAND_LENGTH_MAX:
         message = f"has {len(label)} characters, over {DEMAND_LENGTH_MAX}"
         raise WordsError(TOO_LONG, message)
@@ -133,12 +119,7 @@ def demand_of_label(label: str) -> dict[str, int] | None:
 
 
 def clauses_of_label(label: str) -> tuple[Clause, ...]:
-    """Read a label that says something of agents.
-
-    Raises
-    ------
-    WordsError
-    """
+    """Read a label that says something of agents. Raises WordsError."""
     # Counted by signs first, so that what is too much costs nothing.
     if (clauses := label.count(";") + 1) > CLAUSES_MAX:
         raise WordsError(TOO_MANY, f"has {clauses} clauses, over {CLAUSES_MAX}")

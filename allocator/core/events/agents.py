@@ -38,16 +38,10 @@ class AddAgent:
 class AddAgents:
     """New agents that are told of together; the same as one `AddAgent` each, but cheaper.
 
-    Attributes
-    ----------
-    agent : (N,) int64
-    info : tuple of AgentInfo
-    kind : (K,) int64
-        Each once.
-    capacity : (N, K) int64, thousandths
-        From 0 to `AMOUNT_MAX`.
-    active : (N,) bool
-    unavailable_from_ms, unavailable_for_ms : (N,) int64
+    `agent` (N,).
+    `kind` (K,): each once.
+    `capacity` (N, K), in thousandths: from 0 to `AMOUNT_MAX`.
+    `active` (N,); `unavailable_from_ms`, `unavailable_for_ms` (N,).
     """
 
     agent: Ints

@@ -12,14 +12,9 @@ Amounts = Mapping[int, int]
 class EventError(ValueError):
     """An event that cannot be applied; the state is as it was.
 
-    Attributes
-    ----------
-    kind : str
-        ``handle``, ``value``, ``books`` or ``limit``.
-    field : str
-        What part of the event is wrong, such as ``amount[3]``.
-    message : str
-        The value, and what would be right.
+    `kind`: ``handle``, ``value``, ``books`` or ``limit``.
+    `field`: what part of the event is wrong, such as ``amount[3]``.
+    `message`: the value, and what would be right.
     """
 
     def __init__(self, kind: str, field: str, message: str) -> None:
@@ -45,14 +40,9 @@ take them failed, which is a defect of ours."""
 class SetAside:
     """Words of a framework or an agent that are not taken; it is served as if not said.
 
-    Attributes
-    ----------
-    field : str
-        Where they stood, such as ``labels``.
-    reason : str
-        One of `REASONS`.
-    text : str
-        What is wrong with them, and what is taken instead.
+    `field`: where they stood, such as ``labels``.
+    `reason`: one of `REASONS`.
+    `text`: what is wrong with them, and what is taken instead.
     """
 
     field: str

@@ -23,13 +23,9 @@ def _equally_long(*columns: Sized) -> bool:
 class Holdings:
     """Amounts by (framework, role, agent), in columns.
 
-    Attributes
-    ----------
-    framework, role, agent : (N,) int64
-    kind : (K,) int64
-        Each once.
-    amount : (N, K) int64, thousandths
-        From 0 to `AMOUNT_MAX`.
+    `framework`, `role`, `agent` (N,).
+    `kind` (K,): each once.
+    `amount` (N, K), in thousandths: from 0 to `AMOUNT_MAX`.
     """
 
     framework: Ints
@@ -60,14 +56,10 @@ class Hold:
 class Release:
     """Resources that come back: declined and rescinded offers, ended tasks.
 
-    Attributes
-    ----------
-    released : Holdings
-        Rows that name an unknown agent or framework are ignored: what they held went with them.
-    refuse_ms : (N,) int64
-        How long what is given back must not be offered again; -1 for no filter.
-    allocated : (N,) bool
-        Whether the resources were in use (a task ended) rather than offered.
+    `released`: rows that name an unknown agent or framework are ignored: what they held went with
+        them.
+    `refuse_ms` (N,): how long what is given back must not be offered again; -1 for no filter.
+    `allocated` (N,): whether the resources were in use (a task ended) rather than offered.
     """
 
     released: Holdings
@@ -100,11 +92,8 @@ class UpdateAllocation:
 class Exclude:
     """Pairs that may not meet, as the host evaluated offer constraints.
 
-    Attributes
-    ----------
-    framework, role, agent : (N,) int64
-    excluded : (N,) bool
-        False takes an exclusion back.
+    `framework`, `role`, `agent` (N,).
+    `excluded` (N,): False takes an exclusion back.
     """
 
     framework: Ints
@@ -124,10 +113,7 @@ class Exclude:
 class Refuse:
     """Filters in force, as a snapshot carries them.
 
-    Attributes
-    ----------
-    refused : Holdings
-    expires_ms : (N,) int64
+    `expires_ms` (N,).
     """
 
     refused: Holdings
@@ -175,15 +161,10 @@ class Reason(IntEnum):
 class Outcomes:
     """What became of consecutive decisions.
 
-    Attributes
-    ----------
-    first_decision : int
-    reason : (N,) int64
-        Numbers of `Reason`.
-    kind : (K,) int64
-        Each once.
-    amount : (P, K) int64, thousandths
-        What was really offered, one row for each decision whose reason is PARTIAL, in order.
+    `reason` (N,): numbers of `Reason`.
+    `kind` (K,): each once.
+    `amount` (P, K), in thousandths: what was really offered, one row for each decision whose reason
+        is PARTIAL, in order.
     """
 
     first_decision: int

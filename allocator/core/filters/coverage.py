@@ -19,15 +19,10 @@ from allocator.core.snapshot import Bools, Ints, Words
 class Offerable(NamedTuple):
     """What clients could be offered if they were alone: from the snapshot that is being taken.
 
-    Attributes
-    ----------
-    free : (J, R), start : (J + 1,), row, special_free : (E,), kind : (S,), reach : (S, W)
-        Of the agents of the cycle, see `Specials`.
-    plain_kind : (R,) int64
-    demand : (C, R) int64, thousandths
-    known : (C,) bool
-    takes : (C,) int64
-        What they are capable of, see `ClientTable`.
+    `free` (J, R), `start` (J + 1,), `row`, `special_free` (E,), `kind` (S,), `reach` (S, W): of the
+        agents of the cycle, see `Specials`.
+    `plain_kind` (R,); `demand` (C, R), in thousandths; `known` (C,).
+    `takes` (C,): what they are capable of, see `ClientTable`.
     """
 
     free: Ints
@@ -130,18 +125,10 @@ def refresh(
 ) -> None:
     """Bring the bits of some agents up to date.
 
-    Parameters
-    ----------
-    filters : Refusals
-    offerable : Offerable
-    agents : (J,) int64
-        Rows, each once: those that `offerable` is about.
-    touched : (A,) bool
-        On which agents something else may be free; cleared.
-    seen : (A, R) int64
-        What was free when the bits of the agent were worked out; -1 where specials were.
-    known : (W,) uint64
-        Bits of the clients that are offered tasks.
+    `agents` (J,): rows, each once: those that `offerable` is about.
+    `touched` (A,): on which agents something else may be free; cleared.
+    `seen` (A, R): what was free when the bits of the agent were worked out; -1 where specials were.
+    `known` (W,): bits of the clients that are offered tasks.
     """
     for place in range(len(agents)):
         agent = agents[place]

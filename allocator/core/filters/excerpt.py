@@ -9,18 +9,9 @@ from allocator.core.snapshot import Bools, Filters, Indices, Ints
 def excerpt(filters: Filters, agents: Ints, most: int) -> Filters | None:
     """Copy the filters on some agents.
 
-    Parameters
-    ----------
-    filters : Filters
-    agents : (J,) int64
-        Rows, ascending; of others the lists are empty.
-    most : int
-        How many filters are copied at most.
-
-    Returns
-    -------
-    Filters or None
-        None where there are more.
+    `agents` (J,): rows, ascending; of others the lists are empty.
+    `most`: how many filters are copied at most.
+    Returns None where there are more.
     """
     lists = loop_view(filters.head), loop_view(filters.next), loop_view(agents)
     rows, is_last = _gather(*lists, most)

@@ -15,32 +15,21 @@ NEVER = np.iinfo(np.int64).max
 class Refusals(NamedTuple):
     """The arrays of all filters, as the compiled loops take them.
 
-    Attributes
-    ----------
-    agent, client : (X,) int32
-        0 where the row is free.
-    amount : (X, K) int64
-        By kind.
-    expires_ms : (X,) int64
-        Last moment at which the filter is in force.
-    of_agent, next_of_agent, previous_of_agent : (A,), (X,), (X,) int32
-    of_client, next_of_client, previous_of_client : (C,), (X,), (X,) int32
-    spare : (X,) int32
-        Free rows, as a stack.
-    per_client : (C,) int64
-        Filters of each client.
-    maybe : (A, W) uint64
-        Bit ``c % 64`` of word ``c // 64``: client c may have a filter on the agent; where it is not
-        set, it has none.
-    covered : (A, W) uint64
-        The same bits: a filter covers all that the client could be offered, see `Filters`.
-    stale : (A,) bool
-        The agent's row of `covered` has to be worked out again.
-    fresh : (A,) int32
-        How many filters came to the agent since its row of `covered` was brought up to date; they
-        are the first ones of its list.
-    largest : (A, K) int64
-        No filter on the agent has more of any kind.
+    `agent`, `client` (X,): 0 where the row is free.
+    `amount` (X, K): by kind.
+    `expires_ms` (X,): last moment at which the filter is in force.
+    `of_agent`, `next_of_agent`, `previous_of_agent` (A,), (X,), (X,); `of_client`,
+        `next_of_client`, `previous_of_client` (C,), (X,), (X,).
+    `spare` (X,): free rows, as a stack.
+    `per_client` (C,): filters of each client.
+    `maybe` (A, W): bit ``c % 64`` of word ``c // 64``: client c may have a filter on the agent;
+        where it is not set, it has none.
+    `covered` (A, W): the same bits: a filter covers all that the client could be offered, see
+        `Filters`.
+    `stale` (A,): the agent's row of `covered` has to be worked out again.
+    `fresh` (A,): how many filters came to the agent since its row of `covered` was brought up to
+        date; they are the first ones of its list.
+    `largest` (A, K): no filter on the agent has more of any kind.
     """
 
     agent: Indices

@@ -131,9 +131,7 @@ class FilterTable:
     def of_client(self, client: int, most: int) -> tuple[Ints, Ints]:
         """Look at the filters of one client, at most so many of them.
 
-        Returns
-        -------
-        agent, expires_ms : (n,) int64
+        Returns `agent`, `expires_ms` (n,).
         """
         found: list[int] = []
         row = int(self.rows.of_client[client])
@@ -146,13 +144,9 @@ class FilterTable:
     def show(self, offerable: Offerable, agents: Ints, touched: Bools) -> Filters:
         """Show the filters on some agents to policies.
 
-        Parameters
-        ----------
-        offerable : Offerable
-        agents : (J,) int64
-            Rows, ascending: those that `offerable` is about.
-        touched : (A,) bool
-            On which agents something else may be free than when they were shown last; cleared.
+        `agents` (J,): rows, ascending: those that `offerable` is about.
+        `touched` (A,): on which agents something else may be free than when they were shown last;
+            cleared.
         """
         rows = self.rows
         # One layout, whatever it was cut from: another one would be compiled for anew.

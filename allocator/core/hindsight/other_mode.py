@@ -17,19 +17,10 @@ from allocator.core.task_counts import has_demand
 def in_mode(seen: Seen, probed: Bools, *, whole_tasks: bool) -> Snapshot | None:
     """Show what a cycle saw as one policy for all roles sees it in some mode.
 
-    Parameters
-    ----------
-    seen : Seen
-    probed : (C,) bool
-        Whose demand was doubted.
-    whole_tasks : bool
-        The mode: clients whose demand is known are served in whole tasks.
-
-    Returns
-    -------
-    Snapshot or None
-        None where it cannot be told, for too many filters were in force to be kept. Who had waited
-        too long is taken over as it was.
+    `probed` (C,): whose demand was doubted.
+    `whole_tasks`: the mode: clients whose demand is known are served in whole tasks.
+    Returns None where it cannot be told, for too many filters were in force to be kept. Who had
+        waited too long is taken over as it was.
     """
     snapshot = seen.snapshot()
     clients = len(snapshot.demand)

@@ -20,12 +20,8 @@ from allocator.core.events import AddFramework, FrameworkInfo, Request
 class Newcomer:
     """A framework that there is not.
 
-    Attributes
-    ----------
-    role : int
-        Handle of the role that it would be in.
-    demand : dict of str to int, thousandths
-        What one of its tasks would need; empty: unknown.
+    `role`: handle of the role that it would be in.
+    `demand`, in thousandths: what one of its tasks would need; empty: unknown.
     """
 
     role: int

@@ -20,14 +20,11 @@ from allocator.core.snapshot import Floats, Grants, Ints, Snapshot
 class Comparison:
     """One cycle, decided twice: by the policy in force, and by the one that looks on.
 
-    Attributes
-    ----------
-    names : Names
-        Whom the rows of clients meant.
-    offered, offered_beside : (C,) float64
-        Dominant share of the cluster that each client was, or would have been, offered.
-    of_both, of_policy, of_beside : int
-        Offers (a client and an agent) that both made; that only one of them made.
+    `names`: whom the rows of clients meant.
+    `offered`, `offered_beside` (C,): dominant share of the cluster that each client was, or would
+        have been, offered.
+    `of_both`, `of_policy`, `of_beside`: offers (a client and an agent) that both made; that only
+        one of them made.
     """
 
     names: Names
@@ -41,24 +38,12 @@ class Comparison:
 def compare_beside(record: CycleRecord, spec: PolicySpec, policy: Policy) -> Comparison | None:
     """Let a policy decide a cycle that was decided, and compare.
 
-    Parameters
-    ----------
-    record : CycleRecord
-        With what was seen.
-    spec : PolicySpec
-        Its mode counts.
-    policy : Policy
-        What `spec` names.
-
-    Returns
-    -------
-    Comparison or None
-        None where the cycle cannot be shown in that mode.
-
-    Raises
-    ------
-    Exception
-        Whatever the policy raises, and `BadGrantError` where it grants what it must not.
+    `record`: with what was seen.
+    `spec`: its mode counts.
+    `policy`: what `spec` names.
+    Returns None where the cycle cannot be shown in that mode.
+    Raises Exception: whatever the policy raises, and `BadGrantError` where it grants what it must
+        not.
     """
     assert record.seen is not None
     assert record.probed is not None

@@ -52,14 +52,9 @@ _OFFER_EVENTS = (Outcomes, Release, Transition)
 class Names:
     """Whom the rows of clients meant at a moment.
 
-    Attributes
-    ----------
-    framework, role : (C,) int64
-        Handles; 0 where the row was free.
-    info : tuple of FrameworkInfo or None
-        By handle of the framework.
-    path : sequence of str
-        By handle of the role: the books' own, which grows, but of which no entry changes.
+    `framework`, `role` (C,): handles; 0 where the row was free.
+    `info`: by handle of the framework.
+    `path`: by handle of the role: the books' own, which grows, but of which no entry changes.
     """
 
     framework: Ints
@@ -72,37 +67,19 @@ class Names:
 class CycleRecord:
     """A cycle that was run; the trail takes its snapshot away when it is not among the latest.
 
-    Attributes
-    ----------
-    stamp : int
-        Grows from event to cycle to event.
-    number : int
-    at_ms : int
-        On the host's clock.
-    whole : bool
-        It was about all agents.
-    candidates : int
-        Agents with something to give.
-    names : Names
-    agents : tuple of AgentInfo or None
-        The first candidate agents.
-    seen : Seen or None
-        What the policy saw, as it was before the cycle; None where it is not kept.
-    bound_paths : tuple of str
-        Roles that the first of the snapshot's bounds are for.
-    grants : Grants
-        What the policy gave, before what is below somebody's minimum was dropped.
-    decisions : Decisions
-    policy : PolicySpec
-        What was to decide.
-    policy_error : str
-        Why the fallback decided; empty where the policy did.
-    nbytes : int
-        What is kept of the decisions because of this record.
-    seed : int
-        The source of chance.
-    probed : (C,) bool or None
-        Whose demand was doubted; kept only where a policy looks on.
+    `stamp`: grows from event to cycle to event.
+    `at_ms`: on the host's clock.
+    `whole`: it was about all agents.
+    `candidates`: agents with something to give.
+    `agents`: the first candidate agents.
+    `seen`: what the policy saw, as it was before the cycle; None where it is not kept.
+    `bound_paths`: roles that the first of the snapshot's bounds are for.
+    `grants`: what the policy gave, before what is below somebody's minimum was dropped.
+    `policy`: what was to decide.
+    `policy_error`: why the fallback decided; empty where the policy did.
+    `nbytes`: what is kept of the decisions because of this record.
+    `seed`: the source of chance.
+    `probed` (C,): whose demand was doubted; kept only where a policy looks on.
     """
 
     stamp: int
@@ -131,19 +108,12 @@ class CycleRecord:
 class Seen(NamedTuple):
     """What a policy sees, with copies of what the books go on to change.
 
-    Attributes
-    ----------
-    taken : Snapshot
-        As it was taken, changed since.
-    agents_held, excluding, filters
-        Its parts that change, as they were. The lists of filters may be left out; the bits of what
-        they cover never are.
-    excluded : (E, W) uint64
-        The rows of the agents that exclude somebody; the others are zeros.
-    filters_kept : bool
-        Whether the lists are complete.
-    nbytes : int
-        What is kept because of this, about.
+    `taken`: as it was taken, changed since.
+    `agents_held`, `excluding`, `filters`: its parts that change, as they were. The lists of filters
+        may be left out; the bits of what they cover never are.
+    `excluded` (E, W): the rows of the agents that exclude somebody; the others are zeros.
+    `filters_kept`: whether the lists are complete.
+    `nbytes`: what is kept because of this, about.
     """
 
     taken: Snapshot
@@ -170,13 +140,7 @@ class Seen(NamedTuple):
 class OfferEvent(NamedTuple):
     """Something that became of offers.
 
-    Attributes
-    ----------
-    stamp : int
-        As in `CycleRecord`.
-    at_ms : int
-    event : Outcomes, Release or Transition
-    nbytes : int
+    `stamp`: as in `CycleRecord`.
     """
 
     stamp: int
@@ -188,14 +152,9 @@ class OfferEvent(NamedTuple):
 class Trail:
     """The last cycles and the last events about offers, the oldest first; bounded in bytes.
 
-    Attributes
-    ----------
-    cycles : deque of CycleRecord
-    events : deque of OfferEvent
-    for_shadow : CycleRecord or None
-        The latest cycle with what it saw, where a policy looks on: for the host to take away.
-    shadow_bytes_max : int
-        What it may have seen at most, for the host to set; 0: none is wanted now.
+    `for_shadow`: the latest cycle with what it saw, where a policy looks on: for the host to take
+        away.
+    `shadow_bytes_max`: what it may have seen at most, for the host to set; 0: none is wanted now.
     """
 
     def __init__(self) -> None:
@@ -305,14 +264,9 @@ def see(
 ) -> Seen | None:
     """Copy of a snapshot what the books go on to change.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-        As it was taken.
-    filters_max : int
-        So many filters are copied at most.
-    nbytes_max : int
-        None is given for a snapshot that is larger.
+    `snapshot`: as it was taken.
+    `filters_max`: so many filters are copied at most.
+    `nbytes_max`: None is given for a snapshot that is larger.
     """
     nbytes = _size_of_snapshot(snapshot)
     if nbytes > nbytes_max:

@@ -53,13 +53,9 @@ def grow_heads(heads: Indices, owners: int) -> Indices:
 class DistinctRows(NamedTuple):
     """The different rows of a table (n, K), in ascending order.
 
-    Attributes
-    ----------
-    rows : (D, K)
-    which : (n,) int64
-        Where each row of the table stands in `rows`.
-    times : (D,) int64
-        How often each occurs.
+    `rows` (D, K).
+    `which` (n,): where each row of the table stands in `rows`.
+    `times` (D,): how often each occurs.
     """
 
     rows: NDArray[Any]
@@ -219,19 +215,10 @@ class KeyMap:
     def claim(self, keys: Ints, rows: Ints) -> tuple[Ints, Ints]:
         """Find keys, and give those that are absent the next of some rows, as they are met.
 
-        Parameters
-        ----------
-        keys : (n,) int64
-            The same may stand there several times.
-        rows : (m,) int64
-            At least as many as there are absent keys.
-
-        Returns
-        -------
-        (n,) int64
-            The row of each key.
-        (u,) int64
-            For each row that was given, in order, where its key stands among the keys.
+        `keys` (n,): the same may stand there several times.
+        `rows` (m,): at least as many as there are absent keys.
+        Returns (n,): the row of each key; (u,): for each row that was given, in order, where its
+            key stands among the keys.
         """
         self._make_room(len(rows))
         found, first = _claim_many(self._keys, self._rows, keys, rows)

@@ -42,12 +42,9 @@ class Superseded(Exception):  # noqa: N818 - it is no error
 class Loop:
     """A function that is compiled when it is needed.
 
-    Attributes
-    ----------
-    entry : bool
-        Called from Python, and not only from other loops.
-    restarts : bool
-        Raises `Superseded` where it runs interpreted, and compiled loops have become available.
+    `entry`: called from Python, and not only from other loops.
+    `restarts`: raises `Superseded` where it runs interpreted, and compiled loops have become
+        available.
     """
 
     def __init__(

@@ -70,10 +70,7 @@ def memoize(
     tuples the same parts, of other values equal ones. Where an array could be written, the result
     is not remembered, for it could be another one by the next call.
 
-    Parameters
-    ----------
-    size : int
-        How many results are kept.
+    `size`: how many results are kept.
     """
 
     def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:

@@ -11,13 +11,9 @@ from allocator.core.snapshot import Grants, Ints, Snapshot, Words
 class SparseRows(NamedTuple):
     """Rows of amounts by kind; row i has the parts ``range(start[i], start[i + 1])``.
 
-    Attributes
-    ----------
-    start : (N + 1,) int64
-    kind : (X,) int64
-        Ascending within a row, each once.
-    amount : (X,) int64, thousandths
-        More than 0.
+    `start` (N + 1,).
+    `kind` (X,): ascending within a row, each once.
+    `amount` (X,), in thousandths: more than 0.
     """
 
     start: Ints
@@ -104,12 +100,8 @@ def _plain_rows(amount: Ints, plain_kind: Ints, order: Ints) -> tuple[Ints, Ints
 def groups_of(rows: SparseRows) -> tuple[Ints, Ints]:
     """Divide rows into groups with the same kinds.
 
-    Returns
-    -------
-    order : (N,) int64
-        The rows, group after group, in the order of the first row of each.
-    end : (G,) int64
-        Where each group ends there.
+    Returns `order` (N,): the rows, group after group, in the order of the first row of each;
+    `end` (G,): where each group ends there.
     """
     size, count = len(rows.start) - 1, np.diff(rows.start)
     if not size:

@@ -18,12 +18,8 @@ FirstPlan: TypeAlias = Callable[[PlanningPolicy, Ints | None], AdoptPlan | None]
 class PlanSource:
     """The plans of one allocator that do not come as events.
 
-    Attributes
-    ----------
-    began_with : AdoptPlan or None
-        The first plan, where the last cycle waited for it.
-    plans_here : bool
-        Whether plans are worked out in cycles.
+    `began_with`: the first plan, where the last cycle waited for it.
+    `plans_here`: whether plans are worked out in cycles.
     """
 
     def __init__(self, first_plan: FirstPlan | None, *, plans_here: bool) -> None:

@@ -37,50 +37,33 @@ class AdoptPlan:
 class Problem:
     """What a plan is about: the whole cluster at one moment; no part of it changes any more.
 
-    Attributes
-    ----------
-    now_ms : int
-        By the master's clock.
-    resources : R names
-    counted : (R,) bool
-    capacity, free : (A, R) int64, thousandths
-        Of each agent, by its handle; zeros where it may not be offered.
-    total : (R,) int64, thousandths
-    excluded : (A, W) uint64
-        Bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
-    holder : (H,) int64
-        Sorted keys ``agent * 2**32 + client`` of who holds something where.
-    holding : (H, R) int64, thousandths
-        What each of them holds there.
-    on_offer : (O,) int64
-        The keys among them of those who use nothing there: what they hold is merely on offer.
-    leave, refused : (P,) int64
-        Who is asked to leave which agent, keys as in `Plan`, and has not left yet: those who have
-        refused stand in the second.
-    demand, held : (C, R) int64, thousandths
-    characterised : (C,) bool
-        As in `Snapshot`.
-    agents_held : (C,) int64
-    waiting_s : (C,) float64
-        How long ago each client was offered something last, or came, or was suppressed or revived,
-        whichever was latest.
-    client : (L,) int64
-        Clients that take part: those that may be served, and, for a policy that plans for them,
-        those that only hold something.
-    wants : (L,) bool
-        Which may be served.
-    weight : (L,) float64
-        The part of the whole that each has by the weights along its branch of the tree.
-    limit, guarantee : (L, R) int64, thousandths
-        Its part of what bounds its roles, by weight; `UNBOUNDED` where there is no limit.
-    agents : tuple of AgentInfo or None
-        By handle.
-    frameworks : tuple of FrameworkInfo or None
-        By client.
-    roles : tuple of str
-        Paths, by client.
-    plan : Plan or None
-        The plan in force.
+    `now_ms`: by the master's clock.
+    `resources`, R names; `counted` (R,).
+    `capacity`, `free` (A, R), in thousandths: of each agent, by its handle; zeros where it may not
+        be offered.
+    `total` (R,), in thousandths.
+    `excluded` (A, W): bit ``c % 64`` of word ``c // 64``: client c may not be served on this agent.
+    `holder` (H,): sorted keys ``agent * 2**32 + client`` of who holds something where.
+    `holding` (H, R), in thousandths: what each of them holds there.
+    `on_offer` (O,): the keys among them of those who use nothing there: what they hold is merely on
+        offer.
+    `leave`, `refused` (P,): who is asked to leave which agent, keys as in `Plan`, and has not left
+        yet: those who have refused stand in the second.
+    `demand`, `held` (C, R), in thousandths.
+    `characterised` (C,): as in `Snapshot`.
+    `agents_held` (C,).
+    `waiting_s` (C,): how long ago each client was offered something last, or came, or was
+        suppressed or revived, whichever was latest.
+    `client` (L,): clients that take part: those that may be served, and, for a policy that plans
+        for them, those that only hold something.
+    `wants` (L,): which may be served.
+    `weight` (L,): the part of the whole that each has by the weights along its branch of the tree.
+    `limit`, `guarantee` (L, R), in thousandths: its part of what bounds its roles, by weight;
+        `UNBOUNDED` where there is no limit.
+    `agents`: by handle.
+    `frameworks`: by client.
+    `roles`: paths, by client.
+    `plan`: the plan in force.
     """
 
     now_ms: int
@@ -134,10 +117,7 @@ class PlanningPolicy(Policy, Protocol):
     def plan(self, problem: Problem) -> Plan:
         """Work a plan out; any thread may.
 
-        Raises
-        ------
-        Exception
-            Where there is none; then the last plan stands.
+        Raises Exception where there is none; then the last plan stands.
         """
         ...
 
@@ -159,15 +139,8 @@ def problem_of(
 ) -> Problem:
     """Copy what a plan is about.
 
-    Parameters
-    ----------
-    state : State
-    shape, tree : Shape, Tree
-        Of a cycle over all agents.
-    quotas : QuotaTree
-    capacity, free : (A, R) int64, thousandths
-    total : (R,) int64, thousandths
-    characterised : (C,) bool
+    `shape`, `tree`: of a cycle over all agents.
+    `capacity`, `free` (A, R), in thousandths; `total` (R,), in thousandths; `characterised` (C,).
     """
     agents, clients = state.agents, state.clients
     holder = state.ledger.holders(np.arange(len(agents.ready)))
@@ -251,10 +224,7 @@ def _without(plan: Plan, clients: Sequence[int], agents: Sequence[int]) -> Plan:
 def adopt(state: State, event: AdoptPlan) -> None:
     """Take a plan over.
 
-    Raises
-    ------
-    EventError
-        Where its parts do not fit together; then nothing has changed.
+    Raises EventError where its parts do not fit together; then nothing has changed.
     """
     plan = event.plan
     flat = plan.target.ndim == plan.group.ndim == 1 and plan.allowed.ndim == plan.price.ndim == 2
@@ -310,10 +280,7 @@ def held_by_group(state: State, plan: Plan, handle: Ints) -> tuple[Ints, Ints]:
 
     Only of groups that the agents (handles) are of; O(holdings), in a few steps.
 
-    Returns
-    -------
-    held : (G, C, R) int64, thousandths
-    agents_held : (G, C) int64
+    Returns `held` (G, C, R), in thousandths; `agents_held` (G, C).
     """
     books, groups = state.ledger.books, len(plan.part)
     clients = len(state.clients.framework)

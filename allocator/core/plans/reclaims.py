@@ -25,10 +25,7 @@ _REFUSED = "DECLINE"
 class Reclaims(NamedTuple):
     """Frameworks that are asked to leave agents, one a row.
 
-    Attributes
-    ----------
-    framework, agent : (N,) int64
-        Handles.
+    `framework`, `agent` (N,): handles.
     """
 
     framework: Ints
@@ -52,11 +49,7 @@ def to_leave(state: State) -> Ints:
 def asked_to_leave(state: State, *, refused: bool = False) -> Ints:
     """Who is asked to leave which agent and has not left yet, keys as in `Plan`, sorted.
 
-    Parameters
-    ----------
-    state : State
-    refused : bool
-        Those who have refused, for as long as that holds; else the others.
+    `refused`: those who have refused, for as long as that holds; else the others.
     """
     keys, since_ms = [], []
     for (framework, agent), asked in state.asked.items():
@@ -71,16 +64,9 @@ def asked_to_leave(state: State, *, refused: bool = False) -> Ints:
 class AskedRow(NamedTuple):
     """A framework that is asked to leave an agent, for people.
 
-    Attributes
-    ----------
-    framework, agent : int
-        Handles.
-    framework_id, name, agent_id : str
-    for_s : float
-        How long it has been asked.
-    for_whom : tuple of str
-    answer : str
-        As in `Asked`.
+    `framework`, `agent`: handles.
+    `for_s`: how long it has been asked.
+    `answer`: as in `Asked`.
     """
 
     framework: int

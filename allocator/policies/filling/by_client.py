@@ -29,16 +29,10 @@ from allocator.policies.filling.search.fit_index import FitIndex
 class Findings(NamedTuple):
     """What was found out about each place, and when; a time is the number of grants before it.
 
-    Attributes
-    ----------
-    slot : (P,) int64
-        Where its score is smallest.
-    found : (P,) int64
-        When that was found; -1: never.
-    grown : (P,) int64
-        When its measure last grew.
-    changed : (J,) int64
-        When the free amounts of each agent last changed.
+    `slot` (P,): where its score is smallest.
+    `found` (P,): when that was found; -1: never.
+    `grown` (P,): when its measure last grew.
+    `changed` (J,): when the free amounts of each agent last changed.
     """
 
     slot: Ints

@@ -23,36 +23,26 @@ class Criterion:
     A measure of 0 contributes 0 whatever its denominator; a column that plays no part has an
     infinite denominator.
 
-    Attributes
-    ----------
-    measure : (N, K) float64, >= 0
-        What each node of the tree has; additive over the tree.
-    denominator : (1, K) or (A, K) float64, >= 0
-        One row for all agents, or one an agent.
-    amount_gain, task_gain, agent_gain : (C,) float64, >= 0
-        A grant of `t` tasks and amount `g` to client c adds ``amount_gain[c] * g`` to the resource
-        columns, and ``task_gain[c] * t`` to the count column, and there ``agent_gain[c]`` more if
-        the client holds nothing on that agent yet.
-    residual : bool
-        The denominator is what is free on the agent: every grant lessens its row by the amount.
-    additive : bool
-        The parts are added up; otherwise the largest counts.
-    priority : (C,) float64, > 0, or None
-        Each client's own, which multiplies its weight: the priorities of frameworks in [1]_, eq. 2
-        to 4, beside the weights of roles.
-    preference : (C, A) float64, > 0, or None
-        How much each client likes each agent: its score there is divided by that, as the
-        coefficients of [1]_, eq. 2, allow. Who must not have an agent is excluded, not disliked.
-    weight_power : float, >= 0
-        Weights count to this power: 1 / a for the (weighted) a-fairness of [1]_, eq. 8 and 9, of
-        whose optimum tasks are in proportion to the weights to the power 1 / a where all want the
-        same. 1: proportional; 0: weights do not count.
-
-    Notes
-    -----
     A score must not fall when its client is given something: the loops keep the smallest scores,
     and one that fell would be passed over. With gains and measures of at least 0, and residual
     denominators of at least what is free, it cannot; `check` refuses anything else.
+
+    - `measure` (N, K), >= 0: what each node of the tree has; additive over the tree.
+    - `denominator` (1, K) or (A, K), >= 0: one row for all agents, or one an agent.
+    - `amount_gain`, `task_gain`, `agent_gain` (C,), >= 0: a grant of `t` tasks and amount `g` to
+      client c adds ``amount_gain[c] * g`` to the resource columns, and ``task_gain[c] * t`` to the
+      count column, and there ``agent_gain[c]`` more if the client holds nothing on that agent yet.
+    - `residual`: the denominator is what is free on the agent: every grant lessens its row by the
+      amount.
+    - `additive`: the parts are added up; otherwise the largest counts.
+    - `priority` (C,), > 0: each client's own, which multiplies its weight: the priorities of
+      frameworks in [1]_, eq. 2 to 4, beside the weights of roles.
+    - `preference` (C, A), > 0: how much each client likes each agent: its score there is divided by
+      that, as the coefficients of [1]_, eq. 2, allow. Who must not have an agent is excluded, not
+      disliked.
+    - `weight_power`, >= 0: weights count to this power: 1 / a for the (weighted) a-fairness of
+      [1]_, eq. 8 and 9, of whose optimum tasks are in proportion to the weights to the power 1 / a
+      where all want the same. 1: proportional; 0: weights do not count.
 
     References
     ----------
@@ -77,12 +67,7 @@ class CriterionError(ValueError):
 
 
 def check(snapshot: Snapshot, criterion: Criterion) -> None:
-    """Verify what the compiled loops rely on, and do not look at again.
-
-    Raises
-    ------
-    CriterionError
-    """
+    """Verify what the compiled loops rely on, and do not look at again. Raises CriterionError."""
     clients, agents = len(snapshot.held), len(snapshot.capacity)
     nodes, columns = len(snapshot.tree.parent), len(snapshot.total) + 1
     gains = {
@@ -150,11 +135,7 @@ CriterionFunction: TypeAlias = Callable[[Snapshot], Criterion]
 def leaf_scores(criterion: Criterion, weight: Floats) -> Floats:
     """Scores of the leaves, (L,), where there is one row of denominators.
 
-    Parameters
-    ----------
-    criterion : Criterion
-    weight : (L,) float64
-        With priorities and powers.
+    `weight` (L,): with priorities and powers.
     """
     measure = criterion.measure[: len(weight)]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -169,12 +150,8 @@ def of_amounts(
 ) -> Criterion:
     """Measure what clients hold.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-    denominator : (1, R) or (A, R) float64, thousandths
-    residual, additive : bool
-        As in `Criterion`.
+    `denominator` (1, R) or (A, R), in thousandths.
+    `residual`, `additive`: as in `Criterion`.
     """
     everybody, nothing = constant(1, len(snapshot.held)), constant(0, len(snapshot.held))
     return mixed(snapshot, everybody, denominator, nothing, residual, additive=additive)
@@ -194,21 +171,12 @@ def mixed(
 ) -> Criterion:
     """Measure amounts for some clients and a count for others.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-    amount_gain : (C,) float64
-        How much of what each client holds counts: 1 or 0.
-    denominator : (1, R) or (A, R) float64, thousandths
-        Of the resource columns.
-    count : (C,) float64
-        What each client has in the count column.
-    residual, additive : bool
-        As in `Criterion`.
-    count_denominator : float
-        Of the count column.
-    task_gain, agent_gain : (C,) float64
-        As in `Criterion`; zeros by default.
+    `amount_gain` (C,): how much of what each client holds counts: 1 or 0.
+    `denominator` (1, R) or (A, R), in thousandths: of the resource columns.
+    `count` (C,): what each client has in the count column.
+    `residual`, `additive`: as in `Criterion`.
+    `count_denominator`: of the count column.
+    `task_gain`, `agent_gain` (C,): as in `Criterion`; zeros by default.
     """
     nothing = constant(0, len(count))
     with_count = np.empty((len(denominator), len(snapshot.total) + 1))

@@ -37,21 +37,16 @@ _USUAL = Effort()
 class Filling:
     """Progressive filling.
 
-    Attributes
-    ----------
-    criterion : function from Snapshot to Criterion
-        Who comes next: the smallest score.
-    selection : str
-        ``random``: each step draws an agent uniformly from those that may still serve somebody,
-        and serves the best client for it. ``round_robin``: the same in rounds, each a fresh random
-        permutation of those agents. ``listed``: the lowest agent, until it can serve nobody.
-        ``joint``: the client with the smallest score on any agent that can serve it, on that agent.
-        ``best_fit``: the client as in ``joint``, on the agent whose free amounts are nearest in
-        proportion to its demand.
-    effort : Effort
-        Matters for speed only.
-    others : tuple of functions from Snapshot to Criterion
-        Who comes next below the nodes of scheme 1, 2, ... of the tree; `criterion` is scheme 0.
+    - `criterion`: who comes next: the smallest score.
+    - `selection`: ``random``: each step draws an agent uniformly from those that may still serve
+      somebody, and serves the best client for it. ``round_robin``: the same in rounds, each a fresh
+      random permutation of those agents. ``listed``: the lowest agent, until it can serve nobody.
+      ``joint``: the client with the smallest score on any agent that can serve it, on that agent.
+      ``best_fit``: the client as in ``joint``, on the agent whose free amounts are nearest in
+      proportion to its demand.
+    - `effort`: matters for speed only.
+    - `others`: who comes next below the nodes of scheme 1, 2, ... of the tree; `criterion` is
+      scheme 0.
     """
 
     criterion: CriterionFunction
@@ -72,14 +67,9 @@ class Filling:
     ) -> Grants:
         """Fill pass after pass.
 
-        Parameters
-        ----------
-        snapshot : Snapshot
-        seed : int
-        passes : function of a snapshot, a scene and the criteria
-            Gives the scene of each pass: the one that it is given with other rules, places or bars.
-        more : tuple of functions from Snapshot to Criterion
-            Criteria that passes go by, beside those of the tree's schemes.
+        - `passes`: gives the scene of each pass: the one that it is given with other rules, places
+          or bars.
+        - `more`: criteria that passes go by, beside those of the tree's schemes.
         """
         try:
             return self._fill_all(snapshot, seed, passes, more)

@@ -51,16 +51,9 @@ _look_at_all = _compile(fingerprint(pointers, loop_arrays, cycle_stages, scoring
 def can_serve(scene: Scene, place: Ints, agent: Ints) -> Bools:
     """Say of pairs whether the agent can serve the leaf in the scene's stage.
 
-    Parameters
-    ----------
-    scene : Scene
-        Of it only the room for an offer, and `spent`, are written.
-    place, agent : (n,) int64
-        Leaves, and rows of agents.
-
-    Returns
-    -------
-    (n,) bool
+    `scene`: of it only the room for an offer, and `spent`, are written.
+    `place`, `agent` (n,): leaves, and rows of agents.
+    Returns (n,).
     """
     place, agent = loop_view(place), loop_view(agent)
     try:

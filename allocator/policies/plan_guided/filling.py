@@ -39,17 +39,10 @@ def same_question(before: Problem, now: Problem) -> bool:
 class PlanGuided:
     """A policy that plans.
 
-    Attributes
-    ----------
-    planner : function from Problem to Plan
-    progress : function from Snapshot to Criterion
-        What a client has, in the unit of the plan's targets.
-    filling : Filling
-        Decides what the plan says nothing of; and everything, where there is none.
-    stands : function of two Problems
-        Whether the plan for the first is good for the second.
-    about_holders : bool
-        As in `PlanningPolicy`.
+    `progress`: what a client has, in the unit of the plan's targets.
+    `filling`: decides what the plan says nothing of; and everything, where there is none.
+    `stands` (function of two Problems): whether the plan for the first is good for the second.
+    `about_holders`: as in `PlanningPolicy`.
     """
 
     planner: Planner

@@ -15,20 +15,14 @@ _FINE = 1e12  # directions that differ by less than 1 / _FINE of their largest p
 class Groups:
     """Agents of equal capacity that the same clients may use; and clients that want the same.
 
-    Attributes
-    ----------
-    group : (A,) int64
-        Of each agent; -1 for one that may not be offered.
-    capacity : (G, R) float64, thousandths
-        Of one agent of each group.
-    count : (G,) int64
-    clients : (n,) int64
-        The clients that take part.
-    eligible : (n, G) bool
-    direction : (n, R) float64, thousandths
-        What one task of each needs; where the demand is unknown, what it holds; and where it holds
-        nothing, the whole cluster, which is to say anything.
-    weight : (n,) float64
+    `group` (A,): of each agent; -1 for one that may not be offered.
+    `capacity` (G, R), in thousandths: of one agent of each group.
+    `count` (G,).
+    `clients` (n,): the clients that take part.
+    `eligible` (n, G).
+    `direction` (n, R), in thousandths: what one task of each needs; where the demand is unknown,
+        what it holds; and where it holds nothing, the whole cluster, which is to say anything.
+    `weight` (n,).
     """
 
     group: Ints
@@ -66,12 +60,7 @@ def group_agents(problem: Problem) -> Groups:
 def alike(numbers: Ints, bits: Bools) -> tuple[Ints, Ints]:
     """Take rows together that are equal in numbers (n, K) and in bits (n, W).
 
-    Returns
-    -------
-    first : (k,) int64
-        The first row of each sort.
-    which : (n,) int64
-        The sort of each row.
+    Returns `first` (k,): the first row of each sort; `which` (n,): the sort of each row.
     """
     # Bits as words: what is sorted by has a column for 64 of them.
     packed = np.packbits(bits, axis=1)
@@ -101,14 +90,8 @@ def words_of(bits: Bools, clients: Ints, width: int) -> np.ndarray:
 def merged(groups: Groups) -> tuple[Ints, Ints, Floats]:
     """Take clients together that want the same things from the same agents.
 
-    Returns
-    -------
-    first : (k,) int64
-        One of each sort.
-    of_client : (n,) int64
-        The sort of each client.
-    weight : (k,) float64
-        Of all clients of the sort.
+    Returns `first` (k,): one of each sort; `of_client` (n,): the sort of each client;
+    `weight` (k,): of all clients of the sort.
     """
     size = groups.direction.max(axis=1, keepdims=True, initial=0)
     way = np.divide(groups.direction, size, out=np.zeros(groups.direction.shape), where=size > 0)
@@ -134,16 +117,10 @@ def plan_of(
 ) -> Plan:
     """Make a plan of what a solver found.
 
-    Parameters
-    ----------
-    problem : Problem
-    groups : Groups
-    target : (n,) float64
-    allowed : (n, G) bool
-        Who is to have something of which group.
-    price : (G, R) float64, optional
-    part : (n, G) float64, optional
-        How much of which group.
+    `target` (n,).
+    `allowed` (n, G): who is to have something of which group.
+    `price` (G, R).
+    `part` (n, G): how much of which group.
     """
     of_client = np.zeros(len(problem.demand))
     of_client[groups.clients] = np.where(allowed.any(axis=1), target, 0)
@@ -159,13 +136,8 @@ def plan_of(
 def plan_by_agent(problem: Problem, groups: Groups, target: Floats, there: Bools) -> Plan:
     """Make a plan that says of every agent who may have something of it.
 
-    Parameters
-    ----------
-    problem : Problem
-    groups : Groups
-    target : (n,) float64
-    there : (n, B) bool
-        By agent's handle; nobody is to have anything of the agents beyond B.
+    `target` (n,).
+    `there` (n, B): by agent's handle; nobody is to have anything of the agents beyond B.
     """
     of_client = np.zeros(len(problem.demand))
     of_client[groups.clients] = target
@@ -182,13 +154,8 @@ def plan_by_agent(problem: Problem, groups: Groups, target: Floats, there: Bools
 def sole_owners(problem: Problem, groups: Groups, target: Floats, owner: Ints) -> Plan:
     """Make a plan in which every agent is one client's.
 
-    Parameters
-    ----------
-    problem : Problem
-    groups : Groups
-    target : (n,) float64
-    owner : (A,) int64
-        A row of the groups' clients; -1: nobody's.
+    `target` (n,).
+    `owner` (A,): a row of the groups' clients; -1: nobody's.
     """
     of_client = np.zeros(len(problem.demand))
     of_client[groups.clients] = target

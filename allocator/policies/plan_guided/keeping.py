@@ -27,14 +27,9 @@ _BITS = 64
 class Wish(NamedTuple):
     """What clients are to have of a group, and have.
 
-    Attributes
-    ----------
-    part : (C,) float64
-        As in `Plan`.
-    progress : Criterion
-        By what that is measured.
-    measure : (K, P) float64
-        What each place has of the group now; the loops go on to change it.
+    `part` (C,): as in `Plan`.
+    `progress`: by what that is measured.
+    `measure` (K, P): what each place has of the group now; the loops go on to change it.
     """
 
     part: Floats
@@ -57,13 +52,8 @@ def behind(snapshot: Snapshot, places: Places, wish: Wish) -> Ints:
 def parts_of_tasks(snapshot: Snapshot, agents: Agents, late: Ints) -> Words:
     """Say who is to leave what is free on agents to those who lack a task, (J, W): bits.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-    agents : Agents
-        Those of a group, and what is free now.
-    late : (n,) int64
-        Clients that lack a task of the group.
+    `agents`: those of a group, and what is free now.
+    `late` (n,): clients that lack a task of the group.
     """
     row, width = agents.row, agents.barred.shape[1]
     kept = np.zeros((len(row), width), np.uint64)

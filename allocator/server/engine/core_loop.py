@@ -69,24 +69,11 @@ _log = structlog.get_logger()
 class CoreLoop:
     """The core's thread, and the queue before it.
 
-    Attributes
-    ----------
-    sidecar_id : str
-    limits : Limits
-    started_s : float
-        When the process began, on the monotonic clock.
-    cycle_times : Durations
-    commands : Commands
-        What waits for the core's thread.
-    journal : Journal or None
-    shadow : Shadow
-    last_batch_s : float
-        When the latest batch of a master came, since 1970; 0: none came.
-    heard_s : float
-        The same on the monotonic clock, which nobody sets.
-    after_message : callable
-        Called with the allocator after each message is answered, on the core's thread.
-    first_plan : callable
+    `started_s`: when the process began, on the monotonic clock.
+    `commands`: what waits for the core's thread.
+    `last_batch_s`: when the latest batch of a master came, since 1970; 0: none came.
+    `heard_s`: the same on the monotonic clock, which nobody sets.
+    `after_message`: called with the allocator after each message is answered, on the core's thread.
     """
 
     def __init__(
@@ -105,28 +92,16 @@ class CoreLoop:
     ) -> None:
         """Set up the core; nothing runs yet.
 
-        Parameters
-        ----------
-        config : Config
-        build_policy : callable
-            Makes a policy of its specification.
-        build_apart : callable
-            The same, of one that shares nothing with the policy in force.
-        fallback : Policy
-            Decides where the policy cannot.
-        try_policy : callable
-            Tries out a policy that an operator is about to set, within so many seconds; raises
-            ValueError. Called on the operator's thread, for the core must not wait for it.
-        before_policy : callable
-            Called on the core's thread before a policy is made that an operator sets.
-        sidecar_id : str
-            Random by default.
-        settings : Settings
-            What counts at the start; by default what the configuration says.
-        memory : DemandMemory
-            What an earlier process learnt.
-        clock : callable
-            Gives the seconds that questions are measured in.
+        `build_policy`: makes a policy of its specification.
+        `build_apart`: the same, of one that shares nothing with the policy in force.
+        `fallback`: decides where the policy cannot.
+        `try_policy`: tries out a policy that an operator is about to set, within so many seconds;
+            raises ValueError. Called on the operator's thread, for the core must not wait for it.
+        `before_policy`: called on the core's thread before a policy is made that an operator sets.
+        `sidecar_id`: random by default.
+        `settings`: what counts at the start; by default what the configuration says.
+        `memory`: what an earlier process learnt.
+        `clock`: gives the seconds that questions are measured in.
         """
         self.sidecar_id = sidecar_id or uuid4().hex
         self.started_s = time.monotonic()
@@ -382,10 +357,7 @@ class CoreLoop:
     def operate_now(self, event: OperatorEvent) -> None:
         """Take over what an operator sets; on the core's thread.
 
-        Raises
-        ------
-        EventError
-            Where it is not possible; then nothing has changed.
+        Raises EventError where it is not possible; then nothing has changed.
         """
         self._record(operator_record, event)
         if isinstance(event, SetPolicy):

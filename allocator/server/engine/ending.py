@@ -39,17 +39,9 @@ def unbelieved(holder: Greeting, first: bytes) -> tuple[bool, WireError] | None:
     Else one whose clock was wrong would keep all others away for as long as it calls. Where both
     say so, or neither, the core decides as ever.
 
-    Parameters
-    ----------
-    holder : Greeting
-        Of the session that has the allocator.
-    first : bytes
-        What the newcomer says first.
-
-    Returns
-    -------
-    tuple of bool and WireError
-        Whether it is the newcomer, and what it is told; None where both may be believed.
+    `holder`: of the session that has the allocator.
+    `first`: what the newcomer says first.
+    Returns whether it is the newcomer, and what it is told; None where both may be believed.
     """
     try:
         claim = pb.SessionRequest.FromString(first).hello

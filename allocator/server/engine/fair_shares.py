@@ -16,19 +16,10 @@ from allocator.server.reports import report
 def deal(loop: CoreLoop, policy: PolicySpec, copied: Detached) -> report.Report:
     """Give everything out anew, in a copy; on any thread.
 
-    Parameters
-    ----------
-    loop : CoreLoop
-        Tells how allocators are made.
-    policy : PolicySpec
-        Which policy decides.
-    copied : Detached
-        What `Allocator.copied` gave on the core's thread.
-
-    Returns
-    -------
-    Report
-        Of the copy. Its clients are those of the books, row by row.
+    `loop`: tells how allocators are made.
+    `policy`: which policy decides.
+    `copied`: what `Allocator.copied` gave on the core's thread.
+    Returns the report of the copy. Its clients are those of the books, row by row.
     """
     return report.read(dealt_anew(loop, policy, copied))
 
@@ -45,16 +36,8 @@ def newcomers_share(
 ) -> float:
     """Say what a framework that there is not would be given, as a dominant share.
 
-    Parameters
-    ----------
-    loop, policy, copied
-        As for `deal`.
-    newcomer : Newcomer
-
-    Raises
-    ------
-    EventError
-        Where there is no room for it.
+    `loop`, `policy`, `copied`: as for `deal`.
+    Raises EventError where there is no room for it.
     """
     twin = loop.new_twin(policy)
     handle = twin.reallocate_from_scratch(copied, newcomer, policy)

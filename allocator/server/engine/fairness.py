@@ -38,14 +38,10 @@ _log = structlog.get_logger()
 class RoleFairness:
     """The roles that hold something or should, m of them.
 
-    Attributes
-    ----------
-    path : list of str
-    share, fair : (m,) float64
-        Dominant shares: what the role and those below it hold, and what would be fair.
-    shortfall : (m,) float64, >= 0
-        What a role holds less than is fair, where a framework in it or below it holds less than
-        is fair, may be offered something and refuses nothing; else 0.
+    `share`, `fair` (m,): dominant shares: what the role and those below it hold, and what would be
+        fair.
+    `shortfall` (m,), >= 0: what a role holds less than is fair, where a framework in it or below it
+        holds less than is fair, may be offered something and refuses nothing; else 0.
     """
 
     path: list[str]
@@ -63,13 +59,9 @@ class RoleFairness:
 class Fairness:
     """What came of one look.
 
-    Attributes
-    ----------
-    client_error : (n,) float64
-        How much more each client holds than is fair, of those that hold something or should.
-    roles : RoleFairness
-    taken_s : float
-        When the books were copied, on the monotonic clock.
+    `client_error` (n,): how much more each client holds than is fair, of those that hold something
+        or should.
+    `taken_s`: when the books were copied, on the monotonic clock.
     """
 
     client_error: Floats
@@ -81,17 +73,11 @@ class Fairness:
 class FairnessCounts:
     """What the looks cost, since the process began.
 
-    Attributes
-    ----------
-    done, failed : int
-        Times that fair shares were worked out, and that the policy failed at it.
-    total_s, last_s : float
-        Time that all of them took, and the last.
-    processor_s : float
-        Processor time of the cheaper one of the last two: what is loaded the first time, and
-        whatever else happens once, says nothing of the next.
-    held_s : float
-        How long the last copy held the core up.
+    `done`, `failed`: times that fair shares were worked out, and that the policy failed at it.
+    `total_s`, `last_s`: time that all of them took, and the last.
+    `processor_s`: processor time of the cheaper one of the last two: what is loaded the first time,
+        and whatever else happens once, says nothing of the next.
+    `held_s`: how long the last copy held the core up.
     """
 
     done: int = 0
@@ -115,11 +101,7 @@ class _Books:
 def compare(state: report.Report, fair: report.Report, taken_s: float = 0.0) -> Fairness:
     """Compare what everybody holds with what would be fair.
 
-    Parameters
-    ----------
-    state, fair : Report
-        Of the same moment, as they are and as `fair_shares.deal` gives them.
-    taken_s : float
+    `state`, `fair`: of the same moment, as they are and as `fair_shares.deal` gives them.
     """
     error = state.share - fair.share
     some = (state.share > 0) | (fair.share > 0)
@@ -150,19 +132,9 @@ def _at_or_below(state: report.Report, clients: Bools) -> Bools:
 class FairnessWatch:
     """Works out now and then how far shares are from fair.
 
-    Parameters
-    ----------
-    loop : CoreLoop
-    every_s : float
-        From one look to the next at least; 0: never.
-    may_begin : callable
-        Whether there may be looks already: not while loops run interpreted.
-
-    Attributes
-    ----------
-    counts : FairnessCounts
-    latest : Fairness or None
-        None where nobody holds anything or should, and before the first look.
+    `every_s`: from one look to the next at least; 0: never.
+    `may_begin`: whether there may be looks already: not while loops run interpreted.
+    `latest`: None where nobody holds anything or should, and before the first look.
     """
 
     loop: CoreLoop

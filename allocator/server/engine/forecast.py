@@ -20,14 +20,9 @@ _SAME = 1e-9
 class _Outlook(NamedTuple):
     """What one policy would do, by client of the report.
 
-    Attributes
-    ----------
-    offered : (n,) float64
-        Dominant share that the next cycle would offer.
-    agents : (n,) int64
-        Agents that it would offer something of.
-    fair : (n,) float64
-        Dominant share if everything were given out anew.
+    `offered` (n,): dominant share that the next cycle would offer.
+    `agents` (n,): agents that it would offer something of.
+    `fair` (n,): dominant share if everything were given out anew.
     """
 
     offered: Floats
@@ -40,20 +35,10 @@ def compare(
 ) -> tuple[list[pb.Forecast], int]:
     """Compare two policies, on any thread.
 
-    Parameters
-    ----------
-    loop : CoreLoop
-        Tells how allocators are made.
-    copied : Detached
-        What `Allocator.copied` gave on the core's thread.
-    before, after : PolicySpec
-
-    Returns
-    -------
-    forecasts : list of Forecast
-        Clients for which something differs, the largest difference of fair shares first.
-    unaffected : int
-        Clients for which nothing does.
+    `loop`: tells how allocators are made.
+    `copied`: what `Allocator.copied` gave on the core's thread.
+    Returns `forecasts`: clients for which something differs, the largest difference of fair shares
+        first; `unaffected`: clients for which nothing does.
     """
     now = _twin(loop, copied, before)
     books = report.read(now)

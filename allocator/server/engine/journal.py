@@ -33,12 +33,8 @@ _log = structlog.get_logger()
 class Head(NamedTuple):
     """How a file begins.
 
-    Attributes
-    ----------
-    nbytes : int
-        Size of the arrays in the checkpoint.
-    records : iterator of JournalRecord
-        Made as they are asked for; by any thread.
+    `nbytes`: size of the arrays in the checkpoint.
+    `records`: made as they are asked for; by any thread.
     """
 
     nbytes: int
@@ -56,13 +52,8 @@ class TakenError(OSError):
 class _New(NamedTuple):
     """A file that is being begun while the one before is still written.
 
-    Attributes
-    ----------
-    fd : int
-    since : int
-        Where in the file before the first record stands that belongs into this one.
-    errors : int
-        How often the journal had failed by then.
+    `since`: where in the file before the first record stands that belongs into this one.
+    `errors`: how often the journal had failed by then.
     """
 
     fd: int
@@ -80,12 +71,8 @@ class Journal:
     every record is in a file, and none has to be kept in memory. A journal that could not be
     written has no file before: then a file without a name takes its place.
 
-    Attributes
-    ----------
-    errors : int
-        Times that it could not be written; it is then off for `RETRY_S`.
-    failure : Exception or None
-        Why, the last time.
+    `errors`: times that it could not be written; it is then off for `RETRY_S`.
+    `failure`: why, the last time.
     """
 
     def __init__(
@@ -98,15 +85,10 @@ class Journal:
     ) -> None:
         """Begin a file.
 
-        Parameters
-        ----------
-        path : Path
-        keeping : Keeping
-            A file that reached its size, and twice that of its checkpoint, is followed by another.
-        head : callable
-            Says how a file begins; called where `write` is.
-        compress : bool
-            Whether records are compressed, each by itself.
+        `keeping`: a file that reached its size, and twice that of its checkpoint, is followed by
+            another.
+        `head`: says how a file begins; called where `write` is.
+        `compress`: whether records are compressed, each by itself.
         """
         # One for the caller of `write`, for a compressor is for one thread; heads need none.
         self._frame = Framer().frame if compress else frame
@@ -306,11 +288,7 @@ def journal_of(
 ) -> Journal | None:
     """Begin the journal that a configuration asks for, if it does.
 
-    Parameters
-    ----------
-    section : JournalSection
-    copy : callable
-        Gives what a file begins with, and a copy of what is known.
+    `copy`: gives what a file begins with, and a copy of what is known.
     """
     if not section.path:
         return None

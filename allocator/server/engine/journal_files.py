@@ -18,15 +18,10 @@ FILES_MAX = 1000
 class Keeping(NamedTuple):
     """How much is kept.
 
-    Attributes
-    ----------
-    bytes_max : int
-        Size of a file.
-    files : int
-        So many are kept whatever their size, and more while all are not larger than so many full
-        ones; 1: none but the present one.
-    keep_s : float
-        What was written last before that goes; 0: never.
+    `bytes_max`: size of a file.
+    `files`: so many are kept whatever their size, and more while all are not larger than so many
+        full ones; 1: none but the present one.
+    `keep_s`: what was written last before that goes; 0: never.
     """
 
     bytes_max: int
@@ -46,12 +41,7 @@ def older_files(path: Path) -> list[Path]:
 
 
 def shift(path: Path) -> None:
-    """Rename the present file to ``.1``, that to ``.2``, and so on.
-
-    Raises
-    ------
-    OSError
-    """
+    """Rename the present file to ``.1``, that to ``.2``, and so on. Raises OSError."""
     names = [path, *older_files(path)]
     if os.path.lexists(path):
         for number in range(len(names), 0, -1):
@@ -61,9 +51,7 @@ def shift(path: Path) -> None:
 def remove_old(path: Path, keeping: Keeping, now_s: float | None = None) -> None:
     """Remove the oldest files, as far as they are too many, too large or too old.
 
-    Raises
-    ------
-    OSError
+    Raises OSError.
     """
     now_s = time.time() if now_s is None else now_s
     room = (keeping.files - 1) * keeping.bytes_max

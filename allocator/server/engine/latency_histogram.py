@@ -17,14 +17,8 @@ RECENT_MAX = 1024
 class Durations:
     """Durations by bucket.
 
-    Attributes
-    ----------
-    bounds_s : tuple of float
-        Upper bounds of the buckets, ascending.
-    buckets : list of int
-        How many fell into each; one more for what is above all bounds.
-    total_s : float
-    count : int
+    `bounds_s`: upper bounds of the buckets, ascending.
+    `buckets`: how many fell into each; one more for what is above all bounds.
     """
 
     def __init__(self, bounds_s: tuple[float, ...] = BOUNDS_S) -> None:

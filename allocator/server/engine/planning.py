@@ -30,13 +30,10 @@ _log = structlog.get_logger()
 class PlanCounts:
     """What came of planning, since the process began.
 
-    Attributes
-    ----------
-    adopted, failed, dropped, late : int
-        Plans that were taken over; that the policy could not make; that came when another policy
-        or session was there; and that took longer than their budget, whatever came of them.
-    total_s, last_s : float
-        Time that all of them took, and the last.
+    `adopted`, `failed`, `dropped`, `late`: plans that were taken over; that the policy could not
+        make; that came when another policy or session was there; and that took longer than their
+        budget, whatever came of them.
+    `total_s`, `last_s`: time that all of them took, and the last.
     """
 
     adopted: int = 0
@@ -64,12 +61,7 @@ class _Run:
 
 
 class Planner:
-    """Works plans out, one at a time.
-
-    Attributes
-    ----------
-    counts : PlanCounts
-    """
+    """Works plans out, one at a time."""
 
     def __init__(
         self,
@@ -82,17 +74,11 @@ class Planner:
     ) -> None:
         """Prepare; nothing runs yet.
 
-        Parameters
-        ----------
-        loop : CoreLoop
-        budget_s : float
-            A plan that takes longer is late.
-        interval_s : float
-            From one look at what a plan would be about to the next, at least.
-        first_wait_s : float
-            How long a cycle waits for the first plan, at most.
-        may_begin : callable
-            Whether there may be plans already: not while the solvers' loops run interpreted.
+        `budget_s`: a plan that takes longer is late.
+        `interval_s`: from one look at what a plan would be about to the next, at least.
+        `first_wait_s`: how long a cycle waits for the first plan, at most.
+        `may_begin`: whether there may be plans already: not while the solvers' loops run
+            interpreted.
         """
         self.counts = PlanCounts()
         self._loop = loop

@@ -33,12 +33,7 @@ class Turn:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Wait so long for one's turn, which lasts as the context.
-
-        Raises
-        ------
-        TimeoutError
-        """
+        """Wait so long for one's turn, which lasts as the context. Raises TimeoutError."""
         if not self._lock.acquire(timeout=max(seconds, 0.0)):
             raise TimeoutError
         try:
@@ -53,10 +48,7 @@ class Questions:
     Whoever may ask can ask without end, and each question holds decisions up for as long as it
     takes. So after one of t seconds the next waits for 4 t, unless there is time saved.
 
-    Attributes
-    ----------
-    taken_s : float
-        Time that questions took so far.
+    `taken_s`: time that questions took so far.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -40,10 +40,7 @@ def settled(future: "Future[_T]", within_s: float) -> _T:
 
     One that has begun is waited for, however long it takes.
 
-    Raises
-    ------
-    TimeoutError
-        Then nothing has changed, and nothing will.
+    Raises TimeoutError: then nothing has changed, and nothing will.
     """
     try:
         return future.result(within_s)

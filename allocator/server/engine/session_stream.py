@@ -16,12 +16,8 @@ from allocator.v1 import session_pb2 as pb
 class SessionStream:
     """Answers that wait for the peer, and a count of messages that wait for the core.
 
-    Attributes
-    ----------
-    number : int
-        Of the session; 0 before the core gave one.
-    peer : str
-        Who is at the other end, as gRPC names it.
+    `number`: of the session; 0 before the core gave one.
+    `peer`: who is at the other end, as gRPC names it.
     """
 
     def __init__(
@@ -29,15 +25,9 @@ class SessionStream:
     ) -> None:
         """Begin empty.
 
-        Parameters
-        ----------
-        peer : str
-        queue_max : int
-            So many messages may wait for the core, and so many answers for the peer.
-        stalled_s : float
-            A peer with so many answers to read must read one within this time.
-        cut : callable
-            Ends the stream at once.
+        `queue_max`: so many messages may wait for the core, and so many answers for the peer.
+        `stalled_s`: a peer with so many answers to read must read one within this time.
+        `cut`: ends the stream at once.
         """
         self.number = 0
         self.peer = peer

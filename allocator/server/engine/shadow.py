@@ -58,13 +58,8 @@ class Counts:
 class Sums:
     """What one client was offered, and would have been, over all cycles that were compared.
 
-    Attributes
-    ----------
-    framework_name : str
-    offered, offered_by_shadow : float
-        Dominant shares, added up.
-    cycles, cycles_by_shadow : int
-        In which it was something.
+    `offered`, `offered_by_shadow`: dominant shares, added up.
+    `cycles`, `cycles_by_shadow`: in which it was something.
     """
 
     framework_name: str
@@ -81,12 +76,8 @@ Client = tuple[str, str]
 class Reading(NamedTuple):
     """A copy for whoever asks.
 
-    Attributes
-    ----------
-    spec : PolicySpec or None
-        The policy that the sums are of.
-    counts : Counts
-    clients : dict of Client to Sums
+    `spec`: the policy that the sums are of.
+    `clients` (dict of Client to Sums).
     """
 
     spec: PolicySpec | None
@@ -109,10 +100,7 @@ class Shadow:
     def __init__(self, build: Callable[[PolicySpec], Policy]) -> None:
         """Prepare; the thread begins with the first cycle.
 
-        Parameters
-        ----------
-        build : callable
-            Makes a policy that shares nothing with the one in force.
+        `build`: makes a policy that shares nothing with the one in force.
         """
         self._build = build
         self._changed = threading.Condition()

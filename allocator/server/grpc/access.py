@@ -60,12 +60,7 @@ class Access:
     def check(self, context: grpc.ServicerContext, method: str, token: str) -> None:
         """End a call for which the caller has no right.
 
-        Parameters
-        ----------
-        context : ServicerContext
-        method : str
-        token : str
-            What it says of itself, as ``Bearer TOKEN``; empty where nothing.
+        `token`: what it says of itself, as ``Bearer TOKEN``; empty where nothing.
         """
         right = right_of(method)
         if not self._bounded.get(right) or context.peer().startswith("unix:"):

@@ -33,13 +33,9 @@ class AdminServicer(RuleRpcs, _Service):  # type: ignore[misc]
     ) -> None:
         """Speak for this loop.
 
-        Parameters
-        ----------
-        loop : CoreLoop
-        views : Views
-            Answer what changes nothing; by default those of a process whose loops are compiled.
-        changes : Changes
-            Makes the changes that are asked for; by default nothing of them is kept.
+        `views`: answer what changes nothing; by default those of a process whose loops are
+            compiled.
+        `changes`: makes the changes that are asked for; by default nothing of them is kept.
         """
         self._views = views or Views(loop, Operators(loop, Loaded(Config(), {})))
         super().__init__(loop, changes or Changes(loop, self._views.operators))

@@ -26,17 +26,11 @@ REQUEST_S = 10.0
 class Bounds(NamedTuple):
     """What one kind of call may take.
 
-    Attributes
-    ----------
-    places : int
-        Calls at a time.
-    whole_s : float
-        How long one lasts at most; 0: as long as it likes.
-    piece_s : float
-        Within so long its caller takes each piece of an answer; 0: no bound of ours.
-    newest : bool
-        Where there is no place the oldest call ends, and not the newest: whoever waits for nothing
-        keeps nobody away.
+    `places`: calls at a time.
+    `whole_s`: how long one lasts at most; 0: as long as it likes.
+    `piece_s`: within so long its caller takes each piece of an answer; 0: no bound of ours.
+    `newest`: where there is no place the oldest call ends, and not the newest: whoever waits for
+        nothing keeps nobody away.
     """
 
     places: int
@@ -125,10 +119,7 @@ class _Call:
 class Calls(grpc.ServerInterceptor):
     """Lets calls in while there is room for their kind, and those that have the right.
 
-    Attributes
-    ----------
-    refused : Counter
-        Calls that were refused, by kind and reason.
+    `refused`: calls that were refused, by kind and reason.
     """
 
     def __init__(self, access: Access, turn: Turn | None = None) -> None:

@@ -17,13 +17,7 @@ class Certificates:
     """What TLS is set up with; asked at each handshake."""
 
     def __init__(self, section: ListenSection) -> None:
-        """Read the files.
-
-        Raises
-        ------
-        OSError
-            Where one of them cannot be read.
-        """
+        """Read the files. Raises OSError where one of them cannot be read."""
         self._paths = (section.tls_cert, section.tls_key, section.tls_client_ca)
         self._seen = self._marks()
         self._first = self._read()

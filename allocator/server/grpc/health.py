@@ -10,10 +10,7 @@ class Health:
     def __init__(self, services: tuple[str, ...]) -> None:
         """Begin as not serving.
 
-        Parameters
-        ----------
-        services : tuple of str
-            Full names.
+        `services`: full names.
         """
         self._services = ("", *services)
         self._servicer = health.HealthServicer(experimental_non_blocking=False)

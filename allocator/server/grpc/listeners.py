@@ -28,10 +28,7 @@ def claim_addresses(config: Config) -> None:
 
     Nothing stays open: whoever takes an address between this and `listen` is noticed then.
 
-    Raises
-    ------
-    ListenError
-        Which address, why, and what to do.
+    Raises ListenError: which address, why, and what to do.
     """
     for target in config.listen.targets:
         if target.startswith(UNIX):
@@ -71,14 +68,8 @@ def _claim(host: str, port: int, target: str, option: str) -> None:
 def listen(server: grpc.Server, section: ListenSection) -> list[str]:
     """Bind a server to every target.
 
-    Returns
-    -------
-    list of str
-        The addresses as they are, with the port that was taken where any was wanted.
-
-    Raises
-    ------
-    ListenError
+    Returns the addresses as they are, with the port that was taken where any was wanted.
+    Raises ListenError.
     """
     bound = []
     for target in section.targets:

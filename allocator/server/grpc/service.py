@@ -25,12 +25,7 @@ class SessionServicer:
     def __init__(self, loop: CoreLoop, *, queue_max: int, stalled_s: float = STALLED_S) -> None:
         """Serve streams.
 
-        Parameters
-        ----------
-        loop : CoreLoop
-        queue_max : int
-            Messages of one stream that may wait in either direction.
-        stalled_s : float
+        `queue_max`: messages of one stream that may wait in either direction.
         """
         self._loop = loop
         self._queue_max = queue_max

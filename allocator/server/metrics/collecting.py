@@ -14,13 +14,7 @@ _log = structlog.get_logger()
 
 
 class Part(NamedTuple):
-    """Some families that are missing together.
-
-    Attributes
-    ----------
-    name : str
-    collect : callable
-    """
+    """Some families that are missing together."""
 
     name: str
     collect: Callable[[], Iterable[Metric]]
@@ -36,10 +30,7 @@ class InParts(Protocol):
 class Parts(Collector):
     """Collects part by part.
 
-    Attributes
-    ----------
-    errors : Counter
-        Times that a part failed, by its name.
+    `errors`: times that a part failed, by its name.
     """
 
     def __init__(self, sources: Iterable[InParts]) -> None:

@@ -78,15 +78,8 @@ def shown(share: Floats, waited: Ints, limit: int) -> tuple[Ints, Ints]:
     Who starves has the smallest share, so by shares alone those would vanish first that somebody
     should look at.
 
-    Parameters
-    ----------
-    share, waited : (n,)
-        Lower rows first on ties.
-    limit : int
-
-    Returns
-    -------
-    top, rest : ascending rows
+    `share`, `waited` (n,): lower rows first on ties.
+    Returns `top`, `rest` (ascending rows).
 
     Examples
     --------

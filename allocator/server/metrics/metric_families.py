@@ -46,18 +46,9 @@ from allocator.wire.session.counters import Counts
 class Scrape:
     """What one scrape shows, all of the same moment.
 
-    Attributes
-    ----------
-    report : Report
-    counts : Counts
-    cycle_buckets : sequence of (str, float)
-        Upper bound in seconds and how many cycles took at most as long.
-    cycle_total_s : float
-    journal_errors, sessions, filters_forgotten : int
-    in_session : bool
-        A master has this sidecar.
-    age_s : float
-        How old all of this is.
+    `cycle_buckets`: upper bounds in seconds, and how many cycles took at most as long.
+    `in_session`: a master has this sidecar.
+    `age_s`: how old all of this is.
     """
 
     report: Report

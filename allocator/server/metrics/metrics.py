@@ -43,12 +43,8 @@ class Question(Generic[_T]):
     ) -> None:
         """Prepare to ask.
 
-        Parameters
-        ----------
-        ask : callable
-            Has the core's thread do some work.
-        work : callable
-            What the core's thread does to answer.
+        `ask`: has the core's thread do some work.
+        `work`: what the core's thread does to answer.
         """
         self._ask = ask
         self._work = work
@@ -59,10 +55,7 @@ class Question(Generic[_T]):
     def ask(self, timeout_s: float) -> _T:
         """Ask the core's thread, or wait for the answer that it owes already.
 
-        Raises
-        ------
-        TimeoutError
-            Where the core is busy.
+        Raises TimeoutError where the core is busy.
         """
         with self._lock:
             if self._pending is None or self._pending.done():
@@ -207,9 +200,6 @@ def start_http(
 
     `problem` says why no session has room, where none has.
 
-    Raises
-    ------
-    OSError
-        Where the address cannot be listened on.
+    Raises OSError where the address cannot be listened on.
     """
     return MetricsServer(config, loop, compilation, more, pages, problem)

@@ -21,13 +21,8 @@ from allocator.plain import printable
 def configure(level: str = "info", style: str = "auto", stream: TextIO = sys.stderr) -> None:
     """Set up logging for the process; called once, at start.
 
-    Parameters
-    ----------
-    level : str
-        ``debug``, ``info``, ``warning`` or ``error``.
-    style : str
-        ``json``, ``console``, or ``auto``: console on a terminal, else JSON.
-    stream : file
+    `level`: ``debug``, ``info``, ``warning`` or ``error``.
+    `style`: ``json``, ``console``, or ``auto``: console on a terminal, else JSON.
     """
     stream = cast("TextIO", _Lenient(stream))
     threshold = logging.getLevelNamesMapping()[level.upper()]

@@ -89,25 +89,15 @@ _log = structlog.get_logger()
 class Server:
     """Everything that runs in the process.
 
-    Attributes
-    ----------
-    loop : CoreLoop
-    planner : Planner
-    fairness : FairnessWatch
-    targets : list of str
-        The addresses of the gRPC services.
-    http_port : int
+    `targets`: the addresses of the gRPC services.
     """
 
     def __init__(self, loaded: Loaded, compilation: Compilation) -> None:
         """Build everything and listen; nobody is served before `start`.
 
-        Raises
-        ------
-        ListenError, OSError
-            Where an address cannot be listened on, or the journal not be written.
-        StateError
-            Where the state directory cannot be used.
+        Raises ListenError, OSError where an address cannot be listened on, or the journal not be
+            written.
+        Raises StateError where the state directory cannot be used.
         """
         config = loaded.config
         claim_addresses(config)
@@ -257,14 +247,9 @@ def _new_loop(config: Config, kept: RestoredState) -> CoreLoop:
 def run(load: Callable[[], Loaded], loaded: Loaded, note: str = "") -> int:
     """Serve until SIGTERM or SIGINT; gives the exit code.
 
-    Parameters
-    ----------
-    load : callable
-        Reads the configuration again, where SIGHUP asks for that.
-    loaded : Loaded
-        The configuration.
-    note : str
-        Something that the operator should know, for the log.
+    `load`: reads the configuration again, where SIGHUP asks for that.
+    `loaded`: the configuration.
+    `note`: something that the operator should know, for the log.
     """
     begun_s = time.monotonic()
     config = loaded.config
@@ -335,12 +320,7 @@ def closing_children(compilation: Compilation) -> Iterator[Compilation]:
 
 
 class SignalInbox:
-    """Signals that came, until the process reads them.
-
-    Attributes
-    ----------
-    to_end : bool
-    """
+    """Signals that came, until the process reads them."""
 
     def __init__(self) -> None:
         """Begin empty."""

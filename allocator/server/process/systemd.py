@@ -37,10 +37,7 @@ def watchdog_s() -> float:
 def watched(healthy: Callable[[], bool]) -> Iterator[None]:
     """Tell systemd that we are alive for as long as we are, where it asked for that.
 
-    Parameters
-    ----------
-    healthy : callable
-        Says whether we are; asked three times in the time that systemd gives.
+    `healthy`: says whether we are; asked three times in the time that systemd gives.
     """
     within_s = watchdog_s()
     if not within_s:

@@ -17,18 +17,11 @@ SOURCES = ("request", "label", "operator", "learned", "prior", "unknown")
 class RememberedRow:
     """A demand that new frameworks may begin with.
 
-    Attributes
-    ----------
-    role : str
-    kind : str
-        ``name``, ``principal`` or ``user``.
-    who : str
-        Pattern of the name, or the principal or user.
-    demand : dict of str to int, thousandths
-    weight : int
-        Lessons that agree; halved by those that do not, and with time.
-    counts : bool
-        Whether that is enough to begin with it.
+    `kind`: ``name``, ``principal`` or ``user``.
+    `who`: pattern of the name, or the principal or user.
+    `demand`, in thousandths.
+    `weight`: lessons that agree; halved by those that do not, and with time.
+    `counts`: whether that is enough to begin with it.
     """
 
     role: str
@@ -64,11 +57,7 @@ def read(state: State) -> RememberedDemands:
 def families(remembered: RememberedDemands, sources: list[str]) -> Iterator[Metric]:
     """Give the families of metrics about where demands come from.
 
-    Parameters
-    ----------
-    remembered : RememberedDemands
-    sources : list of str
-        The source of each client's demand; empty where it is unknown.
+    `sources`: the source of each client's demand; empty where it is unknown.
     """
     text = "Clients (a framework in a role) by where their demand comes from."
     family = GaugeMetricFamily(f"{PREFIX}demand_clients", text, labels=["source"])

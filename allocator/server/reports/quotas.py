@@ -11,17 +11,11 @@ from allocator.core import Allocator, Bools, Ints
 class QuotaRows:
     """The roles with a quota or a limit, q of them.
 
-    Attributes
-    ----------
-    path : list of str
-    outermost : (q,) bool
-        Not below another of these roles.
-    guarantee, limit, consumed : (q, R) int64, thousandths
-        A limit of `UNBOUNDED` is none.
-    bounded : (R,) bool
-        Which resources quotas bound: the scalars.
-    required, available : (R,) int64, thousandths
-        Headroom: what has to stay free for guarantees, and what is free and counts against quota.
+    `outermost` (q,): not below another of these roles.
+    `guarantee`, `limit`, `consumed` (q, R), in thousandths: a limit of `UNBOUNDED` is none.
+    `bounded` (R,): which resources quotas bound: the scalars.
+    `required`, `available` (R,), in thousandths: headroom: what has to stay free for guarantees,
+        and what is free and counts against quota.
     """
 
     path: list[str]
@@ -38,14 +32,9 @@ class QuotaRows:
 class Overdue:
     """Clients that may be offered something and were not for longer than patience has.
 
-    Attributes
-    ----------
-    filters : int
-        Those that refuse offers, on some agents at least.
-    limit : int
-        Of the others those in a role that has reached a limit.
-    nothing : int
-        All others.
+    `filters`: those that refuse offers, on some agents at least.
+    `limit`: of the others those in a role that has reached a limit.
+    `nothing`: all others.
     """
 
     filters: int = 0

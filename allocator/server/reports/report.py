@@ -34,24 +34,15 @@ COMMON_MAX = 24
 class ClientRows:
     """The clients (one framework in one role each), n of them.
 
-    Attributes
-    ----------
-    framework, role : (n,) int64
-        Handles.
-    info : list of FrameworkInfo or None
-        None where the framework holds something but was not added yet.
-    held, offered, demand : (n, R) int64, thousandths
-    demand_source : list of str
-    active, suppressed : (n,) bool
-    live : (n,) bool
-        May be offered something.
-    agents, filters : (n,) int64
-    offer_age_s : (n,) float64
-        How long something has been on offer to it without a break; 0 where nothing is.
-    waited : (n,) int64
-        Full cycles in a row in which it could have been served, and was not.
-    weight : (n,) float64
-        Beside that of its role.
+    `framework`, `role` (n,): handles.
+    `info`: None where the framework holds something but was not added yet.
+    `held`, `offered`, `demand` (n, R), in thousandths; `active`, `suppressed` (n,).
+    `live` (n,): may be offered something.
+    `agents`, `filters` (n,).
+    `offer_age_s` (n,): how long something has been on offer to it without a break; 0 where nothing
+        is.
+    `waited` (n,): full cycles in a row in which it could have been served, and was not.
+    `weight` (n,): beside that of its role.
     """
 
     framework: Ints
@@ -75,12 +66,7 @@ class ClientRows:
 class RoleRows:
     """The roles by handle; row 0 is the root.
 
-    Attributes
-    ----------
-    path : list of str
-    parent, depth : (m,) int64
-    weight : (m,) float64
-    bound : (m,) bool
+    `parent`, `depth` (m,); `weight` (m,); `bound` (m,).
     """
 
     path: list[str]
@@ -111,13 +97,8 @@ class AgentCounts:
 class AsideCounts:
     """Whose words are set aside now.
 
-    Attributes
-    ----------
-    frameworks, agents : int
-    reasons : dict of str to int
-        Rows, by reason.
-    example : str
-        Name or id of one of the frameworks; else the host of an agent.
+    `reasons`: rows, by reason.
+    `example`: name or id of one of the frameworks; else the host of an agent.
     """
 
     frameworks: int = 0
@@ -130,26 +111,12 @@ class AsideCounts:
 class Report:
     """The copy, and what is computed of it.
 
-    Attributes
-    ----------
-    policy : PolicySpec
-    resources : R names
-    counted : (R,) bool
-        Which resources count towards shares.
-    total : (R,) int64, thousandths
-        Capacity of all agents.
-    common : (R,) bool
-        The resources that most agents have, of which frameworks and roles have series of their own.
-    agents : AgentCounts
-    frameworks, frameworks_active, filters, outstanding : int
-    clients : ClientRows
-    roles : RoleRows
-    quotas : QuotaRows
-    overdue : Overdue
-    remembered : RememberedDemands
-    aside : AsideCounts
-    asked : tuple of AskedRow
-        Who is asked to leave agents, for longest first.
+    `resources`, R names.
+    `counted` (R,): which resources count towards shares.
+    `total` (R,), in thousandths: capacity of all agents.
+    `common` (R,): the resources that most agents have, of which frameworks and roles have series of
+        their own.
+    `asked`: who is asked to leave agents, for longest first.
     """
 
     policy: PolicySpec

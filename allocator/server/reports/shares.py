@@ -13,15 +13,9 @@ def write_clients(
 ) -> list[pb.Share]:
     """Write the clients of a role and its descendants, the largest share first.
 
-    Parameters
-    ----------
-    state : Report
-    score : (n,) float64
-        Of each client of the report.
-    role : str
-        Empty: all.
-    fair : Report
-        What would be if everything were given out anew, with the same clients.
+    `score` (n,): of each client of the report.
+    `role`: empty: all.
+    `fair`: what would be if everything were given out anew, with the same clients.
     """
     fair_share = np.full(len(state.share), np.nan) if fair is None else fair.share
     clients = state.clients

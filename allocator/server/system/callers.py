@@ -26,14 +26,9 @@ _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 class Caller(NamedTuple):
     """Who calls.
 
-    Attributes
-    ----------
-    address : str
-        Such as ``10.0.0.1:4711``; ``unix`` of a Unix socket.
-    certificate : str
-        Names in the client's certificate; empty without one.
-    users : tuple of str
-        Users of this machine, one of whom it is; empty where that is not known.
+    `address`: such as ``10.0.0.1:4711``; ``unix`` of a Unix socket.
+    `certificate`: names in the client's certificate; empty without one.
+    `users`: users of this machine, one of whom it is; empty where that is not known.
     """
 
     address: str
@@ -52,11 +47,7 @@ class Caller(NamedTuple):
 def caller_of(context: grpc.ServicerContext, sockets: tuple[str, ...] = ()) -> Caller:
     """Find out who calls.
 
-    Parameters
-    ----------
-    context : ServicerContext
-    sockets : tuple of str
-        Paths of our Unix sockets.
+    `sockets`: paths of our Unix sockets.
     """
     address = unquote(context.peer())
     family, _, rest = address.partition(":")

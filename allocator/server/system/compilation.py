@@ -36,13 +36,9 @@ _log = structlog.get_logger()
 class Progress(NamedTuple):
     """How far the compiled loops of a process are.
 
-    Attributes
-    ----------
-    state : str
-        ``compiling``, ``loading``, ``compiled``; or ``failed``: until it is tried again the
+    `state`: ``compiling``, ``loading``, ``compiled``; or ``failed``: until it is tried again the
         loops stay interpreted.
-    done : int
-        How many of `PARTS` are compiled.
+    `done`: how many of `PARTS` are compiled.
     """
 
     state: str
@@ -80,11 +76,7 @@ def load(part: str = "") -> None:
 class Compilation:
     """How far the compiled loops of this process are.
 
-    Attributes
-    ----------
-    state : str
-    done : int
-        As in `Progress`.
+    `done`: as in `Progress`.
     """
 
     def __init__(self, again_s: float = AGAIN_S[0]) -> None:
@@ -142,10 +134,7 @@ class Compilation:
 
         After a failure, begin again when it is time.
 
-        Parameters
-        ----------
-        operate : callable
-            Runs a function between two commands of the core.
+        `operate`: runs a function between two commands of the core.
         """
         if self.state == "failed" and time.monotonic() >= self._due_s:
             self.state, self.done, self._begun_s = "compiling", 0, time.monotonic()

@@ -19,16 +19,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 def read_regular(path: str | Path, bytes_max: int, *, links: bool = True) -> bytes:
     """Read a file whole, if it is one: what has no end, or would be waited for, is refused.
 
-    Parameters
-    ----------
-    path : path
-    bytes_max : int
-    links : bool
-        Whether it may be a symbolic link.
-
-    Raises
-    ------
-    OSError
+    `links`: whether it may be a symbolic link.
+    Raises OSError.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
     number = os.open(path, flags)
@@ -48,9 +40,7 @@ def read_regular(path: str | Path, bytes_max: int, *, links: bool = True) -> byt
 def create(path: str | Path) -> int:
     """Make a new file of our own for reading and writing, in the place of any other.
 
-    Raises
-    ------
-    OSError
+    Raises OSError.
     """
     with suppress(FileNotFoundError):
         Path(path).unlink()
@@ -62,9 +52,7 @@ def create(path: str | Path) -> int:
 def lock(path: str | Path) -> int | None:
     """Take a lock that ends with the process, or with its descriptor; None: another has it.
 
-    Raises
-    ------
-    OSError
+    Raises OSError.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(path, flags, 0o600)

@@ -52,13 +52,8 @@ class GuardedPolicy:
     def __init__(self, name: str, policy: Policy, deadline_s: float) -> None:
         """Guard a policy.
 
-        Parameters
-        ----------
-        name : str
-            For messages.
-        policy : Policy
-        deadline_s : float
-            For each cycle.
+        `name`: for messages.
+        `deadline_s`: for each cycle.
         """
         self._name = name
         self._policy = policy
@@ -71,10 +66,7 @@ class GuardedPolicy:
 
         The time is the policy's own: where it compiles, or waits for who does, none passes.
 
-        Raises
-        ------
-        Exception
-            Whatever it raises, and our own errors.
+        Raises Exception: whatever it raises, and our own errors.
         """
         cluster = frozen(static_snapshot([[4, 8], [2, 16]], [[1, 1], [0, 0]]))
 
@@ -86,12 +78,8 @@ class GuardedPolicy:
     def allocate(self, snapshot: Snapshot, seed: int) -> Grants:
         """Decide one cycle.
 
-        Raises
-        ------
-        PolicyTooSlowError
-            Where it does not, in time.
-        BadAnswerError
-            Where what it answers is no grants.
+        Raises PolicyTooSlowError where it does not, in time.
+        Raises BadAnswerError where what it answers is no grants.
         """
         work = self._in_time(lambda: self._policy.allocate(snapshot, seed), self._deadline_s)
         return _checked(work)
@@ -153,10 +141,7 @@ class GuardedRegistry:
         The core builds policies on its thread, so none is tried out here, and of one that was
         tried out not even its `build` is called again.
 
-        Raises
-        ------
-        ValueError
-            Where the specification is wrong.
+        Raises ValueError where the specification is wrong.
         """
         tried = self._tried.pop(repr(spec), None)
         if tried is not None:
@@ -172,10 +157,7 @@ class GuardedRegistry:
     def build_apart(self, spec: PolicySpec) -> Policy:
         """Make a policy that shares nothing with any other; of a user it is guarded by itself.
 
-        Raises
-        ------
-        ValueError
-            As `build`.
+        Raises ValueError as `build`.
         """
         policy = policies.build(spec)
         if not _is_of_a_user(spec):
@@ -185,10 +167,8 @@ class GuardedRegistry:
     def try_out(self, spec: PolicySpec, within_s: float = TRIAL_S) -> None:
         """Try a policy out that is about to be set; any thread but the core's may.
 
-        Raises
-        ------
-        ValueError
-            Where the specification is wrong, or a user's policy fails on a small cluster.
+        Raises ValueError where the specification is wrong, or a user's policy fails on a small
+        cluster.
         """
         policy = self.build_apart(spec)
         if not isinstance(policy, GuardedPolicy):
@@ -207,10 +187,7 @@ class GuardedRegistry:
     def check(self, spec: PolicySpec) -> None:
         """Find out whether a policy can be set, as quickly as any process can.
 
-        Raises
-        ------
-        ValueError
-            As `try_out`.
+        Raises ValueError as `try_out`.
         """
         # For so little: compiled loops would have to be loaded first, or made.
         with interpreted_here():

@@ -21,11 +21,7 @@ class LastingThread(threading.Thread):
     def __init__(self, name: str, work: Callable[[], None]) -> None:
         """Prepare; nothing runs yet.
 
-        Parameters
-        ----------
-        name : str
-        work : callable
-            Runs until the thread is to end; where it raises it is called again, after a pause.
+        `work`: runs until the thread is to end; where it raises it is called again, after a pause.
         """
         super().__init__(name=name, daemon=True)
         self._work = work

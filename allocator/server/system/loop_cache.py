@@ -32,10 +32,7 @@ _private: list[Path] = []
 def prepare() -> str:
     """Choose the directory, and tell numba, which must not have been imported before.
 
-    Returns
-    -------
-    str
-        What the operator should know; empty where there is nothing.
+    Returns what the operator should know; empty where there is nothing.
     """
     name = _PREFIX + _state()
     # A base that is such a directory itself was handed down by a parent process: go beside it.
@@ -88,10 +85,7 @@ def is_complete() -> bool:
 def mark_complete() -> None:
     """Note that all loops are in the directory.
 
-    Raises
-    ------
-    OSError
-        Where that is gone, or cannot be written.
+    Raises OSError where that is gone, or cannot be written.
     """
     if not is_complete():  # it may be another user's, and complete
         (Path(os.environ[_BASE]) / COMPLETE).touch()

@@ -47,10 +47,7 @@ class EndlessError(TimeoutError):
 def load_file(path: str) -> list[str]:
     """Add the policies of a file to the registry; gives their names.
 
-    Raises
-    ------
-    PluginError
-        Then nothing of the file is added.
+    Raises PluginError: then nothing of the file is added.
     """
     origin = os.path.realpath(path)
     try:
@@ -179,13 +176,7 @@ class Making:
 
 
 def _in_time(who: str, work: Callable[[], _T], within_s: float) -> _T:
-    """Do some work of a user's.
-
-    Raises
-    ------
-    EndlessError
-        Where it goes on.
-    """
+    """Do some work of a user's. Raises EndlessError where it goes on."""
 
     def wait(thread: threading.Thread) -> None:
         threads.wait_for(thread, who, "it to be made", within_s)

@@ -36,10 +36,7 @@ def apart(
 ) -> tuple[_T] | None:
     """Do users' work on a thread of its own; None: it goes on after the wait, and is given up on.
 
-    Raises
-    ------
-    BaseException
-        Whatever the work raises.
+    Raises BaseException: whatever the work raises.
     """
     # Lists, for the thread may still write to them after we gave up; nobody looks then.
     found: list[_T] = []

@@ -23,16 +23,11 @@ PIECE_CHARACTERS = 256 * 1024
 class State:
     """The copy.
 
-    Attributes
-    ----------
-    agents : (n,) int64
-        Handles; the rows of the next five.
-    agent_info : list of AgentInfo or None
-    active, whitelisted, drained : (n,) bool
-    capacity, agent_held : (n, K) int64, thousandths
-    holding_client, holding_agent, holding_since_ms : (H,) int64
-        Client as (framework, role) in the report; agent as a handle; since when some is on offer.
-    holding_held, holding_offered : (H, K) int64, thousandths
+    `agents` (n,): handles; the rows of the next five.
+    `active`, `whitelisted`, `drained` (n,); `capacity`, `agent_held` (n, K), in thousandths.
+    `holding_client`, `holding_agent`, `holding_since_ms` (H,): client as (framework, role) in the
+        report; agent as a handle; since when some is on offer.
+    `holding_held`, `holding_offered` (H, K), in thousandths.
     """
 
     sidecar_id: str

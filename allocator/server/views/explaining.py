@@ -17,10 +17,7 @@ SUBJECTS = ("framework", "role", "agent")
 def asked_for(request: pb.ExplainRequest) -> tuple[str, str]:
     """Read what is to be explained: of what kind it is, and its name.
 
-    Raises
-    ------
-    ValueError
-        Where it is nothing, or several things.
+    Raises ValueError where it is nothing, or several things.
     """
     named = [(kind, getattr(request, kind)) for kind in SUBJECTS if getattr(request, kind)]
     if len(named) != 1:
@@ -34,10 +31,7 @@ def asked_for(request: pb.ExplainRequest) -> tuple[str, str]:
 def take(loop: CoreLoop, kind: str, name: str) -> explain.Picture:
     """Copy what is needed; on the core's thread.
 
-    Raises
-    ------
-    UnknownSubjectError
-        Where there is nobody of that name.
+    Raises UnknownSubjectError where there is nobody of that name.
     """
     loop.look()
     return explain.take(loop.allocator, kind, name)
@@ -55,13 +49,8 @@ def unknown(error: explain.UnknownSubjectError, *, in_session: bool) -> str:
 def answer(picture: explain.Picture, kind: str, name: str, cycles: int) -> pb.ExplainResponse:
     """Explain; on any thread.
 
-    Parameters
-    ----------
-    picture : Picture
-        Taken for this kind and name.
-    kind, name : str
-    cycles : int
-        0: as many as usual.
+    `picture`: taken for this kind and name.
+    `cycles`: 0: as many as usual.
     """
     found = explain.explain(picture, kind, name, *([cycles] if cycles else []))
     return pb.ExplainResponse(

@@ -41,10 +41,7 @@ _OF: dict[str, Callable[[Allocator], Iterable[str]]] = {
 def listed(loop: CoreLoop, ask: Ask, request: pb.ListNamesRequest) -> pb.ListNamesResponse:
     """List the names of a kind that begin in a way; the core's thread only copies.
 
-    Raises
-    ------
-    RefusedError
-        Where there is no such kind of names.
+    Raises RefusedError where there is no such kind of names.
     """
     find = _OF.get(request.of)
     if find is None:

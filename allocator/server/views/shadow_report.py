@@ -24,13 +24,8 @@ def write_shadow_report(
 ) -> pb.GetShadowResponse:
     """Write what is known, on any thread.
 
-    Parameters
-    ----------
-    loop : CoreLoop
-    ask : callable
-        Has the core's thread do something.
-    fair : bool
-        Also work out what either policy would give if all were given out anew.
+    `ask`: has the core's thread do something.
+    `fair`: also work out what either policy would give if all were given out anew.
     """
 
     def read() -> tuple[report.Report, PolicySpec | None, Detached | None]:

@@ -43,13 +43,8 @@ def of_core(loop: CoreLoop, state: Report, progress: Progress) -> Iterator[pb.St
 
     On the core's thread.
 
-    Parameters
-    ----------
-    loop : CoreLoop
-    state : Report
-        Of this moment.
-    progress : Progress
-        Of its compiled loops.
+    `state`: of this moment.
+    `progress`: of its compiled loops.
     """
     yield from _session(loop)
     books, last = loop.allocator.state, loop.allocator.last_cycle
@@ -140,12 +135,8 @@ def of_settings(
 ) -> Iterator[pb.StatusWarning]:
     """Say which rules are probably not meant, and whether what operators set is kept.
 
-    Parameters
-    ----------
-    settings : iterable of Setting
-        The rules in force.
-    state_problem : str
-        Why what operators set cannot be kept; empty where it can.
+    `settings`: the rules in force.
+    `state_problem`: why what operators set cannot be kept; empty where it can.
     """
     if state_problem:
         yield pb.StatusWarning(

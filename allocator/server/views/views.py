@@ -45,13 +45,7 @@ class Ask(Protocol):
 
 
 class Views:
-    """What operators see; each method asks the core, and works the answer out where it is called.
-
-    Attributes
-    ----------
-    loop : CoreLoop
-    operators : Operators
-    """
+    """What operators see; each method asks the core, and works it out where it is called."""
 
     def __init__(
         self,
@@ -61,12 +55,7 @@ class Views:
     ) -> None:
         """Look at this loop.
 
-        Parameters
-        ----------
-        loop : CoreLoop
-        operators : Operators
-        progress : callable
-            Says how far its compiled loops are.
+        `progress`: says how far its compiled loops are.
         """
         self.loop = loop
         self.operators = operators
@@ -98,16 +87,8 @@ class Views:
     ) -> pb.GetSharesResponse:
         """Say who holds what.
 
-        Parameters
-        ----------
-        ask : Ask
-        request : GetSharesRequest
-        scored : bool
-            Tell the policy's scores, too, which the policy in force has to be asked for.
-
-        Raises
-        ------
-        RefusedError
+        `scored`: tell the policy's scores, too, which the policy in force has to be asked for.
+        Raises RefusedError.
         """
 
         def read() -> tuple[report.Report, Floats, Detached | None]:
@@ -144,12 +125,7 @@ class Views:
         )
 
     def explain(self, ask: Ask, request: explain_pb2.ExplainRequest) -> explain_pb2.ExplainResponse:
-        """Say why somebody gets nothing.
-
-        Raises
-        ------
-        RefusedError
-        """
+        """Say why somebody gets nothing. Raises RefusedError."""
         try:
             kind, name = explaining.asked_for(request)
         except ValueError as error:

@@ -25,11 +25,7 @@ class KnownHosts:
     def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
         """Stand before an application.
 
-        Parameters
-        ----------
-        app : ASGIApp
-        names : iterable of str
-            Names of ours, beside addresses, names without a dot, and that of this machine.
+        `names`: names of ours, beside addresses, names without a dot, and that of this machine.
         """
         self._app = app
         self._names = {_plain(each) for each in (*names, socket.gethostname())}

@@ -70,31 +70,17 @@ _log = structlog.get_logger()
 
 
 class HttpServer:
-    """The running listener.
-
-    Attributes
-    ----------
-    port : int
-    """
+    """The running listener."""
 
     def __init__(
         self, host: str, port: int, routes: Iterable[BaseRoute], names: Iterable[str] = ()
     ) -> None:
         """Listen, and serve on threads of its own.
 
-        Parameters
-        ----------
-        host, port
-            Port 0: any that is free.
-        routes : iterable of BaseRoute
-            Who answers which path.
-        names : iterable of str
-            Under which names, beside those that nobody else can own.
-
-        Raises
-        ------
-        OSError
-            Where the address cannot be listened on.
+        `host`, `port`: port 0: any that is free.
+        `routes`: who answers which path.
+        `names`: under which names, beside those that nobody else can own.
+        Raises OSError where the address cannot be listened on.
         """
         app = Starlette(
             routes=list(routes),
@@ -173,12 +159,9 @@ class _Server(uvicorn.Server):
 class _Crowd:
     """The connections of one listener.
 
-    Attributes
-    ----------
-    silent : dict
-        Those without a whole request, the oldest first.
-    answered : dict of bool to int
-        How many have one, for a probe or not: until their peer has taken the last byte.
+    `silent`: those without a whole request, the oldest first.
+    `answered` (dict of bool to int): how many have one, for a probe or not: until their peer has
+        taken the last byte.
     """
 
     def __init__(self) -> None:

@@ -28,13 +28,8 @@ def probe_routes(
 ) -> list[Route]:
     """Give who answers.
 
-    Parameters
-    ----------
-    registry : CollectorRegistry
-    healthy, ready : callable
-        Say what is wrong.
-    remark : callable
-        What /readyz adds where nothing is.
+    `healthy`, `ready`: say what is wrong.
+    `remark`: what /readyz adds where nothing is.
     """
     turn = threading.Lock()  # one at a time: so that many scrapes hold nothing up
 

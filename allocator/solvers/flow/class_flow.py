@@ -25,16 +25,10 @@ Numbers = TypeVar("Numbers", Floats, Ints)
 class Edges:
     """Who can use what, as lists.
 
-    Attributes
-    ----------
-    start : (C + 1,) int64
-        Where the edges of each class begin.
-    group : (E,) int64
-        The group of each edge, by class.
-    column_start : (G + 1,) int64
-        Where the edges of each group begin in `column_edge`.
-    column_edge, column_class : (E,) int64
-        The edges by group, and the class of each.
+    `start` (C + 1,): where the edges of each class begin.
+    `group` (E,): the group of each edge, by class.
+    `column_start` (G + 1,): where the edges of each group begin in `column_edge`.
+    `column_edge`, `column_class` (E,): the edges by group, and the class of each.
     """
 
     start: Ints
@@ -94,20 +88,13 @@ def place(
 ) -> None:
     """Make each class hold what it claims, on groups of the block; some may be overloaded.
 
-    Parameters
-    ----------
-    rows : int64
-        Classes of the block.
-    claim : (C,) int64
-    room : (G,) int64
-        What each group has.
-    start, group
-        Of `Edges`.
-    block_of_group : (G,) int64
-    flow : (E,) int64
-        Changed; as much of it is kept as goes.
-    load : (G,) int64
-        Changed: what classes hold of each group.
+    `rows`: classes of the block.
+    `claim` (C,).
+    `room` (G,): what each group has.
+    `start`, `group`: of `Edges`.
+    `block_of_group` (G,).
+    `flow` (E,): changed; as much of it is kept as goes.
+    `load` (G,): changed: what classes hold of each group.
     """
     # What a class had is changed in proportion; groups of other blocks are given up.
     for row in rows:
@@ -310,23 +297,12 @@ def repair(
 ) -> Bools:
     """Move machines until no group can be relieved; the flow and the loads are changed.
 
-    Parameters
-    ----------
-    rows, columns : int64
-        The classes and groups of the block; the others are left alone.
-    room : (G,) int64
-    start, group, column_start, column_edge, column_class
-        Of `Edges`.
-    block_of_class : (C,) int64
-    block_of_group : (G,) int64
-    flow : (E,) int64
-    load : (G,) int64
-
-    Returns
-    -------
-    (G,) bool
-        Groups that are overloaded, and those that their holders could use instead: together they
-        have less than what is claimed of them. None where all is well.
+    `rows`, `columns`: the classes and groups of the block; the others are left alone.
+    `room` (G,).
+    `start`, `group`, `column_start`, `column_edge`, `column_class`: of `Edges`.
+    `block_of_class` (C,); `block_of_group` (G,); `flow` (E,); `load` (G,).
+    Returns (G,): groups that are overloaded, and those that their holders could use instead:
+        together they have less than what is claimed of them. None where all is well.
     """
     classes, groups = len(start) - 1, len(room)
     far_class, far_group = np.empty(classes, np.int64), np.full(groups, -1)

@@ -25,17 +25,11 @@ _STEP = 8  # by which the error shrinks from round to round
 class Residual(NamedTuple):
     """Arcs in pairs: arc ``2 * a`` is arc a of the network, and the next one is its opposite.
 
-    Attributes
-    ----------
-    start : (N + 1,) int64
-        Where each node begins in `arc`.
-    arc : (2 * A,) int64
-        Arcs by the node that they leave.
-    head : (2 * A,) int64
-    cost : (2 * A,) int64
-        Of one unit; that of the opposite arc is its negative.
-    room : (2 * A,) int64
-        How much more an arc can carry; of the opposite arc, how much the arc carries.
+    `start` (N + 1,): where each node begins in `arc`.
+    `arc` (2 * A,): arcs by the node that they leave.
+    `head` (2 * A,).
+    `cost` (2 * A,): of one unit; that of the opposite arc is its negative.
+    `room` (2 * A,): how much more an arc can carry; of the opposite arc, how much the arc carries.
     """
 
     start: Ints
@@ -98,10 +92,8 @@ def _update_prices(
 ) -> bool:
     """Lower the prices by the distance from a node that lacks something, in units of the error.
 
-    Returns
-    -------
-    bool
-        False where some node has too much, and no arcs lead from it to one that lacks something.
+    Returns False where some node has too much, and no arcs lead from it to one that lacks
+    something.
     """
     nodes, last = len(price), len(first) - 1
     first[:] = -1
@@ -233,19 +225,10 @@ def scale_costs(
 ) -> bool:
     """Find a flow of minimum cost; the costs must be multiples of one more than the nodes.
 
-    Parameters
-    ----------
-    start, arc, head, cost, room
-        Of `Residual`; the room is changed.
-    price : (N,) int64
-        Changed: potentials that prove the flow optimal up to an error of 1 an arc.
-    excess : (N,) int64
-        The supplies; changed, all are 0 in the end.
-
-    Returns
-    -------
-    bool
-        False where there is no flow that meets all supplies.
+    `start`, `arc`, `head`, `cost`, `room`: of `Residual`; the room is changed.
+    `price` (N,): changed: potentials that prove the flow optimal up to an error of 1 an arc.
+    `excess` (N,): the supplies; changed, all are 0 in the end.
+    Returns False where there is no flow that meets all supplies.
     """
     nodes = len(price)
     far, at = np.empty(nodes, np.int64), np.empty(nodes, np.int64)

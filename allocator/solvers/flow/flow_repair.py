@@ -58,16 +58,11 @@ def settle(
 ) -> None:  # fmt: skip
     """Let arcs carry what they did, as far as potentials allow that are nearly those from before.
 
-    Parameters
-    ----------
-    start, arc, head, cost, room
-        Of `cost_scaling.Residual`, with nothing carried; the room is changed.
-    price : (N,) int64
-        Changed; `UNKNOWN` for nodes that were not there before.
-    flow : (A,) int64
-        What arcs carried before.
-    excess : (N,) int64
-        The supplies; what is carried is taken off.
+    `start`, `arc`, `head`, `cost`, `room`: of `cost_scaling.Residual`, with nothing carried; the
+        room is changed.
+    `price` (N,): changed; `UNKNOWN` for nodes that were not there before.
+    `flow` (A,): what arcs carried before.
+    `excess` (N,): the supplies; what is carried is taken off.
     """
     for a in range(len(flow)):
         amount = min(max(flow[a], 0), room[2 * a])
@@ -105,23 +100,12 @@ def _search(
 ) -> tuple[int, int]:
     """Find the nearest node that can make good what is wrong at one.
 
-    Parameters
-    ----------
-    back : int
-        0: the origin has too much, look along arcs; 1: it lacks something, look against them.
-    far, by : (N,) int64
-        The distance of each node that was touched, and the arc by which it was reached.
-    touched : (N,) int64
-        The nodes that were touched.
-    state : (N,) int64
-        0 untouched, 1 touched, 2 done; it must be all 0.
-
-    Returns
-    -------
-    target : int
-        -1 where there is none.
-    size : int
-        How many nodes were touched.
+    `back`: 0: the origin has too much, look along arcs; 1: it lacks something, look against them.
+    `far`, `by` (N,): the distance of each node that was touched, and the arc by which it was
+        reached.
+    `touched` (N,): the nodes that were touched.
+    `state` (N,): 0 untouched, 1 touched, 2 done; it must be all 0.
+    Returns `target`: -1 where there is none; `size`: how many nodes were touched.
     """
     sign = 1 - 2 * back
     far[origin], by[origin], state[origin] = 0, -1, 1
@@ -162,19 +146,10 @@ def repair(
 ) -> int:
     """Make an optimal flow of one that leaves too much or too little at some nodes.
 
-    Parameters
-    ----------
-    start, arc, head, cost, room
-        Of `cost_scaling.Residual`; the room is changed.
-    price : (N,) int64
-        Potentials at which no arc with room gains; changed, and still such.
-    excess : (N,) int64
-        Changed, all are 0 in the end.
-
-    Returns
-    -------
-    int
-        -1; or a node whose supply cannot be met.
+    `start`, `arc`, `head`, `cost`, `room`: of `cost_scaling.Residual`; the room is changed.
+    `price` (N,): potentials at which no arc with room gains; changed, and still such.
+    `excess` (N,): changed, all are 0 in the end.
+    Returns -1; or a node whose supply cannot be met.
     """
     nodes = len(price)
     far, by = np.empty(nodes, np.int64), np.empty(nodes, np.int64)

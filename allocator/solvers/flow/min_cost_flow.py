@@ -34,10 +34,7 @@ _EXACT = 2**52  # whole numbers up to twice this are the same in float64
 class Infeasible(RuntimeError):  # noqa: N818  (it is a verdict on a problem, not a fault)
     """No flow meets all supplies.
 
-    Attributes
-    ----------
-    nodes : (N,) bool
-        Nodes that together supply more than the arcs that leave them can carry.
+    `nodes` (N,): nodes that together supply more than the arcs that leave them can carry.
     """
 
     def __init__(self, nodes: Bools, supply: int, room: int) -> None:
@@ -51,15 +48,10 @@ class Infeasible(RuntimeError):  # noqa: N818  (it is a verdict on a problem, no
 class Network:
     """Arcs, and what each node supplies.
 
-    Attributes
-    ----------
-    tail, head : (A,) int64
-        Nodes, from 0.
-    capacity : (A,) int64, >= 0
-    cost : (A,) int64
-        Of one unit; it may be negative.
-    supply : (N,) int64
-        Negative for a demand; all add up to 0.
+    `tail`, `head` (A,): nodes, from 0.
+    `capacity` (A,), >= 0.
+    `cost` (A,): of one unit; it may be negative.
+    `supply` (N,): negative for a demand; all add up to 0.
     """
 
     tail: Ints
@@ -73,16 +65,11 @@ class Network:
 class Solution:
     """An optimal flow and its certificate.
 
-    Attributes
-    ----------
-    flow : (A,) int64
-    potential : (N,) int64
-        ``cost + potential[tail] - potential[head]`` is not negative where an arc has room, and not
-        positive where it is used.
-    cost : int
-        Of all the flow.
-    repaired : bool
-        Whether it came from the solution before.
+    `flow` (A,).
+    `potential` (N,): ``cost + potential[tail] - potential[head]`` is not negative where an arc has
+        room, and not positive where it is used.
+    `cost`: of all the flow.
+    `repaired`: whether it came from the solution before.
     """
 
     flow: Ints
@@ -94,28 +81,14 @@ class Solution:
 def solve(network: Network, flow: Ints | None = None, potential: Ints | None = None) -> Solution:
     """Find a flow of minimum cost.
 
-    Parameters
-    ----------
-    network : Network
-    flow : (A,) int64, optional
-    potential : (N,) int64, optional
-        A solution of a network that differs little, by the arcs and nodes of this one: 0 for the
-        flow of a new arc, `flow_repair.UNKNOWN` for the potential of a new node.
-
-    Returns
-    -------
-    Solution
-        Checked by `violation`.
-
-    Raises
-    ------
-    ValueError
-        On arrays that do not fit together, a node that is not there, a negative capacity,
-        supplies that do not add up to 0, or numbers so large that they leave 64 bits.
-    Infeasible
-        Where no flow meets all supplies.
-    NotOptimal
-        Where the certificate does not hold.
+    `flow` (A,), `potential` (N,): a solution of a network that differs little, by the arcs and
+        nodes of this one: 0 for the flow of a new arc, `flow_repair.UNKNOWN` for the potential of
+        a new node.
+    Returns a solution that `violation` has checked.
+    Raises ValueError on arrays that do not fit together, a node that is not there, a negative
+        capacity, supplies that do not add up to 0, or numbers so large that they leave 64 bits.
+    Raises Infeasible where no flow meets all supplies.
+    Raises NotOptimal where the certificate does not hold.
 
     Examples
     --------
@@ -161,10 +134,8 @@ def solve(network: Network, flow: Ints | None = None, potential: Ints | None = N
 def violation(network: Network, flow: Ints, potential: Ints) -> int:
     """How far a flow is from being proved optimal by potentials: 0 if it is.
 
-    Returns
-    -------
-    int
-        The largest violation of a capacity, a supply, or (in cost) of what potentials must show.
+    Returns the largest violation of a capacity, a supply, or (in cost) of what potentials must
+    show.
     """
     if not len(network.supply):
         return 0

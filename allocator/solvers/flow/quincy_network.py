@@ -25,20 +25,14 @@ Ints = NDArray[np.int64]
 class Tasks:
     """What is to run, and what it costs where.
 
-    Attributes
-    ----------
-    number : (N,) int64
-        By which a task is known again in the next network; different ones, less than 2**31.
-    job : (N,) int64
-    unscheduled : (N,) int64
-        Cost of not running now.
-    anywhere : (N,) int64
-        Cost of running on a computer that is not known yet.
-    task, computer, at_computer : (P,) int64
-        Pairs of a task's row and a computer that it prefers, or runs on, and what that costs; each
-        pair at most once.
-    rack_task, rack, in_rack : (Q,) int64
-        The same for racks.
+    `number` (N,): by which a task is known again in the next network; different ones, less than
+        2**31.
+    `job` (N,).
+    `unscheduled` (N,): cost of not running now.
+    `anywhere` (N,): cost of running on a computer that is not known yet.
+    `task`, `computer`, `at_computer` (P,): pairs of a task's row and a computer that it prefers, or
+        runs on, and what that costs; each pair at most once.
+    `rack_task`, `rack`, `in_rack` (Q,): the same for racks.
     """
 
     number: Ints
@@ -57,14 +51,10 @@ class Tasks:
 class Cluster:
     """Where tasks run.
 
-    Attributes
-    ----------
-    rack_of : (M,) int64
-        The rack of each computer.
-    slots : (M,) int64
-        How many tasks a computer runs at once.
-    least, most : (J,) int64
-        How many tasks of each job run at least (or all, if it has fewer) and at most.
+    `rack_of` (M,): the rack of each computer.
+    `slots` (M,): how many tasks a computer runs at once.
+    `least`, `most` (J,): how many tasks of each job run at least (or all, if it has fewer) and at
+        most.
     """
 
     rack_of: Ints
@@ -77,14 +67,9 @@ class Cluster:
 class QuincyNetwork:
     """The network, and where its parts begin.
 
-    Attributes
-    ----------
-    network : Network
-        Nodes: the sink, the cluster, racks, computers, jobs, tasks. Arcs: each task's to its job,
-        to the cluster, to computers, to racks; the cluster's, the racks', the computers', the
-        jobs'.
-    tasks : Tasks
-    cluster : Cluster
+    `network`: nodes: the sink, the cluster, racks, computers, jobs, tasks. Arcs: each task's to its
+    job, to the cluster, to computers, to racks; the cluster's, the racks', the computers', the
+    jobs'.
     """
 
     network: Network
@@ -99,14 +84,10 @@ class QuincyNetwork:
     def place(self, flow: Ints) -> Ints:
         """The computer of each task, (N,); -1 for those that do not run.
 
-        Parameters
-        ----------
-        flow : (A,) int64
-
-        Notes
-        -----
         Tasks that go to a rack, or anywhere, get the computers that are left in the order of their
         rows.
+
+        `flow` (A,).
         """
         tasks, cluster = self.tasks, self.cluster
         count, pairs, racked = len(tasks.job), len(tasks.task), len(tasks.rack_task)
@@ -130,10 +111,7 @@ class QuincyNetwork:
         Computers, racks and jobs are the same ones as far as both networks have them; a task is
         known by its number.
 
-        Returns
-        -------
-        flow : (A,) int64
-        potential : (N,) int64
+        Returns `flow` (A,); `potential` (N,).
         """
         fixed = _fixed(before.cluster)
         same = fixed == _fixed(self.cluster)
@@ -167,13 +145,7 @@ class QuincyNetwork:
 
 
 def build(tasks: Tasks, cluster: Cluster) -> QuincyNetwork:
-    """Make the network.
-
-    Raises
-    ------
-    ValueError
-        Where a job's bounds contradict each other.
-    """
+    """Make the network. Raises ValueError where a job's bounds contradict each other."""
     computers, racks, jobs = len(cluster.rack_of), _racks(cluster), len(cluster.least)
     count = np.bincount(tasks.job, minlength=jobs)
     most = np.minimum(cluster.most, count)

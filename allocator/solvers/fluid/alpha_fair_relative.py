@@ -37,19 +37,13 @@ def relative_path(
 ) -> tuple[Floats, Floats]:
     """Volumes of each pair, (P,), and prices of each resource, (Q,).
 
-    Parameters
-    ----------
-    matrix : (Q, P) float64, >= 0
-        Parts of each resource that a task of each pair takes; the resources are 1.
-    of : (P,) int64
-        The framework of each pair.
-    volume : (P,) float64, > 0
-        Where to begin; it fits.
-    weight : (F,) float64, of a sum of 1
-
-    Notes
-    -----
     Where rounding ends the way, the certificate judges what was found.
+
+    `matrix` (Q, P), >= 0: parts of each resource that a task of each pair takes; the resources are
+        1.
+    `of` (P,): the framework of each pair.
+    `volume` (P,), > 0: where to begin; it fits.
+    `weight` (F,), of a sum of 1.
     """
     resources, frameworks = len(matrix), len(weight)
     slack, price = 1 - matrix @ volume, np.full(resources, 1 / resources)

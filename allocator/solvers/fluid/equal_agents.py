@@ -11,14 +11,9 @@ Ints = NDArray[np.int64]
 class EqualAgents(NamedTuple):
     """The sorts of agents, in the order of the first agent of each.
 
-    Attributes
-    ----------
-    first : (G,) int64
-        The first agent of each sort.
-    of_agent : (A,) int64
-        The sort of each agent.
-    copies : (G,) int64
-        How many agents are of each.
+    `first` (G,): the first agent of each sort.
+    `of_agent` (A,): the sort of each agent.
+    `copies` (G,): how many agents are of each.
     """
 
     first: Ints

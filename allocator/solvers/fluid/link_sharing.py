@@ -26,17 +26,12 @@ NO_LINK = -1
 def fair_rates(path: Ints, capacity: Floats) -> Floats:
     """Share links among transfers.
 
-    Parameters
-    ----------
-    path : (F, P) int64
-        The links that each transfer crosses, each at most once, then `NO_LINK`; at least one.
-    capacity : (L,) float64, >= 0
-        What all transfers over a link may have together; infinite where it is never full.
-
-    Returns
-    -------
-    rate : (F,) float64
-        In the unit of the capacities; infinite for a transfer that only crosses infinite links.
+    `path` (F, P): the links that each transfer crosses, each at most once, then `NO_LINK`; at least
+        one.
+    `capacity` (L,), >= 0: what all transfers over a link may have together; infinite where it is
+        never full.
+    Returns `rate` (F,): in the unit of the capacities; infinite for a transfer that only crosses
+        infinite links.
 
     Examples
     --------

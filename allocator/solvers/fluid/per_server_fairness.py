@@ -53,14 +53,9 @@ _STILL = 1e-13  # a change of this part of a framework's tasks is none
 class Solution:
     """An allocation and its certificate.
 
-    Attributes
-    ----------
-    tasks : (F, A) float64
-        Of each framework on each agent; 0 for one that no agent suits.
-    residual : float
-        As `residual` finds it.
-    sweeps : int
-        How often each agent was filled.
+    `tasks` (F, A): of each framework on each agent; 0 for one that no agent suits.
+    `residual`: as `residual` finds it.
+    `sweeps`: how often each agent was filled.
     """
 
     tasks: Floats
@@ -77,28 +72,16 @@ def solve(
 ) -> Solution:
     """Find an allocation that meets the definition.
 
-    Parameters
-    ----------
-    demand : (F, R) float64, >= 0
-        One task's needs; each framework needs something.
-    capacity : (A, R) float64, >= 0
-        Of each agent, in the same units. An agent that lacks what a task needs does not suit it.
-    eligible : (F, A) bool, optional
-    weight : (F,) float64, > 0, optional
-    tolerance : float
-        The largest residual of an answer that is returned.
-
-    Raises
-    ------
-    ValueError
-        On a framework without any need, numbers that are negative or not finite, a weight that is
-        not positive, or arrays that do not fit together.
-    NotOptimal
-        Where the residual exceeds the tolerance.
-
-    Notes
-    -----
     A sweep is O(A * F * (log F + R**2)), over different agents; tens of sweeps are usual.
+
+    `demand` (F, R), >= 0: one task's needs; each framework needs something.
+    `capacity` (A, R), >= 0: of each agent, in the same units. An agent that lacks what a task needs
+        does not suit it.
+    `eligible` (F, A); `weight` (F,), > 0.
+    `tolerance`: the largest residual of an answer that is returned.
+    Raises ValueError on a framework without any need, numbers that are negative or not finite, a
+        weight that is not positive, or arrays that do not fit together.
+    Raises NotOptimal where the residual exceeds the tolerance.
 
     Examples
     --------
@@ -136,22 +119,14 @@ def residual(
 ) -> float:
     """How far an allocation is from meeting the definition; cheap: O(F * A * R).
 
-    Parameters
-    ----------
-    tasks : (F, A) float64
-    demand, capacity, eligible, weight
-        As in `solve`.
-    least : float
-        Whoever holds a smaller part than this of an agent's resource holds none of it. For whole
-        tasks: some part of a task.
-
-    Returns
-    -------
-    float
-        The largest of these: what is given beyond a capacity, in parts of it; and of each framework
-        and agent that suits it the least, over the resources that it needs there, of the part that
-        is left of the resource, or by which part it stands below the highest who holds some.
-        Infinite where somebody has what does not suit it, or a number is none.
+    `tasks` (F, A).
+    `demand`, `capacity`, `eligible`, `weight`: as in `solve`.
+    `least`: whoever holds a smaller part than this of an agent's resource holds none of it. For
+        whole tasks: some part of a task.
+    Returns the largest of these: what is given beyond a capacity, in parts of it; and of each
+        framework and agent that suits it the least, over the resources that it needs there, of the
+        part that is left of the resource, or by which part it stands below the highest who holds
+        some. Infinite where somebody has what does not suit it, or a number is none.
     """
     demand, capacity = np.asarray(demand, np.float64), np.asarray(capacity, np.float64)
     able, weight = _checked(demand, capacity, eligible, weight)
@@ -235,16 +210,10 @@ def _settle(need: Floats, rate: Floats, tasks: Floats) -> int:
 def _fill(need: Floats, rate: Floats, outside: Floats, given: Floats) -> None:
     """Fill one agent: everybody rises from its level by what it has outside.
 
-    Parameters
-    ----------
-    need : (F, R) float64
-        Parts of the agent that a task takes.
-    rate : (F,) float64
-        Tasks that a level of 1 makes; 0 for those whom the agent does not suit.
-    outside : (F,) float64
-        Tasks elsewhere.
-    given : (F,) float64
-        Tasks here; written.
+    `need` (F, R): parts of the agent that a task takes.
+    `rate` (F,): tasks that a level of 1 makes; 0 for those whom the agent does not suit.
+    `outside` (F,): tasks elsewhere.
+    `given` (F,): tasks here; written.
     """
     frameworks, resources = need.shape
     # Levels count from the lowest, for what matters is their differences.

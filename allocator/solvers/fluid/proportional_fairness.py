@@ -42,16 +42,11 @@ _SATURATED = 1e-6  # a price above this part of all prices marks a saturated res
 class Solution:
     """The fluid optimum and its certificate.
 
-    Attributes
-    ----------
-    tasks : (F,) float64
-        Task volumes; 0 for a framework that needs a resource of which there is none.
-    prices : (R,) float64
-        Lagrange multipliers of the capacities divided by themselves: ``weight[f] / tasks[f] ==
-        sum over r of demand[f, r] / capacity[r] * prices[r]``. They add up to the weights of the
-        frameworks that get anything.
-    residual : float
-        Largest violation of the optimality conditions (1), (3), (4) of [1]_, each relative.
+    `tasks` (F,): task volumes; 0 for a framework that needs a resource of which there is none.
+    `prices` (R,): Lagrange multipliers of the capacities divided by themselves:
+        ``weight[f] / tasks[f] == sum over r of demand[f, r] / capacity[r] * prices[r]``. They add
+        up to the weights of the frameworks that get anything.
+    `residual`: largest violation of the optimality conditions (1), (3), (4) of [1]_, each relative.
     """
 
     tasks: Floats
@@ -62,30 +57,16 @@ class Solution:
 def solve(demand: Floats, capacity: Floats, weight: Floats) -> Solution:
     """Find the proportionally fair task volumes and the prices that prove them.
 
-    Parameters
-    ----------
-    demand : (F, R) float64, >= 0
-        One task's needs, in the unit of the capacity; each framework needs something.
-    capacity : (R,) float64, >= 0
-        Of the whole pool.
-    weight : (F,) float64, > 0
-
-    Returns
-    -------
-    Solution
-        Where several price vectors prove the same volumes (frameworks whose demands are
-        proportional), one in the middle of them.
-
-    Raises
-    ------
-    ValueError
-        On a framework without any need, or a weight that is not positive.
-    NotOptimal
-        Where the residual exceeds `TOLERANCE`.
-
-    Notes
-    -----
     A step costs O(F * R**2); 10 to 25 steps are usual.
+
+    `demand` (F, R), >= 0: one task's needs, in the unit of the capacity; each framework needs
+        something.
+    `capacity` (R,), >= 0: of the whole pool.
+    `weight` (F,), > 0.
+    Returns one price vector in the middle where several prove the same volumes (frameworks whose
+        demands are proportional).
+    Raises ValueError on a framework without any need, or a weight that is not positive.
+    Raises NotOptimal where the residual exceeds `TOLERANCE`.
 
     Examples
     --------

@@ -42,15 +42,10 @@ TOLERANCE = 1e-7
 class _Beginning(NamedTuple):
     """Where the method begins, and by what it measures how near it is.
 
-    Attributes
-    ----------
-    part : float
-        Of what fits.
-    by_income : bool
-        Each framework is measured by its own income, which at an alpha well above 1 may be many
-        orders less than another's; else all by one measure, which is the quicker way.
-    relative : bool
-        By `alpha_fair_relative`, if the problem is small enough for it.
+    `part`: of what fits.
+    `by_income`: each framework is measured by its own income, which at an alpha well above 1 may be
+        many orders less than another's; else all by one measure, which is the quicker way.
+    `relative`: by `alpha_fair_relative`, if the problem is small enough for it.
     """
 
     part: float
@@ -75,15 +70,11 @@ _BEGINNINGS = (
 class Solution:
     """The fluid optimum and its certificate.
 
-    Attributes
-    ----------
-    tasks : (F, A) float64
-        Of each framework on each agent; 0 for one that no agent suits.
-    prices : (A, R) float64
-        Lagrange multipliers: what a unit of the resource costs on the agent. Where a framework
-        runs, a task costs its marginal utility ``weight * tasks ** -alpha``, and nowhere less.
-    residual : float
-        Largest violation of the optimality conditions, each relative.
+    `tasks` (F, A): of each framework on each agent; 0 for one that no agent suits.
+    `prices` (A, R): Lagrange multipliers: what a unit of the resource costs on the agent. Where a
+        framework runs, a task costs its marginal utility ``weight * tasks ** -alpha``, and nowhere
+        less.
+    `residual`: largest violation of the optimality conditions, each relative.
     """
 
     tasks: Floats
@@ -100,31 +91,18 @@ def solve(
 ) -> Solution:
     """Find the alpha-fair task volumes and the prices that prove them.
 
-    Parameters
-    ----------
-    demand : (F, R) float64, >= 0
-        One task's needs; each framework needs something.
-    capacity : (A, R) float64, >= 0
-        Of each agent, in the same units.
-    eligible : (F, A) bool, optional
-    weight : (F,) float64, > 0, optional
-    alpha : float, > 0
-        1 for proportional fairness; the larger, the nearer to max-min fairness of tasks.
-
-    Raises
-    ------
-    ValueError
-        On a framework without any need, a weight or an alpha that is not positive, or arrays that
-        do not fit together.
-    NotOptimal
-        Where the residual exceeds `TOLERANCE`.
-
-    Notes
-    -----
     A step solves a system of as many equations as there are different agents times resources. With
     an alpha well above 1, and sizes far apart, incomes (``weight * tasks ** (1 - alpha)``) are so
     far apart that rounding spoils it: then, if frameworks and agents are few, the larger system of
     `alpha_fair_relative` is solved. Some twenty orders may spoil that, too: `NotOptimal`.
+
+    `demand` (F, R), >= 0: one task's needs; each framework needs something.
+    `capacity` (A, R), >= 0: of each agent, in the same units.
+    `eligible` (F, A); `weight` (F,), > 0.
+    `alpha`, > 0: 1 for proportional fairness; the larger, the nearer to max-min fairness of tasks.
+    Raises ValueError on a framework without any need, a weight or an alpha that is not positive, or
+        arrays that do not fit together.
+    Raises NotOptimal where the residual exceeds `TOLERANCE`.
 
     Examples
     --------
@@ -262,14 +240,9 @@ def _interior_point(
 ) -> tuple[Floats, Floats]:
     """Volumes of each pair, (P,), and prices of each agent's resources, (A, R).
 
-    Parameters
-    ----------
-    need : (P, R) float64
-        Parts of its agent that one task takes.
-    of, on : (P,) int64
-        The framework and the agent of each pair.
-    present : (A, R) bool
-    weight : (F,) float64, of a sum of 1
+    `need` (P, R): parts of its agent that one task takes.
+    `of`, `on` (P,): the framework and the agent of each pair.
+    `present` (A, R); `weight` (F,), of a sum of 1.
     """
     frameworks, (agents, resources) = len(weight), present.shape
     matrix, rows = _constraints(need, on, present)
@@ -327,15 +300,10 @@ class _Inverse(NamedTuple):
     touches. That is told apart from what differs between them: else the two would nearly cancel
     where a framework is almost free to move.
 
-    Attributes
-    ----------
-    of : (P,) int64
-    loose : (P,) float64
-        How far a pair moves, if it could alone.
-    sums : (F,) float64
-        Of what is loose.
-    firm : (F,) float64
-        Part of the common change that the utility leaves.
+    `of` (P,).
+    `loose` (P,): how far a pair moves, if it could alone.
+    `sums` (F,): of what is loose.
+    `firm` (F,): part of the common change that the utility leaves.
     """
 
     of: Ints

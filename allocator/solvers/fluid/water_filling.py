@@ -30,13 +30,9 @@ TOLERANCE = 1e-9
 class Solution:
     """The fluid optimum and its certificate.
 
-    Attributes
-    ----------
-    tasks : (F,) float64
-        Task volumes; 0 for a framework that needs a resource of which there is none.
-    residual : float
-        How far the worst framework is from having a saturated resource that it needs and on which
-        nobody stands higher than it does: the condition that characterises the optimum ([2]_,
+    `tasks` (F,): task volumes; 0 for a framework that needs a resource of which there is none.
+    `residual`: how far the worst framework is from having a saturated resource that it needs and on
+        which nobody stands higher than it does: the condition that characterises the optimum ([2]_,
         sec. 2.3), relative.
     """
 
@@ -52,18 +48,10 @@ def rate(
 ) -> Floats:
     """Speed of filling at which weighted shares grow equally.
 
-    Parameters
-    ----------
-    demand : (F, R) float64, >= 0
-    capacity : (R,) float64, >= 0
-    weight : (F,) float64, > 0
-    combine : callable, (F, R) to (F,)
-        What one task counts, from the parts of the capacity that it needs: their maximum for DRF,
-        their sum for asset fairness.
-
-    Returns
-    -------
-    (F,) float64
+    `demand` (F, R), >= 0; `capacity` (R,), >= 0; `weight` (F,), > 0.
+    `combine`, (F, R) to (F,): what one task counts, from the parts of the capacity that it
+        needs: their maximum for DRF, their sum for asset fairness.
+    Returns (F,).
     """
     need = np.divide(demand, capacity, out=np.zeros(np.shape(demand)), where=capacity > 0)
     size = combine(need)
@@ -73,27 +61,12 @@ def rate(
 def solve(demand: Floats, capacity: Floats, rate: Floats) -> Solution:
     """Find the task volumes that are max-min fair in ``tasks / rate``.
 
-    Parameters
-    ----------
-    demand : (F, R) float64, >= 0
-        One task's needs; each framework needs something.
-    capacity : (R,) float64, >= 0
-    rate : (F,) float64, > 0 for whoever is to get anything
-
-    Returns
-    -------
-    Solution
-
-    Raises
-    ------
-    ValueError
-        On a framework without any need.
-    NotOptimal
-        Where the residual exceeds `TOLERANCE`.
-
-    Notes
-    -----
     O(F * R**2): at least one resource is saturated in each of at most R rounds.
+
+    `demand` (F, R), >= 0: one task's needs; each framework needs something.
+    `capacity` (R,), >= 0; `rate` (F,), > 0 for whoever is to get anything.
+    Raises ValueError on a framework without any need.
+    Raises NotOptimal where the residual exceeds `TOLERANCE`.
 
     Examples
     --------

@@ -26,21 +26,10 @@ def certificate(
     ones, is given only those of its own cut, and has its weight times the level of that, or its
     limit; and when each cut's groups are used up, or all its classes are at their limits.
 
-    Parameters
-    ----------
-    graph : Graph
-    edges : Edges
-        Of the graph.
-    flow : (E,) float64
-        Machines by edge.
-    machines : (C,) float64
-        Of each user of the class.
-    cuts : iterable of Cut
-
-    Returns
-    -------
-    float
-        The largest violation, in parts of all machines; infinite where the cuts are no chain.
+    `edges`: of the graph.
+    `flow` (E,): machines by edge.
+    `machines` (C,): of each user of the class.
+    Returns the largest violation, in parts of all machines; infinite where the cuts are no chain.
     """
     of_class, of_group = np.full(len(graph.size), -1), np.full(len(graph.count), -1)
     level = [0.0]
@@ -110,17 +99,9 @@ def envy(
     below its limit could use a machine that is idle or in the hands of somebody with a larger
     weighted share.
 
-    Parameters
-    ----------
-    given : (U, T) float64
-        Machines of each type that each user gets.
-    eligible, count, weight, limit
-        As in `solve`.
-
-    Returns
-    -------
-    float
-        Machines, the largest violation, divided by the number of machines.
+    `given` (U, T): machines of each type that each user gets.
+    `eligible`, `count`, `weight`, `limit`: as in `solve`.
+    Returns the largest violation, in machines, divided by the number of machines.
     """
     if not len(given) or not count.sum():
         return 0.0

@@ -35,18 +35,11 @@ def _search(
 ) -> int:
     """Find an overloaded group from which a chain of exchanges leads to what a class holds.
 
-    Parameters
-    ----------
-    settled : (G,) bool
-        Groups that no such chain can reach any more; those that are found to be so are added.
-    towards, by : (G,) int64
-        Changed: the next group on the chain, and the class that exchanges the one for the other;
-        -1 where the class that was asked for holds the group itself.
-
-    Returns
-    -------
-    int
-        -1 where there is none.
+    `settled` (G,): groups that no such chain can reach any more; those that are found to be so are
+        added.
+    `towards`, `by` (G,): changed: the next group on the chain, and the class that exchanges the one
+        for the other; -1 where the class that was asked for holds the group itself.
+    Returns -1 where there is none.
     """
     length = 0
     for edge in range(start[giver], start[giver + 1]):
@@ -105,17 +98,12 @@ def give_up(
 ) -> None:
     """Take whole machines back until no group is overloaded, from whoever stands highest.
 
-    Parameters
-    ----------
-    room : (G,) int64
-    start, group, column_start, column_class
-        Of `Edges`.
-    size : (C,) int64
-        Users of each class.
-    weight : (C,) float64
-    claim : (C,) int64
-        What each class holds; changed, as are the flow, (E,), and the loads, (G,). The flow must
-        be one that `repair` left.
+    `room` (G,).
+    `start`, `group`, `column_start`, `column_class`: of `Edges`.
+    `size` (C,): users of each class.
+    `weight` (C,).
+    `claim` (C,): what each class holds; changed, as are the flow, (E,), and the loads, (G,). The
+        flow must be one that `repair` left.
     """
     classes, groups = len(start) - 1, len(room)
     over = 0

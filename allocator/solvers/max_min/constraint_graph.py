@@ -34,21 +34,14 @@ MACHINES_MAX = 2**52
 class Graph:
     """A constraint graph, coalesced.
 
-    Attributes
-    ----------
-    eligible : (C, G) bool
-        Whether users of class c can use machines of group g.
-    count : (G,) int64
-        Machines of each group; only of groups that somebody can use.
-    size : (C,) int64
-        Users of each class.
-    weight : (C,) float64, > 0
-    limit : (C,) float64
-        How many machines each user of the class can use at most.
-    class_of_user : (U,) int64
-    group_of_type : (T,) int64
-        -1 where nobody can use the type, or there are no machines of it.
-    type_count : (T,) int64
+    `eligible` (C, G): whether users of class c can use machines of group g.
+    `count` (G,): machines of each group; only of groups that somebody can use.
+    `size` (C,): users of each class.
+    `weight` (C,), > 0.
+    `limit` (C,): how many machines each user of the class can use at most.
+    `class_of_user` (U,).
+    `group_of_type` (T,): -1 where nobody can use the type, or there are no machines of it.
+    `type_count` (T,).
     """
 
     eligible: Bools
@@ -63,16 +56,9 @@ class Graph:
     def spread(self, given: Amounts, machines: Amounts) -> Amounts:
         """Share out what classes were given among their users, by type.
 
-        Parameters
-        ----------
-        given : (C, G)
-            Machines of each group that the class was given.
-        machines : (U,)
-            Of each user; those of a class add up to what the class was given.
-
-        Returns
-        -------
-        (U, T), of the same dtype
+        `given` (C, G): machines of each group that the class was given.
+        `machines` (U,): of each user; those of a class add up to what the class was given.
+        Returns (U, T).
         """
         # First from classes to users, then each user's part of a group to the types in it.
         # Whole numbers are exact in float64, too.
@@ -90,15 +76,9 @@ class Graph:
 class Pieces(NamedTuple):
     """Which part of which machine is whose; all of the same length.
 
-    Attributes
-    ----------
-    kind : int64
-        The machine's type.
-    machine : int64
-        Its number among those of its type, from 0.
-    user : int64
-    part : float64
-        Of the machine; 1 where it is the user's alone.
+    `kind`: the machine's type.
+    `machine`: its number among those of its type, from 0.
+    `part`: of the machine; 1 where it is the user's alone.
     """
 
     kind: Ints
@@ -110,15 +90,8 @@ class Pieces(NamedTuple):
 def by_machine(given: Amounts) -> Pieces:
     """Say whose each machine is, from what each user has of each type.
 
-    Parameters
-    ----------
-    given : (U, T)
-
-    Returns
-    -------
-    Pieces
-        A type's users stand one after the other on its machines, so all but two of the machines
-        of each user are its own.
+    `given` (U, T). A type's users stand one after the other on its machines, so all but two of the
+    machines of each user are its own.
     """
     return Pieces(*dealing.to_machines(np.ascontiguousarray(given, np.float64)))
 
@@ -128,21 +101,14 @@ def coalesce(
 ) -> Graph:
     """Take equal users and equal machine types together.
 
-    Parameters
-    ----------
-    eligible : (U, T) bool
-        Whether user u can use machines of type t; a column may also be a single machine.
-    count : (T,) int64, >= 0
-        Machines of each type.
-    weight : (U,) float64, > 0, optional
-    limit : (U,) float64, >= 0, optional
-        How many machines each user can use at most; `UNLIMITED` where it is not given.
-
-    Raises
-    ------
-    ValueError
-        On arrays that do not fit together, a weight that is not positive and finite, a negative
-        count or limit, or more than `MACHINES_MAX` machines.
+    `eligible` (U, T): whether user u can use machines of type t; a column may also be a single
+        machine.
+    `count` (T,), >= 0: machines of each type.
+    `weight` (U,), > 0.
+    `limit` (U,), >= 0: how many machines each user can use at most; `UNLIMITED` where it is not
+        given.
+    Raises ValueError on arrays that do not fit together, a weight that is not positive and finite,
+        a negative count or limit, or more than `MACHINES_MAX` machines.
     """
     eligible, count = np.asarray(eligible, np.bool_), np.asarray(count, np.int64)
     weight, limit = check(eligible, count, weight, limit)
@@ -168,12 +134,8 @@ def of_classes(
 ) -> Graph:
     """Take equal machine types together, where users are classes already.
 
-    Parameters
-    ----------
-    eligible : (C, T) bool
-    count : (T,) int64
-    size, weight, limit, class_of_user
-        As in `Graph`.
+    `eligible` (C, T); `count` (T,).
+    `size`, `weight`, `limit`, `class_of_user`: as in `Graph`.
     """
     # Types with equal columns, over the classes, form a group.
     useful = eligible.any(axis=0) & (count > 0)

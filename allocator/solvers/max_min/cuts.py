@@ -20,13 +20,9 @@ _MARGIN = 2.0**-46  # of each claim is left out, so that rounding makes no cut
 class Cut:
     """Classes that stand at one level, and the groups that they use up.
 
-    Attributes
-    ----------
-    level : float
-        Machines by weight of each user below its limit; infinite where all are at theirs, and
+    `level`: machines by weight of each user below its limit; infinite where all are at theirs, and
         machines are left.
-    classes, groups : int64
-        Rows and columns of the graph.
+    `classes`, `groups`: rows and columns of the graph.
     """
 
     level: float

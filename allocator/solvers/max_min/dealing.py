@@ -20,10 +20,7 @@ def to_users(
 ) -> None:
     """Share out what classes have of groups, (C, G), among their users, (U, G).
 
-    Parameters
-    ----------
-    users : (U,) int64
-        Sorted by class.
+    `users` (U,): sorted by class.
     """
     groups = given.shape[1]
     before, group, left = -1, 0, 0.0
@@ -53,10 +50,7 @@ def to_types(
 ) -> None:
     """Share out what users have of groups, (U, G), as machines of their types, (U, T).
 
-    Parameters
-    ----------
-    types : int64
-        Sorted by group.
+    `types`: sorted by group.
     """
     end = 0
     while end < len(types):
@@ -82,10 +76,7 @@ def to_types(
 def to_machines(given: Floats) -> tuple[Ints, Ints, Ints, Floats]:
     """Share out users' amounts of each type, (U, T), as parts of machines.
 
-    Returns
-    -------
-    kind, machine, user : int64
-    part : float64
+    Returns `kind`, `machine`, `user` and `part`, as in `constraint_graph.Pieces`.
     """
     users, kinds = given.shape
     length = 0

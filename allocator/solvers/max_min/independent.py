@@ -20,18 +20,10 @@ def solve(
 ) -> Floats:
     """Share out each machine among its users, in proportion to their weights.
 
-    Parameters
-    ----------
-    eligible : (U, T) bool
-        Whether user u can use machines of type t.
-    count : (T,) int64
-        Machines of each type.
-    weight : (U,) float64, > 0, optional
-
-    Returns
-    -------
-    (U, T) float64
-        Machines of each type that each user gets; types that nobody can use stay idle.
+    `eligible` (U, T): whether user u can use machines of type t.
+    `count` (T,): machines of each type.
+    `weight` (U,), > 0.
+    Returns (U, T): machines of each type that each user gets; types that nobody can use stay idle.
 
     Examples
     --------

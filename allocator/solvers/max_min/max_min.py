@@ -41,20 +41,12 @@ from allocator.solvers.max_min.cuts import Cut, Decomposition, at_level
 class ClassSolution:
     """The optimum for classes of users and groups of machines.
 
-    Attributes
-    ----------
-    graph : Graph
-    edges : Edges
-        Of the graph.
-    flow : (E,) float64
-        Machines by edge.
-    machines : (C,) float64
-        Of each user of the class.
-    cuts : tuple of Cut
-        From the lowest level to the highest; each class and group is in one of them, classes that
-        can use no machine left out.
-    residual : float
-        As `certificate` finds it.
+    `edges`: of the graph.
+    `flow` (E,): machines by edge.
+    `machines` (C,): of each user of the class.
+    `cuts`: from the lowest level to the highest; each class and group is in one of them, classes
+        that can use no machine left out.
+    `residual`: as `certificate` finds it.
     """
 
     graph: Graph
@@ -74,17 +66,11 @@ class ClassSolution:
 class Solution:
     """The optimum and its certificate.
 
-    Attributes
-    ----------
-    classes : ClassSolution
-        With the cuts.
-    machines : (U,) float64
-        Machines of each user.
-    given : (U, T) float64
-        Machines of each type that each user gets; worked out when it is asked for.
+    `classes`: with the cuts.
+    `machines` (U,): machines of each user.
+    `given` (U, T): machines of each type that each user gets; worked out when it is asked for.
         `constraint_graph.by_machine` makes machines of it.
-    residual : float
-        Largest violation of the conditions that `certificate` checks.
+    `residual`: largest violation of the conditions that `certificate` checks.
     """
 
     classes: ClassSolution
@@ -110,32 +96,17 @@ def solve(
 ) -> Solution:
     """Find the constrained max-min fair shares of divisible machines.
 
-    Parameters
-    ----------
-    eligible : (U, T) bool
-        Whether user u can use machines of type t; a column may also be a single machine.
-    count : (T,) int64, >= 0
-        Machines of each type.
-    weight : (U,) float64, > 0, optional
-    limit : (U,) float64, >= 0, optional
-        How many machines each user can use at most.
-
-    Returns
-    -------
-    Solution
-
-    Raises
-    ------
-    ValueError
-        On a weight that is not positive and finite, a negative count or limit, or arrays that do
-        not fit together.
-    NotOptimal
-        Where the residual exceeds `TOLERANCE`.
-
-    Notes
-    -----
     At most two maximum flows for each distinct level, over classes and groups. Sets of users whose
     levels differ by less than 1e-13 of all machines may be told as one.
+
+    `eligible` (U, T): whether user u can use machines of type t; a column may also be a single
+        machine.
+    `count` (T,), >= 0: machines of each type.
+    `weight` (U,), > 0.
+    `limit` (U,), >= 0: how many machines each user can use at most.
+    Raises ValueError on a weight that is not positive and finite, a negative count or limit, or
+        arrays that do not fit together.
+    Raises NotOptimal where the residual exceeds `TOLERANCE`.
 
     Examples
     --------
@@ -152,18 +123,10 @@ def solve_classes(
 ) -> ClassSolution:
     """Find the shares of classes.
 
-    Parameters
-    ----------
-    graph : Graph
-    flow : (E,) float64, optional
-    cuts : iterable of Cut
-        A good beginning: the optimum of a graph that differs little, in rows and edges of this
+    `flow` (E,).
+    `cuts`: a good beginning: the optimum of a graph that differs little, in rows and edges of this
         one; the groups of the cuts are not looked at.
-
-    Raises
-    ------
-    NotOptimal
-        Where the residual exceeds `TOLERANCE`.
+    Raises NotOptimal where the residual exceeds `TOLERANCE`.
     """
     work = Decomposition(graph)
     found = work.anew() if flow is None else work.mended(flow, tuple(cuts))

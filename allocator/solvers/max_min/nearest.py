@@ -25,31 +25,15 @@ _ROUNDING = 1e-12  # of all machines
 def solve(eligible: Bools, count: Ints, share: Floats, held: Ints) -> Ints:
     """Give each user its machines, of types that it can use.
 
-    Parameters
-    ----------
-    eligible : (U, T) bool
-    count : (T,) int64, >= 0
-        Machines of each type.
-    share : (U,) float64, >= 0
-        What each user is to have; all of them can, but for rounding.
-    held : (U, T) int64, >= 0
-        What it has; of what it cannot use none counts.
-
-    Returns
-    -------
-    (U, T) int64
-        Of each user in all the whole number below its share, or above.
-
-    Raises
-    ------
-    Infeasible
-        Where not all can have their shares, rounded down.
-    NotOptimal
-        Where the flow is not proved to be the cheapest.
-
-    Notes
-    -----
     At most sixteen arcs for each pair that may meet.
+
+    `eligible` (U, T).
+    `count` (T,), >= 0: machines of each type.
+    `share` (U,), >= 0: what each user is to have; all of them can, but for rounding.
+    `held` (U, T), >= 0: what it has; of what it cannot use none counts.
+    Returns (U, T): of each user in all the whole number below its share, or above.
+    Raises Infeasible where not all can have their shares, rounded down.
+    Raises NotOptimal where the flow is not proved to be the cheapest.
 
     Examples
     --------

@@ -31,10 +31,7 @@ _GONE = -1
 class OnlineMaxMin:
     """The optimum for whoever is there now.
 
-    Attributes
-    ----------
-    solution : Solution
-        A row for each user in ascending order of their numbers, see `users`.
+    `solution`: a row for each user in ascending order of their numbers, see `users`.
 
     Examples
     --------
@@ -57,10 +54,7 @@ class OnlineMaxMin:
     ) -> None:
         """Begin with users that are numbered from 0.
 
-        Parameters
-        ----------
-        eligible, count, weight, limit
-            As in `max_min.solve`.
+        `eligible`, `count`, `weight`, `limit`: as in `max_min.solve`.
         """
         eligible, count = np.asarray(eligible, np.bool_), np.asarray(count, np.int64)
         weight, limit = check(eligible, count, weight, limit)
@@ -82,16 +76,8 @@ class OnlineMaxMin:
     def join(self, eligible: Bools, weight: float = 1.0, limit: float = UNLIMITED) -> int:
         """Let a user join; its number is the lowest that is free.
 
-        Parameters
-        ----------
-        eligible : (T,) bool
-        weight : float, > 0
-        limit : float, >= 0
-
-        Raises
-        ------
-        ValueError
-            As `max_min.solve`; then nothing has changed.
+        `eligible` (T,); `weight`, > 0; `limit`, >= 0.
+        Raises ValueError as `max_min.solve`; then nothing has changed.
         """
         row = np.asarray(eligible, np.bool_)[None, :]
         check(row, self._count, np.array([weight]), np.array([limit]))
@@ -113,13 +99,7 @@ class OnlineMaxMin:
         return user
 
     def leave(self, user: int) -> None:
-        """Let a user leave.
-
-        Raises
-        ------
-        KeyError
-            Where there is no such user.
-        """
+        """Let a user leave. Raises KeyError where there is no such user."""
         if not 0 <= user < len(self._class_of) or self._class_of[user] == _GONE:
             raise KeyError(f"there is no user {user}")
         at = int(self._class_of[user])

@@ -32,15 +32,9 @@ from allocator.solvers.max_min.constraint_graph import Bools, Floats, Graph, Int
 class Solution:
     """An optimum; there may be others, with the same shares in ascending order.
 
-    Attributes
-    ----------
-    graph : Graph
-    by_class : (C, G) int64
-        Machines of each group that each class gets.
-    machines : (U,) int64
-        Machines of each user.
-    given : (U, T) int64
-        Machines of each type that each user gets; worked out when it is asked for.
+    `by_class` (C, G): machines of each group that each class gets.
+    `machines` (U,): machines of each user.
+    `given` (U, T): machines of each type that each user gets; worked out when it is asked for.
     """
 
     graph: Graph
@@ -69,28 +63,15 @@ def solve(
 ) -> Solution:
     """Find constrained max-min fair shares of whole machines.
 
-    Parameters
-    ----------
-    eligible, count, weight, limit
-        As in `max_min.solve`; limits are rounded down.
-
-    Returns
-    -------
-    Solution
-        Checked by `improvement`.
-
-    Raises
-    ------
-    ValueError
-        As `max_min.solve` does.
-    NotOptimal
-        Where the certificate finds an improvement, with the number of machines as residual.
-
-    Notes
-    -----
     A user's share is the float64 quotient of its machines and its weight. Of users with the same
     share, the one with the smaller weight comes first (its share grows by more), then the one in
     the lower row.
+
+    `eligible`, `count`, `weight`, `limit`: as in `max_min.solve`; limits are rounded down.
+    Returns a solution that `improvement` has checked.
+    Raises ValueError as `max_min.solve` does.
+    Raises NotOptimal where the certificate finds an improvement, with the number of machines as
+        residual.
 
     Examples
     --------
@@ -107,11 +88,7 @@ def solve(
 def solve_classes(graph: Graph, divisible: max_min.ClassSolution | None = None) -> Solution:
     """Find the shares of classes, whose limits are whole numbers.
 
-    Parameters
-    ----------
-    graph : Graph
-    divisible : ClassSolution, optional
-        The divisible optimum of the same graph, if it is known.
+    `divisible`: the divisible optimum of the same graph, if it is known.
     """
     divisible = divisible or max_min.solve_classes(graph)
     by_class = divisible.edges.matrix(_fit(graph, divisible))
@@ -133,26 +110,13 @@ def improvement(
 ) -> int | None:
     """Find a user that could stand higher at the cost of one that stands higher anyway.
 
-    Parameters
-    ----------
-    given : (U, T) int64
-        Machines of each type that each user gets.
-    eligible, count, weight, limit
-        As in `solve`.
-    size : (U,) int64, optional
-        How many users each row stands for; they share what it is given as equally as goes.
-
-    Returns
-    -------
-    int or None
-        The row of a user who could have one machine more, by a chain of exchanges that ends at an
-        idle machine, or at a user whose loss leaves the vector of shares lexicographically larger
-        ([3]_); None where there is none, which proves optimality.
-
-    Raises
-    ------
-    AssertionError
-        Where a machine is given twice, or to somebody who cannot use it.
+    `given` (U, T): machines of each type that each user gets.
+    `eligible`, `count`, `weight`, `limit`: as in `solve`.
+    `size` (U,): how many users each row stands for; they share what it is given as equally as goes.
+    Returns the row of a user who could have one machine more, by a chain of exchanges that ends at
+        an idle machine, or at a user whose loss leaves the vector of shares lexicographically
+        larger ([3]_); None where there is none, which proves optimality.
+    Raises AssertionError where a machine is given twice, or to somebody who cannot use it.
     """
     assert (given >= 0).all()
     assert not given[~np.asarray(eligible)].any()

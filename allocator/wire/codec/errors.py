@@ -13,13 +13,8 @@ _PREFIX = "ERROR_CODE_"
 class WireError(ValueError):
     """A message that cannot be taken; it ends the session.
 
-    Attributes
-    ----------
-    code : ErrorCode
-    field : str
-        Path of the field, such as ``events[3].release.released.agent[17]``.
-    message : str
-        The value, and what would be right.
+    `field`: path of the field, such as ``events[3].release.released.agent[17]``.
+    `message`: the value, and what would be right.
     """
 
     def __init__(self, code: "ErrorCode.ValueType", field: str, message: str) -> None:

@@ -19,14 +19,9 @@ _Kinds: TypeAlias = list[int] | None
 class Run(NamedTuple):
     """Events that are read together.
 
-    Attributes
-    ----------
-    start, length : int
-        Which events of the batch.
-    name : str
-        The field they stand in; empty where none is set.
-    message : Release, Holdings, ..., or list of Agent
-        The only event's own message, or all of them together.
+    `start`, `length`: which events of the batch.
+    `name`: the field they stand in; empty where none is set.
+    `message`: the only event's own message, or all of them together.
     """
 
     start: int
@@ -70,16 +65,10 @@ def _drop_kinds(message: types.Holdings, count: int) -> None:
 class _Sort(NamedTuple):
     """How events of one sort are laid together.
 
-    Attributes
-    ----------
-    kinds : callable
-        The kinds a message is about; None where its columns do not fit, so that it must be read,
-        and refused, by itself.
-    tidy : callable
-        Leaves the kinds of a merged message once.
-    empty : callable
-    merge : callable
-        Adds a message to what `empty` made.
+    `kinds`: the kinds a message is about; None where its columns do not fit, so that it must be
+        read, and refused, by itself.
+    `tidy`: leaves the kinds of a merged message once.
+    `merge`: adds a message to what `empty` made.
     """
 
     kinds: Callable[[Any], _Kinds]

@@ -27,32 +27,21 @@ _OUTCOMES: Mapping[int, str] = {each.value: each.name.lower() for each in Reason
 class ModuleFigures:
     """How a module stands; totals are since its master began to lead.
 
-    Attributes
-    ----------
-    cycles, fallback_cycles, fallback_offers : int
-        Cycles, those that it decided by itself, and offers that it made then.
-    fallback_since_ms, fallback_until_ms : int
-        The last time that it decided by itself, on its clock; 0: never, still.
-    breaker_open : bool
-    breaker_trips, misfits, attempts, sessions, resyncs : int
-    ends : dict of str to int
-        Sessions and attempts that ended, by how.
-    outcomes : dict of str to int
-        Of decisions, by reason.
-    queue_messages, queue_bytes, unanswered : int
-    round_trip_p50_us, round_trip_p99_us, round_trip_max_us : int
-        From a batch to its answer, in microseconds.
-    set_aside : int
-        Words of frameworks and agents that it set aside.
-    barren_intervals, barren_turns : int
-        Intervals in a row in which a sidecar that answers left lie what somebody would take, and
-        turns that the module took for that reason.
-    shadow : bool
-        Mesos's own allocator decides, and the module compares.
-    shadow_offers : int
-        Offers that it made during sessions, to a framework of an agent each.
-    shadow_same, shadow_other, shadow_none : int
-        Decisions: that it made as well, whose agent it gave to others only, that it did not make.
+    `cycles`, `fallback_cycles`, `fallback_offers`: cycles, those that it decided by itself, and
+        offers that it made then.
+    `fallback_since_ms`, `fallback_until_ms`: the last time that it decided by itself, on its clock;
+        0: never, still.
+    `ends`: sessions and attempts that ended, by how.
+    `outcomes`: of decisions, by reason.
+    `round_trip_p50_us`, `round_trip_p99_us`, `round_trip_max_us`: from a batch to its answer, in
+        microseconds.
+    `set_aside`: words of frameworks and agents that it set aside.
+    `barren_intervals`, `barren_turns`: intervals in a row in which a sidecar that answers left lie
+        what somebody would take, and turns that the module took for that reason.
+    `shadow`: Mesos's own allocator decides, and the module compares.
+    `shadow_offers`: offers that it made during sessions, to a framework of an agent each.
+    `shadow_same`, `shadow_other`, `shadow_none`: decisions: that it made as well, whose agent it
+        gave to others only, that it did not make.
     """
 
     cycles: int = 0

@@ -26,14 +26,9 @@ from allocator.wire.codec.validation import TIME_MAX_MS
 class Mark(NamedTuple):
     """What was mended.
 
-    Attributes
-    ----------
-    field : str
-        One of `FIELDS`.
-    text : str
-        What was wrong with the value, and what is taken instead.
-    reason : int
-        Why it is set aside, as the protocol has it.
+    `field`: one of `FIELDS`.
+    `text`: what was wrong with the value, and what is taken instead.
+    `reason`: why it is set aside, as the protocol has it.
     """
 
     field: str
@@ -92,11 +87,7 @@ def mend_hello(message: pb.Hello) -> Marks:
 def mend_snapshot(message: pb.SnapshotChunk, role_depth: int) -> Marks:
     """Mend the kinds, roles, frameworks and agents of a chunk, in place.
 
-    Parameters
-    ----------
-    message : SnapshotChunk
-    role_depth : int
-        How many levels a role may have.
+    `role_depth`: how many levels a role may have.
     """
     marks: Marks = []
     _mend_bindings(message, role_depth, marks)
@@ -122,13 +113,8 @@ def mend_event(name: str, message: Any, role_depth: int) -> Marks:  # noqa: ANN4
 def bare(name: str, message: Any, error: Exception) -> bool:  # noqa: ANN401
     """Leave of an event only its bare facts, in place; tells whether words were set aside.
 
-    Parameters
-    ----------
-    name : str
-        The event's field.
-    message : Message
-    error : Exception
-        Why its words could not be taken.
+    `name`: the event's field.
+    `error`: why its words could not be taken.
     """
     dropped = [field for field in _WORDS.get(name, ()) if _is_set(message, field)]
     for field in dropped:

@@ -23,9 +23,7 @@ UINT32_MAX = 2**32 - 1
 def integers(column: Sequence[int], least: int, most: int, field: str) -> Ints:
     """Read a column of integers, all of which must be from `least` to `most`.
 
-    Returns
-    -------
-    (N,) int64
+    Returns (N,).
     """
     if len(column) <= _FEW:
         return np.array(_integer_list(list(column[:]), least, most, field), np.int64)

@@ -24,11 +24,7 @@ _COMPRESSION = 1
 class Mark(NamedTuple):
     """Size and digest of a checkpoint; equal for equal checkpoints.
 
-    Attributes
-    ----------
-    size : int
-        Bytes before compression.
-    digest : bytes
+    `size`: bytes before compression.
     """
 
     size: int
@@ -163,17 +159,9 @@ def _decompress(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def read_checkpoint(pieces: Iterable[bytes], end: Mark) -> Column:
     """Read a checkpoint.
 
-    Parameters
-    ----------
-    pieces : iterable of bytes
-        What the records hold.
-    end : Mark
-        What the checkpoint must be marked by.
-
-    Raises
-    ------
-    CheckpointError
-        Where it is none, or one of a later version.
+    `pieces`: what the records hold.
+    `end`: what the checkpoint must be marked by.
+    Raises CheckpointError where it is none, or one of a later version.
     """
     plain = _Plain(pieces)
     length = bytearray(_LENGTH.size)

@@ -48,12 +48,8 @@ class JournalError(ValueError):
 class Torn(NamedTuple):
     """A file ends within a record: the process ended while it wrote.
 
-    Attributes
-    ----------
-    position : int
-        Where the record begins.
-    length : int
-        Bytes of it that are there.
+    `position`: where the record begins.
+    `length`: bytes of it that are there.
     """
 
     position: int
@@ -94,16 +90,9 @@ def read_records(
 ) -> Iterator[journal_pb2.JournalRecord]:
     """Read the records of a file, up to where it was cut off.
 
-    Parameters
-    ----------
-    file : binary file
-    torn : callable
-        Told where and how the last record is cut off, if it is.
-
-    Raises
-    ------
-    JournalError
-        Where the file is no journal of this version, or is damaged.
+    `file` (binary file).
+    `torn`: told where and how the last record is cut off, if it is.
+    Raises JournalError where the file is no journal of this version, or is damaged.
     """
     header = file.read(len(HEADER))
     if header[: len(MAGIC)] != MAGIC or header[-1] not in READABLE or len(header) < len(HEADER):

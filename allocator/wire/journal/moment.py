@@ -27,17 +27,10 @@ def write_snapshot(
 ) -> Iterator[bytes]:
     """Write a state, in pieces; any thread may.
 
-    Parameters
-    ----------
-    start : JournalRecord
-        How the core was set up.
-    kept : Detached
-        A copy of what `Sidecar.kept` gave, which nobody else uses.
-    build_policy : callable
-    fallback : Policy
-        What decides where a policy cannot.
-    anonymise : bool
-        Put pseudonyms in the place of names, see `allocator.core.checkpoint.renaming`.
+    `start`: how the core was set up.
+    `kept`: a copy of what `Sidecar.kept` gave, which nobody else uses.
+    `fallback`: what decides where a policy cannot.
+    `anonymise`: put pseudonyms in the place of names, see `allocator.core.checkpoint.renaming`.
     """
     settings, limits = read_start(start.start)
     state: Kept = kept.value

@@ -192,13 +192,7 @@ def write_plan(plan: Plan) -> journal_pb2.JournalPlan:
 
 
 def read_plan(plan: journal_pb2.JournalPlan) -> AdoptPlan:
-    """Read a plan.
-
-    Raises
-    ------
-    JournalError
-        Where its bytes are no arrays of these sizes.
-    """
+    """Read a plan. Raises JournalError where its bytes are no arrays of these sizes."""
     try:
         target = np.frombuffer(plan.target, "<f8")
         return AdoptPlan(

@@ -23,13 +23,7 @@ from allocator.wire.session.sidecar import Answer, Sidecar
 
 
 class Replayed(NamedTuple):
-    """An answer.
-
-    Attributes
-    ----------
-    session : int
-    response : SessionResponse
-    """
+    """An answer."""
 
     session: int
     response: pb.SessionResponse
@@ -39,18 +33,14 @@ class Replayed(NamedTuple):
 class Found:
     """What a replay came across.
 
-    Attributes
-    ----------
-    records, sessions, answers, cycles, decisions : int
-        Records that were replayed, sessions that began in them, and what came of them.
-    checked, differing : int
-        Records whose answers could be compared with what was answered then; and that differed.
-    checkpoints, checkpoints_differing : int
-        Files that went on from the one before and could be compared with it; and that differed.
-    repeated, missing : int
-        Records that stood in two files; and that stand in none.
-    differences : list of str
-        The first of those that differed, in words.
+    `records`, `sessions`, `answers`, `cycles`, `decisions`: records that were replayed, sessions
+        that began in them, and what came of them.
+    `checked`, `differing`: records whose answers could be compared with what was answered then; and
+        that differed.
+    `checkpoints`, `checkpoints_differing`: files that went on from the one before and could be
+        compared with it; and that differed.
+    `repeated`, `missing`: records that stood in two files; and that stand in none.
+    `differences`: the first of those that differed, in words.
     """
 
     records: int = 0
@@ -78,19 +68,11 @@ def replay(
 ) -> Iterator[Replayed]:
     """Tell a new sidecar what a journal says, and give its answers.
 
-    Parameters
-    ----------
-    records : iterable of JournalRecord
-        Of one file, or of several that follow each other.
-    build_policy : callable
-        The registry that the sidecar had.
-    fallback : Policy
-        What decided where a policy could not.
-
-    Raises
-    ------
-    JournalError
-        Where the first record does not say how the core was set up, or a checkpoint is none.
+    `records`: of one file, or of several that follow each other.
+    `build_policy`: the registry that the sidecar had.
+    `fallback`: what decided where a policy could not.
+    Raises JournalError where the first record does not say how the core was set up, or a checkpoint
+        is none.
     """
     player = Replay(build_policy, fallback)
     for record in records:
@@ -99,12 +81,7 @@ def replay(
 
 
 class Replay:
-    """A sidecar that is told what journals say, file by file, the older first.
-
-    Attributes
-    ----------
-    found : Found
-    """
+    """A sidecar that is told what journals say, file by file, the older first."""
 
     def __init__(
         self,
@@ -116,16 +93,10 @@ class Replay:
     ) -> None:
         """Begin with nothing.
 
-        Parameters
-        ----------
-        build_policy : callable
-            The registry that the sidecar had.
-        fallback : Policy
-            What decided where a policy could not.
-        check : bool
-            Whether to compare with what the journal says of answers and states.
-        make : callable
-            Makes allocators, as the class does.
+        `build_policy`: the registry that the sidecar had.
+        `fallback`: what decided where a policy could not.
+        `check`: whether to compare with what the journal says of answers and states.
+        `make`: makes allocators, as the class does.
         """
         self.found = Found()
         self._make = make
@@ -149,10 +120,8 @@ class Replay:
         A request waits for the next record, which may say what only chance decided; after the last
         one call `finish`.
 
-        Raises
-        ------
-        JournalError
-            Where the record does not fit; go on with the next file, which has a checkpoint.
+        Raises JournalError where the record does not fit; go on with the next file, which has a
+        checkpoint.
         """
         what = record.WhichOneof("record")
         answered = self.finish(record.answered)

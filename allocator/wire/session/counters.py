@@ -8,28 +8,16 @@ from dataclasses import dataclass, field
 class Counts:
     """Totals over all sessions; they only grow.
 
-    Attributes
-    ----------
-    messages : int
-        Messages from modules, whatever they held.
-    batches, cycles, decisions : int
-    reclaims : int
-        Frameworks that the last cycle over all agents asked to leave agents, counted with each.
-    policy_errors : int
-        Cycles that the fallback served because the policy failed.
-    policy_error : str
-        What failed last.
-    sessions_opened : int
-    events : Counter of str
-        By the name of the field in `Event`, such as ``release``.
-    outcomes : Counter of str
-        By reason, such as ``offered`` or ``filtered``.
-    errors : Counter of str
-        Errors that were answered, by code, such as ``value``.
-    mended : Counter of str
-        Values that were put right instead of refused, by field (`mending.FIELDS`).
-    sessions_closed : Counter of str
-        By the code of the error that ended them, or ``left``.
+    `messages`: messages from modules, whatever they held.
+    `reclaims`: frameworks that the last cycle over all agents asked to leave agents, counted with
+        each.
+    `policy_errors`: cycles that the fallback served because the policy failed.
+    `policy_error`: what failed last.
+    `events`: by the name of the field in `Event`, such as ``release``.
+    `outcomes`: by reason, such as ``offered`` or ``filtered``.
+    `errors`: errors that were answered, by code, such as ``value``.
+    `mended`: values that were put right instead of refused, by field (`mending.FIELDS`).
+    `sessions_closed`: by the code of the error that ended them, or ``left``.
     """
 
     messages: int = 0

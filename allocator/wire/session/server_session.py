@@ -81,27 +81,16 @@ def supersedes(newcomer: Greeting, holder: Greeting) -> bool:
 class SidecarSession:
     """One module's session.
 
-    Attributes
-    ----------
-    state : State
-    greeting : Greeting or None
-        Who calls, once it said so.
-    sequence : int
-        The last batch that was applied.
-    clock_ms : int
-        The module's clock, as it was told last.
-    failure : Exception or None
-        The defect of ours that ended the session.
-    mended : dict of str to str
-        Fields of which values were put right, and what was wrong the first time.
-    asides : deque of Told
-        The latest changes to what is set aside of somebody's words; whoever tells takes them away.
-    asides_told : int
-        How many there were.
-    defects : deque of Exception
-        Defects of ours at the words of a framework or an agent, as `asides`.
-    figures : ModuleFigures or None
-        What the module said of itself last; those of old say nothing.
+    `greeting`: who calls, once it said so.
+    `sequence`: the last batch that was applied.
+    `clock_ms`: the module's clock, as it was told last.
+    `failure`: the defect of ours that ended the session.
+    `mended`: fields of which values were put right, and what was wrong the first time.
+    `asides`: the latest changes to what is set aside of somebody's words; whoever tells takes them
+        away.
+    `asides_told`: how many there were.
+    `defects`: defects of ours at the words of a framework or an agent, as `asides`.
+    `figures`: what the module said of itself last; those of old say nothing.
     """
 
     def __init__(
@@ -113,16 +102,10 @@ class SidecarSession:
     ) -> None:
         """Wait for a module to say hello.
 
-        Parameters
-        ----------
-        admit : callable
-            Gives the session its allocator, or raises a `WireError` where the caller may not have
-            the sidecar.
-        welcome : Welcome
-        counts : Counts
-            Counts what happens.
-        check : callable
-            Raises a `WireError` where `admit` would, and changes nothing.
+        `admit`: gives the session its allocator, or raises a `WireError` where the caller may not
+            have the sidecar.
+        `counts`: counts what happens.
+        `check`: raises a `WireError` where `admit` would, and changes nothing.
         """
         self.state = State.AWAITING_HELLO
         self.greeting: Greeting | None = None
@@ -181,10 +164,7 @@ class SidecarSession:
     def resume(self, kept: KeptSession, allocator: Allocator | None) -> None:
         """Go on from a checkpoint; an allocator is for the session that has it.
 
-        Raises
-        ------
-        TypeError, ValueError
-            Where the checkpoint says nothing that can be.
+        Raises TypeError, ValueError where the checkpoint says nothing that can be.
         """
         state, self.sequence, self.clock_ms, who = kept
         self.state = State(state)

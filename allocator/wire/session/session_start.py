@@ -35,10 +35,7 @@ class Greeting:
 def read_hello(message: pb.Hello) -> Greeting:
     """Read who calls, and how its master set up its allocator.
 
-    Raises
-    ------
-    WireError
-        VERSION where the module speaks another version, else VALUE.
+    Raises WireError: VERSION where the module speaks another version, else VALUE.
     """
     return read_options(message, read_caller(message))
 
@@ -46,10 +43,7 @@ def read_hello(message: pb.Hello) -> Greeting:
 def read_caller(message: pb.Hello) -> Greeting:
     """Read who calls, and nothing that may be long: it may not be welcome.
 
-    Raises
-    ------
-    WireError
-        As `read_hello`.
+    Raises WireError as `read_hello`.
     """
     if message.protocol_version != PROTOCOL_VERSION:
         spoken = f"is {message.protocol_version}; this sidecar speaks {PROTOCOL_VERSION}"
@@ -68,12 +62,7 @@ def read_caller(message: pb.Hello) -> Greeting:
 
 
 def read_options(message: pb.Hello, caller: Greeting) -> Greeting:
-    """Read how the caller's master set up its allocator.
-
-    Raises
-    ------
-    WireError
-    """
+    """Read how the caller's master set up its allocator. Raises WireError."""
     if not message.HasField("options"):
         refuse("options", "is missing; say how the master set up its allocator")
     return replace(caller, options=part(message.options, _read_options, "options"))
@@ -101,15 +90,9 @@ def _read_options(message: pb.AllocatorOptions) -> Options:
 class SnapshotPart(NamedTuple):
     """A part of a chunk that is one event.
 
-    Attributes
-    ----------
-    field : str
-        Where it stands.
-    message : object
-    read : callable
-        Makes the event.
-    name : str
-        The event's field in a batch, of what strangers say; else empty.
+    `field`: where it stands.
+    `read`: makes the event.
+    `name`: the event's field in a batch, of what strangers say; else empty.
     """
 
     field: str

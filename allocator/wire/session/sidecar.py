@@ -27,12 +27,7 @@ Kept: TypeAlias = tuple[Any, int, int, dict[int, KeptSession]]
 class Sidecar:
     """Sessions by number, of which at most one has the allocator.
 
-    Attributes
-    ----------
-    allocator : Allocator
-        The session's; without a session an empty one, which keeps what operators set.
-    counts : Counts
-    sessions : dict of int to SidecarSession
+    `allocator`: the session's; without a session an empty one, which keeps what operators set.
     """
 
     def __init__(
@@ -45,15 +40,9 @@ class Sidecar:
     ) -> None:
         """Begin without a session.
 
-        Parameters
-        ----------
-        new_allocator : callable
-            Makes an allocator that decides by the settings, and changes them.
-        settings : Settings
-        welcome : Welcome
-            What modules are told.
-        sessions_before : int
-            The first session has the number after this.
+        `new_allocator`: makes an allocator that decides by the settings, and changes them.
+        `welcome`: what modules are told.
+        `sessions_before`: the first session has the number after this.
         """
         self.allocator = new_allocator(settings)
         self.counts = Counts()
@@ -121,10 +110,7 @@ class Sidecar:
     def operate(self, event: OperatorEvent) -> None:
         """Take over what an operator sets, for this session and those to come.
 
-        Raises
-        ------
-        EventError
-            Where the event is not possible; then nothing has changed.
+        Raises EventError where the event is not possible; then nothing has changed.
         """
         if isinstance(event, Settings):
             self.allocator.reconfigure(event)
@@ -143,10 +129,7 @@ class Sidecar:
     def resume(self, root: Column) -> None:
         """Go on from a checkpoint.
 
-        Raises
-        ------
-        CheckpointError
-            Where it is none of this version; then nothing has changed.
+        Raises CheckpointError where it is none of this version; then nothing has changed.
         """
         kept = restore(root, self.kept())
         try:

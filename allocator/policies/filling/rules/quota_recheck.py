@@ -18,15 +18,10 @@ from allocator.policies.filling.scene.loop_arrays import Scene
 class QuotaRecheck(NamedTuple):
     """The leaves that this may happen to, L of them, and where.
 
-    Attributes
-    ----------
-    leaf : (L,) int64
-    start : (L + 1,) int64
-        Leaf i has filters on ``slot[start[i]:start[i + 1]]``.
-    slot : (N,) int64
-        Agents with special resources.
-    left : (L, R) int64, thousandths
-        What quotas left of each demand when it was last looked at.
+    `leaf` (L,).
+    `start` (L + 1,): leaf i has filters on ``slot[start[i]:start[i + 1]]``.
+    `slot` (N,): agents with special resources.
+    `left` (L, R), in thousandths: what quotas left of each demand when it was last looked at.
     """
 
     leaf: Ints

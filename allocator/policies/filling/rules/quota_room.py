@@ -17,18 +17,12 @@ from allocator.policies.filling.scene.loop_arrays import Scene
 class Room(NamedTuple):
     """What an agent could give below each bound, and what is asked for below each place.
 
-    Attributes
-    ----------
-    amount : (Q + 1, R) int64, thousandths
-        The most of each resource: what is free, as far as quotas leave it. The last row is for
-        clients under no bound.
-    enough : (Q + 1,) bool
-        That makes an offer, by the usual minimum.
-    row : (P,) int64
-        The innermost bound that a place is under, as a row.
-    takes_all : (P,) bool
-        Everybody below a place is under that bound, and is offered all there is, by the usual
-        minimum.
+    `amount` (Q + 1, R), in thousandths: the most of each resource: what is free, as far as quotas
+        leave it. The last row is for clients under no bound.
+    `enough` (Q + 1,): that makes an offer, by the usual minimum.
+    `row` (P,): the innermost bound that a place is under, as a row.
+    `takes_all` (P,): everybody below a place is under that bound, and is offered all there is, by
+        the usual minimum.
     """
 
     amount: Ints

@@ -24,15 +24,10 @@ KINDS_OF_PREFERENCE_MAX = 64
 class Blocks(NamedTuple):
     """Criteria side by side.
 
-    Attributes
-    ----------
-    criteria : tuple of Criterion, G long
-        One a block.
-    first, end : (N,) int64
-        Which columns score a node of the tree.
-    additive : (N,) bool
-    weight : (N,) float64
-        What the score of a node is divided by.
+    `criteria`, G long: one a block.
+    `first`, `end` (N,): which columns score a node of the tree.
+    `additive` (N,).
+    `weight` (N,): what the score of a node is divided by.
     """
 
     criteria: tuple[Criterion, ...]
@@ -45,9 +40,7 @@ class Blocks(NamedTuple):
 def lay_out(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Blocks:
     """Check criteria, one for each scheme of the tree, and put them side by side.
 
-    Raises
-    ------
-    CriterionError
+    Raises CriterionError.
     """
     blocks: list[Criterion] = []
     schemes: list[_Scheme] = []

@@ -12,35 +12,21 @@ from allocator.core.snapshot import Bools, Bounds, Floats, Indices, Ints, Words
 class Places(NamedTuple):
     """The tree, which no grant changes.
 
-    Attributes
-    ----------
-    client : (P,) int64
-        Client row of a leaf; -1 at an inner place.
-    parent : (P,) int64
-        -1 at the root.
-    first, last : (P,) int64
-        The children are ``range(first, last)``; a leaf has none.
-    weight : (P,) float64
-    known : (P,) bool
-        A leaf that is served in whole tasks.
-    demand : (P, R) int64, thousandths
-        One task's needs; zeros where unknown and at inner places.
-    least_row, end_row : (P,) int64
-        Which rows of the minimum are the leaf's.
-    usual : (P,) bool
-        A leaf with the rows that most have.
-    first_column, end_column : (P,) int64
-        The columns that a place and its siblings are scored by: those of one criterion.
-    additive : (P,) bool
-        As in that `Criterion`.
-    amount_gain, task_gain, agent_gain : (G, P) float64
-        As in each `Criterion`.
-    residual : (K,) bool
-        Columns whose denominators are what is free now.
-    overdue : (P,) bool
-        A leaf that waited too long, and is served before the others.
-    of_client : (C,) int64
-        Place of each client's leaf; -1 where it has none.
+    `client` (P,): client row of a leaf; -1 at an inner place.
+    `parent` (P,): -1 at the root.
+    `first`, `last` (P,): the children are ``range(first, last)``; a leaf has none.
+    `weight` (P,).
+    `known` (P,): a leaf that is served in whole tasks.
+    `demand` (P, R), in thousandths: one task's needs; zeros where unknown and at inner places.
+    `least_row`, `end_row` (P,): which rows of the minimum are the leaf's.
+    `usual` (P,): a leaf with the rows that most have.
+    `first_column`, `end_column` (P,): the columns that a place and its siblings are scored by:
+        those of one criterion.
+    `additive` (P,): as in that `Criterion`.
+    `amount_gain`, `task_gain`, `agent_gain` (G, P): as in each `Criterion`.
+    `residual` (K,): columns whose denominators are what is free now.
+    `overdue` (P,): a leaf that waited too long, and is served before the others.
+    `of_client` (C,): place of each client's leaf; -1 where it has none.
     """
 
     client: Ints
@@ -67,21 +53,13 @@ class Places(NamedTuple):
 class Standing(NamedTuple):
     """Where everybody stands; changes with every grant.
 
-    Attributes
-    ----------
-    measure : (K, P) float64
-        Criterion after criterion: a column for each resource, and one that counts.
-    denominator : (1, K) or (A, K) float64
-    served : (P,) int64
-    score : (P,) float64
-        What the tournaments compare first.
-    out : (P,) bool
-        Takes no part in its tournament.
-    winner : (2 * P,) int64
-        The tournaments, see `tournament`.
-    spent : (P,) bool
-        A place below which quotas leave nothing more to anybody in this stage, where nothing is
-        special; not all are known.
+    `measure` (K, P): criterion after criterion: a column for each resource, and one that counts.
+    `denominator` (1, K) or (A, K); `served` (P,).
+    `score` (P,): what the tournaments compare first.
+    `out` (P,): takes no part in its tournament.
+    `winner` (2 * P,): the tournaments, see `tournament`.
+    `spent` (P,): a place below which quotas leave nothing more to anybody in this stage, where
+        nothing is special; not all are known.
     """
 
     measure: Floats
@@ -96,28 +74,16 @@ class Standing(NamedTuple):
 class Agents(NamedTuple):
     """The agents; `free`, `special_free` and `barred` change with every grant.
 
-    Attributes
-    ----------
-    row : (J,) int64
-        Candidates, ascending.
-    free : (A, R) int64, thousandths
-    minimum : (M, R) int64, thousandths
-    barred : (A, W) uint64
-        Bits of the clients that may not be served on an agent, be it that they are excluded or that
-        their filters cover all that they could be offered.
-    barring : (A,) bool
-        Agents that may have such a bit; the others need not be asked for it.
-    head : (A,) int32
-    next, client : (X,) int32
-    amount : (X, K) int64, thousandths
-    plain_kind : (R,) int64
-    largest : (A, K) int64, thousandths
-        The filters: `Filters` of the snapshot.
-    start : (A + 1,) int64
-    special, special_free : (E,) int64
-        `Specials` of the snapshot: row and free.
-    holder : (H,) int64
-        As in the snapshot.
+    `row` (J,): candidates, ascending.
+    `free` (A, R), in thousandths; `minimum` (M, R), in thousandths.
+    `barred` (A, W): bits of the clients that may not be served on an agent, be it that they are
+        excluded or that their filters cover all that they could be offered.
+    `barring` (A,): agents that may have such a bit; the others need not be asked for it.
+    `head` (A,); `next`, `client` (X,); `amount` (X, K), in thousandths; `plain_kind` (R,).
+    `largest` (A, K), in thousandths: the filters: `Filters` of the snapshot.
+    `start` (A + 1,).
+    `special`, `special_free` (E,): `Specials` of the snapshot: row and free.
+    `holder` (H,): as in the snapshot.
     """
 
     row: Ints
@@ -151,20 +117,13 @@ class Kinds(NamedTuple):
 class Rule(NamedTuple):
     """What kind of criterion it is.
 
-    Attributes
-    ----------
-    shared : bool
-        One denominator for all agents.
-    residual : bool
-        Some denominators are what is free now.
-    counts_agents : bool
-        Somebody gains by the agent.
-    bounded : bool
-        There are quotas.
-    simple : bool
-        Offers are all that is free, or a task of it: nothing is special, bounded or held back.
-    stage : int
-        See `cycle_stages`.
+    `shared`: one denominator for all agents.
+    `residual`: some denominators are what is free now.
+    `counts_agents`: somebody gains by the agent.
+    `bounded`: there are quotas.
+    `simple`: offers are all that is free, or a task of it: nothing is special, bounded or held
+        back.
+    `stage`: see `cycle_stages`.
     """
 
     shared: bool
@@ -178,16 +137,10 @@ class Rule(NamedTuple):
 class Effort(NamedTuple):
     """When the loops change from one method to another: matters for speed, never for grants.
 
-    Attributes
-    ----------
-    tries : int
-        How many clients are tried in their order before an agent's visit looks through all.
-    groups : int
-        How many kinds of agents (equal denominators) are handled kind by kind at most.
-    few : int
-        How many of the best agents are kept for a client where all agents are scored at once.
-    block : int
-        How many agents the search for the best fit looks at together.
+    `tries`: how many clients are tried in their order before an agent's visit looks through all.
+    `groups`: how many kinds of agents (equal denominators) are handled kind by kind at most.
+    `few`: how many of the best agents are kept for a client where all agents are scored at once.
+    `block`: how many agents the search for the best fit looks at together.
     """
 
     tries: int = 8
@@ -199,17 +152,11 @@ class Effort(NamedTuple):
 class Offer(NamedTuple):
     """What a leaf would be offered on an agent; the same arrays are used for every offer.
 
-    Attributes
-    ----------
-    plain : (R,) int64, thousandths
-    whole : (R,) int64, thousandths
-        By column, with what is special.
-    bounded : (R,) int64, thousandths
-        The part of it that counts against quota.
-    ceiling : (R,) int64, thousandths
-        The most that may count.
-    special : (T,) int64, thousandths
-        Of each of the agent's special rows.
+    `plain` (R,), in thousandths.
+    `whole` (R,), in thousandths: by column, with what is special.
+    `bounded` (R,), in thousandths: the part of it that counts against quota.
+    `ceiling` (R,), in thousandths: the most that may count.
+    `special` (T,), in thousandths: of each of the agent's special rows.
     """
 
     plain: Ints
@@ -234,18 +181,12 @@ class Scene(NamedTuple):
 class Log(NamedTuple):
     """The grants so far; grown when full.
 
-    Attributes
-    ----------
-    length : (2,) int64
-        Grants, and special parts of them.
-    place, agent, tasks : (G,) int64
-    amount : (G, R) int64, thousandths
-    last_on_agent : (A,) int64
-        Latest grant on each agent; -1 where there is none.
-    previous : (G,) int64
-        The grant before on the same agent.
-    part_of, part, part_amount : (Y,) int64
-        Special parts: of which grant, which row of the agents' special rows, and how much.
+    `length` (2,): grants, and special parts of them.
+    `place`, `agent`, `tasks` (G,); `amount` (G, R), in thousandths.
+    `last_on_agent` (A,): latest grant on each agent; -1 where there is none.
+    `previous` (G,): the grant before on the same agent.
+    `part_of`, `part`, `part_amount` (Y,): special parts: of which grant, which row of the agents'
+        special rows, and how much.
     """
 
     length: Ints

@@ -30,16 +30,8 @@ from allocator.policies.filling.scene.loop_arrays import (
 def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Scene:
     """Put together all that the loops work on.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-    criteria : sequence of Criterion
-        One for each scheme of the tree.
-
-    Raises
-    ------
-    CriterionError
-        Where the loops cannot go by one of them.
+    `criteria`: one for each scheme of the tree.
+    Raises CriterionError where the loops cannot go by one of them.
     """
     blocks = lay_out(snapshot, criteria)
     places, node = places_of(snapshot, blocks)
@@ -57,15 +49,10 @@ def scene_of(snapshot: Snapshot, criteria: Sequence[Criterion]) -> Scene:
 class _Layout(NamedTuple):
     """The tree as places, without the numbers that change from cycle to cycle.
 
-    Attributes
-    ----------
-    node : (P,) int64
-        The node of each place.
-    leaf, of_leaf : (L,) int64
-        The places that are leaves, ascending, and their clients.
-    client, parent, first, last : (P,) int64
-    of_client : (C,) int64
-        As in `Places`.
+    `node` (P,): the node of each place.
+    `leaf`, `of_leaf` (L,): the places that are leaves, ascending, and their clients.
+    `client`, `parent`, `first`, `last` (P,).
+    `of_client` (C,): as in `Places`.
     """
 
     node: Ints

@@ -26,50 +26,31 @@ from allocator.policies.filling.scene.loop_arrays import (
 class AgentIndex(NamedTuple):
     """The agents as the search sees them.
 
-    Attributes
-    ----------
-    start : (G + 1,) int64
-        Group g holds ``member[start[g]:start[g + 1]]``; no groups: all agents are scored at once.
-    member : (J,) int64
-        Slots, ascending in a group.
-    position : (J,) int64
-        Where each slot stands in `member`; empty without groups.
-    skip : (J + 1,) int64
-        A position in `member` at or before the next one that is not empty.
-    cursor : (P, G) int32
-        Position in `member` before which nobody can serve below the place.
-    value : (J,) float64
-        Scores, for one look.
-    against : (K, J) float64
-        Denominators by slot, where all agents are scored at once.
-    few : (P, S) int64
-        Then, for each place, the slots that were best when all were scored, best first.
-    few_count : (P,) int64
-        How many there are; fewer than S: nobody else could serve below the place. -1: none yet.
-    few_last : (P,) float64
-        Score of the last of them at that time.
-    few_measure : (K, P) float64
-        Measure of the place at that time.
-    held : (C, R) int64, thousandths
-        For the best fit: what everybody holds; changes with every grant.
-    direction : (P, R) int64, thousandths
-        For the best fit: the demand, or what is held where it is unknown.
-    offerable : (J,) bool
-        All that is plain and free makes an offer.
-    empty : (J,) bool
-        Nothing is free.
-    alive : (P,) bool
-        Places below which there is a leaf that takes part in this stage.
-    unable : (P, ceil(J / 64)) uint64
-        Bit of each slot that can serve nobody below the place; not all are known.
-    below : (L,) int64
-        Leaves, those below each place side by side.
-    low, high : (P,) int64
-        The leaves below a place are ``below[low:high]``.
-    least : (P, R) int64, thousandths
-        In each resource the smallest demand below the place.
-    room : Room
-        What quotas leave.
+    `start` (G + 1,): group g holds ``member[start[g]:start[g + 1]]``; no groups: all agents are
+        scored at once.
+    `member` (J,): slots, ascending in a group.
+    `position` (J,): where each slot stands in `member`; empty without groups.
+    `skip` (J + 1,): a position in `member` at or before the next one that is not empty.
+    `cursor` (P, G): position in `member` before which nobody can serve below the place.
+    `value` (J,): scores, for one look.
+    `against` (K, J): denominators by slot, where all agents are scored at once.
+    `few` (P, S): then, for each place, the slots that were best when all were scored, best first.
+    `few_count` (P,): how many there are; fewer than S: nobody else could serve below the place. -1:
+        none yet.
+    `few_last` (P,): score of the last of them at that time.
+    `few_measure` (K, P): measure of the place at that time.
+    `held` (C, R), in thousandths: for the best fit: what everybody holds; changes with every grant.
+    `direction` (P, R), in thousandths: for the best fit: the demand, or what is held where it is
+        unknown.
+    `offerable` (J,): all that is plain and free makes an offer.
+    `empty` (J,): nothing is free.
+    `alive` (P,): places below which there is a leaf that takes part in this stage.
+    `unable` (P, ceil(J / 64)): bit of each slot that can serve nobody below the place; not all are
+        known.
+    `below` (L,): leaves, those below each place side by side.
+    `low`, `high` (P,): the leaves below a place are ``below[low:high]``.
+    `least` (P, R), in thousandths: in each resource the smallest demand below the place.
+    `room`: what quotas leave.
     """
 
     start: Ints

@@ -29,28 +29,19 @@ class FitIndex(NamedTuple):
     a tree are 1, the root, to 2 B - 1; those below ``i`` are ``2 * i`` and ``2 * i + 1``, and block
     b is node ``B + b``.
 
-    Attributes
-    ----------
-    size : (1,) int64
-        How many agents a block has.
-    changes : (R,) int64
-        Grants since the agents were sorted by that unit; -1: they never were.
-    order : (R, J) int64
-        Slots, sorted by proportions.
-    block : (R, J) int64
-        The block that each slot is in.
-    low, high : (R, 2 B, R) float64
-        Bounds of the proportions below a node.
-    most : (R, 2 B, R) float64, thousandths
-        The most that is free on one of its agents; infinite where one has special resources.
-    lowest : (R, 2 B) int64
-        The lowest slot that is not empty; J where there is none.
-    useless : (R, P, ceil(2 B / 64)) uint64
-        Bit of each node below which nobody can serve a leaf; not all are known.
-    waiting, bound : (D,) int64, float64
-        For one walk: nodes to look at, and what no distance below them is less than.
-    wanted : (R,) float64
-        For one walk: the proportions of what is needed; nan where nothing is.
+    `size` (1,): how many agents a block has.
+    `changes` (R,): grants since the agents were sorted by that unit; -1: they never were.
+    `order` (R, J): slots, sorted by proportions.
+    `block` (R, J): the block that each slot is in.
+    `low`, `high` (R, 2 B, R): bounds of the proportions below a node.
+    `most` (R, 2 B, R), in thousandths: the most that is free on one of its agents; infinite where
+        one has special resources.
+    `lowest` (R, 2 B): the lowest slot that is not empty; J where there is none.
+    `useless` (R, P, ceil(2 B / 64)): bit of each node below which nobody can serve a leaf; not all
+        are known.
+    `waiting`, `bound` (D,): for one walk: nodes to look at, and what no distance below them is less
+        than.
+    `wanted` (R,): for one walk: the proportions of what is needed; nan where nothing is.
     """
 
     size: Ints

@@ -17,26 +17,16 @@ _LAST = np.iinfo(np.int64).max
 class Visit(NamedTuple):
     """What a visit to an agent finds out; the same arrays are used for every visit.
 
-    Attributes
-    ----------
-    score : (P,) float64
-        Scores on this agent, for criteria with a denominator for each.
-    alive : (P,) bool
-        Places below which there is a leaf that takes part in this stage.
-    able : (P,) bool
-        Places below which there is a leaf that the agent can serve.
-    client : (W,) uint64
-        Bits of the clients that have a leaf.
-    offerable : (1,) bool
-        All that is plain and free makes an offer.
-    passed_over : (P,) int64
-        Places taken out of their tournaments for the time of the visit.
-    demand : (R, P) int64, thousandths
-        Turned round (resource first), so that loops over places read neighbouring memory.
-    turned : (1,) bool
-        Whether `demand` is filled in; most visits never look at it.
-    room : Room
-        What quotas leave, for the look at all.
+    `score` (P,): scores on this agent, for criteria with a denominator for each.
+    `alive` (P,): places below which there is a leaf that takes part in this stage.
+    `able` (P,): places below which there is a leaf that the agent can serve.
+    `client` (W,): bits of the clients that have a leaf.
+    `offerable` (1,): all that is plain and free makes an offer.
+    `passed_over` (P,): places taken out of their tournaments for the time of the visit.
+    `demand` (R, P), in thousandths: turned round (resource first), so that loops over places read
+        neighbouring memory.
+    `turned` (1,): whether `demand` is filled in; most visits never look at it.
+    `room`: what quotas leave, for the look at all.
     """
 
     score: Floats

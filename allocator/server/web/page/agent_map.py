@@ -24,17 +24,11 @@ _BANDS = ((0.25, "up to 25 %"), (0.5, "25 to 50 %"), (0.75, "50 to 75 %"), (_FUL
 class AgentRows(NamedTuple):
     """A copy of the agents, n of them.
 
-    Attributes
-    ----------
-    name : tuple of str
-        Hosts, or ids.
-    on : (n,) bool
-        May be offered: active, and on the whitelist.
-    capacity, used, offered : (n, R) int64, thousandths
-        What is on offer is not in use.
-    resources : R names
-    counted : (R,) bool
-        Which count towards shares.
+    `name`: hosts, or ids.
+    `on` (n,): may be offered: active, and on the whitelist.
+    `capacity`, `used`, `offered` (n, R), in thousandths: what is on offer is not in use.
+    `resources`, R names.
+    `counted` (R,): which count towards shares.
     """
 
     name: tuple[str, ...]
@@ -49,18 +43,11 @@ class AgentRows(NamedTuple):
 class Cell(NamedTuple):
     """Neighbours on the map.
 
-    Attributes
-    ----------
-    first, size : int
-        Its place in the order of the map, and how many agents it is of.
-    name : str
-        Of the agent, or of the first and the last of them.
-    used, least, most : float
-        Part in use, 0 to 1: on average, and of the emptiest and the fullest.
-    offered : float
-        Part on offer beside that, on average.
-    off : int
-        How many of them are offered to nobody.
+    `first`, `size`: its place in the order of the map, and how many agents it is of.
+    `name`: of the agent, or of the first and the last of them.
+    `used`, `least`, `most`: part in use, 0 to 1: on average, and of the emptiest and the fullest.
+    `offered`: part on offer beside that, on average.
+    `off`: how many of them are offered to nobody.
     """
 
     first: int
@@ -85,17 +72,11 @@ class Cell(NamedTuple):
 class AgentMap(NamedTuple):
     """The agents by name, and how full each is.
 
-    Attributes
-    ----------
-    resource : str
-        What it is a map of; empty: of each agent's fullest resource.
-    resources : tuple of str
-        What there could be a map of.
-    names : n names
-        In order: numbers in them count as numbers.
-    used, offered : (n,) float64
-        Part in use, and on offer beside that, 0 to 1.
-    on : (n,) bool
+    `resource`: what it is a map of; empty: of each agent's fullest resource.
+    `resources`: what there could be a map of.
+    `names`, n names: in order: numbers in them count as numbers.
+    `used`, `offered` (n,): part in use, and on offer beside that, 0 to 1.
+    `on` (n,).
     """
 
     resource: str
@@ -167,10 +148,7 @@ def take(allocator: Allocator) -> AgentRows:
 def draw(rows: AgentRows, resource: str = "") -> AgentMap:
     """Put the agents in order, and say how full each is; on any thread.
 
-    Raises
-    ------
-    LookupError
-        Where no agent has such a resource.
+    Raises LookupError where no agent has such a resource.
     """
     if resource and resource not in rows.resources:
         known = ", ".join(rows.resources)

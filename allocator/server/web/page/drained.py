@@ -15,16 +15,10 @@ SHOWN_MAX = 25
 class DrainedAgent(NamedTuple):
     """One of them.
 
-    Attributes
-    ----------
-    name : str
-        Host, or id.
-    names : frozenset of str
-        By which a drain may name it.
-    clients : int
-        Frameworks in roles that still hold something on it.
-    used : float
-        Part of its fullest resource that is held, 0 to 1.
+    `name`: host, or id.
+    `names`: by which a drain may name it.
+    `clients`: frameworks in roles that still hold something on it.
+    `used`: part of its fullest resource that is held, 0 to 1.
     """
 
     name: str

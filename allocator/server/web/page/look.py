@@ -35,20 +35,10 @@ _log = structlog.get_logger()
 class Look:
     """One moment.
 
-    Attributes
-    ----------
-    taken_s : float
-        When, since 1970.
-    status : GetStatusResponse
-    shares : GetSharesResponse
-        Without fair shares.
-    agents : AgentRows
-    cycle_bounds_s : tuple of float
-    cycle_counts : tuple of int
-        Cycles by how long they took, up to each bound; the last: longer.
-    drained : DrainedAgents
-    shadow : GetShadowResponse or None
-        None where no policy looks on.
+    `taken_s`: when, since 1970.
+    `shares`: without fair shares.
+    `cycle_counts`: cycles by how long they took, up to each bound; the last: longer.
+    `shadow`: None where no policy looks on.
     """
 
     taken_s: float
@@ -67,12 +57,8 @@ class Latest(Generic[_T]):
     def __init__(self, find: Callable[[], _T], fresh_s: float) -> None:
         """Prepare.
 
-        Parameters
-        ----------
-        find : callable
-            Raises a TimeoutError where the core is busy.
-        fresh_s : float
-            What was found stays good for so long.
+        `find`: raises a TimeoutError where the core is busy.
+        `fresh_s`: what was found stays good for so long.
         """
         self._find = find
         self._fresh_s = fresh_s
@@ -102,9 +88,7 @@ class Latest(Generic[_T]):
 def asking(loop: CoreLoop, within_s: float, work: Callable[[], _T]) -> _T:
     """Have the core's thread do some work; what it has not begun in time is taken back.
 
-    Raises
-    ------
-    TimeoutError
+    Raises TimeoutError.
     """
     future: Future[_T] = loop.ask(work)
     try:
@@ -115,13 +99,7 @@ def asking(loop: CoreLoop, within_s: float, work: Callable[[], _T]) -> _T:
 
 
 def take(views: Views) -> Look:
-    """Look at the sidecar now.
-
-    Raises
-    ------
-    TimeoutError
-        Where the core is busy.
-    """
+    """Look at the sidecar now. Raises TimeoutError where the core is busy."""
     loop = views.loop
 
     def ask(work: Callable[[], _T]) -> _T:

@@ -58,13 +58,8 @@ def page_routes(
 ) -> list[Route]:
     """Give who answers for the status page.
 
-    Parameters
-    ----------
-    views : Views
-    allowed : str
-        Who may see it, as `http.page` says.
-    turn : Turn
-        Whose question is answered; by default pages take turns with pages alone.
+    `allowed`: who may see it, as `http.page` says.
+    `turn`: whose question is answered; by default pages take turns with pages alone.
     """
     if allowed == "off":
         return [Route("/", lambda _request: plain_text(200, _INDEX))]
@@ -83,13 +78,8 @@ class Pages:
     def __init__(self, views: Views, *, local_only: bool, turn: Turn | None = None) -> None:
         """Show what these views say.
 
-        Parameters
-        ----------
-        views : Views
-        local_only : bool
-            To whoever asks from this machine.
-        turn : Turn
-            Whose question is answered.
+        `local_only`: to whoever asks from this machine.
+        `turn`: whose question is answered.
         """
         self._views = views
         self._turn = turn or Turn()

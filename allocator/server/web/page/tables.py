@@ -18,13 +18,8 @@ LISTED_MAX = 500
 class Shown(NamedTuple):
     """Some of many rows.
 
-    Attributes
-    ----------
-    rows : sequence of Share
-    more : int
-        So many are not shown.
-    largest : float
-        The largest share of the rows, for bars; not 0.
+    `more`: so many are not shown.
+    `largest`: the largest share of the rows, for bars; not 0.
     """
 
     rows: Sequence[pb.Share]
@@ -90,12 +85,7 @@ def _shown(rows: Sequence[pb.Share], of: int) -> Shown:
 class Bar(NamedTuple):
     """One bar of a histogram.
 
-    Attributes
-    ----------
-    text : str
-    number : int
-    part : float
-        Of the tallest, 0 to 1.
+    `part`: of the tallest, 0 to 1.
     """
 
     text: str
