@@ -26,7 +26,8 @@ COLUMNS_MAX = 100
 WORDS_MAX = 25
 """About twenty words make a sentence; where some of them are names it may have a few more."""
 
-PAGES = sorted([README, ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
+DESIGNS = (ROOT / "allocator/DESIGN.md", ROOT / "mesos-module/DESIGN.md")
+PAGES = sorted([README, ROOT / "CONTRIBUTING.md", *DESIGNS, *DOCS.rglob("*.md")])
 WRITTEN_BY_US = [
     page
     for page in PAGES

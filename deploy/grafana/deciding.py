@@ -78,7 +78,10 @@ DECIDING = Page(
             Panel(
                 "Asked to leave agents",
                 "Frameworks that the plan in force asks, once for each agent.",
-                (Query(metric("reclaims"), "asked"),),
+                (
+                    Query(metric("reclaims"), "asked"),
+                    Query(f"max({metric('reclaim_seconds')})", "asked for longest, s"),
+                ),
                 width=8,
             ),
         ),

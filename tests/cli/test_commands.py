@@ -218,7 +218,7 @@ def test_check_config_says_ok_or_what_results(tmp_path):
     assert (done.returncode, done.stdout) == (0, f"{file}: ok\n")
     done = run("check-config", str(file), "--json", "--set", "http.host=::")
     tree = json.loads(done.stdout)
-    assert tree["http"] == {"host": "::", "port": 1, "page": "local"}
+    assert tree["http"] == {"host": "::", "port": 1, "page": "local", "names": []}
     assert tree.keys() == Config.model_fields.keys()
 
 

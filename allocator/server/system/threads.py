@@ -12,8 +12,6 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import TypeVar
 
-import structlog
-
 from allocator.server.system import loop_cache
 
 COMPILERS = ("numba", "llvmlite")
@@ -28,7 +26,6 @@ PATIENCE_S = 2.0
 _T = TypeVar("_T")
 
 _left: list[threading.Thread] = []
-_log = structlog.get_logger()
 
 
 def apart(
@@ -80,8 +77,12 @@ def wait_for(thread: threading.Thread, who: str, what: str, within_s: float) -> 
 
 def _tell(who: str, what: str, waited_s: float) -> None:
     """Say what is waited for, in the log where there is one yet."""
+    import structlog  # what `--help` need not load
+
     if structlog.is_configured():
-        _log.info("users' code is tried out", code=who, waits_for=what, waited_s=round(waited_s))
+        structlog.get_logger().info(
+            "users' code is tried out", code=who, waits_for=what, waited_s=round(waited_s)
+        )
     else:
         sys.stderr.write(f"{who} is tried out: waiting for {what} for {waited_s:.0f} s\n")
 
