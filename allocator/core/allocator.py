@@ -68,17 +68,23 @@ class Allocator:
         self.cycle = 0
         self.trail = trail
         self._build = build_policy
-        self._policy = build_policy(settings.policy)
+        self._use(build_policy(settings.policy))
         self._fallback = fallback
         self._around_cycle = around_cycle
         self._snapshots = SnapshotBuilder()
         self._overruled = ""
         self.plan_source = PlanSource(first_plan, plans_here=plans)
 
+    def _use(self, policy: Policy) -> None:
+        """Decide by this policy from now on."""
+        self._policy = policy
+        # What a protocol asks for is looked up by name, which is slow to do in each cycle.
+        self._planner = policy if isinstance(policy, PlanningPolicy) else None
+
     @property
     def planner(self) -> PlanningPolicy | None:
         """The policy, where it plans."""
-        return self._policy if isinstance(self._policy, PlanningPolicy) else None
+        return self._planner
 
     @property
     def settings(self) -> Settings:
@@ -91,7 +97,7 @@ class Allocator:
         Raises EventError where the event is not possible; then nothing has changed.
         """
         if isinstance(event, events.SetPolicy):
-            self._policy = set_policy(self.state, event, self._build)
+            self._use(set_policy(self.state, event, self._build))
             self.plan_source.renew()
             return
         if isinstance(event, AdoptPlan):
@@ -109,7 +115,7 @@ class Allocator:
 
         Raises EventError where one of them is not possible; then nothing has changed.
         """
-        self._policy = replace_settings(self.state, settings, self._build)
+        self._use(replace_settings(self.state, settings, self._build))
         self.plan_source.renew()
 
     def advance(self, now_ms: int) -> None:
@@ -234,7 +240,7 @@ class Allocator:
         # The policy first, for this may fail; then everything is taken over.
         policy = self._build(kept[2].settings.policy)
         self.cycle, self.last_cycle, self.state = kept
-        self._policy = policy
+        self._use(policy)
         self._snapshots = SnapshotBuilder()
         self.plan_source.renew()
 

@@ -47,6 +47,10 @@ def test_a_panel_says_what_to_make_of_it(board):
     assert all(len(panel["description"]) > 20 for panel in panels(board))
 
 
+SOMETIMES = {"mesos_allocator_reclaim_seconds"}
+"""Metrics that have series only while a plan asks somebody to leave an agent."""
+
+
 def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):
     known = FrameworkInfo("id-9", name="app 9", labels={"allocator.demand": "cpus:1"})
     sidecar.module.batch(AddFramework(9, known, (1,)))
@@ -64,14 +68,14 @@ def test_every_panel_asks_for_series_that_a_real_prometheus_has(sidecar, query):
     for board in BOARDS:
         for expression in expressions(board):
             named = set(re.findall(r"\bmesos_allocator_\w+", expression))
-            assert named <= exported, (board.name, expression)
+            assert named - SOMETIMES <= exported, (board.name, expression)
             asked = (
                 expression.replace("$instance", instance)
                 .replace("$role", "eng")
                 .replace("$__rate_interval", "1m")
             )
             found = query(asked)
-            optional = "rate(" in asked or "topk(" in asked
+            optional = "rate(" in asked or "topk(" in asked or named & SOMETIMES
             assert found or optional, (board.name, asked)
 
 

@@ -59,11 +59,11 @@ def take_turn(state: State, client: Ints) -> None:
     turn = last_turn(state) + 1
     clients.served[client] = turn
     state.frameworks.served[clients.framework[client]] = turn
-    above = np.unique(clients.role[client])
+    above = clients.role[client]
     roles.served_here[above] = turn
     while above.any():
         roles.served[above] = turn
-        above = np.unique(roles.parent[above])
+        above = roles.parent[above]
     roles.served[ROOT] = turn
 
 
