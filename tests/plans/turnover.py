@@ -21,7 +21,13 @@ from allocator.lab.workloads.cluster import AgentSpec
 from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.plans.clusters import Cluster
 
-SETTINGS = {"log.level": "warning", "policy.plan_interval_ms": "0"}
+# A plan takes a few milliseconds here. On a starved machine it may take longer than the 200 ms that
+# are waited by default, and what is looked at is where plans lead, not how fast the machine is.
+SETTINGS = {
+    "log.level": "warning",
+    "policy.plan_interval_ms": "0",
+    "policy.plan_first_wait_ms": "5000",
+}
 
 BLOCKS = 30
 """A full agent holds about so many blocks of tasks."""
