@@ -11,6 +11,11 @@ from allocator.core.snapshot import Bools, Indices, Ints, Words
 NEVER = np.iinfo(np.int64).max
 """When a filter expires that is none."""
 
+PAGES = 1 << 16
+_PAGE_BITS = 6
+"""Filters stand in lists by when they expire: a page is 64 ms, and after 70 minutes the first page
+is used again. So a page may hold filters of later rounds, which are passed over."""
+
 
 class Refusals(NamedTuple):
     """The arrays of all filters, as the compiled loops take them.
@@ -20,6 +25,7 @@ class Refusals(NamedTuple):
     `expires_ms` (X,): last moment at which the filter is in force.
     `of_agent`, `next_of_agent`, `previous_of_agent` (A,), (X,), (X,); `of_client`,
         `next_of_client`, `previous_of_client` (C,), (X,), (X,).
+    `of_page`, `next_of_page`, `previous_of_page` (PAGES,), (X,), (X,): by when they expire.
     `spare` (X,): free rows, as a stack.
     `per_client` (C,): filters of each client.
     `maybe` (A, W): bit ``c % 64`` of word ``c // 64``: client c may have a filter on the agent;
@@ -42,6 +48,9 @@ class Refusals(NamedTuple):
     of_client: Indices
     next_of_client: Indices
     previous_of_client: Indices
+    of_page: Indices
+    next_of_page: Indices
+    previous_of_page: Indices
     spare: Indices
     per_client: Ints
     maybe: Words
@@ -58,6 +67,12 @@ def bit_of(client: int) -> Any:  # noqa: ANN401
 
 
 @part()
+def page_of(expires_ms: int) -> int:
+    """Return the page of a time."""
+    return (expires_ms >> _PAGE_BITS) & (PAGES - 1)
+
+
+@part()
 def _covers(larger: Ints, smaller: Ints) -> bool:
     for k in range(len(larger)):
         if larger[k] < smaller[k]:
@@ -71,6 +86,8 @@ def _remove(filters: Refusals, row: int, spare: int) -> int:
     agent, client = filters.agent[row], filters.client[row]
     unlink(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent, row)
     unlink(filters.of_client, filters.next_of_client, filters.previous_of_client, client, row)
+    page = page_of(filters.expires_ms[row])
+    unlink(filters.of_page, filters.next_of_page, filters.previous_of_page, page, row)
     filters.agent[row] = 0
     filters.client[row] = 0
     filters.expires_ms[row] = NEVER
@@ -89,21 +106,18 @@ def add(
     amount: Ints,
     expires_ms: Ints,
     spare: int,
-    rows: Ints,
 ) -> int:
-    """Add filters, and say in which rows; -1: another one covers it. There is room for all.
+    """Add filters, where no other one covers them. There is room for all.
 
     Returns how many rows are spare afterwards.
     """
     for i in range(len(client)):
         # First drop what this filter replaces; if another one covers it, it is not needed itself.
         spare, covered = _replace(filters, client[i], agent[i], amount[i], expires_ms[i], spare)
-        rows[i] = -1
         if covered:
             continue
         spare -= 1
         row = filters.spare[spare]
-        rows[i] = row
         filters.fresh[agent[i]] += 1
         # Fill the row, and keep what is known by agent true: the bit, and the largest amounts.
         filters.agent[row] = agent[i]
@@ -116,6 +130,8 @@ def add(
         filters.maybe[agent[i], client[i] >> 6] |= bit_of(client[i])
         push(filters.of_agent, filters.next_of_agent, filters.previous_of_agent, agent[i], row)
         push(filters.of_client, filters.next_of_client, filters.previous_of_client, client[i], row)
+        page = page_of(expires_ms[i])
+        push(filters.of_page, filters.next_of_page, filters.previous_of_page, page, row)
     return spare
 
 
@@ -157,9 +173,18 @@ def drop_list(filters: Refusals, row: int, following: Indices, spare: int) -> in
 
 
 @loop
-def expire(filters: Refusals, rows: Ints, now_ms: int, spare: int) -> int:
-    """Drop those of some rows that are not in force any more; returns how many rows are spare."""
-    for row in rows:
-        if filters.expires_ms[row] < now_ms:
-            spare = _remove(filters, row, spare)
+def expire(filters: Refusals, since_ms: int, now_ms: int, spare: int) -> int:
+    """Drop filters that are not in force any more; returns how many rows are spare.
+
+    `since_ms`: those that were over before then have been dropped.
+    """
+    # A filter may have been over by then when it came: it stands in the page before.
+    first, last = (since_ms - 1) >> _PAGE_BITS, now_ms >> _PAGE_BITS
+    for page in range(max(first, last - PAGES + 1), last + 1):
+        row = filters.of_page[page & (PAGES - 1)]
+        while row >= 0:
+            following = filters.next_of_page[row]
+            if filters.expires_ms[row] < now_ms:
+                spare = _remove(filters, row, spare)
+            row = following
     return spare

@@ -1,7 +1,7 @@
 """Refusals: what a client declined on an agent is not offered to it again for a while.
 
-A filter bars whatever its amounts cover. It stands in two doubly linked lists, its agent's (for
-cycles) and its client's (for revive). Of two filters of the same pair, one that covers the other
+A filter bars whatever its amounts cover. It stands in three doubly linked lists, its agent's (for
+cycles), its client's (for revive), and that of the moment at which it expires. Of two filters of the same pair, one that covers the other
 and lives at least as long replaces it, so that steady declining does not pile filters up.
 
 For cycles there is a bit for each pair that says whether a filter covers all that the client could
@@ -11,9 +11,8 @@ be offered on the agent, see `coverage`.
 import numpy as np
 
 from allocator.core.filters import coverage, refusals
-from allocator.core.filters.calendar import Calendar
 from allocator.core.filters.coverage import Offerable
-from allocator.core.filters.refusals import NEVER, Refusals
+from allocator.core.filters.refusals import NEVER, PAGES, Refusals, page_of
 from allocator.core.filters.rest import RestRefusals
 from allocator.core.numba.array_structures import grow, grow_heads, pack
 from allocator.core.numba.compiled import loop_view
@@ -37,6 +36,9 @@ class FilterTable:
             of_client=none,
             next_of_client=none,
             previous_of_client=none,
+            of_page=np.full(PAGES, -1, np.int32),
+            next_of_page=none,
+            previous_of_page=none,
             spare=none,
             per_client=np.empty(0, np.int64),
             maybe=np.empty((0, 0), np.uint64),
@@ -51,7 +53,7 @@ class FilterTable:
         self._shown: Offerable | None = None
         self._limit = limit
         self._spare = 0
-        self._calendar = Calendar()
+        self._since_ms = 0
 
     def __len__(self) -> int:
         return len(self.rows.spare) - self._spare
@@ -84,18 +86,9 @@ class FilterTable:
         if not len(client):
             return
         self._make_rows(len(client))
-        rows = np.empty(len(client), np.int64)
-        self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare, rows)
-        self._enter(rows[rows >= 0])
-        # Most entries are of filters that are gone: enter only those in force.
-        if self._calendar.is_overfull(len(self)):
-            self._calendar.clear()
-            self._enter(np.flatnonzero(self.rows.agent))
-
-    def _enter(self, rows: Ints) -> None:
-        """Note when filters expire; rows that are free are passed over."""
-        rows = rows[self.rows.agent[rows] > 0]
-        self._calendar.enter(rows, self.rows.expires_ms[rows])
+        # What is over already goes with what will be over next.
+        expires_ms = np.maximum(expires_ms, self._since_ms - 1)
+        self._spare = refusals.add(self.rows, client, agent, amount, expires_ms, self._spare)
 
     def refuse_rest(self, client: int, agent: int, kind: int, amount: int, expires_ms: int) -> None:
         """Keep a client from so much of a rest kind, see `RestRefusals`."""
@@ -105,11 +98,8 @@ class FilterTable:
     def expire(self, now_ms: int) -> None:
         """Drop what is not in force any more."""
         self.rows.stale[self.rest.expire(now_ms)] = True
-        due = self._calendar.due(now_ms)
-        # A page may hold filters that expire later in it; these are entered again.
-        if len(due):
-            self._spare = refusals.expire(self.rows, due, now_ms, self._spare)
-            self._enter(due)
+        self._spare = refusals.expire(self.rows, self._since_ms, now_ms, self._spare)
+        self._since_ms = now_ms
 
     def drop_agent(self, agent: int) -> None:
         """Forget what was refused on an agent."""
@@ -187,6 +177,8 @@ class FilterTable:
             previous_of_agent=grow(rows.previous_of_agent, size),
             next_of_client=grow(rows.next_of_client, size),
             previous_of_client=grow(rows.previous_of_client, size),
+            next_of_page=grow(rows.next_of_page, size),
+            previous_of_page=grow(rows.previous_of_page, size),
             spare=grow(rows.spare, size),
         )
         # The stack gives the lowest of the further rows first.
@@ -196,17 +188,19 @@ class FilterTable:
         self._spare += len(fresh)
 
     def check(self) -> None:
-        """Verify that each filter is in both of its lists, and that no row is lost."""
+        """Verify that each filter is in all of its lists, and that no row is lost."""
         rows = self.rows
         live = np.flatnonzero(rows.agent > 0)
         assert len(live) == len(self)
         assert sorted(rows.spare[: self._spare].tolist() + live.tolist()) == list(
             range(len(rows.agent))
         )
-        # Both kinds of lists hold exactly the rows that are in use.
+        page = np.array([page_of(each) for each in rows.expires_ms.tolist()])
+        # All kinds of lists hold exactly the rows that are in use.
         for heads, following, owner in (
             (rows.of_agent, rows.next_of_agent, rows.agent),
             (rows.of_client, rows.next_of_client, rows.client),
+            (rows.of_page, rows.next_of_page, page),
         ):
             seen = []
             for head in np.flatnonzero(heads >= 0):
@@ -216,9 +210,6 @@ class FilterTable:
                     seen.append(row)
                     row = following[row]
             assert sorted(seen) == live.tolist()
-        entered = self._calendar.entered()
-        for row in live.tolist():
-            assert row in entered[Calendar.page_of(int(rows.expires_ms[row]))]
         assert (
             np.bincount(rows.client[live], minlength=len(rows.per_client)) == rows.per_client
         ).all()

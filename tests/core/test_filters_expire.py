@@ -4,10 +4,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocator.core.filters.calendar import Calendar
+from allocator.core.filters.refusals import PAGES
 from allocator.core.filters.table import FilterTable
 
 AGENTS, CLIENTS = 3, 4
+ROUND_MS = PAGES * 64
 
 steps = st.lists(
     st.one_of(
@@ -16,9 +17,9 @@ steps = st.lists(
             st.integers(1, CLIENTS - 1),
             st.integers(1, AGENTS - 1),
             st.integers(1, 3),
-            st.integers(0, 4000),
+            st.one_of(st.integers(-500, 4000), st.sampled_from([ROUND_MS, 3 * ROUND_MS])),
         ),
-        st.tuples(st.just("pass"), st.integers(0, 3000)),
+        st.tuples(st.just("pass"), st.one_of(st.integers(0, 3000), st.just(ROUND_MS))),
         st.tuples(st.just("revive"), st.integers(1, CLIENTS - 1)),
     ),
     max_size=30,
@@ -46,22 +47,14 @@ def test_filters_expire_at_their_time(steps) -> None:
         table.check()
 
 
-def test_replacing_filters_for_ever_does_not_fill_the_calendar() -> None:
-    table = FilterTable(1000)
-    table.reserve(agents=AGENTS, clients=CLIENTS, kinds=1)
-    year_ms = 365 * 86_400_000
-    one = np.ones(1, np.int64)
-    for now_ms in range(5000):
-        table.add(one, one, one[:, None], np.array([now_ms + year_ms]))
-    assert len(table) == 1
-    assert len(table._calendar) < 1100
+def test_many_filters_that_expire_at_different_moments_are_each_looked_at_once() -> None:
+    """Whoever declines says for how long: a moment of its own for each costs no more than one."""
+    count = 50_000
+    table = FilterTable(count)
+    table.reserve(agents=count, clients=CLIENTS, kinds=1)
+    agent, life_ms = np.arange(count), 10 + 977 * np.arange(count)
+    table.add(np.ones(count, np.int64), agent, np.ones((count, 1), np.int64), life_ms)
+    for now_ms in range(0, int(life_ms[-1]), ROUND_MS // 3):
+        table.expire(now_ms)
+        assert len(table) == (life_ms >= now_ms).sum()
     table.check()
-
-
-def test_a_row_that_was_entered_twice_is_due_once() -> None:
-    calendar = Calendar()
-    calendar.enter(np.array([5, 7]), np.array([1500, 1600]))
-    calendar.enter(np.array([5]), np.array([1700]))
-    assert calendar.due(1024).tolist() == []
-    assert calendar.due(1025).tolist() == [5, 7]
-    assert calendar.due(9999).tolist() == []
