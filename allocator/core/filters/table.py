@@ -1,8 +1,9 @@
 """Refusals: what a client declined on an agent is not offered to it again for a while.
 
-A filter bars whatever its amounts cover. It stands in three doubly linked lists, its agent's (for
-cycles), its client's (for revive), and that of the moment at which it expires. Of two filters of the same pair, one that covers the other
-and lives at least as long replaces it, so that steady declining does not pile filters up.
+A filter bars whatever its amounts cover. It stands in three doubly linked lists: its agent's (for
+cycles), its client's (for revive), and that of the moment at which it expires. Of two filters of
+the same pair, one that covers the other and lives at least as long replaces it, so that steady
+declining does not pile filters up.
 
 For cycles there is a bit for each pair that says whether a filter covers all that the client could
 be offered on the agent, see `coverage`.
