@@ -114,7 +114,7 @@ bench: warm ## what everything costs: bench-out/report.md; ARGS='--only gate gri
 	python -m tests.bench.report $(ARGS)
 
 .PHONY: gate
-gate: warm ## is the sidecar as fast as it was? ARGS=--record: keep what it is now
+gate: warm ## is the sidecar as fast as it was at a commit? ARGS=--record: compare with HEAD from now on
 	python -m tests.bench.gate $(ARGS)
 
 .PHONY: check
