@@ -183,7 +183,7 @@ def _status(loop: CoreLoop, progress: Progress) -> pb.GetStatusResponse:
         active_agents=state.agents.total - state.agents.inactive - state.agents.drained,
         frameworks=state.frameworks,
         active_frameworks=state.frameworks_active,
-        roles=int(state.roles.bound.sum()) - 1,
+        roles=state.role_count,
         filters=state.filters,
         outstanding_decisions=state.outstanding,
         policy=write_policy(state.policy),
