@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate
 from typing import Generic, TypeVar
 
 import structlog
@@ -143,13 +142,11 @@ class Scrapes:
 
 def _take(loop: CoreLoop) -> Scrape:
     """Copy what a scrape needs; on the core's thread."""
-    times = loop.cycle_times
-    bounds = [*map(str, times.bounds_s), "+Inf"]
     return Scrape(
         report=report.read(loop.allocator),
         counts=copy.deepcopy(loop.counts),
-        cycle_buckets=list(zip(bounds, accumulate(times.buckets), strict=True)),
-        cycle_total_s=times.total_s,
+        cycle_buckets=loop.cycle_times.cumulative(),
+        cycle_total_s=loop.cycle_times.total_s,
         journal_errors=loop.journal_errors,
         sessions=loop.sessions,
         filters_forgotten=loop.allocator.state.filters.forgotten,

@@ -7,7 +7,7 @@ from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.planning import Planner
 from allocator.server.grpc.calls import BOUNDS, REASONS, Calls
 from allocator.server.metrics.collecting import Part
-from allocator.server.metrics.family import Numbers, counter, gauge
+from allocator.server.metrics.family import Numbers, counter, gauge, histogram
 from allocator.server.operators.audit import RESULTS, Audit
 from allocator.server.operators.operators import Operators
 from allocator.server.system.compilation import PARTS, Compilation
@@ -125,6 +125,11 @@ CORE = (
         "core_questions_seconds",
         "Time of the core's thread that questions took; a fifth of its time at most.",
     ),
+    histogram(
+        "core_hold_seconds",
+        "How long the core's thread took for one message, question or change, in seconds; decisions"
+        " wait so long.",
+    ),
     gauge(
         "last_batch_timestamp_seconds",
         "When the latest batch of a master came, in seconds since 1970; 0: none came.",
@@ -228,5 +233,6 @@ class Operation(NamedTuple):
         return {
             "core_queue_depth": self.loop.commands.depth,
             "core_questions_seconds": self.loop.commands.questions_s,
+            "core_hold_seconds": (self.loop.holds.cumulative(), self.loop.holds.total_s),
             "last_batch_timestamp_seconds": self.loop.last_batch_s,
         }
