@@ -112,7 +112,7 @@ protected:
     ASSERT_EQ(value, metric(name)) << name;
   }
 
-  Parameters parameters;
+  session::Parameters parameters;
   std::atomic<int> offers{0};
   std::atomic<int> inverseOffers{0};
   std::unique_ptr<AllocatorProcess> actor;

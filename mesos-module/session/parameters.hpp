@@ -1,29 +1,28 @@
-#ifndef __ALLOCATOR_ADAPTER_PARAMETERS_HPP__
-#define __ALLOCATOR_ADAPTER_PARAMETERS_HPP__
+#ifndef __ALLOCATOR_SESSION_PARAMETERS_HPP__
+#define __ALLOCATOR_SESSION_PARAMETERS_HPP__
 
+#include <cstddef>
 #include <string>
-
-#include <mesos/mesos.hpp>
-
-#include <stout/try.hpp>
+#include <utility>
+#include <vector>
 
 #include "session/keeper.hpp"
 #include "session/transport.hpp"
 
 namespace allocator {
-namespace adapter {
+namespace session {
 
 // The module's parameters, as `--modules` gives them.
 struct Parameters
 {
-  session::TransportOptions transport;
-  session::SessionDeadlines deadlines;
+  TransportOptions transport;
+  SessionDeadlines deadlines;
 
   // The module decides itself where there is no session, or where the
   // sidecar has been silent for so long. Without it nothing is offered
   // then.
   bool fallback = true;
-  session::Duration fallbackAfter{1000};
+  Duration fallbackAfter{1000};
 
   // Mesos's own allocator decides, with these sorters, and the module compares
   // what the sidecar would decide.
@@ -33,7 +32,7 @@ struct Parameters
 
   // Agents whose maintenance begins later than this get inverse offers only
   // where the sidecar wants somebody to leave them.
-  session::Duration inverseOffersWithin{3162240000000};
+  Duration inverseOffersWithin{3162240000000};
 
   // After so many intervals in a row in which a sidecar that answers left lie
   // what somebody would take, and did not say that it means to, the module
@@ -43,14 +42,17 @@ struct Parameters
   // So many bad decisions within ten seconds end the session; the next
   // one begins after the pause.
   size_t badDecisionsMax = 1000;
-  session::Duration breakerPause{30000};
+  Duration breakerPause{30000};
 };
 
 
-// Reads and checks all parameters; the error names every wrong one.
-Try<Parameters> parseParameters(const mesos::Parameters& given);
+// Reads and checks all parameters, keys with their values; `error` names every
+// wrong one, and is empty where none is.
+Parameters parseParameters(
+    const std::vector<std::pair<std::string, std::string>>& given,
+    std::string* error);
 
-} // namespace adapter {
+} // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_ADAPTER_PARAMETERS_HPP__
+#endif // __ALLOCATOR_SESSION_PARAMETERS_HPP__

@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_BRAIN_LAYOUT_HPP__
-#define __ALLOCATOR_BRAIN_LAYOUT_HPP__
+#ifndef __ALLOCATOR_BRAIN_SNAPSHOT_BUILDER_HPP__
+#define __ALLOCATOR_BRAIN_SNAPSHOT_BUILDER_HPP__
 
 #include <cstddef>
 #include <cstdint>
@@ -13,15 +13,15 @@
 namespace allocator {
 namespace brain {
 
-// Lays out the whole state for the sidecar, some of it at a time. It is
+// Builds the whole state for the sidecar, some of it at a time. It is
 // the state of the moment when that began: agents and frameworks are kept
 // as they were then, and copied by whoever changes them meanwhile. Kinds
-// and roles that become known in the meantime are laid out, too.
-class Layout
+// and roles that become known in the meantime go into it, too.
+class SnapshotBuilder
 {
 public:
   // Nobody has heard of any kind or role then.
-  void begin(Cluster* cluster, size_t chunkBytesMax, uint64_t mark);
+  void begin(Cluster* cluster, size_t chunkBytesMax, uint64_t revision);
 
   bool underWay() const { return running; }
 
@@ -32,25 +32,26 @@ public:
   std::vector<wire::SnapshotChunk> slice(Cluster* cluster, int64_t nowMs);
 
   // That of the moment when it began.
-  uint64_t mark() const { return mark_; }
+  uint64_t revision() const { return revision_; }
 
 private:
-  struct Bodies;
-
-  void layOutSettings(Cluster* cluster);
-  bool layOut(Cluster* cluster, int64_t nowMs, Bodies* bodies);
-  void write(Cluster* cluster, Bodies* bodies, session::SnapshotWriter* writer);
-  size_t
-  layOutAgent(uint32_t number, Cluster* cluster, int64_t nowMs, Bodies* bodies);
+  bool build(Cluster* cluster, int64_t nowMs, session::SnapshotWriter* writer);
+  size_t buildAgent(
+      uint32_t number,
+      Cluster* cluster,
+      int64_t nowMs,
+      session::SnapshotWriter* writer);
+  size_t buildExclusions(
+      uint32_t number,
+      Cluster* cluster,
+      session::SnapshotWriter* writer);
 
   bool running = false;
-  bool paused = false;
   size_t chunkBytesMax = 0;
-  uint64_t mark_ = 0;
+  uint64_t revision_ = 0;
 
-  std::vector<wire::Weight> weights;
-  std::vector<wire::Quota> quotas;
-  wire::Whitelist whitelist;
+  bool paused = false;
+  wire::SnapshotChunk settings; // Weights, quotas and whitelist.
   uint32_t nextFramework = 0;
   uint32_t nextAgent = 0;
   uint32_t nextExclusion = 0;
@@ -70,19 +71,15 @@ wire::Unavailability toWire(const Unavailability& unavailability);
 
 wire::Whitelist toWire(const Cluster& cluster);
 
-// Says what of their resources is part of a rest, where it is.
-void tellRests(const Agent& agent, const Cluster& cluster, Aside::Rows* rows);
-void tellRests(
+// Says what of their resources is part of an overflow, where it is.
+void tellOverflow(
+    const Agent& agent,
+    const Cluster& cluster,
+    Aside::Rows* rows);
+void tellOverflow(
     const Framework& framework,
     const Cluster& cluster,
     Aside::Rows* rows);
-
-// Says for which agents the framework is excluded.
-void addExclusions(
-    const Framework& framework,
-    uint32_t number,
-    Cluster* cluster,
-    wire::Exclusions* exclusions);
 
 } // namespace brain {
 } // namespace allocator {

@@ -1,4 +1,4 @@
-#include "brain/script.hpp"
+#include "tests/script/script.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -71,7 +71,7 @@ void Script::addSessionCommands()
     if (!fromHex(line.word(1), &bytes) || !batch.ParseFromString(bytes)) {
       return std::string("error: these bytes are no DecisionBatch\n");
     }
-    return decide(std::move(batch), line.number("known", lastMark));
+    return decide(std::move(batch), line.number("known", lastRevision));
   };
 
   commands["bytes"] = [this](const Line&) {
@@ -131,7 +131,7 @@ std::string Script::answer(const Line& line)
     reclaims->add_agent(agent > 0 ? agent : toNumber(words[1]));
   }
 
-  return decide(std::move(batch), line.number("known", lastMark));
+  return decide(std::move(batch), line.number("known", lastRevision));
 }
 
 
@@ -188,12 +188,12 @@ void Script::addRow(const std::string& row, wire::DecisionBatch* batch)
 }
 
 
-std::string Script::decide(wire::DecisionBatch&& batch, uint64_t mark)
+std::string Script::decide(wire::DecisionBatch&& batch, uint64_t revision)
 {
   Decided event;
   event.decisions.session = sessionNumber;
   event.decisions.sequence = ++sequence;
-  event.decisions.mark = mark;
+  event.decisions.revision = revision;
   event.decisions.cycle = ++cycles;
   event.decisions.first = nextDecision;
   event.decisions.more = batch.more();

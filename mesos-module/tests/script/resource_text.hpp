@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_BRAIN_PIECE_TEXT_HPP__
-#define __ALLOCATOR_BRAIN_PIECE_TEXT_HPP__
+#ifndef __ALLOCATOR_TESTS_SCRIPT_RESOURCE_TEXT_HPP__
+#define __ALLOCATOR_TESTS_SCRIPT_RESOURCE_TEXT_HPP__
 
 #include <cstdint>
 #include <functional>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "brain/pieces.hpp"
+#include "brain/resource_classes.hpp"
 #include "brain/state.hpp"
 
 namespace allocator {
@@ -38,19 +38,20 @@ bool parseQuantities(const std::string& text, Quantities* quantities);
 //     disk(eng)[volume:v1]:64   a persistent volume, which is one object
 //     disk(eng)[volume:v1]{shared}:64
 //     disk[mount:m1]:100        also path, block, raw
-class PieceText
+class ResourceText
 {
 public:
   // Defines what is new.
-  using Define = std::function<void(uint32_t piece, const Traits& traits)>;
+  using Define =
+      std::function<void(uint32_t resourceClass, const Traits& traits)>;
 
   // Gives what is wrong; empty where nothing is.
   std::string parse(const std::string& text, const Define& define, Parts* to);
 
   std::string toText(const Parts& parts) const;
 
-  // The numbers of these pieces may name others.
-  void forget(const std::vector<uint32_t>& pieces);
+  // The numbers of these resource classes may name others.
+  void forget(const std::vector<uint32_t>& classes);
 
 private:
   struct Row
@@ -74,4 +75,4 @@ private:
 } // namespace brain {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_BRAIN_PIECE_TEXT_HPP__
+#endif // __ALLOCATOR_TESTS_SCRIPT_RESOURCE_TEXT_HPP__

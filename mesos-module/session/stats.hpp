@@ -1,11 +1,14 @@
-#ifndef __ALLOCATOR_SESSION_COUNTERS_HPP__
-#define __ALLOCATOR_SESSION_COUNTERS_HPP__
+#ifndef __ALLOCATOR_SESSION_STATS_HPP__
+#define __ALLOCATOR_SESSION_STATS_HPP__
 
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "allocator/v1/session.pb.h"
 
@@ -36,7 +39,7 @@ const char* causeName(Cause cause);
 
 
 // What happened since the keeper was made, and how it stands.
-struct Counters
+struct Stats
 {
   // Whether a session is in step: the sidecar has the whole state and
   // answers.
@@ -72,7 +75,71 @@ struct Counters
   std::chrono::microseconds roundTripMax{0};
 };
 
+
+// One of the numbers that are published: what the master's metrics call it
+// below `allocator/sidecar/` (empty where they do not show it), its value
+// there, and how it is written for the sidecar (not at all where that is
+// empty).
+template <typename Stats>
+struct Stat
+{
+  std::string metric;
+  std::function<double(const Stats&)> value;
+  std::function<void(const Stats&, wire::ModuleFigures*)> write;
+};
+
+
+// A member that is published as it is; `set` is of the sidecar's message.
+template <typename Stats, typename Value, typename Written>
+Stat<Stats> stat(
+    const char* metric,
+    Value Stats::*member,
+    void (wire::ModuleFigures::*set)(Written))
+{
+  return {
+      metric,
+      [=](const Stats& stats) { return double(stats.*member); },
+      [=](const Stats& stats, wire::ModuleFigures* figures) {
+        (figures->*set)(stats.*member);
+      }};
+}
+
+
+template <typename Stats, typename Value>
+Stat<Stats> stat(const char* metric, Value Stats::*member)
+{
+  return {
+      metric,
+      [=](const Stats& stats) { return double(stats.*member); },
+      nullptr};
+}
+
+
+template <typename Stats>
+void write(
+    const std::vector<Stat<Stats>>& table,
+    const Stats& stats,
+    wire::ModuleFigures* figures)
+{
+  for (const Stat<Stats>& each : table) {
+    if (each.write) {
+      each.write(stats, figures);
+    }
+  }
+}
+
+
+// All that a keeper publishes.
+const std::vector<Stat<Stats>>& published();
+
+// More bytes than all numbers ever have in a message: each takes eleven at
+// most, and there are fewer than a hundred.
+constexpr size_t STATS_BYTES_MAX = 1100;
+
+// The name of a reason for metrics and logs, such as "below_minimum".
+std::string reasonName(wire::OutcomeReason reason);
+
 } // namespace session {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_SESSION_COUNTERS_HPP__
+#endif // __ALLOCATOR_SESSION_STATS_HPP__

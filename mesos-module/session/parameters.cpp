@@ -1,15 +1,10 @@
-#include "adapter/parameters.hpp"
+#include "session/parameters.hpp"
 
+#include <cerrno>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <set>
-#include <vector>
-
-#include <stout/error.hpp>
-#include <stout/none.hpp>
-#include <stout/numify.hpp>
-#include <stout/option.hpp>
-#include <stout/strings.hpp>
 
 using std::map;
 using std::set;
@@ -17,33 +12,33 @@ using std::string;
 using std::vector;
 
 namespace allocator {
-namespace adapter {
+namespace session {
 namespace {
 
-// Takes a value; gives what is wrong with it.
-using Reader = std::function<Option<Error>(const string&)>;
+// Takes a value; gives what is wrong with it, or nothing.
+using Reader = std::function<string(const string&)>;
 
 
 Reader text(string* out)
 {
-  return [=](const string& value) -> Option<Error> {
+  return [=](const string& value) -> string {
     if (value.empty()) {
-      return Error("must not be empty");
+      return "must not be empty";
     }
     *out = value;
-    return None();
+    return string();
   };
 }
 
 
 Reader boolean(bool* out)
 {
-  return [=](const string& value) -> Option<Error> {
+  return [=](const string& value) -> string {
     if (value != "true" && value != "false") {
-      return Error("must be 'true' or 'false'");
+      return "must be 'true' or 'false'";
     }
     *out = value == "true";
-    return None();
+    return string();
   };
 }
 
@@ -51,28 +46,39 @@ Reader boolean(bool* out)
 // One that Mesos has.
 Reader sorter(string* out)
 {
-  return [=](const string& value) -> Option<Error> {
+  return [=](const string& value) -> string {
     if (value != "drf" && value != "random") {
-      return Error("must be 'drf' or 'random'");
+      return "must be 'drf' or 'random'";
     }
     *out = value;
-    return None();
+    return string();
   };
+}
+
+
+// Whether it is a whole number in decimal.
+bool parse(const string& text, int64_t* number)
+{
+  char* end = nullptr;
+  errno = 0;
+  *number = std::strtoll(text.c_str(), &end, 10);
+  return !text.empty() &&
+      text.find_first_not_of("-0123456789") == string::npos && *end == '\0' &&
+      errno == 0;
 }
 
 
 template <typename T>
 Reader number(T* out, int64_t least, int64_t most)
 {
-  return [=](const string& value) -> Option<Error> {
-    const Try<int64_t> parsed = numify<int64_t>(value);
-    if (parsed.isError() || parsed.get() < least || parsed.get() > most) {
-      return Error(
-          "must be a whole number from " + std::to_string(least) + " to " +
-          std::to_string(most));
+  return [=](const string& value) -> string {
+    int64_t parsed;
+    if (!parse(value, &parsed) || parsed < least || parsed > most) {
+      return "must be a whole number from " + std::to_string(least) + " to " +
+          std::to_string(most);
     }
-    *out = T(parsed.get());
-    return None();
+    *out = T(parsed);
+    return string();
   };
 }
 
@@ -80,7 +86,7 @@ Reader number(T* out, int64_t least, int64_t most)
 map<string, Reader> readers(Parameters* p)
 {
   constexpr int64_t HOUR_MS = 3600 * 1000;
-  session::ChannelOptions& channel = p->transport.channel;
+  ChannelOptions& channel = p->transport.channel;
 
   return {
       {"target", text(&channel.target)},
@@ -112,50 +118,47 @@ map<string, Reader> readers(Parameters* p)
 } // namespace {
 
 
-Try<Parameters> parseParameters(const mesos::Parameters& given)
+Parameters parseParameters(
+    const vector<std::pair<string, string>>& given,
+    string* error)
 {
   Parameters result;
   result.transport.channel.target = "127.0.0.1:5056";
 
   const map<string, Reader> known = readers(&result);
-  vector<string> errors;
   set<string> seen;
+  error->clear();
 
-  for (const mesos::Parameter& parameter : given.parameter()) {
-    const string& key = parameter.key();
-    auto reader = known.find(key);
+  const auto fail = [error](const string& wrong) {
+    *error += (error->empty() ? "" : "; ") + wrong;
+  };
+
+  for (const auto& parameter : given) {
+    const string key = "'" + parameter.first + "'";
+    auto reader = known.find(parameter.first);
 
     if (reader == known.end()) {
-      errors.push_back("'" + key + "' is no parameter of this module");
-      continue;
-    }
-
-    if (!seen.insert(key).second) {
-      errors.push_back("'" + key + "' is given twice");
-      continue;
-    }
-
-    const Option<Error> error = reader->second(parameter.value());
-    if (error.isSome()) {
-      errors.push_back(
-          "'" + key + "' is '" + parameter.value() + "'; it " + error->message);
+      fail(key + " is no parameter of this module");
+    } else if (!seen.insert(parameter.first).second) {
+      fail(key + " is given twice");
+    } else {
+      const string wrong = reader->second(parameter.second);
+      if (!wrong.empty()) {
+        fail(key + " is '" + parameter.second + "'; it " + wrong);
+      }
     }
   }
 
   for (const char* key : {"role_sorter", "framework_sorter"}) {
     if (!result.shadow && seen.count(key) > 0) {
-      errors.push_back(
+      fail(
           string("'") + key +
           "' is for Mesos's own allocator; it needs 'shadow' to be 'true'");
     }
   }
 
-  if (!errors.empty()) {
-    return Error(strings::join("; ", errors));
-  }
-
   return result;
 }
 
-} // namespace adapter {
+} // namespace session {
 } // namespace allocator {

@@ -1,5 +1,6 @@
-#include "brain/script.hpp"
+#include "tests/script/script.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <google/protobuf/text_format.h>
@@ -40,11 +41,8 @@ std::string toLine(const google::protobuf::Message& message)
 
 std::string reasonName(wire::OutcomeReason reason)
 {
-  std::string name = wire::OutcomeReason_Name(reason);
-  name = name.substr(std::string("OUTCOME_REASON_").size());
-  for (char& letter : name) {
-    letter = letter == '_' ? '-' : static_cast<char>(letter - 'A' + 'a');
-  }
+  std::string name = session::reasonName(reason);
+  std::replace(name.begin(), name.end(), '_', '-');
   return name;
 }
 
@@ -191,17 +189,17 @@ std::string Script::describe(const Message& message)
     case Message::Kind::SNAPSHOT: {
       std::string result;
       for (const wire::SnapshotChunk& chunk : message.chunks) {
-        result += inBytes
-            ? "snapshot " + std::to_string(message.mark) + ": " + toHex(chunk)
-            : "snapshot: " + describe(chunk);
+        result += inBytes ? "snapshot " + std::to_string(message.revision) +
+                ": " + toHex(chunk)
+                          : "snapshot: " + describe(chunk);
         result += "\n";
-        lastMark = chunk.last() ? message.mark : lastMark;
+        lastRevision = chunk.last() ? message.revision : lastRevision;
       }
       return result;
     }
     case Message::Kind::EVENT:
-      lastMark = message.mark;
-      return "send " + std::to_string(message.mark) + ": " +
+      lastRevision = message.revision;
+      return "send " + std::to_string(message.revision) + ": " +
           (inBytes ? toHex(message.event) : describe(message.event)) + "\n";
     case Message::Kind::OUTCOMES: {
       std::string result;
@@ -240,7 +238,7 @@ std::string Script::takeReady()
                  offer.framework) +
         " in " + cluster.roles.path(offer.role) + " on " +
         orNumber(cluster.agentHandles.id(offer.agent), offer.agent) + ": " +
-        pieceText.toText(offer.parts) + "\n";
+        resourceText.toText(offer.parts) + "\n";
   }
 
   for (const InverseOffer& offer : ready.inverseOffers) {
@@ -251,7 +249,7 @@ std::string Script::takeReady()
         orNumber(cluster.agentHandles.id(offer.agent), offer.agent) + "\n";
   }
 
-  pieceText.forget(ready.forgotten);
+  resourceText.forget(ready.forgotten);
   soon = ready.soon;
   wakeMs = ready.wakeMs;
 
@@ -265,15 +263,15 @@ std::string Script::books(uint32_t number) const
 {
   const Cluster& cluster = brain.cluster();
   const Agent& agent = *cluster.agents.find(number);
-  std::string result =
-      agent.id + ": free " + pieceText.toText(cluster.books.free(agent)) + "\n";
+  std::string result = agent.id + ": free " +
+      resourceText.toText(cluster.books.free(agent)) + "\n";
 
-  for (const Holding& holding : agent.held) {
+  for (const Allocation& allocation : agent.allocations) {
     result += agent.id + ": " +
-        orNumber(cluster.frameworkHandles.id(holding.framework),
-                 holding.framework) +
-        " in " + cluster.roles.path(holding.role) + " holds " +
-        pieceText.toText(holding.parts) + "\n";
+        orNumber(cluster.frameworkHandles.id(allocation.framework),
+                 allocation.framework) +
+        " in " + cluster.roles.path(allocation.role) + " holds " +
+        resourceText.toText(allocation.parts) + "\n";
   }
 
   return result;
@@ -304,35 +302,34 @@ void Script::addViews()
   };
 
   commands["decider"] = [this](const Line&) {
-    const Counts counts = brain.counts();
-    return "fallback offers " + std::to_string(counts.fallbackOffers) +
-        ", since " + std::to_string(counts.fallbackSinceMs) + ", until " +
-        std::to_string(counts.fallbackUntilMs) + "\n";
+    const Stats stats = brain.stats();
+    return "fallback offers " + std::to_string(stats.fallbackOffers) +
+        ", since " + std::to_string(stats.fallbackSinceMs) + ", until " +
+        std::to_string(stats.fallbackUntilMs) + "\n";
   };
 
   commands["counts"] = [this](const Line&) {
-    const Counts counts = brain.counts();
-    return "cycles " + std::to_string(counts.cycles) + ", fallback " +
-        std::to_string(counts.fallbackCycles) + ", misfits " +
-        std::to_string(counts.misfits) + ", breaker " +
-        std::to_string(counts.breakerTrips) +
-        (counts.breakerOpen ? " open" : "") + ", filters " +
-        std::to_string(counts.filters) + ", kinds " +
-        std::to_string(counts.kinds) + "\n";
+    const Stats stats = brain.stats();
+    return "cycles " + std::to_string(stats.cycles) + ", fallback " +
+        std::to_string(stats.fallbackCycles) + ", misfits " +
+        std::to_string(stats.misfits) + ", breaker " +
+        std::to_string(stats.breakerTrips) +
+        (stats.breakerOpen ? " open" : "") + ", filters " +
+        std::to_string(stats.filters) + ", kinds " +
+        std::to_string(stats.kinds) + "\n";
   };
 
   commands["barren"] = [this](const Line&) {
-    const Counts counts = brain.counts();
-    return "barren intervals " + std::to_string(counts.barrenIntervals) +
-        ", turns " + std::to_string(counts.barrenTurns) + "\n";
+    const Stats stats = brain.stats();
+    return "barren intervals " + std::to_string(stats.barrenIntervals) +
+        ", turns " + std::to_string(stats.barrenTurns) + "\n";
   };
 
   commands["compared"] = [this](const Line&) {
-    const Comparison::Figures figures = brain.counts().compared;
-    return "offers " + std::to_string(figures.offers) + ", same " +
-        std::to_string(figures.same) + ", other " +
-        std::to_string(figures.other) + ", none " +
-        std::to_string(figures.none) + "\n";
+    const Comparison::Stats stats = brain.stats().compared;
+    return "offers " + std::to_string(stats.offers) + ", same " +
+        std::to_string(stats.same) + ", other " + std::to_string(stats.other) +
+        ", none " + std::to_string(stats.none) + "\n";
   };
 
   commands["timers"] = [this](const Line&) {

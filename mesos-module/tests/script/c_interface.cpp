@@ -1,9 +1,9 @@
-#include "brain/c_interface.h"
+#include "tests/script/c_interface.h"
 
 #include <exception>
 #include <string>
 
-#include "brain/script.hpp"
+#include "tests/script/script.hpp"
 
 struct allocator_brain
 {

@@ -1,19 +1,10 @@
-#include "brain/columns.hpp"
+#include "brain/event_coalescer.hpp"
 
 #include <utility>
 
 namespace allocator {
 namespace brain {
 namespace {
-
-void kindsOf(const Amounts& amounts, std::vector<uint32_t>* kinds)
-{
-  kinds->clear();
-  for (const auto& entry : amounts) {
-    kinds->push_back(entry.first);
-  }
-}
-
 
 wire::Holdings* released(wire::Event* event)
 {
@@ -29,25 +20,8 @@ wire::Holdings* used(wire::Event* event)
 } // namespace {
 
 
-constexpr int Pending::ROWS_MAX;
-constexpr int Pending::CELLS_MAX;
-
-
-void addRow(const Place& place, const Amounts& amounts, wire::Holdings* to)
-{
-  if (to->kind_size() == 0) {
-    for (const auto& entry : amounts) {
-      to->add_kind(entry.first);
-    }
-  }
-
-  to->add_framework(place.framework);
-  to->add_role(place.role);
-  to->add_agent(place.agent);
-  for (const auto& entry : amounts) {
-    to->add_amount(entry.second);
-  }
-}
+constexpr int EventCoalescer::ROWS_MAX;
+constexpr int EventCoalescer::CELLS_MAX;
 
 
 void addAmounts(const Amounts& amounts, wire::Amounts* to)
@@ -59,37 +33,15 @@ void addAmounts(const Amounts& amounts, wire::Amounts* to)
 }
 
 
-void HoldingRows::add(const Place& place, const Amounts& amounts)
-{
-  if (!amounts.empty()) {
-    std::vector<uint32_t> columns;
-    kindsOf(amounts, &columns);
-    addRow(place, amounts, &rows[columns]);
-  }
-}
-
-
-void FilterRows::add(
-    const Place& place,
-    const Amounts& refused,
-    int64_t expiresMs)
-{
-  if (!refused.empty()) {
-    std::vector<uint32_t> columns;
-    kindsOf(refused, &columns);
-    wire::OfferFilters& group = rows[columns];
-    addRow(place, refused, group.mutable_refused());
-    group.add_expires_ms(expiresMs);
-  }
-}
-
-
-wire::Event* Pending::event(
+wire::Event* EventCoalescer::event(
     Groups* groups,
     const Amounts& amounts,
     wire::Holdings* (*holdings)(wire::Event*))
 {
-  kindsOf(amounts, &columns);
+  columns.clear();
+  for (const auto& entry : amounts) {
+    columns.push_back(entry.first);
+  }
   std::vector<wire::Event>& events = (*groups)[columns];
 
   const auto isFull = [&](const wire::Holdings& last) {
@@ -106,7 +58,7 @@ wire::Event* Pending::event(
 }
 
 
-void Pending::release(
+void EventCoalescer::release(
     const Place& place,
     const Amounts& amounts,
     int64_t refuseMs,
@@ -123,7 +75,7 @@ void Pending::release(
 }
 
 
-void Pending::transition(const Place& place, const Amounts& amounts)
+void EventCoalescer::transition(const Place& place, const Amounts& amounts)
 {
   if (!amounts.empty()) {
     addRow(place, amounts, used(event(&transitions, amounts, used)));
@@ -131,7 +83,7 @@ void Pending::transition(const Place& place, const Amounts& amounts)
 }
 
 
-std::vector<wire::Event> Pending::take()
+std::vector<wire::Event> EventCoalescer::take()
 {
   std::vector<wire::Event> result;
 
@@ -149,7 +101,7 @@ std::vector<wire::Event> Pending::take()
 }
 
 
-void Pending::clear()
+void EventCoalescer::clear()
 {
   releases.clear();
   transitions.clear();

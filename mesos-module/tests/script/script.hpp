@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_BRAIN_SCRIPT_HPP__
-#define __ALLOCATOR_BRAIN_SCRIPT_HPP__
+#ifndef __ALLOCATOR_TESTS_SCRIPT_HPP__
+#define __ALLOCATOR_TESTS_SCRIPT_HPP__
 
 #include <cstdint>
 #include <functional>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "brain/brain.hpp"
-#include "brain/piece_text.hpp"
+#include "tests/script/resource_text.hpp"
 
 namespace allocator {
 namespace brain {
@@ -77,7 +77,7 @@ private:
 
   std::string answer(const Line& line);
   void addRow(const std::string& row, wire::DecisionBatch* batch);
-  std::string decide(wire::DecisionBatch&& batch, uint64_t mark);
+  std::string decide(wire::DecisionBatch&& batch, uint64_t revision);
   std::string pass(int64_t ms);
   std::string settle();
 
@@ -93,7 +93,7 @@ private:
   void learn(const wire::Kind& kind);
 
   Brain brain;
-  PieceText pieceText;
+  ResourceText resourceText;
   std::map<std::string, Command> commands;
   std::string wrong; // With what the line says.
 
@@ -108,11 +108,11 @@ private:
   uint64_t sequence = 0;
   uint64_t cycles = 0;
   uint64_t nextDecision = 1;
-  uint64_t lastMark = 0;
+  uint64_t lastRevision = 0;
   std::vector<std::string> kinds; // How each is written.
 };
 
 } // namespace brain {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_BRAIN_SCRIPT_HPP__
+#endif // __ALLOCATOR_TESTS_SCRIPT_HPP__

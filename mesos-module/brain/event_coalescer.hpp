@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_BRAIN_COLUMNS_HPP__
-#define __ALLOCATOR_BRAIN_COLUMNS_HPP__
+#ifndef __ALLOCATOR_BRAIN_EVENT_COALESCER_HPP__
+#define __ALLOCATOR_BRAIN_EVENT_COALESCER_HPP__
 
 #include <cstddef>
 #include <cstdint>
@@ -8,57 +8,19 @@
 
 #include "allocator/v1/session.pb.h"
 
-#include "brain/pieces.hpp"
+#include "brain/resource_classes.hpp"
+
+#include "session/snapshot.hpp"
 
 namespace allocator {
 namespace brain {
 
 namespace wire = ::allocator::v1;
 
-// Who has what, by the handles of the session.
-struct Place
-{
-  uint32_t framework;
-  uint32_t role;
-  uint32_t agent;
-};
-
-
-void addRow(const Place& place, const Amounts& amounts, wire::Holdings* to);
+using session::addRow;
+using session::Place;
 
 void addAmounts(const Amounts& amounts, wire::Amounts* to);
-
-
-// Collects rows of holdings. A group is of rows of the same kinds, for its
-// columns are dense: a row of few kinds beside one of 500 would cost as
-// much as that. A row without an amount is left out.
-class HoldingRows
-{
-public:
-  using Groups = std::map<std::vector<uint32_t>, wire::Holdings>;
-
-  void add(const Place& place, const Amounts& amounts);
-
-  const Groups& groups() const { return rows; }
-
-private:
-  Groups rows;
-};
-
-
-// Collects refusals in the same way.
-class FilterRows
-{
-public:
-  using Groups = std::map<std::vector<uint32_t>, wire::OfferFilters>;
-
-  void add(const Place& place, const Amounts& refused, int64_t expiresMs);
-
-  const Groups& groups() const { return rows; }
-
-private:
-  Groups rows;
-};
 
 
 // What came back and what came into use, while it waits to be sent: of
@@ -68,7 +30,7 @@ private:
 // Between them nothing else is sent, so no new offer is among them. That
 // is why all transitions may come before all releases: a task does not
 // end before it begins, and what is declined is not what is launched.
-class Pending
+class EventCoalescer
 {
 public:
   void release(

@@ -1,4 +1,4 @@
-#include "brain/piece_text.hpp"
+#include "tests/script/resource_text.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -160,7 +160,7 @@ bool parseQuantities(const std::string& text, Quantities* quantities)
 
 
 std::string
-PieceText::parse(const std::string& text, const Define& define, Parts* to)
+ResourceText::parse(const std::string& text, const Define& define, Parts* to)
 {
   for (const std::string& item : split(text, ';')) {
     const std::string wrong = parseItem(item, define, to);
@@ -174,8 +174,10 @@ PieceText::parse(const std::string& text, const Define& define, Parts* to)
 }
 
 
-std::string
-PieceText::parseItem(const std::string& item, const Define& define, Parts* to)
+std::string ResourceText::parseItem(
+    const std::string& item,
+    const Define& define,
+    Parts* to)
 {
   Traits traits;
   size_t at = item.find_first_of("([{:");
@@ -235,7 +237,7 @@ PieceText::parseItem(const std::string& item, const Define& define, Parts* to)
   }
 
   if (part.amount > 0) {
-    part.piece = bind(key, traits, define);
+    part.resourceClass = bind(key, traits, define);
     add(part, to);
   }
 
@@ -243,7 +245,7 @@ PieceText::parseItem(const std::string& item, const Define& define, Parts* to)
 }
 
 
-std::string PieceText::parseSpans(const std::string& text, Part* part)
+std::string ResourceText::parseSpans(const std::string& text, Part* part)
 {
   const char close = text[0] == '[' ? ']' : '}';
   if (text.back() != close) {
@@ -275,7 +277,7 @@ std::string PieceText::parseSpans(const std::string& text, Part* part)
 }
 
 
-uint32_t PieceText::bind(
+uint32_t ResourceText::bind(
     const std::string& key,
     const Traits& traits,
     const Define& define)
@@ -299,13 +301,13 @@ uint32_t PieceText::bind(
 }
 
 
-std::string PieceText::toText(const Parts& parts) const
+std::string ResourceText::toText(const Parts& parts) const
 {
   // By name, whatever their numbers are.
   std::map<std::string, const Part*> sorted;
   for (const Part& part : parts) {
-    const bool known = part.piece < rows.size();
-    sorted[known ? rows[part.piece].key : "?"] = &part;
+    const bool known = part.resourceClass < rows.size();
+    sorted[known ? rows[part.resourceClass].key : "?"] = &part;
   }
 
   std::string result;
@@ -342,12 +344,12 @@ std::string PieceText::toText(const Parts& parts) const
 }
 
 
-void PieceText::forget(const std::vector<uint32_t>& pieces)
+void ResourceText::forget(const std::vector<uint32_t>& classes)
 {
-  for (uint32_t piece : pieces) {
-    if (piece < rows.size()) {
-      numbers.erase(rows[piece].key);
-      rows[piece] = Row();
+  for (uint32_t resourceClass : classes) {
+    if (resourceClass < rows.size()) {
+      numbers.erase(rows[resourceClass].key);
+      rows[resourceClass] = Row();
     }
   }
 }

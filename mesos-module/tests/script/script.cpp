@@ -1,4 +1,4 @@
-#include "brain/script.hpp"
+#include "tests/script/script.hpp"
 
 #include <cstdlib>
 #include <sstream>
@@ -93,11 +93,11 @@ std::string Script::run(const std::string& text)
 Parts Script::parts(const std::string& text)
 {
   Parts result;
-  const std::string bad = pieceText.parse(
+  const std::string bad = resourceText.parse(
       text,
-      [this](uint32_t piece, const Traits& traits) {
-        DefinePiece event;
-        event.piece = piece;
+      [this](uint32_t resourceClass, const Traits& traits) {
+        DefineResourceClass event;
+        event.resourceClass = resourceClass;
         event.traits = traits;
         brain.step(event, nowMs);
       },

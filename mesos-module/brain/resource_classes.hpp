@@ -1,5 +1,5 @@
-#ifndef __ALLOCATOR_BRAIN_PIECES_HPP__
-#define __ALLOCATOR_BRAIN_PIECES_HPP__
+#ifndef __ALLOCATOR_BRAIN_RESOURCE_CLASSES_HPP__
+#define __ALLOCATOR_BRAIN_RESOURCE_CLASSES_HPP__
 
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace brain {
 
 namespace wire = ::allocator::v1;
 
-// A *piece* is what is alike in objects of a resource that add up: all of
-// a Mesos `Resource` but its value and its role. To the brain it is an
+// A *resource class* is what is alike in objects of a resource that add up: all
+// of a Mesos `Resource` but its value and its role. To the brain it is an
 // opaque number, and the traits below; only the adapter knows the object.
 
 enum class Type
@@ -52,9 +52,6 @@ struct Traits
   // thousandths; 0 where it can be divided.
   int64_t unit = 0;
 
-  // Neither reserved, revocable, shared nor a special disk.
-  bool plain() const;
-
   // What limits and guarantees of roles are about.
   bool quotaCounts() const
   {
@@ -63,21 +60,22 @@ struct Traits
 };
 
 
-// An amount of a piece.
+// An amount of a resource class.
 struct Part
 {
-  uint32_t piece;
+  uint32_t resourceClass;
   int64_t amount; // In thousandths; of ranges and sets the numbers count.
   Spans spans;    // Which numbers; empty for scalars.
 
   bool operator==(const Part& that) const
   {
-    return piece == that.piece && amount == that.amount && spans == that.spans;
+    return resourceClass == that.resourceClass && amount == that.amount &&
+        spans == that.spans;
   }
 };
 
 
-// Sorted by piece, each once, every amount above 0.
+// Sorted by resource class, each once, every amount above 0.
 using Parts = std::vector<Part>;
 
 // Sorts and adds up; parts without an amount are dropped.
@@ -94,8 +92,8 @@ bool contains(const Parts& all, const Parts& some);
 // What both have.
 Parts common(const Parts& one, const Parts& other);
 
-// Null where there is nothing of the piece.
-const Part* find(const Parts& parts, uint32_t piece);
+// Null where there is nothing of the resource class.
+const Part* find(const Parts& parts, uint32_t resourceClass);
 
 
 // Amounts by some number, in thousandths: sorted, each number once.
@@ -150,9 +148,9 @@ inline uint32_t numberOf(Teller teller)
 }
 
 
-// The pieces that the books name. The adapter chooses the numbers, and
-// may choose one again once the brain has forgotten it.
-class PieceTable
+// The resource classes that the books name. The adapter chooses the numbers,
+// and may choose one again once the brain has forgotten it.
+class ResourceClasses
 {
 public:
   struct Row
@@ -168,21 +166,24 @@ public:
 
   // Gives false, and changes nothing, where the number is defined.
   bool define(
-      uint32_t piece,
+      uint32_t resourceClass,
       const Traits& traits,
       uint32_t reserved,
       const std::string& reservedTold);
 
-  bool defined(uint32_t piece) const
+  bool defined(uint32_t resourceClass) const
   {
-    return piece < rows.size() && rows[piece].defined;
+    return resourceClass < rows.size() && rows[resourceClass].defined;
   }
 
   bool defined(const Parts& parts) const;
 
-  // Of a piece that is defined.
-  const Row& row(uint32_t piece) const { return rows[piece]; }
-  const Traits& traits(uint32_t piece) const { return rows[piece].traits; }
+  // Of a resource class that is defined.
+  const Row& row(uint32_t resourceClass) const { return rows[resourceClass]; }
+  const Traits& traits(uint32_t resourceClass) const
+  {
+    return rows[resourceClass].traits;
+  }
 
   // One more than the largest number.
   uint32_t end() const { return static_cast<uint32_t>(rows.size()); }
@@ -190,10 +191,10 @@ public:
   // Who was the first to tell of them is noted.
   void tell(const Parts& parts, Teller teller);
 
-  void use(uint32_t piece) { ++rows[piece].uses; }
-  void disuse(uint32_t piece);
+  void use(uint32_t resourceClass) { ++rows[resourceClass].uses; }
+  void disuse(uint32_t resourceClass);
 
-  // Pieces that nobody uses any more; their numbers are free now.
+  // Resource classes that nobody uses any more; their numbers are free now.
   std::vector<uint32_t> takeUnused();
 
   Names names;
@@ -206,4 +207,4 @@ private:
 } // namespace brain {
 } // namespace allocator {
 
-#endif // __ALLOCATOR_BRAIN_PIECES_HPP__
+#endif // __ALLOCATOR_BRAIN_RESOURCE_CLASSES_HPP__

@@ -1,4 +1,4 @@
-#include "brain/pieces.hpp"
+#include "brain/resource_classes.hpp"
 
 #include <algorithm>
 
@@ -6,9 +6,9 @@ namespace allocator {
 namespace brain {
 namespace {
 
-bool before(const Part& part, uint32_t piece)
+bool before(const Part& part, uint32_t resourceClass)
 {
-  return part.piece < piece;
+  return part.resourceClass < resourceClass;
 }
 
 
@@ -29,18 +29,11 @@ void count(Part* part)
 } // namespace {
 
 
-bool Traits::plain() const
-{
-  return depth == 0 && !revocable && !shared && unit == 0 &&
-      form == wire::DISK_FORM_UNSPECIFIED;
-}
-
-
 void normalize(Parts* parts)
 {
   // Mostly it is so already.
   const auto isBehind = [](const Part& one, const Part& other) {
-    return other.piece <= one.piece || other.amount <= 0;
+    return other.resourceClass <= one.resourceClass || other.amount <= 0;
   };
   if (parts->empty() ||
       (parts->front().amount > 0 &&
@@ -51,7 +44,7 @@ void normalize(Parts* parts)
 
   std::stable_sort(
       parts->begin(), parts->end(), [](const Part& one, const Part& other) {
-        return one.piece < other.piece;
+        return one.resourceClass < other.resourceClass;
       });
 
   Parts result;
@@ -69,9 +62,10 @@ void add(const Part& more, Parts* to)
     return;
   }
 
-  auto place = std::lower_bound(to->begin(), to->end(), more.piece, before);
+  auto place =
+      std::lower_bound(to->begin(), to->end(), more.resourceClass, before);
 
-  if (place == to->end() || place->piece != more.piece) {
+  if (place == to->end() || place->resourceClass != more.resourceClass) {
     to->insert(place, more);
     return;
   }
@@ -101,10 +95,10 @@ void add(const Parts& more, Parts* to)
 void subtract(const Parts& what, Parts* from)
 {
   for (const Part& part : what) {
-    auto place =
-        std::lower_bound(from->begin(), from->end(), part.piece, before);
+    auto place = std::lower_bound(
+        from->begin(), from->end(), part.resourceClass, before);
 
-    if (place == from->end() || place->piece != part.piece) {
+    if (place == from->end() || place->resourceClass != part.resourceClass) {
       continue;
     }
 
@@ -125,7 +119,7 @@ void subtract(const Parts& what, Parts* from)
 bool contains(const Parts& all, const Parts& some)
 {
   return std::all_of(some.begin(), some.end(), [&](const Part& part) {
-    const Part* there = find(all, part.piece);
+    const Part* there = find(all, part.resourceClass);
     return there != nullptr && there->amount >= part.amount &&
         (part.spans.empty() || contains(there->spans, part.spans));
   });
@@ -137,7 +131,7 @@ Parts common(const Parts& one, const Parts& other)
   Parts result;
 
   for (const Part& part : one) {
-    const Part* there = find(other, part.piece);
+    const Part* there = find(other, part.resourceClass);
     if (there == nullptr) {
       continue;
     }
@@ -159,10 +153,13 @@ Parts common(const Parts& one, const Parts& other)
 }
 
 
-const Part* find(const Parts& parts, uint32_t piece)
+const Part* find(const Parts& parts, uint32_t resourceClass)
 {
-  auto place = std::lower_bound(parts.begin(), parts.end(), piece, before);
-  return place == parts.end() || place->piece != piece ? nullptr : &*place;
+  auto place =
+      std::lower_bound(parts.begin(), parts.end(), resourceClass, before);
+  return place == parts.end() || place->resourceClass != resourceClass
+      ? nullptr
+      : &*place;
 }
 
 
@@ -226,67 +223,67 @@ void Names::disuse(uint32_t number)
 }
 
 
-bool PieceTable::define(
-    uint32_t piece,
+bool ResourceClasses::define(
+    uint32_t resourceClass,
     const Traits& traits,
     uint32_t reserved,
     const std::string& reservedTold)
 {
-  if (defined(piece)) {
+  if (defined(resourceClass)) {
     return false;
   }
 
-  if (piece >= rows.size()) {
-    rows.resize(piece + 1);
+  if (resourceClass >= rows.size()) {
+    rows.resize(resourceClass + 1);
   }
 
-  Row& row = rows[piece];
+  Row& row = rows[resourceClass];
   row.traits = traits;
   row.name = names.use(traits.name);
   row.reserved = reserved;
   row.reservedTold = reservedTold;
   row.uses = 0;
   row.defined = true;
-  idle.push_back(piece);
+  idle.push_back(resourceClass);
   return true;
 }
 
 
-bool PieceTable::defined(const Parts& parts) const
+bool ResourceClasses::defined(const Parts& parts) const
 {
   return std::all_of(parts.begin(), parts.end(), [this](const Part& part) {
-    return defined(part.piece);
+    return defined(part.resourceClass);
   });
 }
 
 
-void PieceTable::tell(const Parts& parts, Teller teller)
+void ResourceClasses::tell(const Parts& parts, Teller teller)
 {
   for (const Part& part : parts) {
-    Row& row = rows[part.piece];
+    Row& row = rows[part.resourceClass];
     row.teller = row.teller == 0 ? teller : row.teller;
   }
 }
 
 
-void PieceTable::disuse(uint32_t piece)
+void ResourceClasses::disuse(uint32_t resourceClass)
 {
-  if (--rows[piece].uses == 0) {
-    idle.push_back(piece);
+  if (--rows[resourceClass].uses == 0) {
+    idle.push_back(resourceClass);
   }
 }
 
 
-std::vector<uint32_t> PieceTable::takeUnused()
+std::vector<uint32_t> ResourceClasses::takeUnused()
 {
   std::vector<uint32_t> result;
 
-  for (uint32_t piece : idle) {
-    Row& row = rows[piece];
+  for (uint32_t resourceClass : idle) {
+    Row& row = rows[resourceClass];
     if (row.defined && row.uses == 0) {
       names.disuse(row.name);
       row = Row();
-      result.push_back(piece);
+      result.push_back(resourceClass);
     }
   }
 
