@@ -12,7 +12,7 @@ from allocator.cli.exits import Exit, fail
 from allocator.cli.lab import demo_more
 from allocator.cli.remote import completing
 from allocator.cli.remote.completing import Mode
-from allocator.cli.tree import PLAIN, PlayingGroup
+from allocator.cli.tree import PLAIN, PlayingGroup, choose, directory, finite
 
 if TYPE_CHECKING:
     from allocator.lab.experiments.runs import Result, Run
@@ -36,8 +36,11 @@ Modes = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Where all chance of the workload begins.", min=0)]
-Scale = Annotated[float, typer.Option(help="Part of the jobs to play; 1: all.", min=0.001, max=1.0)]
-Out = Annotated[Path, typer.Option(help="Directory for pictures and figures.")]
+Scale = Annotated[
+    float,
+    typer.Option(help="Part of the jobs to play; 1: all.", min=0.001, max=1.0, callback=finite),
+]
+Out = Annotated[Path, typer.Option(callback=directory, help="Directory for pictures and figures.")]
 Workers = Annotated[int, typer.Option(help="Runs at a time, each on a sidecar of its own.", min=1)]
 
 
@@ -110,7 +113,7 @@ def _choose(text: str, known: Sequence[str], option: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in known]
     if unknown or not names:
-        fail(Exit.USAGE, f"{option}: {text!r}; choose from {', '.join(known)}")
+        fail(Exit.USAGE, f"{option}: {text!r}; {choose(unknown, known)}")
     return names
 
 
