@@ -22,8 +22,8 @@ def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     --------
     >>> suggestion("ps-dfs", ["drf", "ps-dsf"])
     "; did you mean 'ps-dsf'?"
-    >>> suggestion("zebra", ["drf", "ps-dsf"])
-    ''
+    >>> suggestion("PS_DSF", ["drf", "ps-dsf"]), suggestion("zebra", ["drf", "ps-dsf"])
+    ("; did you mean 'ps-dsf'?", '')
     """
     near = nearest(text, known, cutoff)
     return f"; did you mean {near!r}?" if near else ""
@@ -31,8 +31,15 @@ def suggestion(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 def nearest(text: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """The nearest known word; empty where none is near."""
-    near = difflib.get_close_matches(text, _candidates(text, known), n=1, cutoff=cutoff)
+    near = _close(text, _candidates(text, known), 1, cutoff)
     return near[0] if near else ""
+
+
+def _close(text: str, words: list[str], most: int, cutoff: float = 0.6) -> list[str]:
+    """Words that are near whatever is written large in them."""
+    lower = {each.lower(): each for each in words}
+    close = difflib.get_close_matches(text.lower(), list(lower), n=most, cutoff=cutoff)
+    return [lower[each] for each in close]
 
 
 def _candidates(text: str, known: Iterable[str]) -> list[str]:
@@ -67,7 +74,7 @@ def suggestions(text: str, known: Iterable[str], most: int = 3) -> str:
     "; did you mean 'spark-11' or 'spark-17'?"
     """
     words = _candidates(text, known)
-    near = difflib.get_close_matches(text, words, n=most, cutoff=0.6)
+    near = _close(text, words, most)
     near += [word for word in words if text and text.lower() in word.lower()]
     chosen = sorted(dict.fromkeys(near))[:most] if near else []
     return f"; did you mean {' or '.join(map(repr, chosen))}?" if chosen else ""

@@ -4,7 +4,6 @@ Whatever a command line is wrong about is one line on standard error, or JSON un
 """
 
 import errno
-import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -40,13 +39,6 @@ def choose(unknown: Sequence[str], known: Iterable[str]) -> str:
     """
     words = list(known)
     return f"choose from {', '.join(words)}{suggestion(unknown[0], words) if unknown else ''}"
-
-
-def finite(value: float) -> float:
-    """Refuse numbers that no bound refuses: infinity and what is no number."""
-    if not math.isfinite(value):
-        raise typer.BadParameter(f"{value:g} is no number that can be waited for or counted to")
-    return value
 
 
 def directory(path: Path | None) -> Path | None:
@@ -170,6 +162,8 @@ def _unwritten(error: Exception) -> NoReturn:
 def _misused(error: TyperException) -> None:
     """Say what is wrong with the command line; where no command is given, print the help."""
     text, context = error.format_message(), getattr(error, "ctx", None)
+    for theirs, ours in (("Input should be", "must be"), ("Value error, ", "")):
+        text = text.replace(theirs, ours)
     if "\n" in text:
         typer.echo(text, err=True)
         sys.exit(error.exit_code)

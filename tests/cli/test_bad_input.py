@@ -72,6 +72,8 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("torture", "--out {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
     ("reproduce all", "--plot {tmp}/corrupt", 2, "{tmp}/corrupt is no directory"),
     ("graph", "{tmp}/corrupt {tmp}/none/g.json", 1, "{tmp}/none is no directory"),
+    ("demo", "--workers 9999", 2, "--workers"),
+    ("demo soak", "--size 99999999", 2, "--size"),
     ("demo claims", "--seeds 1", 2, "--seeds"),
     ("demo demands", "--mode none", 2, "'none'; choose from coarse"),
     ("demo demands", "--policy dfr", 2, "'dfr'; choose from drf"),
@@ -100,12 +102,14 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("dump", "--output {tmp}/none/file", 1, "{tmp}/none/file"),
     ("status", "--tls-ca {tmp}/none.pem", 2, "{tmp}/none.pem"),
     ("status", "--token-file {tmp}/none", 2, "{tmp}/none"),
-    ("status", "--timeout 0", 2, "--timeout"),
-    ("status", "--timeout inf", 2, "inf is no number that can be waited for"),
+    ("status", "--timeout 0", 2, "'--timeout': must be greater than or equal to 0.001"),
+    ("status", "--timeout inf", 2, "'--timeout': must be less than or equal to 1000000"),
     ("status", "--output table", 2, "--output"),
     ("shares", "--role nobody", 4, "role = 'nobody': there is no such role"),
     ("shares", "--newcomer nobody", 4, "newcomer_role = 'nobody': there is no such role"),
     ("shares", "--newcomer eng --newcomer-demand cpus", 2, "'cpus'"),
+    ("shares", "--newcomer-demand cpus:1", 2, "--newcomer-demand belongs to --newcomer"),
+    ("shares", "--role ENG", 4, "role = 'ENG': there is no such role; did you mean 'eng'?"),
     ("shares", "--sort size", 2, "--sort"),
     ("top", "--role nobody", 4, "role = 'nobody': there is no such role"),
     ("explain framework", "sparc", 4, "framework = 'sparc': there is no such framework"),
@@ -114,7 +118,8 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("policy set", "dfr", 4, "dfr"),
     ("policy set", "ps_dsf", 4, "did you mean 'ps-dsf'?"),
     ("policy set", "drf --subtree eng=ps_dsf", 4, "did you mean 'ps-dsf'?"),
-    ("policy set", "--mode both", 2, "--mode"),
+    ("policy set", "DRF", 4, "did you mean 'drf'?"),
+    ("policy set", "--mode both", 2, "'--mode': 'both' is not one of 'oblivious'"),
     ("policy set", "--selection none", 4, "none"),
     ("policy set", "-p unit", 2, "'unit' is not of the form key=value"),
     ("policy set", "--subtree eng", 2, "'eng' is not of the form role=policy"),
@@ -137,11 +142,13 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("limit set", "eng -5", 2, "-5"),
     ("limit set", "eng cpu:1", 4, "no agent has any 'cpu'"),
     ("drain set", "nope", 4, "no agent has the id or host name 'nope'"),
+    ("drain set", "a1,a2", 4, "'a1,a2' now; blanks stand between agents"),
     ("weight remove", "--role nobody", 4, "nobody"),
     ("drain set", "", 2, "agents"),
     ("drain remove", "a9", 4, "a9"),
     ("shadow set", "dfr", 4, "dfr"),
     ("settings reset", "everything", 4, "everything"),
+    ("settings reset", "polici", 4, "did you mean 'policy'?"),
     ("settings reset", "everything --dry-run", 2, "everything"),
     ("settings reset", "", 2, "or give --all"),
     ("settings reset", "policy --all", 2, "or give --all"),
@@ -308,7 +315,7 @@ def test_a_number_without_an_end_is_wrong_usage(number, tmp_path):
         for each in command.params:
             if each.type_descriptor.annotation is float:
                 done = call(" ".join(path), tmp_path, *arguments, f"{each.opts[0]}={number}")
-                assert not is_one_line(done, 2, number)
+                assert not is_one_line(done, 2, each.opts[0])
                 asked += 1
     assert asked > len(RIGHT)
 
@@ -323,6 +330,14 @@ def test_bad_input_is_one_line_and_an_exit_code(sidecar, files, command, words, 
     assert not printed or (command, code) == ("replay", 1), "it reports what it found, too"
     if "--json" in options(LEAVES[tuple(command.split())]):
         is_one_line(call(f"{command} {words}", files, *more, "--json"), code, part)
+
+
+@pytest.mark.parametrize(
+    "target", ["", "x", "http://127.0.0.1:5056", "127.0.0.1:99999", "127.0.0.1", "unix:a", "5056"]
+)
+def test_a_target_that_is_none_is_wrong_usage(target, tmp_path):
+    done = call("status", tmp_path, "--target", target)
+    assert not is_one_line(done, 2, f"--target {target!r}: ")
 
 
 @pytest.mark.parametrize("command", RIGHT)

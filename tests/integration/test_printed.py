@@ -6,8 +6,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
+import grpc
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
@@ -15,6 +18,7 @@ from typer.testing import CliRunner, Result
 from allocator.cli.app import app
 from allocator.cli.tree import CLOSED_PIPE
 from allocator.core import AddFramework, Define, FrameworkInfo
+from allocator.v1 import admin_pb2, admin_pb2_grpc
 from tests.integration.two_frameworks import CLUSTER
 from tests.server.process import GrpcModule, SidecarProcess
 
@@ -224,6 +228,36 @@ def test_a_dump_that_is_cut_off_leaves_the_file_before(target, tmp_path):
     assert printed(target, f"dump --output {file}") == ""
     assert json.loads(file.read_text())["sidecar_id"]
     assert list(tmp_path.iterdir()) == [file]
+
+
+class Slow(admin_pb2_grpc.AdminServiceServicer):
+    """Gives a state piece by piece, as a large one comes on a slow line."""
+
+    def __init__(self, pause_s: float) -> None:
+        self.pause_s = pause_s
+        self.over = Event()
+
+    def Dump(self, request, context):  # noqa: N802
+        assert context.time_remaining() > 1e9, "there is a deadline for the whole"
+        for piece in (b'{"agents"', b": [", b"]}"):
+            self.over.wait(self.pause_s)
+            yield admin_pb2.DumpResponse(json=piece)
+
+
+@pytest.mark.parametrize(("pause_s", "code"), [(1.0, 0), (600.0, 3)])
+def test_each_piece_of_a_dump_has_its_time(pause_s, code):
+    """Three seconds in all are no harm where two are waited for each piece."""
+    slow = Slow(pause_s)  # type: ignore[abstract]  # one call is enough
+    server = grpc.server(ThreadPoolExecutor(2))
+    admin_pb2_grpc.add_AdminServiceServicer_to_server(slow, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    done = called(f"127.0.0.1:{port}", "dump --timeout 2")
+    slow.over.set()
+    server.stop(None).wait()
+    assert done.exit_code == code
+    assert done.stdout == ("" if code else '{"agents": []}')
+    assert ("did not answer within 2 s" in done.stderr) == bool(code)
 
 
 def test_a_starved_sidecar_is_told_with_where_to_look():

@@ -14,7 +14,7 @@ import typer
 
 from allocator.cli.exits import Exit, fail
 from allocator.cli.remote import completing
-from allocator.cli.tree import choose, directory, finite
+from allocator.cli.tree import choose, directory
 from allocator.plain import json_text
 
 if TYPE_CHECKING:
@@ -108,9 +108,7 @@ def end_if_told() -> None:
 
 def claims(
     seeds: Annotated[int, typer.Option(help="Workloads to play.", min=SEEDS_MIN)] = 10,
-    scale: Annotated[
-        float, typer.Option(help="Part of the jobs.", min=0.001, max=1.0, callback=finite)
-    ] = 1.0,
+    scale: Annotated[float, typer.Option(help="Part of the jobs.", min=0.001, max=1.0)] = 1.0,
     cores: Annotated[int, typer.Option(help="Processes; -1: one for each core.")] = -1,
     backend: Annotated[
         str, typer.Option(help="joblib's backend: loky, or an engine that you registered.")
@@ -187,7 +185,9 @@ def demands(
 
 def soak(
     seconds: Annotated[int, typer.Option(help=SOAK_SECONDS, min=1)] = 300,
-    size: Annotated[int, typer.Option(help="Agents, and frameworks at a time.", min=1)] = 20,
+    size: Annotated[
+        int, typer.Option(help="Agents, and frameworks at a time.", min=1, max=10_000)
+    ] = 20,
     seed: Annotated[int, typer.Option(help="Where all chance begins.", min=0)] = 0,
     policy: PolicyName = "drf",
     target: Annotated[

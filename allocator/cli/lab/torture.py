@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocator.cli.exits import Exit, fail
-from allocator.cli.tree import Playing, directory, finite, shown_example
+from allocator.cli.tree import Playing, directory, shown_example
 
 if TYPE_CHECKING:
     from allocator.lab.torture.report import Findings
@@ -23,9 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def torture(
-    hours: Annotated[
-        float, typer.Option(help="How long.", min=0.001, max=10_000, callback=finite)
-    ] = 1.0,
+    hours: Annotated[float, typer.Option(help="How long.", min=0.001, max=10_000)] = 1.0,
     seed: Annotated[int, typer.Option(help="Of the first world.", min=0)] = 0,
     size: Annotated[
         int, typer.Option(help="Agents, and frameworks at a time.", min=1, max=1_000)

@@ -124,6 +124,8 @@ def shares(
     from allocator.v1 import admin_pb2
 
     del wide, sort, limit, waiting  # for what is made of the answer
+    if newcomer_demand and not newcomer:
+        raise typer.BadParameter("--newcomer-demand belongs to --newcomer; name its role")
     request = admin_pb2.GetSharesRequest(
         role=role,
         fair=fair,

@@ -13,7 +13,6 @@ from google.protobuf.message import Message
 
 from allocator.cli.remote.connection import Sidecar, named_by, remote
 from allocator.cli.remote.options import RoleBelow
-from allocator.cli.tree import finite
 
 if TYPE_CHECKING:
     import grpc
@@ -33,7 +32,7 @@ def top(
     role: RoleBelow = "",
     interval: Annotated[
         float,
-        typer.Option(min=0.2, callback=finite, help="Seconds between two looks at the sidecar."),
+        typer.Option(min=0.2, max=3600.0, help="Seconds between two looks at the sidecar."),
     ] = 2.0,
 ) -> Message | None:
     """Watch who waits longest, shares, and what lies on offer; q or Ctrl-C ends it.

@@ -6,6 +6,7 @@ from typing import TypeVar
 import grpc
 
 from allocator.core import EventError, OperatorChange, PolicySpec, SetPolicy, SetShadow
+from allocator.near import suggestion
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.rpc_futures import left_s, refuse, settled, wait
 from allocator.server.operators.audit import Changed
@@ -85,7 +86,8 @@ class Changes:
         kinds = list(what) or list(KINDS)
         for kind in kinds:
             if kind not in KINDS:
-                refuse(context, f"what = {kind!r}: must be one of {', '.join(KINDS)}")
+                near = suggestion(kind, KINDS)
+                refuse(context, f"what = {kind!r}: must be one of {', '.join(KINDS)}{near}")
         asked = Asked(str(caller_of(context, self._sockets)), context.is_active, listed)
         try:
             effect = self.operators.reset(kinds, asked, left_s(context))

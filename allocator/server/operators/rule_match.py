@@ -295,7 +295,8 @@ def _about_drained(
         return
     if not match.agents:
         known = (name for each in cluster.agents for name in (each.agent_id, each.hostname))
-        text = f"no agent has the id or host name {agent!r} now{suggestion(agent, known)}"
+        near = "; blanks stand between agents" if "," in agent else suggestion(agent, known)
+        text = f"no agent has the id or host name {agent!r} now{near}"
         yield Doubted(text, Doubt.NO_SUCH_AGENT)
         return
     if all(after.drains & {each.agent_id, each.hostname} for each in cluster.agents):
