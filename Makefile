@@ -41,10 +41,10 @@ warm: $(STAMP)
 
 $(STAMP):
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || .ci/debian-packages python3-venv
-	test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV)
+	@test -x $(BIN)/pip || .ci/quietly $(PYTHON) -m venv --clear $(VENV)
 	@echo 'installing $(shell grep -c '^[a-z]' requirements-dev.lock) packages (a minute or two)'
-	$(BIN)/pip install --require-hashes --requirement requirements-dev.lock
-	$(BIN)/pip install -qq --no-deps --no-build-isolation --editable .
+	@.ci/quietly $(BIN)/pip install --require-hashes --requirement requirements-dev.lock
+	@.ci/quietly $(BIN)/pip install --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.installed-*
 	@touch $@
 

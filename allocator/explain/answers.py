@@ -64,6 +64,7 @@ class OfferFate:
         known.
     `then`: ``accepted``, ``declined``, or ``held`` while it is still on offer.
     `then_ms`, `refused_ms`: when; and for how long it was refused.
+    `whole`: it was all that the agent has.
     """
 
     cycle: int
@@ -74,6 +75,7 @@ class OfferFate:
     then: str
     then_ms: int = NEVER
     refused_ms: int = 0
+    whole: bool = False
 
 
 @dataclass(frozen=True)

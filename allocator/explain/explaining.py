@@ -98,7 +98,7 @@ def _client(
         framework_id=info.framework_id if info else "",
         framework=picture.framework_name(client),
         role=names.path[role],
-        verdict=_verdict(picture, client, ranked, found.open),
+        verdict=_verdict(picture, client, ranked, found),
         share=float(share),
         offered_share=float(blockers.shares(picture, rows.offered[client][None])[0]),
         demand=named(picture, rows.demand[client]),
@@ -147,9 +147,9 @@ def _outranked(history: list[CycleAccount]) -> list[Blocker]:
     return found
 
 
-def _verdict(picture: Picture, client: int, ranked: list[Blocker], is_open: int) -> str:
+def _verdict(picture: Picture, client: int, ranked: list[Blocker], found: blockers.Findings) -> str:
     """The whole answer in a sentence."""
-    count = int(picture.agents.bound.sum())
+    count, is_open = int(picture.agents.bound.sum()), found.open
     last_ms = int(picture.clients.offered_ms[client])
     if not count:
         return "there are no agents"
@@ -157,6 +157,9 @@ def _verdict(picture: Picture, client: int, ranked: list[Blocker], is_open: int)
     if is_open and outranked and picture.clients.waited[client]:
         waited = f"passed over in {picture.clients.waited[client]} cycles"
         return f"{is_open} of {count} agents are open to it, {waited}: {outranked[0].cause}"
+    if is_open and found.declined_whole:
+        whole = f"it declined {found.declined_whole} whole agents, and accepted nothing"
+        return f"{whole}: {blockers.TOO_LITTLE}"
     if is_open:
         return f"nothing keeps it from {is_open} of {count} agents: the next cycle decides"
     age_s = (picture.now_ms - last_ms) / 1000

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from allocator.cli.exits import Exit, fail
 from allocator.cli.render.terminal import console, table_of
+from allocator.cli.tree import choose
 from allocator.lab.reports.run_record import NAMES
 from allocator.plain import json_text
 
@@ -92,7 +93,7 @@ def ask(names: Sequence[str], mode: str | None, out: Path | None) -> Question | 
 
     for name in names:
         if name not in POLICIES:
-            fail(Exit.USAGE, f"--policy: {name!r}; choose from {', '.join(POLICIES)}")
+            fail(Exit.USAGE, f"--policy: {name!r}; {choose([name], POLICIES)}")
     return Question([PolicySpec(name, mode=mode or MODES[0]) for name in names], out)
 
 

@@ -1,7 +1,7 @@
 """Explanations as operators read them; whoever asks waits, the core only copies."""
 
 from allocator import explain
-from allocator.server.config.checks import suggestions
+from allocator.near import suggestions
 from allocator.server.engine.core_loop import CoreLoop
 from allocator.v1 import explain_pb2 as pb
 from allocator.v1 import types_pb2
