@@ -15,12 +15,7 @@ def printable(text: str, also: str = "") -> str:
     That is control characters, with which a terminal can be told what to do, and marks that turn
     the direction of text round.
 
-    Parameters
-    ----------
-    text : str
-        Perhaps a stranger's.
-    also : str
-        Characters that may stay.
+    `also`: characters that may stay.
 
     Examples
     --------

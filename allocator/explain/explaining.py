@@ -96,7 +96,7 @@ def _client(
     share = blockers.shares(picture, rows.held[client][None])[0]
     return ClientAnswer(
         framework_id=info.framework_id if info else "",
-        framework=picture.framework_name(client),
+        framework_name=picture.framework_name(client),
         role=names.path[role],
         verdict=_verdict(picture, client, ranked, found),
         share=float(share),
@@ -106,7 +106,7 @@ def _client(
         waited_cycles=int(rows.waited[client]),
         offered_ms=int(rows.offered_ms[client]) or NEVER,
         agents=int(picture.agents.bound.sum()),
-        open=found.open,
+        open_agents=found.open,
         largest_free=named(picture, found.largest_free),
         largest_free_agent=picture.agent_name(found.largest_agent) if found.largest_agent else "",
         blockers=tuple(ranked),
@@ -185,7 +185,7 @@ def _together(clients: list[ClientAnswer]) -> str:
 
 def _top(client: ClientAnswer) -> tuple[str, str]:
     """What matters most to a client."""
-    if client.open:
+    if client.open_agents:
         return "open", "the next cycle decides"
     if not client.blockers:
         return "nothing", ""
@@ -195,7 +195,7 @@ def _top(client: ClientAnswer) -> tuple[str, str]:
 def _tallies(clients: list[ClientAnswer]) -> Iterable[Tally]:
     found: dict[tuple[str, str], list[str]] = {}
     for client in clients:
-        found.setdefault(_top(client), []).append(client.framework)
+        found.setdefault(_top(client), []).append(client.framework_name)
     for (reason, cause), who in sorted(found.items(), key=lambda each: -len(each[1])):
         yield Tally(reason, cause, len(who), tuple(who[: blockers.EXAMPLES]))
 

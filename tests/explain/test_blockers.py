@@ -37,7 +37,7 @@ def test_nothing_keeps_an_agent_back_that_the_next_cycle_gives():
     a.framework("r", name="f")
     (client,) = ask(a, "f").clients
     assert client.blockers == ()
-    assert client.open == 1
+    assert client.open_agents == 1
     assert client.verdict == "nothing keeps it from 1 of 1 agents: the next cycle decides"
     assert [offer.framework.handle for offer in a.cycle()] == [1]
 
@@ -280,7 +280,7 @@ def test_a_role_is_answered_by_its_frameworks_and_those_below():
     a.framework("eng/ads", name="g", suppressed=["eng/ads"])
     a.framework("ops", name="h")
     answer = ask(a, "eng", "role")
-    assert sorted(client.framework for client in answer.clients) == ["f", "g"]
+    assert sorted(client.framework_name for client in answer.clients) == ["f", "g"]
     assert answer.verdict == "2 frameworks: 2 suppressed"
     assert [(each.reason, each.frameworks) for each in answer.tallies] == [("suppressed", 2)]
 

@@ -44,16 +44,10 @@ _NUMBERED = re.compile(r"(.*)\.(\d+)")
 class FileFound:
     """What a file turned out to be.
 
-    Attributes
-    ----------
-    path, sidecar_id, sidecar_version : str
-    file : int
-        Its number within the process that wrote it.
-    records : int
-    cut_off_at, cut_off_bytes : int or None
-        Where its last record begins, and how much of it is there, where it is not whole.
-    damage : str
-        Why the rest was passed over; empty where nothing was.
+    `file`: its number within the process that wrote it.
+    `cut_off_at`, `cut_off_bytes`: where its last record begins, and how much of it is there, where
+        it is not whole.
+    `damage`: why the rest was passed over; empty where nothing was.
     """
 
     path: str

@@ -32,10 +32,7 @@ how far these two are apart says how far the model is from your frameworks."""
 class Question:
     """What would have been under other policies.
 
-    Attributes
-    ----------
-    make : callable
-        Makes the allocators of the replay, from which the day is learnt.
+    `make`: makes the allocators of the replay, from which the day is learnt.
     """
 
     def __init__(self, specs: Sequence["PolicySpec"], out: Path | None) -> None:

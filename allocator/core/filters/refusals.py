@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from allocator.core.numba.array_structures import push, unlink
+from allocator.core.numba.columns import Column
 from allocator.core.numba.compiled import loop, part
 from allocator.core.snapshot import Bools, Indices, Ints, Words
 
@@ -58,6 +59,32 @@ class Refusals(NamedTuple):
     stale: Bools
     fresh: Indices
     largest: Ints
+
+
+_INDEX = Column(np.int32, "filter")
+
+COLUMNS = {
+    "agent": _INDEX,
+    "client": _INDEX,
+    "amount": Column(by="filter", across="kind"),
+    "expires_ms": Column(by="filter", fill=NEVER),
+    "of_agent": Column(np.int32, "agent", fill=-1),
+    "next_of_agent": _INDEX,
+    "previous_of_agent": _INDEX,
+    "of_client": Column(np.int32, "client", fill=-1),
+    "next_of_client": _INDEX,
+    "previous_of_client": _INDEX,
+    "of_page": Column(np.int32, "page", fill=-1),
+    "next_of_page": _INDEX,
+    "previous_of_page": _INDEX,
+    "spare": _INDEX,
+    "per_client": Column(by="client"),
+    "maybe": Column(np.uint64, "agent", across="word"),
+    "covered": Column(np.uint64, "agent", across="word"),
+    "stale": Column(np.bool_, "agent"),
+    "fresh": Column(np.int32, "agent"),
+    "largest": Column(by="agent", across="kind"),
+}
 
 
 @part()

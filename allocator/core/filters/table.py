@@ -13,9 +13,10 @@ import numpy as np
 
 from allocator.core.filters import coverage, refusals
 from allocator.core.filters.coverage import Offerable
-from allocator.core.filters.refusals import NEVER, PAGES, Refusals, page_of
+from allocator.core.filters.refusals import COLUMNS, PAGES, Refusals, page_of
 from allocator.core.filters.rest import RestRefusals
-from allocator.core.numba.array_structures import grow, grow_heads, pack
+from allocator.core.numba.array_structures import pack
+from allocator.core.numba.columns import grown, new_arrays
 from allocator.core.numba.compiled import loop_view
 from allocator.core.snapshot import Bools, Filters, Ints
 
@@ -25,29 +26,7 @@ class FilterTable:
 
     def __init__(self, limit: int) -> None:
         """Keep at most `limit` filters; a refusal beyond that is forgotten, and counted."""
-        none = np.empty(0, np.int32)
-        self.rows = Refusals(
-            agent=none,
-            client=none,
-            amount=np.empty((0, 0), np.int64),
-            expires_ms=np.empty(0, np.int64),
-            of_agent=none,
-            next_of_agent=none,
-            previous_of_agent=none,
-            of_client=none,
-            next_of_client=none,
-            previous_of_client=none,
-            of_page=np.full(PAGES, -1, np.int32),
-            next_of_page=none,
-            previous_of_page=none,
-            spare=none,
-            per_client=np.empty(0, np.int64),
-            maybe=np.empty((0, 0), np.uint64),
-            covered=np.empty((0, 0), np.uint64),
-            stale=np.empty(0, np.bool_),
-            fresh=np.empty(0, np.int32),
-            largest=np.empty((0, 0), np.int64),
-        )
+        self.rows = grown(new_arrays(Refusals, COLUMNS), COLUMNS, page=PAGES)
         self.forgotten = 0
         self.rest = RestRefusals()
         self._seen: Ints = np.empty((0, 0), np.int64)
@@ -61,20 +40,10 @@ class FilterTable:
 
     def reserve(self, *, agents: int = 0, clients: int = 0, kinds: int = 0) -> None:
         """Make room for so many agents, clients and kinds."""
-        rows = self.rows
-        words = max(rows.maybe.shape[1], -(-clients // 64), 1)
-        self.rows = rows._replace(
-            amount=grow(rows.amount, len(rows.agent), kinds),
-            of_agent=grow_heads(rows.of_agent, agents),
-            of_client=grow_heads(rows.of_client, clients),
-            per_client=grow(rows.per_client, clients),
-            maybe=grow(rows.maybe, agents, words),
-            covered=grow(rows.covered, agents, words),
-            stale=grow(rows.stale, agents),
-            fresh=grow(rows.fresh, agents),
-            largest=grow(rows.largest, agents, kinds),
-        )
         self._make_rows(0)
+        words = max(-(-clients // 64), 1)
+        sizes = {"filter": 0, "agent": agents, "client": clients, "kind": kinds, "word": words}
+        self.rows = grown(self.rows, COLUMNS, **sizes)
 
     def add(self, client: Ints, agent: Ints, amount: Ints, expires_ms: Ints) -> None:
         """Keep refusals: amounts (N, K) by kind, in force up to and including `expires_ms`."""
@@ -167,24 +136,9 @@ class FilterTable:
         old = len(self.rows.agent)
         if self._spare >= more and old:
             return
-        rows = self.rows
-        size = old + max(more, old, 8)
-        self.rows = rows = rows._replace(
-            agent=grow(rows.agent, size),
-            client=grow(rows.client, size),
-            amount=grow(rows.amount, size),
-            expires_ms=grow(rows.expires_ms, size),
-            next_of_agent=grow(rows.next_of_agent, size),
-            previous_of_agent=grow(rows.previous_of_agent, size),
-            next_of_client=grow(rows.next_of_client, size),
-            previous_of_client=grow(rows.previous_of_client, size),
-            next_of_page=grow(rows.next_of_page, size),
-            previous_of_page=grow(rows.previous_of_page, size),
-            spare=grow(rows.spare, size),
-        )
+        self.rows = rows = grown(self.rows, COLUMNS, filter=old + max(more, old, 8))
         # The stack gives the lowest of the further rows first.
         fresh = np.arange(len(rows.agent) - 1, old - 1, -1)
-        rows.expires_ms[fresh] = NEVER
         rows.spare[self._spare : self._spare + len(fresh)] = fresh
         self._spare += len(fresh)
 
