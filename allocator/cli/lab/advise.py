@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from allocator.lab.advise.advising import Report
     from allocator.lab.advise.reading import ReadDay
 
+PAGE = "advice.html"
+
 HELP = """Say which policy and settings would serve a recorded cluster best.
 
 Each JOURNAL is a day: a file, or a directory whose files belong together. The tasks that ran in it
@@ -76,6 +78,10 @@ def advise(
         fail(Exit.USAGE, f"--backend: {backend!r}; choose from {', '.join(BACKENDS)}")
     if jobs == 0:
         fail(Exit.USAGE, "--jobs: 0 processes do nothing; give a number, or -1 for all cores")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fail(Exit.FAILURE, f"--out {out} cannot be made: {error.strerror}")
     days = _read(journals, hours)
     try:
         report = _play(days, seeds, jobs, backend, cluster)
@@ -124,38 +130,9 @@ def _play(
 
 def _show(report: "Report", out: Path) -> None:
     """Print the advice, and write the page."""
-    from allocator.cli.render.terminal import as_text, console, table_of
-    from allocator.lab.advise import configuration, page, words
+    from allocator.cli.render.advice import print_advice
+    from allocator.lab.advise import page
 
-    to = console()
-
-    def say(text: str = "") -> None:
-        to.print(as_text(text))
-
-    def show(table: words.Table) -> None:
-        say()
-        to.print(as_text(table.title), style="bold")
-        to.print(table_of(table.heads, table.rows))
-
-    for title, paragraphs in words.sentences(report):
-        say()
-        to.print(as_text(title), style="bold")
-        for each in paragraphs:
-            say(f"- {each}")
-    say()
-    to.print(as_text("To paste"), style="bold")
-    say(configuration.to_paste(report).rstrip())
-    if call := configuration.quota_calls(report):
-        say("\nFor the master, by POST to /api/v1:")
-        say(call.rstrip())
-    show(words.candidates(report))
-    for candidate in words.told(report):
-        show(words.roles(report, candidate))
-    for table in (words.bounds(report.bounds), words.cuts(report.bottlenecks)):
-        if table.rows:
-            show(table)
-    say()
-    for line in [*words.about(report), words.model(report), "", *words.GUESSED]:
-        say(line)
-    page.write(out / "advice.html", report)
-    typer.echo(f"\nwritten: {out / 'advice.html'}")
+    print_advice(report)
+    page.write(out / PAGE, report)
+    typer.echo(f"\nwritten: {out / PAGE}")

@@ -4,11 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from allocator.lab.advise.measuring import amounts_at, table_of
+from allocator.core import Floats
+from allocator.lab.advise.measuring import TaskTable, amounts_at, table_of
 from allocator.lab.workloads.recorded_day import Day, DayAgent, Ran
 
 STEP_MS = 60_000
 """Parts begin at whole minutes of the day."""
+
+WAITS_MS = 1_000
+"""Whoever waits less than a cycle does not wait."""
 
 
 def busiest(day: Day, hours: float) -> Day:
@@ -21,10 +25,10 @@ def busiest(day: Day, hours: float) -> Day:
     if not 0 < length_ms < span_ms:
         return day
     table = table_of(day.ran, day.kinds, day.begin_ms)
-    at_ms = np.arange(STEP_MS / 2, span_ms, STEP_MS, dtype=np.float64)
-    one = np.ones((len(table.wanted), 1))
-    waits = amounts_at(one, table.wanted, table.start, at_ms)[:, 0]
-    runs = amounts_at(one, table.start, table.end, at_ms)[:, 0]
+    at_ms = np.arange(0, span_ms, STEP_MS, dtype=np.float64)
+    runs = _each_minute(table, table.start, table.end, at_ms)
+    late = table.rows(table.start - table.wanted >= WAITS_MS)
+    waits = _each_minute(late, late.wanted, late.start, at_ms)
     # Those that run decide only where as many wait.
     weight = waits + runs / (runs.sum() + 1)
     steps = max(length_ms // STEP_MS, 1)
@@ -32,6 +36,12 @@ def busiest(day: Day, hours: float) -> Day:
     first = int(np.argmax(sums[steps:] - sums[:-steps])) if len(sums) > steps else 0
     begin_ms = day.begin_ms + first * STEP_MS
     return cut(day, begin_ms, begin_ms + length_ms)
+
+
+def _each_minute(table: TaskTable, begin: Floats, end: Floats, at_ms: Floats) -> Floats:
+    """How many tasks did something, from its beginning to its end, in each minute, (S,)."""
+    one = np.ones((len(table.wanted), 1))
+    return amounts_at(one, begin - STEP_MS, end, at_ms)[:, 0]
 
 
 def cut(day: Day, begin_ms: int, end_ms: int) -> Day:

@@ -102,17 +102,20 @@ class MadeDay:
     def jobs(self) -> int:
         return len(self.work)
 
-    def write(self, path: Path) -> Path:
-        """Play it, and give its journal."""
+    def write(self, path: Path, until_s: float | None = None) -> Path:
+        """Play it to its end, or up to a moment, and give its journal."""
         link = JournalLink(path, Settings(policy=self.policy))
-        played = play_until(_Staged(self), link, tell_demand=True, until_ms=24 * 3_600_000)
+        until_ms = 24 * 3_600_000 if until_s is None else round(until_s * 1000)
+        played = play_until(Staged(self), link, tell_demand=True, until_ms=until_ms)
         link.close()
         link.journal.close()
-        assert played.progress.done, "the made day does not end"
+        assert played.progress.done or until_s is not None, "the made day does not end"
         return path
 
 
-class _Staged:
+class Staged:
+    """A made day as a scenario."""
+
     def __init__(self, made: MadeDay) -> None:
         self.kinds, self.jobs = made.kinds, made.jobs
         self.agents = tuple((0, spec) for spec in made.agents)
