@@ -48,7 +48,7 @@ def advise(
         typer.Option(
             help="How much of each day is played: the hours in which most waits; 0: all.", min=0.0
         ),
-    ] = 2.0,
+    ] = 1.0,
     seeds: Annotated[
         int, typer.Option(help="How often the best are played again, each time shaken.", min=2)
     ] = 5,

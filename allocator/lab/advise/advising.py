@@ -7,7 +7,14 @@ from functools import partial
 
 from allocator.core import PolicySpec
 from allocator.lab.advise.bottlenecks import Bottleneck, bottlenecks_of
-from allocator.lab.advise.candidates import Candidate, every_policy, more_of, plain
+from allocator.lab.advise.candidates import (
+    Candidate,
+    changes,
+    every_policy,
+    in_words,
+    more_of,
+    plain,
+)
 from allocator.lab.advise.comparing import Comparison, compare
 from allocator.lab.advise.limits import Bound, bounds_of, cut_down
 from allocator.lab.advise.measuring import DayFigures
@@ -25,8 +32,11 @@ Told = Callable[[int, int], None]
 SETTINGS_OF = 2
 """Of so many of the best policies other settings are tried."""
 
-FINALISTS = 5
+FINALISTS = 6
 """So many of the best are played with all seeds, beside the policy in force."""
+
+NEARLY = 0.05
+"""Tasks are done later by this part at most under a candidate that is nearly as good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +91,11 @@ def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> R
     quotas = cut_down(whole_days[-1], bounds)
     cut = [Candidate(now, quotas)] if quotas else []
     player.play([*first, *cut], range(1), to_come=SETTINGS_OF * 5)
-    best = [each.spec for each in player.best(first, SETTINGS_OF)]
+    best = [each.spec for each in player.best(first, now, SETTINGS_OF)]
     second = [Candidate(spec) for spec in more_of(best, [each.spec for each in first])]
     player.play(second, range(1), to_come=0)
     tried = [*first, *second]
-    finalists = [each for each in player.best(tried, FINALISTS) if each.name != base.name]
+    finalists = [each for each in player.best(tried, now, FINALISTS) if each.name != base.name]
     player.play([base, *finalists, *cut], range(1, seeds + 1), to_come=0)
     compared = {each.name: player.compared(each, base) for each in tried if each.name != base.name}
     # Played with all seeds first, since only these have intervals; then whoever is done earliest.
@@ -137,14 +147,23 @@ class _Player:
             self._done += 1
             self._tell(self._done, total)
 
-    def best(self, candidates: Sequence[Candidate], count: int) -> list[Candidate]:
-        """Those that end all tasks, as far as anybody does, and these earliest."""
-        return sorted(candidates, key=lambda each: self._order(each.name))[:count]
+    def best(self, candidates: Sequence[Candidate], now: PolicySpec, count: int) -> list[Candidate]:
+        """The best one, then those nearly as good that change least of what is set, then others."""
+        ranked = sorted(candidates, key=lambda each: self._order(each.name))
+        never_began, stay_s = self._order(ranked[0].name)
+
+        def order(each: Candidate) -> tuple[bool, int]:
+            its_never_began, its_stay_s = self._order(each.name)
+            near = its_never_began <= never_began and its_stay_s <= stay_s * (1 + NEARLY)
+            return not near, changes(each.spec, now) if near else 0
+
+        return [ranked[0], *sorted(ranked[1:], key=order)][:count]
 
     def _order(self, name: str) -> tuple[int, float]:
+        """By this they are ranked: first how many tasks never began, then when they are done."""
         runs = [run for run in self.runs[name] if run.seed == 0]
-        unended = sum(run.figures.unended for run in runs)
-        return unended, sum(run.figures.stay_s for run in runs)
+        never_began = sum(run.figures.never_began for run in runs)
+        return never_began, sum(run.figures.stay_s for run in runs)
 
     def compared(self, candidate: Candidate, base: Candidate) -> Comparison:
         """Compare a candidate with the policy in force: on what did not choose it, if there is."""

@@ -81,7 +81,7 @@ class Comparison:
     runs: how often it was played.
     stay, wait: over all roles, in parts.
     packed: in points of 1.
-    unended_before, unended: tasks that did not end, of all runs compared.
+    never_began_before, never_began: tasks that did not end, of all runs compared.
     """
 
     name: str
@@ -94,8 +94,8 @@ class Comparison:
     stay_s: float
     wait_before_s: float
     wait_s: float
-    unended_before: int
-    unended: int
+    never_began_before: int
+    never_began: int
 
     def gains(self) -> list[str]:
         """Roles whose tasks are done earlier."""
@@ -151,8 +151,8 @@ def compare(runs: Sequence[Run], before: Sequence[Run]) -> Comparison:
         stay_s=_mean([run for run, _ in pairs], stay),
         wait_before_s=_mean(befores, wait),
         wait_s=_mean([run for run, _ in pairs], wait),
-        unended_before=sum(run.figures.unended for run in befores),
-        unended=sum(run.figures.unended for run, _ in pairs),
+        never_began_before=sum(run.figures.never_began for run in befores),
+        never_began=sum(run.figures.never_began for run, _ in pairs),
     )
 
 

@@ -150,7 +150,7 @@ def fair_shares(wants: Floats, total: Floats, weight: Floats) -> Floats:
 class RoleFigures:
     """What a day was like for a role.
 
-    tasks, unended: how many it wanted, and how many of these had not ended at last.
+    tasks, never_began: how many it wanted, and how many of these had not begun at last.
     wait_s, wait_p95_s: from when a task was wanted to when it began.
     stay_s: to when it ended.
     last_s: the last of them ended so long after the day began.
@@ -159,7 +159,7 @@ class RoleFigures:
     """
 
     tasks: int
-    unended: int
+    never_began: int
     wait_s: float
     wait_p95_s: float
     stay_s: float
@@ -182,7 +182,7 @@ class DayFigures:
 
     roles: Mapping[str, RoleFigures]
     tasks: int
-    unended: int
+    never_began: int
     wait_s: float
     wait_p95_s: float
     stay_s: float
@@ -194,7 +194,7 @@ class DayFigures:
 def measure(day: Day, table: TaskTable, end_ms: float) -> DayFigures:
     """Say what a day was like.
 
-    end_ms: when it was over; what had not begun or ended by then waits or runs until then.
+    end_ms: when it was over; what had not begun by then waited until then, and counts as ended.
     """
     span_ms = max(day.end_ms - day.begin_ms, 1)
     at_ms = moments(span_ms)
@@ -213,33 +213,38 @@ def measure(day: Day, table: TaskTable, end_ms: float) -> DayFigures:
     }
     waiting = amounts_at(np.ones((len(table.wanted), 1)), table.wanted, table.start, at_ms)[:, 0]
     full = part.sum(axis=1)
-    wait_s = (np.minimum(table.start, end_ms) - table.wanted) / 1000
+    wait_s = (_by(table.start, end_ms) - table.wanted) / 1000
     stays = [max(each.stay_s, 1e-3) for each in figures.values()]
     return DayFigures(
         roles=figures,
         tasks=len(table.wanted),
-        unended=int(np.isinf(table.end).sum()),
+        never_began=int(np.isinf(table.start).sum()),
         wait_s=float(wait_s.mean()),
         wait_p95_s=float(np.percentile(wait_s, 95)),
         stay_s=float(np.exp(np.mean(np.log(stays)))),
-        last_s=float(np.minimum(table.end, end_ms).max()) / 1000,
+        last_s=float(_by(table.end, end_ms).max()) / 1000,
         packed=float(full[waiting > 0].max(axis=1).mean()) if (waiting > 0).any() else np.nan,
         used=dict(zip(day.kinds, full.mean(axis=0).tolist(), strict=True)),
     )
 
 
+def _by(times: Floats, end_ms: float) -> Floats:
+    """Times; the end where something did not happen."""
+    return np.where(np.isinf(times), end_ms, times)
+
+
 def _of_role(tasks: TaskTable, share: Floats, fair: Floats, end_ms: float) -> RoleFigures:
-    wait_s = (np.minimum(tasks.start, end_ms) - tasks.wanted) / 1000
-    stay_s = (np.minimum(tasks.end, end_ms) - tasks.wanted) / 1000
+    wait_s = (_by(tasks.start, end_ms) - tasks.wanted) / 1000
+    stay_s = (_by(tasks.end, end_ms) - tasks.wanted) / 1000
     wanting = fair > 0
     lacking = np.maximum(fair - share, 0.0)
     return RoleFigures(
         tasks=len(wait_s),
-        unended=int(np.isinf(tasks.end).sum()),
+        never_began=int(np.isinf(tasks.start).sum()),
         wait_s=float(wait_s.mean()),
         wait_p95_s=float(np.percentile(wait_s, 95)),
         stay_s=float(stay_s.mean()),
-        last_s=float(np.minimum(tasks.end, end_ms).max()) / 1000,
+        last_s=float(_by(tasks.end, end_ms).max()) / 1000,
         share=float(share[wanting].mean()) if wanting.any() else 0.0,
         fair=float(fair[wanting].mean()) if wanting.any() else 0.0,
         short=float(lacking.sum() / fair.sum()) if wanting.any() else 0.0,

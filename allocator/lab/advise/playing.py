@@ -8,15 +8,15 @@ import numpy as np
 from allocator import policies
 from allocator.core import PolicySpec
 from allocator.lab.advise.candidates import Candidate
-from allocator.lab.advise.measuring import DayFigures, measure, table_of
+from allocator.lab.advise.measuring import NEVER, DayFigures, measure, table_of
 from allocator.lab.experiments.play import play_until
 from allocator.lab.experiments.what_if import WhatIf, settings_for
 from allocator.lab.links.in_process import DirectLink
 from allocator.lab.master.ledger_rows import Quota
 from allocator.lab.workloads.recorded_day import Day
 
-SHAKE_MS = 30_000
-"""A seed other than 0 has each framework come so much earlier or later, at most."""
+SHAKE = 0.01
+"""A seed other than 0 has each framework come earlier or later, by this part of the day at most."""
 
 HOUR_MS = 3_600_000
 
@@ -74,6 +74,8 @@ def play_cell(days: Sequence[Day], cell: Cell) -> Run:
         tell_demand=True,
         options=day.options,
         until_ms=max(2 * span_ms, span_ms + HOUR_MS),
+        # What has begun ends when it ends, under any policy.
+        enough=lambda now_ms: now_ms >= span_ms and not scenario.waits(now_ms),
     )
     now_ms = played.master.event_heap.now_ms
     table = table_of([*scenario.ran, *scenario.left(now_ms)], day.kinds)
@@ -100,8 +102,7 @@ def _busy_s(latency_s: Sequence[float]) -> float:
 
 def as_it_was(day: Day) -> DayFigures:
     """Measure what was recorded."""
-    end_ms = max(task.end_ms for task in day.ran) - day.begin_ms
-    return measure(day, table_of(day.ran, day.kinds, day.begin_ms), end_ms)
+    return measure(day, table_of(day.ran, day.kinds, day.begin_ms), NEVER)
 
 
 def with_quotas(day: Day, quotas: Mapping[str, Quota]) -> Day:
@@ -122,9 +123,9 @@ def shaken(day: Day, seed: int) -> Day:
         return day
     chance = np.random.default_rng(seed)
     names = sorted(day.frameworks.keys() | {task.framework for task in day.ran})
-    move_ms = dict(
-        zip(names, chance.integers(-SHAKE_MS, SHAKE_MS + 1, len(names)).tolist(), strict=True)
-    )
+    most_ms = round((day.end_ms - day.begin_ms) * SHAKE)
+    moves_ms = chance.integers(-most_ms, most_ms + 1, len(names)).tolist()
+    move_ms = dict(zip(names, moves_ms, strict=True))
     frameworks = {
         name: replace(each, came_ms=max(each.came_ms + move_ms[name], day.begin_ms))
         for name, each in day.frameworks.items()

@@ -88,7 +88,7 @@ def _is_better(each: Comparison) -> bool:
         each.stay.verdict is Verdict.LESS
         and each.stay.by.mean <= -WORTH
         and each.wait_before_s - each.wait_s >= WAIT_WORTH_S
-        and each.unended <= each.unended_before
+        and each.never_began <= each.never_began_before
     )
 
 

@@ -105,7 +105,7 @@ def model(report: Report) -> str:
 def candidates(report: Report) -> Table:
     """All candidates beside the policy in force, the best first."""
     heads = ["policy", ">done earlier or later", ">waits", ">mean wait s", ">fullest used %"]
-    heads += [">not ended", ">decisions/s it can", ">at work %", ">runs"]
+    heads += [">never began", ">decisions/s it can", ">at work %", ">runs"]
     base = report.base
     rows = [_candidate(f"{in_words(report.now)} (in force)", None, base)]
     rows += [_candidate(each.name, each, report.runs[each.name]) for each in report.compared]
@@ -122,7 +122,7 @@ def _candidate(name: str, each: Comparison | None, runs: Sequence[Run]) -> list[
     packed = [run.figures.packed for run in runs if not np.isnan(run.figures.packed)]
     cells.append(f"{np.mean([run.figures.wait_s for run in runs]):.1f}")
     cells.append(f"{np.mean(packed) * 100:.0f}" if packed else "-")
-    cells.append(str(sum(run.figures.unended for run in runs)))
+    cells.append(str(sum(run.figures.never_began for run in runs)))
     cells.append(f"{np.median([run.decisions_per_s for run in runs]):.0f}")
     cells.append(f"{np.median([run.load for run in runs]) * 100:.2g}")
     return [*cells, str(len(runs))]

@@ -81,14 +81,21 @@ class WhatIf:
         """How many frameworks there are, counted for each of their roles in which they ran."""
         return len(self._tasks)
 
+    def waits(self, now_ms: int) -> bool:
+        """Whether any task waits, or has yet to come."""
+        return any(
+            tasks[-1].wanted_ms > now_ms or who not in self._players or self._players[who].waits
+            for who, tasks in self._tasks.items()
+        )
+
     def left(self, now_ms: int) -> list[Ran]:
-        """List what has not ended by now: `end_ms` is -1, and `start_ms` where it did not begin."""
+        """List what has not ended by now, with when it will end; -1: it did not begin."""
         found = []
         for who, tasks in self._tasks.items():
             player = self._players.get(who)
             rows = player.unended() if player else [(task, -1) for task in tasks]
             found += [
-                Ran(*who, task.need, task.wanted_ms, begun_ms, -1)
+                Ran(*who, task.need, task.wanted_ms, begun_ms, _end_ms(task, begun_ms))
                 for task, begun_ms in rows
                 if task.wanted_ms <= now_ms
             ]
@@ -323,6 +330,10 @@ class _Place:
     running: list[tuple[Wanted, int]]
 
 
+def _end_ms(task: Wanted, begun_ms: int) -> int:
+    return -1 if begun_ms < 0 else begun_ms + task.lasts_ms
+
+
 class RecordedFramework:
     """Launches each of its tasks on the first offer that holds it, once it is wanted.
 
@@ -353,6 +364,11 @@ class RecordedFramework:
         self._unfinished = len(tasks)
         self._waiting: list[tuple[Wanted, Amount]] = []
         self._places: dict[Task, _Place] = {}
+
+    @property
+    def waits(self) -> bool:
+        """Whether a task waits."""
+        return bool(self._waiting)
 
     def unended(self) -> list[tuple[Wanted, int]]:
         """List the tasks that wait, and those that run with when they began; -1: not yet."""

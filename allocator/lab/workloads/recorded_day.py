@@ -45,7 +45,7 @@ class Ran:
     framework: its id.
     need: thousandths
     wanted_ms: the earliest moment at which the framework is taken to have wanted it.
-    whole: whether it was all of an offer.
+    whole: whether it was all of an offer, as far as is known.
     agent: its id; empty: not known.
     """
 
@@ -280,7 +280,7 @@ class DayRecorder:
             self._before[place].extend(rows)
         self._begun.clear()
         self._state = state
-        self._tell_time(state)
+        self.tell_time(state)
         for agent in np.flatnonzero(state.agents.bound).tolist():
             self._note_agent(state, agent)
         for framework in np.flatnonzero(state.frameworks.bound).tolist():
@@ -291,7 +291,7 @@ class DayRecorder:
 
     def step(self, state: State, event: Event, apply: Callable[[], None]) -> None:
         """Apply an event, and note what it says."""
-        self._tell_time(state)
+        self.tell_time(state)
         # What can be seen only before: who goes, and what was in use.
         if isinstance(event, RemoveFramework):
             self._note_allowed(state, [event.framework])
@@ -374,6 +374,8 @@ class DayRecorder:
             part = {name: amount for name, amount in part.items() if amount}
             if not part:
                 continue
+            # Who keeps an offer gives it back as it was, and not task by task.
+            row.whole = row.whole and part == row.amounts
             self._ran(place, row, part)
             for name, amount in part.items():
                 left[name] -= amount
@@ -495,7 +497,8 @@ class DayRecorder:
                         agent_id(state, agent) for agent in agents[~barred].tolist()
                     )
 
-    def _tell_time(self, state: State) -> None:
+    def tell_time(self, state: State) -> None:
+        """Time went on, also where nothing happened but a cycle."""
         # An allocator that was just made knows no time yet.
         if state.now_ms:
             self._now_ms = state.now_ms
@@ -516,6 +519,10 @@ def watched(recorder: DayRecorder) -> Callable[..., Allocator]:
                 super().step(event)
             else:
                 recorder.step(self.state, event, lambda: Allocator.step(self, event))
+
+        def advance(self, now_ms: int) -> None:
+            super().advance(now_ms)
+            recorder.tell_time(self.state)
 
         def resume(self, kept: Any) -> None:  # noqa: ANN401
             super().resume(kept)

@@ -12,7 +12,8 @@ def one_greedy_framework() -> MadeDay:
     """It needs much memory a task, and keeps all CPUs of the agents on which it runs."""
     greedy = Job(0, "greedy", "greedy", "cpus:1;mem:16384", drawn(160, 60, 1), greedy=True)
     modest = [
-        Job(15 * n, f"modest-{n}", "modest", "cpus:1;mem:1024", drawn(60, 30, n)) for n in range(24)
+        Job(30 + 15 * n, f"modest-{n}", "modest", "cpus:1;mem:1024", drawn(60, 30, n))
+        for n in range(24)
     ]
     return MadeDay(agents(6, "cpus:16;mem:65536"), (greedy, *modest), OBLIVIOUS)
 

@@ -100,11 +100,11 @@ def test_a_day_is_measured():
     assert found.used["cpus"] == pytest.approx(0.75)
 
 
-def test_what_never_ended_counts_up_to_the_end():
+def test_what_never_began_waited_up_to_the_end():
     tasks = [ran("f", "red", 1, 0, 10, 20), Ran("f", "red", {"cpus": 1000}, 0, -1, -1)]
     day = day_of(tasks[0])
     found = measure(day, table_of(tasks, KINDS), 100 * SECOND)
-    assert (found.unended, found.roles["red"].wait_s) == (1, (10 + 100) / 2)
+    assert (found.never_began, found.roles["red"].wait_s) == (1, (10 + 100) / 2)
 
 
 # Parts of days, and days that are shaken.
