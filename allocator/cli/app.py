@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from allocator import __version__
-from allocator.cli.lab import demo, reproduce, simulate, torture
+from allocator.cli.lab import advise, demo, reproduce, simulate, torture
 from allocator.cli.local import graph, replay, serve, warm
 from allocator.cli.remote import admin, rules, settings
 from allocator.cli.tree import PLAIN, Root
@@ -28,6 +28,7 @@ for _register in (
     demo.register,
     reproduce.register,
     simulate.register,
+    advise.register,
     torture.register,
     replay.register,
     graph.register,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,13 +18,18 @@ from allocator.core import (
     FrameworkInfo,
     Kind,
     PolicySpec,
+    SetConstraint,
     SetDemand,
     SetDrain,
     SetLimit,
+    SetQuota,
     Settings,
+    SetWeights,
 )
 from allocator.lab.experiments.play import play
-from allocator.lab.experiments.what_if import as_recorded, play_day
+from allocator.lab.experiments.what_if import as_recorded, greedy, play_day
+from allocator.lab.frameworks.base import Identity
+from allocator.lab.frameworks.batch import BatchJob, Manner, Work
 from allocator.lab.links.in_process import DirectLink
 from allocator.lab.master.ledger_rows import Quota
 from allocator.lab.workloads.cluster import AgentSpec
@@ -192,3 +198,63 @@ def test_what_is_told_anew_by_another_session_goes_on():
     assert sum(needs(day).values()) == sum(NEEDS.values()) + sum(lost.values())
     assert not [ran for ran in day.ran if 17_000 in {ran.start_ms, ran.end_ms}]
     assert play_day(day, PolicySpec("ps-dsf"), "again").tasks == len(day.ran)
+
+
+# Frameworks that keep whole offers, and what was set before a journal begins.
+
+
+class Greedy:
+    """A framework keeps whole offers of both agents, and says what one of its tasks needs."""
+
+    kinds, agents, jobs = SCENARIO.kinds, SCENARIO.agents, 1
+
+    def begin(self, stage: Stage) -> None:
+        identity = Identity("greedy", ("greedy",), SPARK)
+        work = [Work(SPARK, (20_000,) * 24)]
+        left = partial(stage.ended, "greedy")
+        stage.submit(BatchJob(identity, work, Manner(greedy=True), lambda _cancelled: left()))
+
+
+def test_who_keeps_whole_offers_is_known_and_does_so_again():
+    day = record(Greedy())
+    ((who, need),) = greedy(day).items()
+    assert (day.frameworks[who[0]].name, need) == ("greedy", SPARK)
+    assert {ran.need["cpus"] for ran in day.ran} == {4000, 8000}, "whole agents"
+    whole = play_day(day, PolicySpec("drf"), "again")
+    # Twelve at a time; each of the pieces counts for as many tasks as ran side by side in it.
+    assert whole.tasks == 12
+    assert whole.used["cpus"] == pytest.approx(1.0, abs=0.1)
+    told = play_day(day, PolicySpec("drf", mode="characterised"), "whole tasks")
+    assert told.tasks == 12
+    assert told.unfinished == ""
+
+
+def test_who_gives_the_rest_of_an_offer_back_does_not_keep_whole_ones(day):
+    assert greedy(day) == {}
+    told = replace(day, frameworks={k: replace(f) for k, f in day.frameworks.items()})
+    (spark,) = (each for each in told.frameworks.values() if each.name == "spark-1")
+    spark.demand = {"cpus": 500, "mem": 512_000}
+    assert greedy(told) == {}, "it ran task by task in what it took"
+
+
+def test_quotas_and_weights_that_were_set_before_the_journal_begins_are_known():
+    before = Allocator(policies.build, Settings(PolicySpec("drf")))
+    before.advance(5_000)
+    before.step(Define({}, {1: "eng"}))
+    before.step(SetQuota("eng", {"cpus": 2000}, {}))
+    before.step(SetWeights({"eng": 3.0}))
+    recorder = DayRecorder()
+    after = watched(recorder)(policies.build, Settings(PolicySpec("drf")))
+    after.resume(before.kept())
+    day = recorder.finish()
+    assert day.quotas == [(5_000, "eng", Quota({"cpus": 2000}, {}))]
+    assert day.weights == [(5_000, {"eng": 3.0})]
+
+
+def test_an_operators_constraint_is_played_by_whom_it_let_where(day):
+    """The agents that are played have no attributes that it could be about."""
+    assert day.settings is not None
+    settings = day.settings.copied()
+    settings.put(SetConstraint("spark", "", "rack in (a, b)"))
+    bounded = replace(day, settings=settings)
+    assert play_day(bounded, PolicySpec("drf"), "again").tasks == len(day.ran)

@@ -93,8 +93,12 @@ def play_until(
     watch: Callable[[Progress], None] | None = None,
     until_ms: int | None = None,
     sample_ms: int = SAMPLE_MS,
+    enough: Callable[[int], bool] = lambda _now_ms: False,
 ) -> Played:
-    """Play a scenario until its jobs have left, the time is over, or nothing happens any more."""
+    """Play a scenario until its jobs have left, the time is over, or nothing happens any more.
+
+    enough: asked after each step, with the time, whether to stop already.
+    """
     master = EmulatedMaster(link, scenario.kinds, options, timing=timing)
     progress = Progress(scenario.jobs)
     for register_ms, spec in scenario.agents:
@@ -117,7 +121,7 @@ def play_until(
     master.event_heap.at(0, look, Priority.OBSERVE)
     try:
         while not progress.done:
-            if not master.step(until_ms) or _stalled(master):
+            if not master.step(until_ms) or _stalled(master) or enough(master.event_heap.now_ms):
                 break
     finally:
         master.close()

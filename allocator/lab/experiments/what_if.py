@@ -5,17 +5,21 @@ subscribed, revived, or last declined an offer that would have held it, whicheve
 lasts as long as it did, wherever it runs. A framework launches it on the first offer that holds it,
 and wants nothing that it never ran. What was reserved or revocable counts as nobody's in
 particular.
+
+A framework that says what a task needs, and took all of each offer that it took, is greedy: it
+keeps whole offers, and runs as many tasks in one as fit.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
 from allocator import policies
-from allocator.core import Floats, PolicySpec
+from allocator.core import Floats, PolicySpec, Settings
 from allocator.lab.experiments.play import UnfinishedError, play
 from allocator.lab.frameworks.base import (
     REFUSE_DEFAULT_MS,
@@ -45,10 +49,14 @@ class WhatIf:
     def __init__(self, day: Day) -> None:
         self.ran: list[Ran] = []
         self._day = day
-        self._tasks: defaultdict[tuple[str, str], list[Wanted]] = defaultdict(list)
+        self._tasks: defaultdict[Who, list[Wanted]] = defaultdict(list)
+        self._players: dict[Who, RecordedFramework] = {}
+        self._greedy = greedy(day)
         for task in day.ran:
-            wanted = Wanted(task.need, self._when(task.wanted_ms), task.end_ms - task.start_ms)
-            self._tasks[task.framework, task.role].append(wanted)
+            who = task.framework, task.role
+            need = self._greedy.get(who, task.need)
+            wanted = Wanted(need, self._when(task.wanted_ms), task.end_ms - task.start_ms)
+            self._tasks[who] += [wanted] * (times(task.need, need) if who in self._greedy else 1)
         for tasks in self._tasks.values():
             tasks.sort(key=lambda task: task.wanted_ms)
 
@@ -72,6 +80,26 @@ class WhatIf:
     def jobs(self) -> int:
         """How many frameworks there are, counted for each of their roles in which they ran."""
         return len(self._tasks)
+
+    def waits(self, now_ms: int) -> bool:
+        """Whether any task waits, or has yet to come."""
+        return any(
+            tasks[-1].wanted_ms > now_ms or who not in self._players or self._players[who].waits
+            for who, tasks in self._tasks.items()
+        )
+
+    def left(self, now_ms: int) -> list[Ran]:
+        """List what has not ended by now, with when it will end; -1: it did not begin."""
+        found = []
+        for who, tasks in self._tasks.items():
+            player = self._players.get(who)
+            rows = player.unended() if player else [(task, -1) for task in tasks]
+            found += [
+                Ran(*who, task.need, task.wanted_ms, begun_ms, _end_ms(task, begun_ms))
+                for task, begun_ms in rows
+                if task.wanted_ms <= now_ms
+            ]
+        return found
 
     def begin(self, stage: Stage) -> None:
         """Plan everything."""
@@ -104,12 +132,60 @@ class WhatIf:
             capabilities=frozenset({"GPU_RESOURCES"}),
         )
 
-        def ran(task: Wanted, begun_ms: int) -> None:
+        def ran(task: Wanted, held: Quantities, begun_ms: int) -> None:
             now_ms = stage.master.event_heap.now_ms
-            self.ran.append(Ran(framework_id, role, task.need, task.wanted_ms, begun_ms, now_ms))
+            self.ran.append(Ran(framework_id, role, held, task.wanted_ms, begun_ms, now_ms))
 
+        who = framework_id, role
         left = partial(stage.ended, role)
-        stage.submit(RecordedFramework(identity, self._tasks[framework_id, role], ran, left))
+        player = RecordedFramework(
+            identity, self._tasks[who], ran, left, keeps_whole=who in self._greedy
+        )
+        self._players[who] = player
+        stage.submit(player)
+
+
+Who: TypeAlias = tuple[str, str]
+"""Id of a framework, and role."""
+
+MOSTLY = 0.9
+"""Who took all of so many of its offers is one who does."""
+
+
+def greedy(day: Day) -> dict[Who, Quantities]:
+    """Find the frameworks that keep whole offers, and what one task of each needs.
+
+    Such a one says what a task needs, gave nothing back of any offer that it took, and did not give
+    it back task by task.
+    """
+    pieces: defaultdict[Who, list[Ran]] = defaultdict(list)
+    for task in day.ran:
+        pieces[task.framework, task.role].append(task)
+    found = {}
+    for who, tasks in pieces.items():
+        need = _stated(day, *who)
+        # Of what ran before the day began nobody knows how it was taken.
+        whole = sum(task.whole for task in tasks) >= MOSTLY * len(tasks)
+        several = need and any(task.need != need for task in tasks)
+        if whole and several and all(times(task.need, need) for task in tasks):
+            found[who] = need
+    return found
+
+
+def _stated(day: Day, framework_id: str, role: str) -> Quantities:
+    """What a task of a framework needs, as it said itself or an operator did."""
+    framework = day.frameworks.get(framework_id)
+    if framework is None:
+        return {}
+    rule = day.settings.demand_rule(role, framework.name) if day.settings else None
+    if rule is not None and (rule.override or not framework.demand):
+        return dict(rule.demand or {})
+    return framework.demand
+
+
+def times(amounts: Quantities, need: Quantities) -> int:
+    """How many times a need fits into amounts."""
+    return min(amounts.get(name, 0) // amount for name, amount in need.items() if amount)
 
 
 def _remove(stage: Stage, agent: DayAgent) -> None:
@@ -172,13 +248,23 @@ def play_day(
     """
     assert day.settings is not None
     scenario, unfinished = WhatIf(day), ""
-    link = DirectLink(policies.build, replace(day.settings, policy=policy))
+    link = DirectLink(policies.build, settings_for(day, policy))
     if scenario.jobs:
         try:
             play(scenario, link, tell_demand=True, options=day.options, watch=watch)
         except UnfinishedError as error:
             unfinished = str(error)
     return describe(name, day, scenario.ran, unfinished)
+
+
+def settings_for(day: Day, policy: PolicySpec) -> Settings:
+    """What operators had set, with another policy.
+
+    Their constraints are left out: who may go where is known of each framework, and the agents that
+    are played have no attributes of their own.
+    """
+    assert day.settings is not None
+    return replace(day.settings.copied(), policy=policy, constraints={}, shadow=None)
 
 
 def describe(name: str, day: Day, ran: list[Ran], unfinished: str = "") -> Outcome:
@@ -232,6 +318,22 @@ class Wanted:
     lasts_ms: int
 
 
+@dataclass(slots=True)
+class _Place:
+    """A task of Mesos: it runs one of the framework's tasks, or, in a whole offer, several.
+
+    held: thousandths; what each of them has of it.
+    running: with when each began.
+    """
+
+    held: Quantities
+    running: list[tuple[Wanted, int]]
+
+
+def _end_ms(task: Wanted, begun_ms: int) -> int:
+    return -1 if begun_ms < 0 else begun_ms + task.lasts_ms
+
+
 class RecordedFramework:
     """Launches each of its tasks on the first offer that holds it, once it is wanted.
 
@@ -239,24 +341,39 @@ class RecordedFramework:
     with its agent is run again.
 
     identity: with one role.
-    ran: called with each task that ended, and when it had begun.
+    ran: called with each task that ended, what it held, and when it had begun.
     left: called once when the framework has left.
+    keeps_whole: it keeps the whole of each offer in which a task fits, until no task is left to run
+        there.
     """
 
     def __init__(
         self,
         identity: Identity,
         tasks: Sequence[Wanted],
-        ran: Callable[[Wanted, int], None],
+        ran: Callable[[Wanted, Quantities, int], None],
         left: Callable[[], None],
+        *,
+        keeps_whole: bool = False,
     ) -> None:
         self.identity = identity
         self._tasks = tasks
         self._ran = ran
         self._left = left
+        self._keeps_whole = keeps_whole
         self._unfinished = len(tasks)
         self._waiting: list[tuple[Wanted, Amount]] = []
-        self._running: dict[Task, tuple[Wanted, int]] = {}
+        self._places: dict[Task, _Place] = {}
+
+    @property
+    def waits(self) -> bool:
+        """Whether a task waits."""
+        return bool(self._waiting)
+
+    def unended(self) -> list[tuple[Wanted, int]]:
+        """List the tasks that wait, and those that run with when they began; -1: not yet."""
+        running = [each for place in self._places.values() for each in place.running]
+        return [(task, -1) for task, _ in self._waiting] + running
 
     def subscribed(self, master: Master) -> None:
         """Remember the master, and plan when each task is wanted."""
@@ -272,11 +389,15 @@ class RecordedFramework:
             launched = self._fill(offer)
             if not launched:
                 useless.append(offer)
-                continue
-            amounts = [need for _, need in launched]
-            begun = self._master.accept(offer, amounts, REFUSE_DEFAULT_MS)
-            for task, (wanted, _) in zip(begun, launched, strict=True):
-                self._start(task, wanted)
+            elif self._keeps_whole:
+                (begun,) = self._master.accept(offer, [offer.amount], REFUSE_DEFAULT_MS)
+                tasks = [task for task, _ in launched]
+                self._start(begun, _parts(self._named(offer.amount), len(tasks)), tasks)
+            else:
+                amounts = [need for _, need in launched]
+                accepted = self._master.accept(offer, amounts, REFUSE_DEFAULT_MS)
+                for begun, (task, _) in zip(accepted, launched, strict=True):
+                    self._start(begun, task.need, [task])
         if useless:
             self._master.decline(useless, REFUSE_DEFAULT_MS)
         if not self._waiting:
@@ -284,8 +405,12 @@ class RecordedFramework:
 
     def lost(self, tasks: list[Task]) -> None:
         """Run them again, from their beginning."""
-        for task in tasks:
-            self._want(self._running.pop(task)[0])
+        for begun in tasks:
+            for task, _ in self._places.pop(begun).running:
+                self._want(task)
+
+    def _named(self, amount: Amount) -> Quantities:
+        return {row.name: n for row, n in self._master.resources_of(amount).items()}
 
     def _want(self, task: Wanted) -> None:
         self._waiting.append((task, self._master.amount(task.need)))
@@ -295,27 +420,47 @@ class RecordedFramework:
     def _fill(self, offer: Offer) -> list[tuple[Wanted, Amount]]:
         """Take what fits into an offer out of those that wait."""
         free, launched, waiting = offer.amount, [], []
+        # Most of the tasks of a framework are alike: one that does not fit says it of all of them.
+        unfit: set[Amount] = set()
         for task in self._waiting:
-            if fit(free, task[1]):
+            if task[1] not in unfit and fit(free, task[1]):
                 launched.append(task)
                 free = minus(free, task[1])
             else:
+                unfit.add(task[1])
                 waiting.append(task)
         self._waiting = waiting
         return launched
 
-    def _start(self, task: Task, wanted: Wanted) -> None:
+    def _start(self, begun: Task, held: Quantities, tasks: list[Wanted]) -> None:
         now_ms = self._master.event_heap.now_ms
-        self._running[task] = wanted, now_ms
-        self._master.event_heap.after(wanted.lasts_ms, partial(self._finish, task))
+        self._places[begun] = _Place(held, [])
+        for task in tasks:
+            self._run(begun, (task, now_ms))
 
-    def _finish(self, task: Task) -> None:
-        if not task.live:
+    def _run(self, begun: Task, run: tuple[Wanted, int]) -> None:
+        self._places[begun].running.append(run)
+        self._master.event_heap.after(run[0].lasts_ms, partial(self._finish, begun, run))
+
+    def _finish(self, begun: Task, run: tuple[Wanted, int]) -> None:
+        if not begun.live:
             return
-        wanted, begun_ms = self._running.pop(task)
-        self._ran(wanted, begun_ms)
+        place = self._places[begun]
+        place.running.remove(run)
+        self._ran(run[0], place.held, run[1])
         self._unfinished -= 1
-        self._master.end(task)
+        if self._keeps_whole and self._waiting:
+            task, _ = self._waiting.pop(0)
+            self._run(begun, (task, self._master.event_heap.now_ms))
+        if place.running:
+            return
+        del self._places[begun]
+        self._master.end(begun)
         if not self._unfinished:
             self._master.unsubscribe(self)
             self._left()
+
+
+def _parts(amounts: Quantities, count: int) -> Quantities:
+    """What each of so many has of amounts."""
+    return {name: amount // count for name, amount in amounts.items()}

@@ -45,6 +45,8 @@ class Ran:
     framework: its id.
     need: thousandths
     wanted_ms: the earliest moment at which the framework is taken to have wanted it.
+    whole: whether it was all of an offer, as far as is known.
+    agent: its id; empty: not known.
     """
 
     framework: str
@@ -53,6 +55,8 @@ class Ran:
     wanted_ms: int
     start_ms: int
     end_ms: int
+    whole: bool = False
+    agent: str = ""
 
 
 @dataclass(slots=True)
@@ -163,6 +167,9 @@ def _holds(amounts: Mapping[str, int], need: Mapping[str, int]) -> bool:
 Place: TypeAlias = tuple[str, str, str]
 """Id of the framework, role, id of the agent."""
 
+SAME_ANSWER_MS = 100
+"""What comes closer together than this belongs to one answer of a framework."""
+
 
 def agent_id(state: State, agent: int) -> str:
     """Return the id of an agent; empty where there is none."""
@@ -233,6 +240,7 @@ class _Begun:
     amounts: Quantities
     wanted_since_ms: int
     declined: Declined
+    whole: bool
 
 
 @dataclass(slots=True)
@@ -257,6 +265,7 @@ class DayRecorder:
         self._before: defaultdict[Place, list[_Begun]] = defaultdict(list)
         self._wishes: dict[tuple[str, str], _Wishes] = {}
         self._usual: dict[tuple[str, str], Quantities] = {}
+        self._rest_ms: dict[Place, int] = {}
         self._now_ms = 0
         self._first = True
 
@@ -271,17 +280,18 @@ class DayRecorder:
             self._before[place].extend(rows)
         self._begun.clear()
         self._state = state
-        self._tell_time(state)
+        self.tell_time(state)
         for agent in np.flatnonzero(state.agents.bound).tolist():
             self._note_agent(state, agent)
         for framework in np.flatnonzero(state.frameworks.bound).tolist():
             self._note_framework(state, framework)
         for place, amounts in used_on(state, np.flatnonzero(state.agents.bound).tolist()).items():
-            self._start(place, amounts)
+            self._start(place, amounts, answered=False)
+        self._note_standing(state)
 
     def step(self, state: State, event: Event, apply: Callable[[], None]) -> None:
         """Apply an event, and note what it says."""
-        self._tell_time(state)
+        self.tell_time(state)
         # What can be seen only before: who goes, and what was in use.
         if isinstance(event, RemoveFramework):
             self._note_allowed(state, [event.framework])
@@ -321,10 +331,9 @@ class DayRecorder:
             # Row by row: each is a task, or several that ended at once.
             for place, amounts in rows_by_name(state, event.released, event.allocated):
                 self._end(place, amounts)
-            for (framework, role, _), amounts in rows_by_name(
-                state, event.released, ~event.allocated
-            ):
-                wishes = self._wishes.get((framework, role))
+            for place, amounts in rows_by_name(state, event.released, ~event.allocated):
+                self._rest_ms[place] = self._now_ms
+                wishes = self._wishes.get(place[:2])
                 if wishes is not None:
                     wishes.declined.add(self._now_ms, amounts)
             return
@@ -337,7 +346,8 @@ class DayRecorder:
             if less:
                 self._end(place, less)
 
-    def _start(self, place: Place, amounts: Quantities) -> None:
+    def _start(self, place: Place, amounts: Quantities, *, answered: bool = True) -> None:
+        """So much came into use; `answered`: a framework accepted it now."""
         framework, role, _ = place
         known = self._before.get(place)
         if known:
@@ -346,7 +356,11 @@ class DayRecorder:
             row.amounts = amounts
         else:
             wishes = self._wishes.get((framework, role)) or _Wishes(self._now_ms)
-            row = _Begun(self._now_ms, amounts, wishes.since_ms, wishes.declined.copy())
+            # The rest of an offer is given back just before what was taken comes into use.
+            rest_ms = self._rest_ms.get(place, -SAME_ANSWER_MS)
+            whole = answered and self._now_ms - rest_ms >= SAME_ANSWER_MS
+            declined = wishes.declined.copy()
+            row = _Begun(self._now_ms, amounts, wishes.since_ms, declined, whole)
         self._begun[place].append(row)
 
     def _end(self, place: Place, amounts: Quantities) -> None:
@@ -360,6 +374,8 @@ class DayRecorder:
             part = {name: amount for name, amount in part.items() if amount}
             if not part:
                 continue
+            # Who keeps an offer gives it back as it was, and not task by task.
+            row.whole = row.whole and part == row.amounts
             self._ran(place, row, part)
             for name, amount in part.items():
                 left[name] -= amount
@@ -369,10 +385,11 @@ class DayRecorder:
         self._begun[place] = [row for row in rows if any(row.amounts.values())]
 
     def _ran(self, place: Place, row: _Begun, need: Quantities) -> None:
-        framework, role, _ = place
+        framework, role, agent = place
         self._usual[framework, role] = need
         wanted_ms = min(max(row.wanted_since_ms, row.declined.last_ms(need)), row.start_ms)
-        self.day.ran.append(Ran(framework, role, need, wanted_ms, row.start_ms, self._now_ms))
+        times_ms = wanted_ms, row.start_ms, self._now_ms
+        self.day.ran.append(Ran(framework, role, need, *times_ms, row.whole, agent))
 
     def _pieces(self, place: Place, amounts: Quantities) -> list[Quantities]:
         """Divide what still runs into tasks like the last one of its framework, where that fits."""
@@ -450,6 +467,20 @@ class DayRecorder:
         for role in roles:
             self._wishes.setdefault((info.framework_id, role), _Wishes(self._now_ms))
 
+    def _note_standing(self, state: State) -> None:
+        """Note quotas and weights that were set before the journal begins."""
+        for event in state.quotas.values():
+            quota = Quota(dict(event.guarantees), dict(event.limits))
+            self.day.quotas.append((self._now_ms, event.role, quota))
+        roles = state.roles
+        weights = {
+            path: float(weight)
+            for path, weight in zip(roles.path, roles.weight.tolist(), strict=False)
+            if path and weight != 1
+        }
+        if weights:
+            self.day.weights.append((self._now_ms, weights))
+
     def _note_allowed(self, state: State, frameworks: Iterable[int]) -> None:
         """Note which agents frameworks could be offered, where these are not all."""
         agents = np.flatnonzero(state.agents.bound)
@@ -466,7 +497,8 @@ class DayRecorder:
                         agent_id(state, agent) for agent in agents[~barred].tolist()
                     )
 
-    def _tell_time(self, state: State) -> None:
+    def tell_time(self, state: State) -> None:
+        """Time went on, also where nothing happened but a cycle."""
         # An allocator that was just made knows no time yet.
         if state.now_ms:
             self._now_ms = state.now_ms
@@ -487,6 +519,10 @@ def watched(recorder: DayRecorder) -> Callable[..., Allocator]:
                 super().step(event)
             else:
                 recorder.step(self.state, event, lambda: Allocator.step(self, event))
+
+        def advance(self, now_ms: int) -> None:
+            super().advance(now_ms)
+            recorder.tell_time(self.state)
 
         def resume(self, kept: Any) -> None:  # noqa: ANN401
             super().resume(kept)

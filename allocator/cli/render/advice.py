@@ -1,0 +1,46 @@
+"""Advice on a terminal: what to do and why, then the tables that it rests on."""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from allocator.cli.render.terminal import as_text, console, table_of
+from allocator.plain import printable
+
+if TYPE_CHECKING:
+    from allocator.lab.advise.advising import Report
+
+
+def print_advice(report: "Report") -> None:
+    """Print all of it."""
+    from allocator.lab.advise import configuration, words
+
+    for title, paragraphs in words.sentences(report):
+        _title(title)
+        for each in paragraphs:
+            console().print(as_text(f"- {each}"))
+    _title("To paste")
+    _as_it_is(configuration.to_paste(report))
+    if call := configuration.quota_calls(report):
+        _title("For the master, by POST to /api/v1")
+        _as_it_is(call)
+    tables = [words.candidates(report)]
+    tables += [words.roles(report, each) for each in words.told(report)]
+    tables += [words.bounds(report.bounds), words.cuts(report.bottlenecks)]
+    for table in tables:
+        if table.rows:
+            _title(table.title)
+            console().print(table_of(table.heads, table.rows))
+    _title("What was played, and what no journal can tell")
+    for line in [*words.about(report), words.model(report), *words.GUESSED]:
+        console().print(as_text(line))
+
+
+def _title(text: str) -> None:
+    console().print()
+    console().print(as_text(text), style="bold")
+
+
+def _as_it_is(text: str) -> None:
+    """To be copied: no line is broken, and none is indented."""
+    typer.echo(printable(text.rstrip(), also="\n"))

@@ -1,0 +1,171 @@
+"""From days to advice: what is played in which order, and what is made of it."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from allocator.core import PolicySpec
+from allocator.lab.advise.bottlenecks import Bottleneck, bottlenecks_of
+from allocator.lab.advise.candidates import (
+    Candidate,
+    changes,
+    every_policy,
+    in_words,
+    more_of,
+    plain,
+)
+from allocator.lab.advise.comparing import Comparison, compare
+from allocator.lab.advise.limits import Bound, bounds_of, cut_down
+from allocator.lab.advise.measuring import DayFigures
+from allocator.lab.advise.playing import Cell, Run, as_it_was, play_cell
+from allocator.lab.advise.reading import ReadDay
+from allocator.lab.advise.recommending import Advice, recommend
+from allocator.lab.workloads.recorded_day import Day
+
+Spread = Callable[[Callable[[Cell], Run], Sequence[Cell]], Iterable[Run]]
+"""Plays cells, on however many processes; gives the runs in their order."""
+
+Told = Callable[[int, int], None]
+"""Told how many runs are done, and how many there will be as far as is known."""
+
+SETTINGS_OF = 2
+"""Of so many of the best policies other settings are tried."""
+
+FINALISTS = 6
+"""So many of the best are played with all seeds, beside the policy in force."""
+
+NEARLY = 0.05
+"""Tasks are done later by this part at most under a candidate that is nearly as good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that is told.
+
+    recorded: what is played of each day, as it was.
+    base: the policy in force, as it was played: of each day and seed.
+    compared: all candidates, the best first.
+    quotas: the policy in force with guarantees cut down; None where none should be.
+    specs: by name; candidates with the recorded quotas.
+    """
+
+    days: tuple[ReadDay, ...]
+    now: PolicySpec
+    recorded: tuple[DayFigures, ...]
+    base: tuple[Run, ...]
+    runs: Mapping[str, tuple[Run, ...]]
+    compared: tuple[Comparison, ...]
+    quotas: Comparison | None
+    specs: Mapping[str, PolicySpec]
+    bounds: tuple[Bound, ...]
+    bottlenecks: tuple[Bottleneck, ...]
+    advice: Advice
+    seeds: int
+
+
+class DifferentDaysError(ValueError):
+    """Days that cannot be compared."""
+
+
+def policy_of(days: Sequence[ReadDay]) -> PolicySpec:
+    """The policy that was in force at the end of the last day."""
+    settings = days[-1].day.settings
+    assert settings is not None
+    return plain(settings.policy)
+
+
+def advise(days: Sequence[ReadDay], seeds: int, spread: Spread, tell: Told) -> Report:
+    """Play days under every policy, then the best again, and say what to do.
+
+    First everything is played once, on each day as it was. Then other settings of the best policies
+    are, and at last the best of all with all seeds. Those are judged by these runs alone: what
+    looked best once may have been lucky.
+    """
+    now = policy_of(days)
+    whole_days = [each.day for each in days]
+    player = _Player([each.played for each in days], spread, tell)
+    base = Candidate(now)
+    first = [Candidate(spec) for spec in every_policy(now)]
+    bounds = bounds_of(whole_days)
+    quotas = cut_down(whole_days[-1], bounds)
+    cut = [Candidate(now, quotas)] if quotas else []
+    player.play([*first, *cut], range(1), to_come=SETTINGS_OF * 5)
+    best = [each.spec for each in player.best(first, now, SETTINGS_OF)]
+    second = [Candidate(spec) for spec in more_of(best, [each.spec for each in first])]
+    player.play(second, range(1), to_come=0)
+    tried = [*first, *second]
+    finalists = [each for each in player.best(tried, now, FINALISTS) if each.name != base.name]
+    player.play([base, *finalists, *cut], range(1, seeds + 1), to_come=0)
+    compared = {each.name: player.compared(each, base) for each in tried if each.name != base.name}
+    # Played with all seeds first, since only these have intervals; then whoever is done earliest.
+    order = sorted(compared.values(), key=lambda each: (-each.runs, each.stay_s))
+    specs = {each.name: each.spec for each in tried}
+    of_quotas = player.compared(cut[0], base) if cut else None
+    bottlenecks = bottlenecks_of(whole_days)
+    final = [each for each in order if each.name in {other.name for other in finalists}]
+    return Report(
+        days=tuple(days),
+        now=now,
+        recorded=tuple(as_it_was(each.played) for each in days),
+        base=tuple(player.runs[base.name]),
+        runs={name: tuple(runs) for name, runs in player.runs.items()},
+        compared=tuple(order),
+        quotas=of_quotas,
+        specs=specs,
+        bounds=tuple(bounds),
+        bottlenecks=tuple(bottlenecks),
+        advice=recommend(now, specs, final, bounds, bottlenecks, of_quotas),
+        seeds=seeds,
+    )
+
+
+class _Player:
+    """Plays candidates, and keeps what came of them.
+
+    runs: by the candidate's name.
+    """
+
+    def __init__(self, days: Sequence[Day], spread: Spread, tell: Told) -> None:
+        self.runs: defaultdict[str, list[Run]] = defaultdict(list)
+        self._days = days
+        self._spread = spread
+        self._tell = tell
+        self._done = 0
+
+    def play(self, candidates: Sequence[Candidate], seeds: Iterable[int], *, to_come: int) -> None:
+        """Play candidates on all days with some seeds; `to_come`: how many more there may be."""
+        cells = [
+            Cell(candidate, day, seed)
+            for seed in seeds
+            for day in range(len(self._days))
+            for candidate in candidates
+        ]
+        total = self._done + len(cells) + to_come * len(self._days)
+        for run in self._spread(partial(play_cell, self._days), cells) if cells else ():
+            self.runs[run.name].append(run)
+            self._done += 1
+            self._tell(self._done, total)
+
+    def best(self, candidates: Sequence[Candidate], now: PolicySpec, count: int) -> list[Candidate]:
+        """The best one, then those nearly as good that change least of what is set, then others."""
+        ranked = sorted(candidates, key=lambda each: self._order(each.name))
+        never_began, stay_s = self._order(ranked[0].name)
+
+        def order(each: Candidate) -> tuple[bool, int]:
+            its_never_began, its_stay_s = self._order(each.name)
+            near = its_never_began <= never_began and its_stay_s <= stay_s * (1 + NEARLY)
+            return not near, changes(each.spec, now) if near else 0
+
+        return [ranked[0], *sorted(ranked[1:], key=order)][:count]
+
+    def _order(self, name: str) -> tuple[int, float]:
+        """By this they are ranked: first how many tasks never began, then when they are done."""
+        runs = [run for run in self.runs[name] if run.seed == 0]
+        never_began = sum(run.figures.never_began for run in runs)
+        return never_began, sum(run.figures.stay_s for run in runs)
+
+    def compared(self, candidate: Candidate, base: Candidate) -> Comparison:
+        """Compare a candidate with the policy in force: on what did not choose it, if there is."""
+        runs = self.runs[candidate.name]
+        return compare([run for run in runs if run.seed] or runs, self.runs[base.name])

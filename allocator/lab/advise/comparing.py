@@ -1,0 +1,205 @@
+"""Candidates compared with the policy in force, day by day and seed by seed.
+
+Whatever is compared is played under both with the same day and the same seed, so that what the day
+itself does to both is left out. Where three days or more are given, each day is one observation
+(the mean over its seeds); else each pair of a day and a seed is.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from allocator.lab.advise.playing import Run
+from allocator.lab.reports.run_report import Interval, interval
+
+CLOSE = 0.02
+"""A difference of less than this part counts as none."""
+
+DAYS_ENOUGH = 3
+"""From so many days on, days are the observations."""
+
+
+class Verdict(StrEnum):
+    """What a difference is."""
+
+    LESS = "less"
+    MORE = "more"
+    SAME = "the same"
+    NOISE = "noise"
+    ONCE = "played once"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a figure differs from that under the policy in force.
+
+    by: the difference, as a part of the figure (0.1: a tenth more), or in the figure's own unit.
+    """
+
+    by: Interval
+    verdict: Verdict
+
+    @property
+    def low(self) -> float:
+        """The least that it may be."""
+        return self.by.mean if np.isnan(self.by.half) else self.by.low
+
+    @property
+    def high(self) -> float:
+        """The most that it may be."""
+        return self.by.mean if np.isnan(self.by.half) else self.by.high
+
+
+@dataclass(frozen=True, slots=True)
+class RoleChanges:
+    """What changes for a role: waiting, stay, and what it lacks of its fair share (in parts of it).
+
+    short_before, short: what it lacks under the policy in force, and under the candidate.
+    """
+
+    wait: Change
+    stay: Change
+    short: Change
+    wait_before_s: float
+    wait_s: float
+    stay_before_s: float
+    stay_s: float
+    share_before: float
+    share: float
+    fair: float
+    short_before: float
+    short_after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A candidate beside the policy in force.
+
+    runs: how often it was played.
+    stay, wait: over all roles, in parts.
+    packed: in points of 1.
+    never_began_before, never_began: tasks that did not end, of all runs compared.
+    """
+
+    name: str
+    runs: int
+    stay: Change
+    wait: Change
+    packed: Change
+    roles: Mapping[str, RoleChanges]
+    stay_before_s: float
+    stay_s: float
+    wait_before_s: float
+    wait_s: float
+    never_began_before: int
+    never_began: int
+
+    def gains(self) -> list[str]:
+        """Roles whose tasks are done earlier."""
+        return [role for role, each in self.roles.items() if each.stay.verdict is Verdict.LESS]
+
+    def loses(self) -> list[str]:
+        """Roles whose tasks are done later."""
+        return [role for role, each in self.roles.items() if each.stay.verdict is Verdict.MORE]
+
+
+Measure = Callable[[Run], float]
+
+
+def judge(differences: Sequence[float]) -> Change:
+    """Say what differences are: one for each observation."""
+    there = [each for each in differences if not np.isnan(each)]
+    by = interval(there)
+    if not there or all(abs(each) < 1e-9 for each in there):
+        return Change(Interval(0.0, 0.0), Verdict.SAME)
+    if len(there) == 1:
+        return Change(by, Verdict.ONCE)
+    if by.low <= 0 <= by.high:
+        # An interval that holds nothing but little differences says that there is none.
+        small = max(abs(by.low), abs(by.high)) < CLOSE
+        return Change(by, Verdict.SAME if small else Verdict.NOISE)
+    if abs(by.mean) < CLOSE:
+        return Change(by, Verdict.SAME)
+    return Change(by, Verdict.LESS if by.mean < 0 else Verdict.MORE)
+
+
+def compare(runs: Sequence[Run], before: Sequence[Run]) -> Comparison:
+    """Compare runs of a candidate with those of the policy in force; each has its pair."""
+    base = {(run.day, run.seed): run for run in before}
+    pairs = [(run, base[run.day, run.seed]) for run in runs if (run.day, run.seed) in base]
+    assert pairs, "a candidate was played where the policy in force was not"
+    befores = [pair[1] for pair in pairs]
+
+    def stay(run: Run) -> float:
+        return run.figures.stay_s
+
+    def wait(run: Run) -> float:
+        return run.figures.wait_s
+
+    names = sorted({role for run, _ in pairs for role in run.figures.roles})
+    return Comparison(
+        name=pairs[0][0].name,
+        runs=len(pairs),
+        stay=judge(_by_day(pairs, relative(stay))),
+        wait=judge(_by_day(pairs, relative(wait, 1.0))),
+        packed=judge(_by_day(pairs, lambda a, b: a.figures.packed - b.figures.packed)),
+        roles={role: _of_role(role, pairs) for role in names},
+        stay_before_s=_mean(befores, stay),
+        stay_s=_mean([run for run, _ in pairs], stay),
+        wait_before_s=_mean(befores, wait),
+        wait_s=_mean([run for run, _ in pairs], wait),
+        never_began_before=sum(run.figures.never_began for run in befores),
+        never_began=sum(run.figures.never_began for run, _ in pairs),
+    )
+
+
+def relative(measure: Measure, floor: float = 0.0) -> Callable[[Run, Run], float]:
+    """Difference of two times as a part of the second; `floor` s are added to both before."""
+
+    def part(one: Run, other: Run) -> float:
+        return (measure(one) + floor) / max(measure(other) + floor, 1e-9) - 1
+
+    return part
+
+
+def _of_role(role: str, pairs: Sequence[tuple[Run, Run]]) -> RoleChanges:
+    there = [pair for pair in pairs if all(role in run.figures.roles for run in pair)]
+
+    def of(name: str) -> Measure:
+        return lambda run: float(getattr(run.figures.roles[role], name))
+
+    ours, theirs = [run for run, _ in there], [run for _, run in there]
+    wait, stay, short, share = of("wait_s"), of("stay_s"), of("short"), of("share")
+    return RoleChanges(
+        wait=judge(_by_day(there, relative(wait, 1.0))),
+        stay=judge(_by_day(there, relative(stay))),
+        short=judge(_by_day(there, lambda one, other: short(one) - short(other))),
+        wait_before_s=_mean(theirs, wait),
+        wait_s=_mean(ours, wait),
+        stay_before_s=_mean(theirs, stay),
+        stay_s=_mean(ours, stay),
+        share_before=_mean(theirs, share),
+        share=_mean(ours, share),
+        fair=_mean(theirs, of("fair")),
+        short_before=_mean(theirs, short),
+        short_after=_mean(ours, short),
+    )
+
+
+def _mean(runs: Sequence[Run], measure: Measure) -> float:
+    return float(np.mean([measure(run) for run in runs]))
+
+
+def _by_day(
+    pairs: Sequence[tuple[Run, Run]], difference: Callable[[Run, Run], float]
+) -> list[float]:
+    """The observations: of each day, or of each pair where days are few."""
+    days: defaultdict[int, list[float]] = defaultdict(list)
+    for one, other in pairs:
+        days[one.day].append(difference(one, other))
+    if len(days) >= DAYS_ENOUGH:
+        return [float(np.mean(values)) for values in days.values()]
+    return [value for values in days.values() for value in values]

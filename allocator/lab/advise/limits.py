@@ -1,0 +1,244 @@
+"""Which quotas and weights are never reached, and which are in the way; from what was recorded.
+
+The cluster counts as one pool here: where free amounts lie scattered over agents, less is possible
+than is said.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from allocator.core import Bools, Floats
+from allocator.lab.advise.measuring import TaskTable, amounts_at, capacity_at, moments, table_of
+from allocator.lab.master.ledger_rows import Quota
+from allocator.lab.workloads.recorded_day import Day
+
+NEAR = 0.95
+"""Whoever uses this part of an amount has reached it."""
+
+OFTEN = 0.1
+"""What stands in the way for a smaller part of the time is not worth a word."""
+
+ALWAYS = 0.9
+
+ROOM = 1.1
+"""An amount that is advised is so much more than was ever used."""
+
+
+class Sort(StrEnum):
+    """What is looked at."""
+
+    GUARANTEE = "guarantee"
+    LIMIT = "limit"
+    WEIGHT = "weight"
+
+
+class Finding(StrEnum):
+    """What is wrong with it."""
+
+    NEVER = "never reached"
+    SOMETIMES = "sometimes in the way"
+    ALWAYS = "always in the way"
+    NO_MATTER = "never matters"
+    USEFUL = "of use"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A quota's amount of a resource, or a weight, and what became of it.
+
+    resource: empty of a weight.
+    amount: thousandths; of a weight as it is.
+    peak: thousandths; the most that the role used.
+    in_way: for what part of the time in which somebody waited for it, it stood in the way: of the
+        role itself (limit), of others (guarantee). Of a weight: for what part of the recorded time
+        the role and others waited.
+    better: thousandths; what would do; None: as it is.
+    """
+
+    sort: Sort
+    role: str
+    resource: str
+    amount: float
+    peak: float
+    in_way: float
+    finding: Finding
+    better: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """A day at its moments: what the cluster had and what was free, (S, R); its tasks."""
+
+    day: Day
+    table: TaskTable
+    at_ms: Floats
+    total: Floats
+    free: Floats
+
+    def inside(self, role: str) -> Bools:
+        """Which tasks are a role's, or of one below it."""
+        mine = [path == role or path.startswith(role + "/") for path in self.table.roles]
+        return np.array(mine, bool)[self.table.role]
+
+    def used(self, mask: Bools) -> Floats:
+        """What some tasks use, (S, R)."""
+        table = self.table
+        return amounts_at(table.need[mask], table.start[mask], table.end[mask], self.at_ms)
+
+    def waiting(self, mask: Bools) -> tuple[Bools, Floats]:
+        """When some of the tasks wait, (S,), and what one of these needs on average, (S, R)."""
+        t = self.table
+        begin, end = t.wanted[mask], t.start[mask]
+        count = amounts_at(np.ones((int(mask.sum()), 1)), begin, end, self.at_ms)
+        need = amounts_at(t.need[mask], begin, end, self.at_ms)
+        return count[:, 0] > 0, need / np.maximum(count, 1)
+
+
+def bounds_of(days: Sequence[Day]) -> list[Bound]:
+    """Look at all quotas and weights that were in force at the end of each day."""
+    found: dict[tuple[Sort, str, str], list[Bound]] = {}
+    for day in days:
+        for bound in _of_day(_look(day)):
+            found.setdefault((bound.sort, bound.role, bound.resource), []).append(bound)
+    return [_together(each) for each in found.values()]
+
+
+def quotas_of(day: Day) -> dict[str, Quota]:
+    """The quotas at the end of a day, by role."""
+    last = {role: quota for _, role, quota in day.quotas}
+    return {role: quota for role, quota in last.items() if quota}
+
+
+def cut_down(day: Day, bounds: Sequence[Bound]) -> dict[str, Quota]:
+    """The quotas of a day that would be others, if what is advised of guarantees were done."""
+    better = {
+        (bound.role, bound.resource): bound.better
+        for bound in bounds
+        if bound.sort is Sort.GUARANTEE and bound.better is not None
+    }
+    changed = {}
+    for role, quota in quotas_of(day).items():
+        guarantees = {
+            name: better.get((role, name), amount) for name, amount in quota.guarantees.items()
+        }
+        if guarantees != quota.guarantees:
+            kept = {name: amount for name, amount in guarantees.items() if amount}
+            changed[role] = Quota(kept, quota.limits)
+    return changed
+
+
+def _look(day: Day) -> _Looked:
+    table = table_of(day.ran, day.kinds, day.begin_ms)
+    at_ms = moments(max(day.end_ms - day.begin_ms, 1))
+    total = capacity_at(day, at_ms)
+    used = amounts_at(table.need, table.start, table.end, at_ms)
+    return _Looked(day, table, at_ms, total, np.maximum(total - used, 0.0))
+
+
+def _of_day(look: _Looked) -> Iterator[Bound]:
+    quotas = quotas_of(look.day)
+    for role, quota in quotas.items():
+        yield from _guarantees(look, role, quota.guarantees)
+        yield from _limits(look, role, quota.limits)
+    settings = look.day.settings
+    for role, limits in (settings.limits if settings else {}).items():
+        yield from _limits(look, role, limits)
+    weights: dict[str, float] = {}
+    for _, change in look.day.weights:
+        weights |= change
+    for role, weight in weights.items():
+        if weight != 1:
+            yield _weight(look, role, weight)
+
+
+def _guarantees(look: _Looked, role: str, amounts: Mapping[str, int]) -> Iterator[Bound]:
+    """Find whether what is kept back for a role is ever used, and whether others wait for it."""
+    mine = look.inside(role)
+    used, (others_wait, need) = look.used(mine), look.waiting(~mine)
+    for name, amount in amounts.items():
+        if name not in look.day.kinds or not amount:
+            continue
+        column = look.day.kinds.index(name)
+        peak, own = _peak(look, mine, column), used[:, column]
+        kept = np.maximum(amount - own, 0.0)
+        wanted = others_wait & (need[:, column] > 0)
+        # What is free would hold such a task, and what is not kept back of it would not.
+        held_back = look.free[:, column] - kept < need[:, column]
+        in_way = _part(wanted & (kept > 0) & held_back, wanted)
+        if peak >= NEAR * amount:
+            finding, better = Finding.USEFUL, None
+        else:
+            finding = Finding.NEVER if in_way < OFTEN else _often(in_way)
+            better = _rounded(peak)
+        yield Bound(Sort.GUARANTEE, role, name, amount, peak, in_way, finding, better)
+
+
+def _limits(look: _Looked, role: str, amounts: Mapping[str, int]) -> Iterator[Bound]:
+    """Find whether a limit is ever met, and whether it keeps what is free from its role."""
+    mine = look.inside(role)
+    used, (waits, need) = look.used(mine), look.waiting(mine)
+    for name, amount in amounts.items():
+        if name not in look.day.kinds:
+            continue
+        column = look.day.kinds.index(name)
+        peak, one = _peak(look, mine, column), need[:, column]
+        wanted = waits & (one > 0)
+        stopped = (used[:, column] + one > amount) & (look.free[:, column] >= one)
+        in_way = _part(wanted & stopped, wanted)
+        finding = Finding.USEFUL
+        if in_way >= OFTEN:
+            finding = _often(in_way)
+        elif peak < NEAR * amount and not (wanted & stopped).any():
+            finding = Finding.NEVER
+        yield Bound(Sort.LIMIT, role, name, amount, peak, in_way, finding)
+
+
+def _weight(look: _Looked, role: str, weight: float) -> Bound:
+    """A weight says something only while its role and others want more than they have."""
+    mine = look.inside(role)
+    (waits, _), (others, _) = look.waiting(mine), look.waiting(~mine)
+    both = float((waits & others).mean())
+    finding = Finding.USEFUL if both else Finding.NO_MATTER
+    return Bound(Sort.WEIGHT, role, "", weight, 0.0, both, finding)
+
+
+def _peak(look: _Looked, mask: Bools, column: int) -> float:
+    """The most of a resource that some tasks ever used at a time."""
+    table = look.table
+    times = np.unique(table.start[mask])
+    times = times[np.isfinite(times)]
+    if not len(times):
+        return 0.0
+    need = table.need[mask][:, column : column + 1]
+    return float(amounts_at(need, table.start[mask], table.end[mask], times).max())
+
+
+def _rounded(peak: float) -> int:
+    """A little more than was used, in whole units."""
+    return int(np.ceil(peak * ROOM / 1000)) * 1000
+
+
+def _often(part: float) -> Finding:
+    return Finding.ALWAYS if part >= ALWAYS else Finding.SOMETIMES
+
+
+def _part(some: Bools, of: Bools) -> float:
+    return float(some.sum() / of.sum()) if of.any() else 0.0
+
+
+def _together(days: Sequence[Bound]) -> Bound:
+    """The same bound over several days."""
+    last = days[-1]
+    peak, in_way = max(each.peak for each in days), float(np.mean([each.in_way for each in days]))
+    finding = last.finding
+    if len({each.finding for each in days}) > 1:
+        # Where days differ, it is of use on one of them, or in the way now and then.
+        finding = _often(in_way) if in_way >= OFTEN else Finding.USEFUL
+    better = last.better
+    if better is not None:
+        used = any(each.finding is Finding.USEFUL for each in days)
+        better = None if used else _rounded(peak)
+    return Bound(last.sort, last.role, last.resource, last.amount, peak, in_way, finding, better)

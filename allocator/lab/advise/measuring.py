@@ -1,0 +1,251 @@
+"""What a day was like: who waited how long, who had what part of the cluster, how full it was.
+
+The fair share of a role is what weighted max-min fairness of dominant shares gives it, among those
+who want something at that moment, and no more than it wants. The cluster counts as one pool for
+that: constraints and the sizes of agents do not, so that all policies have the same yardstick.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core import Bools, Floats, Ints
+from allocator.lab.workloads.recorded_day import Day, Ran
+from allocator.solvers.fluid import water_filling
+
+SAMPLES = 240
+"""So many moments of a day are looked at."""
+
+NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTable:
+    """Tasks as columns; times are in ms from the beginning of the day.
+
+    roles, who: names by number; `who` are ids of frameworks with their roles.
+    role, of (T,): numbers.
+    need (T, R), thousandths.
+    wanted, start, end (T,): infinite where that did not happen.
+    """
+
+    roles: tuple[str, ...]
+    who: tuple[tuple[str, str], ...]
+    role: Ints
+    of: Ints
+    need: Floats
+    wanted: Floats
+    start: Floats
+    end: Floats
+
+    def rows(self, mask: Bools) -> "TaskTable":
+        """Some of the tasks."""
+        return TaskTable(
+            self.roles,
+            self.who,
+            self.role[mask],
+            self.of[mask],
+            self.need[mask],
+            self.wanted[mask],
+            self.start[mask],
+            self.end[mask],
+        )
+
+
+def table_of(ran: Sequence[Ran], kinds: Sequence[str], begin_ms: int = 0) -> TaskTable:
+    """Make columns of tasks; times of -1 did not happen."""
+    roles = tuple(sorted({task.role for task in ran}))
+    who = tuple(sorted({(task.framework, task.role) for task in ran}))
+    number = {role: index for index, role in enumerate(roles)}
+    place = {each: index for index, each in enumerate(who)}
+
+    def when(times_ms: list[int]) -> Floats:
+        column = np.array(times_ms, np.float64)
+        return np.where(column < 0, NEVER, np.maximum(column - begin_ms, 0))
+
+    return TaskTable(
+        roles,
+        who,
+        np.array([number[task.role] for task in ran], np.int64),
+        np.array([place[task.framework, task.role] for task in ran], np.int64),
+        np.array([[task.need.get(k, 0) for k in kinds] for task in ran], float).reshape(
+            -1, len(kinds)
+        ),
+        when([task.wanted_ms for task in ran]),
+        when([task.start_ms for task in ran]),
+        when([task.end_ms for task in ran]),
+    )
+
+
+def amounts_at(need: Floats, begin: Floats, end: Floats, at_ms: Floats) -> Floats:
+    """What tasks take together at some moments, from their beginning to their end.
+
+    need (T, R); begin, end (T,); at_ms (S,).
+    Returns (S, R).
+    """
+    total = np.zeros((len(at_ms), need.shape[1]))
+    for times, sign in ((begin, 1.0), (end, -1.0)):
+        order = np.argsort(times, kind="stable")
+        sums = np.vstack([np.zeros(need.shape[1]), np.cumsum(need[order], axis=0)])
+        total += sign * sums[np.searchsorted(times[order], at_ms, side="right")]
+    return np.maximum(total, 0.0)
+
+
+def moments(span_ms: int) -> Floats:
+    """When a day is looked at, (S,)."""
+    middle: Floats = (np.arange(SAMPLES, dtype=np.float64) + 0.5) * (span_ms / SAMPLES)
+    return middle
+
+
+def capacity_at(day: Day, at_ms: Floats) -> Floats:
+    """What the cluster had, (S, R)."""
+    agents = list(day.agents.values())
+    need = np.array([[a.capacity.get(k, 0) for k in day.kinds] for a in agents], float)
+    came = np.array([max(agent.came_ms - day.begin_ms, 0) for agent in agents], float)
+    left = [NEVER if agent.left_ms < 0 else agent.left_ms - day.begin_ms for agent in agents]
+    return amounts_at(need.reshape(-1, len(day.kinds)), came, np.array(left, float), at_ms)
+
+
+def weights_of(day: Day, roles: Sequence[str]) -> Floats:
+    """The weights of roles, those of the roles above them included, as they were at the end."""
+    weight: dict[str, float] = {}
+    for _, change in day.weights:
+        weight |= change
+    paths = [role.split("/") for role in roles]
+    prefixes = [["/".join(path[: n + 1]) for n in range(len(path))] for path in paths]
+    return np.array([np.prod([weight.get(each, 1.0) for each in path]) for path in prefixes])
+
+
+def fair_shares(wants: Floats, total: Floats, weight: Floats) -> Floats:
+    """The fair dominant share of each role, if the cluster were one pool.
+
+    wants (n, R): what each would use at most.
+    total (R,); weight (n,).
+    Returns (n,).
+
+    Examples
+    --------
+    The first wants little, so the others share the rest, one part to two.
+
+    >>> wants, total = np.array([[1.0], [9.0], [9.0]]), np.array([10.0])
+    >>> fair_shares(wants, total, np.array([1.0, 1.0, 2.0])).round(3).tolist()
+    [0.1, 0.3, 0.6]
+    """
+    part = np.divide(wants, total, out=np.zeros(wants.shape), where=total > 0)
+    largest = part.max(axis=1)
+    shares = np.zeros(len(wants))
+    some = np.flatnonzero(largest > 0)
+    if len(some):
+        # Nobody has more than all that it wants: that is a resource of its own, of which there
+        # is one.
+        need = np.hstack([part[some], np.eye(len(some))])
+        rate = weight[some] / largest[some]
+        pool = np.concatenate([(total > 0).astype(float), np.ones(len(some))])
+        shares[some] = water_filling.solve(need, pool, rate).tasks * largest[some]
+    return shares
+
+
+@dataclass(frozen=True, slots=True)
+class RoleFigures:
+    """What a day was like for a role.
+
+    tasks, never_began: how many it wanted, and how many of these had not begun at last.
+    wait_s, wait_p95_s: from when a task was wanted to when it began.
+    stay_s: to when it ended.
+    last_s: the last of them ended so long after the day began.
+    share, fair: mean dominant share that it had, and its fair one, while it wanted something.
+    short: what part of its fair share it did not have.
+    """
+
+    tasks: int
+    never_began: int
+    wait_s: float
+    wait_p95_s: float
+    stay_s: float
+    last_s: float
+    share: float
+    fair: float
+    short: float
+
+
+@dataclass(frozen=True, slots=True)
+class DayFigures:
+    """What a day was like.
+
+    stay_s: of a role's tasks, from when they were wanted to their ends; the geometric mean over the
+        roles, so that each role counts alike.
+    packed: what part of its fullest resource the cluster used while something waited; NaN: nothing
+        ever did.
+    used: part of each resource, mean over the recorded time.
+    """
+
+    roles: Mapping[str, RoleFigures]
+    tasks: int
+    never_began: int
+    wait_s: float
+    wait_p95_s: float
+    stay_s: float
+    last_s: float
+    packed: float
+    used: Mapping[str, float]
+
+
+def measure(day: Day, table: TaskTable, end_ms: float) -> DayFigures:
+    """Say what a day was like.
+
+    end_ms: when it was over; what had not begun by then waited until then, and counts as ended.
+    """
+    span_ms = max(day.end_ms - day.begin_ms, 1)
+    at_ms = moments(span_ms)
+    total = capacity_at(day, at_ms)
+    roles = range(len(table.roles))
+    some = [table.rows(table.role == role) for role in roles]
+    wants = np.stack([amounts_at(t.need, t.wanted, t.end, at_ms) for t in some], axis=1)
+    held = np.stack([amounts_at(t.need, t.start, t.end, at_ms) for t in some], axis=1)
+    weight = weights_of(day, table.roles)
+    fair = np.array([fair_shares(w, t, weight) for w, t in zip(wants, total, strict=True)])
+    part = np.divide(held, total[:, None], out=np.zeros(held.shape), where=total[:, None] > 0)
+    share = part.max(axis=2)
+    figures = {
+        name: _of_role(some[role], share[:, role], fair[:, role], end_ms)
+        for role, name in enumerate(table.roles)
+    }
+    waiting = amounts_at(np.ones((len(table.wanted), 1)), table.wanted, table.start, at_ms)[:, 0]
+    full = part.sum(axis=1)
+    wait_s = (_by(table.start, end_ms) - table.wanted) / 1000
+    stays = [max(each.stay_s, 1e-3) for each in figures.values()]
+    return DayFigures(
+        roles=figures,
+        tasks=len(table.wanted),
+        never_began=int(np.isinf(table.start).sum()),
+        wait_s=float(wait_s.mean()),
+        wait_p95_s=float(np.percentile(wait_s, 95)),
+        stay_s=float(np.exp(np.mean(np.log(stays)))),
+        last_s=float(_by(table.end, end_ms).max()) / 1000,
+        packed=float(full[waiting > 0].max(axis=1).mean()) if (waiting > 0).any() else np.nan,
+        used=dict(zip(day.kinds, full.mean(axis=0).tolist(), strict=True)),
+    )
+
+
+def _by(times: Floats, end_ms: float) -> Floats:
+    """Times; the end where something did not happen."""
+    return np.where(np.isinf(times), end_ms, times)
+
+
+def _of_role(tasks: TaskTable, share: Floats, fair: Floats, end_ms: float) -> RoleFigures:
+    wait_s = (_by(tasks.start, end_ms) - tasks.wanted) / 1000
+    stay_s = (_by(tasks.end, end_ms) - tasks.wanted) / 1000
+    wanting = fair > 0
+    lacking = np.maximum(fair - share, 0.0)
+    return RoleFigures(
+        tasks=len(wait_s),
+        never_began=int(np.isinf(tasks.start).sum()),
+        wait_s=float(wait_s.mean()),
+        wait_p95_s=float(np.percentile(wait_s, 95)),
+        stay_s=float(stay_s.mean()),
+        last_s=float(_by(tasks.end, end_ms).max()) / 1000,
+        share=float(share[wanting].mean()) if wanting.any() else 0.0,
+        fair=float(fair[wanting].mean()) if wanting.any() else 0.0,
+        short=float(lacking.sum() / fair.sum()) if wanting.any() else 0.0,
+    )

@@ -1,0 +1,77 @@
+"""Advice as a page: one HTML file that needs nothing else."""
+
+from io import StringIO
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from matplotlib.figure import Figure
+
+from allocator.lab.advise import configuration, words
+from allocator.lab.advise.advising import Report
+from allocator.lab.advise.comparing import Comparison
+from allocator.lab.reports.plots import SETTINGS, line_of
+from allocator.plain import printable
+
+SHOWN = 16
+"""So many candidates are drawn, the best ones."""
+
+
+def write(path: Path, report: Report) -> None:
+    """Write the page."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
+    )
+    environment.finalize = _clean
+    tables = [words.candidates(report)]
+    tables += [words.roles(report, each) for each in words.told(report)]
+    tables += [words.bounds(report.bounds), words.cuts(report.bottlenecks)]
+    text = environment.get_template("page.html").render(
+        headline=report.advice.headline,
+        sentences=list(words.sentences(report)),
+        configuration=configuration.to_paste(report),
+        quotas=configuration.quota_calls(report),
+        picture=picture(report.compared),
+        tables=[table for table in tables if table.rows],
+        about=words.about(report),
+        model=words.model(report),
+        guessed=words.GUESSED,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _clean(value: object) -> object:
+    """No control character of a framework's name gets into the page."""
+    if type(value) is str:
+        return printable(value, also="\n")
+    return value
+
+
+def picture(compared: tuple[Comparison, ...]) -> str:
+    """Draw how much earlier or later tasks are done, as SVG."""
+    shown = compared[:SHOWN][::-1]
+    with mpl.rc_context(SETTINGS):
+        figure = Figure(figsize=(8.5, 0.9 + 0.28 * len(shown)), layout="constrained")
+        axes = figure.add_subplot()
+        for row, each in enumerate(shown):
+            by, colour = each.stay.by, line_of(each.name)["color"]
+            known = not np.isnan(by.half)
+            axes.errorbar(
+                by.mean * 100,
+                row,
+                xerr=by.half * 100 if known else None,
+                fmt="o",
+                markersize=5,
+                color=colour,
+                markerfacecolor=colour if known else "white",
+            )
+        axes.axvline(0, color="black", linewidth=0.8)
+        # Between two dollars stands a formula, and one that is none cannot be drawn.
+        axes.set_yticks(range(len(shown)), [each.name.replace("$", r"\$") for each in shown])
+        axes.set_xlabel("tasks done earlier (left) or later (right), %")
+        out = StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    text = out.getvalue()
+    return text[text.index("<svg") :]

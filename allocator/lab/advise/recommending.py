@@ -1,0 +1,244 @@
+"""What to do, and why: a pure function of the figures.
+
+A change is advised only where tasks are done clearly earlier over all roles, and nobody pays for
+it who had no more than its fair share. Of candidates that are equally good, that one is advised of
+which an operator has to change least. Else the advice is to keep what there is.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocator.core import PolicySpec
+from allocator.lab.advise.bottlenecks import Bottleneck
+from allocator.lab.advise.candidates import changes, in_words
+from allocator.lab.advise.comparing import CLOSE, Change, Comparison, Verdict
+from allocator.lab.advise.limits import Bound, Finding, Sort
+
+WORTH = 0.05
+"""Tasks must be done earlier by this part, over all roles, for a change to be worth the trouble."""
+
+WAIT_WORTH_S = 1.0
+"""And they must wait less by so much."""
+
+POINTS = 0.02
+"""A role that lacks so much more of its fair share than before pays for the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do.
+
+    spec: the policy to put in force; None: keep the one that is.
+    headline: in one sentence.
+    reasons: why, and what speaks against it.
+    also: what else to do: quotas, constraints.
+    """
+
+    spec: PolicySpec | None
+    headline: str
+    reasons: tuple[str, ...]
+    also: tuple[str, ...]
+
+    @property
+    def keeps(self) -> bool:
+        """Whether there is nothing at all to do."""
+        return self.spec is None and not self.also
+
+
+def recommend(
+    now: PolicySpec,
+    candidates: Mapping[str, PolicySpec],
+    compared: Sequence[Comparison],
+    bounds: Sequence[Bound],
+    bottlenecks: Sequence[Bottleneck],
+    quotas: Comparison | None = None,
+) -> Advice:
+    """Say what to do.
+
+    candidates: by the names in `compared`, those with the recorded quotas.
+    quotas: the policy in force with quotas as `bounds` would have them.
+    """
+    also = [*_quota_advice(bounds, quotas), *_bottleneck_advice(bottlenecks)]
+    good = [each for each in compared if each.name in candidates and _is_better(each)]
+    harming = [each for each in good if harmed(each)]
+    good = [each for each in good if not harmed(each)]
+    if not good:
+        headline = f"Keep what you have: {in_words(now)}."
+        if also:
+            headline = f"Keep the policy, {in_words(now)}, and change what is named below."
+        return Advice(None, headline, tuple(_why_not(compared, harming)), tuple(also))
+    best = min(good, key=lambda each: each.stay.by.mean)
+    alike = [each for each in good if _as_good(each, best)]
+    order = list(candidates)
+    chosen = min(
+        alike,
+        key=lambda each: (changes(candidates[each.name], now), order.index(each.name)),
+    )
+    spec = candidates[chosen.name]
+    reasons = [*_why(chosen), *_others(chosen, alike)]
+    headline = f"Change the policy from {in_words(now)} to {chosen.name}."
+    return Advice(spec, headline, tuple(reasons), tuple(also))
+
+
+def _is_better(each: Comparison) -> bool:
+    """Whether tasks are done clearly earlier, all in all."""
+    return (
+        each.stay.verdict is Verdict.LESS
+        and each.stay.by.mean <= -WORTH
+        and each.wait_before_s - each.wait_s >= WAIT_WORTH_S
+        and each.never_began <= each.never_began_before
+    )
+
+
+def harmed(each: Comparison) -> list[str]:
+    """Find the roles that pay: done later, and further from their fair share than before."""
+    return [
+        role
+        for role, change in each.roles.items()
+        if change.stay.verdict is Verdict.MORE
+        and change.stay.by.mean > WORTH
+        and change.short_after - change.short_before > POINTS
+    ]
+
+
+def _as_good(each: Comparison, best: Comparison) -> bool:
+    """Whether two candidates differ by less than their intervals, or by next to nothing."""
+    if each is best:
+        return True
+    between = abs(each.stay.by.mean - best.stay.by.mean)
+    return between <= CLOSE or each.stay.low <= best.stay.high
+
+
+def _why(chosen: Comparison) -> list[str]:
+    before, after = chosen.wait_before_s, chosen.wait_s
+    text = (
+        f"Over all roles tasks are done {percent(chosen.stay)} earlier than under the policy in"
+        f" force; on average they wait {after:.1f} s instead of {before:.1f} s."
+    )
+    found = [text]
+    if gains := chosen.gains():
+        told = ", ".join(_gain(role, chosen) for role in gains[:5])
+        found.append(f"Who gains: {told}{_more(gains, 5)}.")
+    loses = chosen.loses()
+    if loses:
+        told = ", ".join(_gain(role, chosen) for role in loses[:5])
+        found.append(
+            f"Who loses: {told}{_more(loses, 5)}; none of them is further from its fair share than"
+            " it was."
+        )
+    else:
+        found.append("No role loses by more than chance would explain.")
+    return found
+
+
+def _gain(role: str, chosen: Comparison) -> str:
+    change = chosen.roles[role]
+    return f"{role} (waits {change.wait_s:.1f} s instead of {change.wait_before_s:.1f} s)"
+
+
+def _more(names: Sequence[str], shown: int) -> str:
+    return f" and {len(names) - shown} more" if len(names) > shown else ""
+
+
+def _others(chosen: Comparison, alike: Sequence[Comparison]) -> list[str]:
+    others = [each.name for each in alike if each is not chosen]
+    if not others:
+        return []
+    text = f"As good within the intervals: {few(others)}."
+    return [f"{text} Of these, {chosen.name} changes least of what is set."]
+
+
+def _why_not(compared: Sequence[Comparison], harming: Sequence[Comparison]) -> list[str]:
+    """Say why nothing is worth a change."""
+    found = []
+    if not any(each.wait_before_s >= WAIT_WORTH_S for each in compared):
+        waits = max((each.wait_before_s for each in compared), default=0.0)
+        found.append(f"Tasks wait {waits:.2f} s on average as it is: there is nothing to gain.")
+    for each in harming[:3]:
+        who = ", ".join(harmed(each))
+        found.append(
+            f"{each.name} would have tasks done {percent(each.stay)} earlier, but at the cost of"
+            f" {who}, further from the fair share than now."
+        )
+    rest = [each for each in compared if each not in harming]
+    noise = [each for each in rest if each.stay.verdict is Verdict.NOISE]
+    if noise:
+        told = few([each.name for each in noise])
+        found.append(f"What differs under {told} is noise: it may be none, or go either way.")
+    small = [each for each in rest if each.stay.verdict is Verdict.SAME]
+    if small:
+        told = few([each.name for each in small])
+        found.append(f"Under {told} tasks are done within {CLOSE:.0%} of when they are now.")
+    worse = [each for each in rest if each.stay.verdict is Verdict.MORE]
+    if worse:
+        told = few([each.name for each in worse])
+        found.append(f"Under {told} tasks are done later.")
+    little = [each for each in rest if each.stay.verdict is Verdict.LESS]
+    if little:
+        told = few([each.name for each in little])
+        found.append(
+            f"Under {told} tasks are done earlier, but by less than {WORTH:.0%},"
+            f" or by less than {WAIT_WORTH_S:.0f} s of waiting."
+        )
+    return found
+
+
+def _quota_advice(bounds: Sequence[Bound], quotas: Comparison | None) -> list[str]:
+    """What to do about quotas: guarantees that keep others waiting, limits in the way."""
+    found = []
+    for bound in bounds:
+        blocks = bound.finding in {Finding.SOMETIMES, Finding.ALWAYS}
+        if bound.sort is Sort.GUARANTEE and blocks and bound.better is not None:
+            found.append(
+                f"The guarantee of {amount(bound.amount, bound.resource)} for {bound.role} is too"
+                f" large: it never used more than {amount(bound.peak, bound.resource)}, and others"
+                f" waited for what was kept back in {bound.in_way:.0%} of the time in which they"
+                f" waited. {amount(bound.better, bound.resource)} would do."
+            )
+        elif bound.sort is Sort.LIMIT and bound.finding is Finding.ALWAYS:
+            found.append(
+                f"The limit of {amount(bound.amount, bound.resource)} for {bound.role} is always in"
+                f" its way: in {bound.in_way:.0%} of the time in which it waited, what it waited"
+                " for was free. Raise it, if that is not what it is for."
+            )
+    if found and quotas is not None and quotas.stay.verdict is Verdict.LESS:
+        found.append(
+            f"With guarantees so cut down tasks are done {percent(quotas.stay)} earlier, over all"
+            f" roles; they wait {quotas.wait_s:.1f} s instead of {quotas.wait_before_s:.1f} s."
+        )
+    return found
+
+
+def _bottleneck_advice(bottlenecks: Sequence[Bottleneck]) -> list[str]:
+    found = []
+    for each in bottlenecks[:3]:
+        agents = few(each.agents)
+        who = few(sorted(each.frameworks))
+        found.append(
+            f"Constraints are a bottleneck: {who} (of {few(sorted(each.roles))}) may use no agents"
+            f" but {agents}, {len(each.agents)} of {each.of}. In {each.part:.0%} of the time"
+            f" {each.waiting:.0f} of their tasks waited there, on average, while {each.free:.0%} of"
+            " the other agents was free. Let their constraints allow more agents, or have more"
+            " agents of this sort; no policy helps."
+        )
+    return found
+
+
+def few(names: Sequence[str], shown: int = 4) -> str:
+    """Some names, and how many more there are."""
+    return ", ".join(names[:shown]) + _more(names, shown)
+
+
+def amount(thousandths: float, resource: str) -> str:
+    """Write an amount as Mesos does."""
+    return f"{resource}:{thousandths / 1000:g}"
+
+
+def percent(change: Change) -> str:
+    """Write how large a difference is, with its interval, without its sign."""
+    if np.isnan(change.by.half):
+        return f"{abs(change.by.mean):.0%}"
+    ends = sorted((abs(change.low), abs(change.high)))
+    return f"{abs(change.by.mean):.0%} ({ends[0]:.0%} to {ends[1]:.0%})"

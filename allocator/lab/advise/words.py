@@ -1,0 +1,203 @@
+"""Advice in words: the same rows and sentences for the terminal and for the page."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from allocator.lab.advise.advising import Report
+from allocator.lab.advise.bottlenecks import Bottleneck
+from allocator.lab.advise.candidates import in_words
+from allocator.lab.advise.comparing import Change, Comparison, Verdict
+from allocator.lab.advise.limits import Bound, Finding, Sort
+from allocator.lab.advise.playing import Run
+from allocator.lab.advise.recommending import amount, few
+
+GUESSED = (
+    (
+        "A task is what a framework gave back in one piece. It counts as wanted since its"
+        " framework subscribed, revived, or last declined an offer that would have held it; it"
+        " lasts as long as it did, wherever it runs."
+    ),
+    (
+        "No journal tells what a framework wanted and never ran, what it would have done with"
+        " other offers, or which of its tasks wait for others. A framework that is played launches"
+        " a task on the first offer that holds it."
+    ),
+    (
+        "A framework that says what a task needs, and kept the whole of each offer that it took,"
+        " is played as one that keeps whole offers. Of one that never said it, what it took counts"
+        " as its task."
+    ),
+    "What was reserved or revocable counts as nobody's in particular.",
+    "Fair shares are those of weighted max-min fairness of dominant shares, in one pool.",
+)
+"""What a journal cannot tell, and what is taken for it."""
+
+
+class Table(NamedTuple):
+    """Heads (those that begin with > are numbers) and rows of texts."""
+
+    title: str
+    heads: list[str]
+    rows: list[list[str]]
+
+
+def in_change(change: Change) -> str:
+    """A difference in percent, with its interval, and whether it is noise.
+
+    >>> from allocator.lab.reports.run_report import Interval
+    >>> in_change(Change(Interval(-0.2, 0.05), Verdict.LESS))
+    '-20 % (-25 to -15)'
+    >>> in_change(Change(Interval(-0.02, 0.05), Verdict.NOISE))
+    'noise (-7 to +3)'
+    """
+    mean, half = change.by.mean * 100, change.by.half * 100
+    if change.verdict is Verdict.SAME:
+        return "the same"
+    if np.isnan(half):
+        return f"{mean:+.0f} %, once"
+    ends = f"({mean - half:+.0f} to {mean + half:+.0f})"
+    return f"noise {ends}" if change.verdict is Verdict.NOISE else f"{mean:+.0f} % {ends}"
+
+
+def about(report: Report) -> list[str]:
+    """Say what was looked at, day by day, and what was wrong with it."""
+    lines = []
+    for read, was in zip(report.days, report.recorded, strict=True):
+        day = read.day
+        hours = (day.end_ms - day.begin_ms) / 3_600_000
+        ran = {task.framework for task in day.ran}
+        idle = sum(1 for each in day.frameworks if each not in ran)
+        line = (
+            f"{read.name}: {hours:.1f} hours, {len(day.agents)} agents, {len(day.frameworks)}"
+            f" frameworks, {len(day.ran)} tasks"
+        )
+        if day.unfinished:
+            line += f", of which {day.unfinished} still ran at the end"
+        if idle:
+            line += f"; {idle} frameworks ran nothing, so what they wanted is not known"
+        if read.played is not day:
+            begin, end = (
+                (when - day.begin_ms) / 3_600_000
+                for when in (read.played.begin_ms, read.played.end_ms)
+            )
+            line += (
+                f". Played is where most waits: hours {begin:.1f} to {end:.1f}, {was.tasks} tasks"
+            )
+        lines.append(line)
+        lines += [f"{read.name}: {remark}" for remark in read.remarks]
+    return lines
+
+
+def model(report: Report) -> str:
+    """Say how far the model is from what was recorded."""
+    played = [run.figures for run in report.base if run.seed == 0]
+    pairs = list(zip(report.recorded, played, strict=True))
+    was = float(np.mean([recorded.wait_s for recorded, _ in pairs]))
+    now = float(np.mean([again.wait_s for _, again in pairs]))
+    return (
+        f"Played again under {in_words(report.now)}, the policy in force, tasks wait {now:.1f} s on"
+        f" average; {was:.1f} s were recorded. The closer these are, the better the model is."
+    )
+
+
+def candidates(report: Report) -> Table:
+    """All candidates beside the policy in force, the best first."""
+    heads = ["policy", ">done earlier or later", ">waits", ">mean wait s", ">fullest used %"]
+    heads += [">never began", ">decisions/s it can", ">at work %", ">runs"]
+    base = report.base
+    rows = [_candidate(f"{in_words(report.now)} (in force)", None, base)]
+    rows += [_candidate(each.name, each, report.runs[each.name]) for each in report.compared]
+    if report.quotas is not None:
+        name = f"{in_words(report.now)}, guarantees cut down"
+        rows.append(_candidate(name, report.quotas, report.runs[report.quotas.name]))
+    return Table("Every policy that was played", heads, rows)
+
+
+def _candidate(name: str, each: Comparison | None, runs: Sequence[Run]) -> list[str]:
+    if each is not None and any(run.seed for run in runs):
+        runs = [run for run in runs if run.seed]
+    cells = [name, "", ""] if each is None else [name, in_change(each.stay), in_change(each.wait)]
+    packed = [run.figures.packed for run in runs if not np.isnan(run.figures.packed)]
+    cells.append(f"{np.mean([run.figures.wait_s for run in runs]):.1f}")
+    cells.append(f"{np.mean(packed) * 100:.0f}" if packed else "-")
+    cells.append(str(sum(run.figures.never_began for run in runs)))
+    cells.append(f"{np.median([run.decisions_per_s for run in runs]):.0f}")
+    cells.append(f"{np.median([run.load for run in runs]) * 100:.2g}")
+    return [*cells, str(len(runs))]
+
+
+def roles(report: Report, each: Comparison) -> Table:
+    """Who gains and who loses under a candidate."""
+    heads = ["role", ">tasks done", ">mean wait s", ">share %", ">fair share %", ">lacks of it %"]
+    rows = []
+    for role, change in each.roles.items():
+        rows.append(
+            [
+                role,
+                in_change(change.stay),
+                f"{change.wait_before_s:.1f} -> {change.wait_s:.1f}",
+                f"{change.share_before * 100:.0f} -> {change.share * 100:.0f}",
+                f"{change.fair * 100:.0f}",
+                f"{change.short_before * 100:.0f} -> {change.short_after * 100:.0f}",
+            ]
+        )
+    title = f"Who gains and who loses: {in_words(report.now)} -> {each.name}"
+    return Table(title, heads, rows)
+
+
+def told(report: Report) -> list[Comparison]:
+    """The candidates of which it is told who gains: the one that is advised, and the best."""
+    best = [each for each in report.compared if each.runs > 1][:3] or list(report.compared[:1])
+    if report.advice.spec is None:
+        return best
+    name = in_words(report.advice.spec)
+    chosen = [each for each in report.compared if each.name == name]
+    return [*chosen, *(each for each in best if each.name != name)][:3]
+
+
+def bounds(found: Sequence[Bound]) -> Table:
+    """Quotas, limits and weights."""
+    heads = ["role", "what", ">set", ">most used", ">in the way %", "finding", ">would do"]
+    rows = []
+    for each in found:
+        if each.sort is Sort.WEIGHT:
+            row = [each.role, "weight", f"{each.amount:g}", "", ""]
+            both = f"{each.finding}: it and others waited in {each.in_way:.0%} of the time"
+            rows.append([*row, both, ""])
+            continue
+        better = "" if each.better is None else amount(each.better, each.resource)
+        row = [each.role, str(each.sort), amount(each.amount, each.resource)]
+        row += [amount(each.peak, each.resource), f"{each.in_way * 100:.0f}", str(each.finding)]
+        rows.append([*row, better if each.finding is not Finding.USEFUL else ""])
+    return Table("Quotas, limits and weights", heads, rows)
+
+
+def cuts(found: Sequence[Bottleneck]) -> Table:
+    """Constraints that are a bottleneck."""
+    heads = ["agents", ">of all", "frameworks", "roles", ">time %", ">tasks waiting"]
+    heads += [">agents each", ">the others have", ">free elsewhere %"]
+    rows = [
+        [
+            few(each.agents),
+            f"{len(each.agents)} of {each.of}",
+            few(sorted(each.frameworks)),
+            few(sorted(each.roles)),
+            f"{each.part * 100:.0f}",
+            f"{each.waiting:.1f}",
+            f"{each.level:.2f}",
+            "all they want" if np.isinf(each.next_level) else f"{each.next_level:.2f}",
+            f"{each.free * 100:.0f}",
+        ]
+        for each in found
+    ]
+    return Table("Bottlenecks of constraints", heads, rows)
+
+
+def sentences(report: Report) -> Iterator[tuple[str, list[str]]]:
+    """The advice: a title and its paragraphs, part by part."""
+    advice = report.advice
+    yield advice.headline, list(advice.reasons)
+    if advice.also:
+        yield "Beside the policy", list(advice.also)

@@ -1,0 +1,109 @@
+"""Days that were made so that the right advice is known: is it given?"""
+
+from functools import cache, partial
+from pathlib import Path
+
+import pytest
+
+from allocator.core import PolicySpec
+from allocator.lab.advise.advising import Report, advise
+from allocator.lab.advise.comparing import Verdict
+from allocator.lab.advise.configuration import quota_calls, to_paste
+from allocator.lab.advise.limits import Finding
+from allocator.lab.advise.page import write
+from allocator.lab.advise.reading import read_day
+from allocator.lab.experiments.spread import spread
+from tests.lab.advise import days
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+SEEDS = 3
+
+
+@pytest.fixture(scope="module")
+def advice(tmp_path_factory):
+    """Gives the report of a day by its name."""
+    directory = tmp_path_factory.mktemp("days")
+
+    @cache
+    def of(name: str) -> Report:
+        path: Path = getattr(days, name)().write(directory / name)
+        over = partial(spread, jobs=-1)
+        report = advise([read_day(name, [path])], SEEDS, over, lambda _done, _total: None)
+        write(directory / f"{name}.html", report)
+        assert report.advice.headline in (directory / f"{name}.html").read_text()
+        return report
+
+    return of
+
+
+def told(report: Report) -> str:
+    return "\n".join([report.advice.headline, *report.advice.reasons, *report.advice.also])
+
+
+def test_a_framework_that_keeps_whole_offers_is_offered_whole_tasks(advice):
+    """The mode cures it, and not the policy: so the policy is kept."""
+    report = advice("one_greedy_framework")
+    assert report.advice.spec == PolicySpec("drf", mode="characterised"), told(report)
+    chosen = next(each for each in report.compared if each.name == "drf characterised")
+    assert chosen.gains() == ["modest"]
+    assert "greedy" not in chosen.loses(), "it has as much memory as before"
+    assert 'mode = "characterised"' in to_paste(report)
+    assert not report.advice.also
+
+
+def test_unequal_agents_are_served_by_a_policy_that_looks_at_them(advice):
+    report = advice("unequal_agents")
+    spec = report.advice.spec
+    assert spec is not None, told(report)
+    looking = {"ps-dsf", "rps-dsf", "bf-drf", "ps-dsf-exact"}
+    assert spec.name in looking or spec.selection in {"best_fit", "joint"}, told(report)
+    chosen = report.compared[0]
+    assert chosen.stay.verdict is Verdict.LESS
+    assert not chosen.loses()
+
+
+def test_a_quota_that_is_too_large_is_cut_down(advice):
+    """No policy helps: the guarantee is kept back under each."""
+    report = advice("quota_too_large")
+    assert report.advice.spec is None, told(report)
+    found = {bound.resource: bound for bound in report.bounds}
+    assert set(found) == {"cpus", "mem"}
+    # Eight tasks of two CPUs and 4 GiB are all that production ever ran.
+    assert found["cpus"].peak == 16_000
+    assert found["cpus"].better == 18_000
+    assert found["cpus"].finding in {Finding.SOMETIMES, Finding.ALWAYS}
+    assert "guarantee of cpus:96 for production is too large" in told(report)
+    assert report.quotas is not None
+    assert report.quotas.stay.verdict is Verdict.LESS
+    assert report.quotas.roles["production"].stay.verdict is Verdict.SAME
+    assert '"value": 18.0' in quota_calls(report)
+
+
+def test_constraints_that_overlap_are_named_with_the_agents_that_are_too_few(advice):
+    report = advice("overlapping_constraints")
+    assert report.advice.spec is None, told(report)
+    worst = report.bottlenecks[0]
+    assert worst.agents == ("both-1", "left-1", "right-1")
+    assert worst.roles == {"left", "right"}
+    assert worst.of == 10
+    assert worst.free > 0.5
+    assert "may use no agents but both-1, left-1, right-1, 3 of 10" in told(report)
+
+
+def test_where_nothing_is_wrong_nothing_is_advised(advice):
+    report = advice("nothing_wrong")
+    assert report.advice.keeps, told(report)
+    assert report.advice.headline == "Keep what you have: drf characterised."
+    assert report.bounds == ()
+    assert report.bottlenecks == ()
+    assert 'name = "drf"' in to_paste(report)
+
+
+def test_what_is_played_comes_near_to_what_was_recorded(advice):
+    for name in ("one_greedy_framework", "unequal_agents", "quota_too_large", "nothing_wrong"):
+        report = advice(name)
+        (recorded,), played = report.recorded, report.base[0].figures
+        assert report.base[0].seed == 0
+        assert played.wait_s == pytest.approx(recorded.wait_s, rel=0.15), name
+        assert played.never_began == 0
