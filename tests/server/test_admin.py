@@ -272,7 +272,11 @@ def test_a_demand_that_is_none_is_refused_and_nothing_changes(stub, demand, mess
 def test_constraints_are_set_and_removed_and_count_at_once(loop, stub):
     tell(loop, *CLUSTER)
     rule = spb.Constraint(framework_name="spark", expression="zone=b")
-    assert list(stub.SetConstraint(spb.SetConstraintRequest(constraint=rule)).constraints) == [rule]
+    request = spb.SetConstraintRequest(constraint=rule)
+    with pytest.raises(grpc.RpcError, match="1 frameworks would be offered nothing"):
+        stub.SetConstraint(request)
+    request.force = True
+    assert list(stub.SetConstraint(request).constraints) == [rule]
     decisions = loop.call(lambda: loop.allocator.allocate(1000)).result(60)
     assert set(decisions.framework.tolist()) == {2}
     answer = stub.SetConstraint(spb.SetConstraintRequest(constraint=rule, remove=True))

@@ -138,7 +138,7 @@ def set_limit(scene: Scene, role: str, cpus: int) -> None:
     before = kept.pop(role, None)
     try:
         with scene.rig.operator() as sidecar:
-            request = settings_pb2.SetLimitRequest(limit=limit)
+            request = settings_pb2.SetLimitRequest(limit=limit, force=True)
             answer = sidecar.SetLimit(request, timeout=ANSWER_S)
     except grpc.RpcError as error:
         if error.code() not in SHUT and before is not None:
