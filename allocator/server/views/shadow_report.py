@@ -1,7 +1,7 @@
 """What the policy that looks on would have decided, as operators read it."""
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from math import nan
 from typing import Any, TypeAlias
 
@@ -11,12 +11,11 @@ from allocator.server.engine.core_loop import CoreLoop
 from allocator.server.engine.shadow import Client, Counts, Reading, Sums
 from allocator.server.reports import report
 from allocator.v1 import admin_pb2 as pb
+from allocator.wire.codec.proto_types import write_fields
 from allocator.wire.settings.operator_settings import write_policy
 
 Dealt: TypeAlias = tuple[report.Report, report.Report]
 """What either policy would give if all were given out anew: that in force, and the other one."""
-
-_LEFT_OUT = ("share_apart",)
 
 
 def write_shadow_report(
@@ -38,11 +37,10 @@ def write_shadow_report(
     reading = loop.shadow.read()
     if reading.spec != spec:  # set a moment ago: no cycle came since
         reading = Reading(spec, Counts(), {})
-    counts = {key: value for key, value in asdict(reading.counts).items() if key not in _LEFT_OUT}
     response = pb.GetShadowResponse(
         policy=write_policy(books.policy),
         shadow=None if spec is None else write_policy(spec),
-        counts=pb.ShadowCounts(**counts),
+        counts=write_fields(reading.counts, pb.ShadowCounts),
         fair=copied is not None,
     )
     if spec is None:

@@ -328,8 +328,4 @@ def read_quota(message: pb.Quota) -> SetQuota:
 
 def write_quota(quota: SetQuota) -> pb.Quota:
     """Write a quota."""
-    return pb.Quota(
-        role=quota.role,
-        guarantees=write_quantities(quota.guarantees),
-        limits=write_quantities(quota.limits),
-    )
+    return write_fields(quota, pb.Quota)
