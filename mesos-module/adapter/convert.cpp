@@ -58,26 +58,42 @@ wire::Domain toDomain(const mesos::DomainInfo& domain)
 }
 
 
-// By the name; UNSPECIFIED for those that the protocol does not have.
-wire::AgentCapability toCapability(const AgentInfo::Capability& capability)
+// UNSPECIFIED for those that the protocol does not have.
+wire::AgentCapability toCapability(const SlaveInfo::Capability& capability)
 {
-  wire::AgentCapability result = wire::AGENT_CAPABILITY_UNSPECIFIED;
-  wire::AgentCapability_Parse(
-      "AGENT_CAPABILITY_" + AgentInfo::Capability::Type_Name(capability.type()),
-      &result);
-  return result;
+  switch (capability.type()) {
+    case SlaveInfo::Capability::MULTI_ROLE:
+      return wire::AGENT_CAPABILITY_MULTI_ROLE;
+    case SlaveInfo::Capability::HIERARCHICAL_ROLE:
+      return wire::AGENT_CAPABILITY_HIERARCHICAL_ROLE;
+    case SlaveInfo::Capability::RESERVATION_REFINEMENT:
+      return wire::AGENT_CAPABILITY_RESERVATION_REFINEMENT;
+    case SlaveInfo::Capability::RESOURCE_PROVIDER:
+      return wire::AGENT_CAPABILITY_RESOURCE_PROVIDER;
+    default: return wire::AGENT_CAPABILITY_UNSPECIFIED;
+  }
 }
 
 
+// UNSPECIFIED for those that the protocol does not have.
 wire::FrameworkCapability toCapability(
     const FrameworkInfo::Capability& capability)
 {
-  wire::FrameworkCapability result = wire::FRAMEWORK_CAPABILITY_UNSPECIFIED;
-  wire::FrameworkCapability_Parse(
-      "FRAMEWORK_CAPABILITY_" +
-          FrameworkInfo::Capability::Type_Name(capability.type()),
-      &result);
-  return result;
+  switch (capability.type()) {
+    case FrameworkInfo::Capability::REVOCABLE_RESOURCES:
+      return wire::FRAMEWORK_CAPABILITY_REVOCABLE_RESOURCES;
+    case FrameworkInfo::Capability::GPU_RESOURCES:
+      return wire::FRAMEWORK_CAPABILITY_GPU_RESOURCES;
+    case FrameworkInfo::Capability::SHARED_RESOURCES:
+      return wire::FRAMEWORK_CAPABILITY_SHARED_RESOURCES;
+    case FrameworkInfo::Capability::MULTI_ROLE:
+      return wire::FRAMEWORK_CAPABILITY_MULTI_ROLE;
+    case FrameworkInfo::Capability::RESERVATION_REFINEMENT:
+      return wire::FRAMEWORK_CAPABILITY_RESERVATION_REFINEMENT;
+    case FrameworkInfo::Capability::REGION_AWARE:
+      return wire::FRAMEWORK_CAPABILITY_REGION_AWARE;
+    default: return wire::FRAMEWORK_CAPABILITY_UNSPECIFIED;
+  }
 }
 
 } // namespace {

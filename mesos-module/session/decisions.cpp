@@ -1,10 +1,14 @@
 #include "session/decisions.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace allocator {
 namespace session {
 namespace {
+
+constexpr int64_t HANDLE_MAX = UINT32_MAX;
+
 
 // What is wrong with a field, or nothing.
 using Wrong = std::string;
@@ -54,35 +58,32 @@ Wrong atMost(size_t count, size_t max, const char* field)
 }
 
 
-// Checks the lengths before anything is read by row and column.
-Wrong checkShape(const wire::Holdings& group, const DecisionLimits& limits)
+// The first of them that is wrong.
+Wrong first(std::initializer_list<Wrong> all)
+{
+  for (const Wrong& wrong : all) {
+    if (!wrong.empty()) {
+      return wrong;
+    }
+  }
+
+  return Wrong();
+}
+
+
+Wrong checkAmounts(const wire::Holdings& group)
 {
   const int rows = group.framework_size();
   const int kinds = group.kind_size();
-
-  if (rows == 0) {
-    return "framework: has no entries; leave out a group without decisions";
-  }
-
-  Wrong wrong = atMost(kinds, limits.kindsMax, "kind");
-
-  if (wrong.empty()) {
-    wrong = sameLength(group.role_size(), rows, "role");
-  }
-
-  if (wrong.empty()) {
-    wrong = sameLength(group.agent_size(), rows, "agent");
-  }
-
   const int64_t cells = static_cast<int64_t>(rows) * kinds;
 
-  if (wrong.empty() && group.amount_size() != cells) {
-    wrong = "amount: has " + std::to_string(group.amount_size()) +
-        " entries; it must have " + std::to_string(rows) + " rows of " +
-        std::to_string(kinds) + " kinds, " + std::to_string(cells) + " in all";
+  if (group.amount_size() == cells) {
+    return Wrong();
   }
 
-  return wrong;
+  return "amount: has " + std::to_string(group.amount_size()) +
+      " entries; it must have " + std::to_string(rows) + " rows of " +
+      std::to_string(kinds) + " kinds, " + std::to_string(cells) + " in all";
 }
 
 
@@ -104,31 +105,22 @@ Wrong checkDistinct(const wire::Holdings& group)
 
 Wrong checkGroup(const wire::Holdings& group, const DecisionLimits& limits)
 {
-  constexpr int64_t HANDLE_MAX = UINT32_MAX;
+  const int rows = group.framework_size();
 
-  Wrong wrong = checkShape(group, limits);
-
-  if (wrong.empty()) {
-    wrong = checkDistinct(group);
+  if (rows == 0) {
+    return "framework: has no entries; leave out a group without decisions";
   }
 
-  if (wrong.empty()) {
-    wrong = inRange(group.framework(), 1, HANDLE_MAX, "framework");
-  }
-
-  if (wrong.empty()) {
-    wrong = inRange(group.role(), 1, HANDLE_MAX, "role");
-  }
-
-  if (wrong.empty()) {
-    wrong = inRange(group.agent(), 1, HANDLE_MAX, "agent");
-  }
-
-  if (wrong.empty()) {
-    wrong = inRange(group.amount(), 0, AMOUNT_MAX, "amount");
-  }
-
-  return wrong;
+  return first(
+      {atMost(group.kind_size(), limits.kindsMax, "kind"),
+       sameLength(group.role_size(), rows, "role"),
+       sameLength(group.agent_size(), rows, "agent"),
+       checkAmounts(group),
+       checkDistinct(group),
+       inRange(group.framework(), 1, HANDLE_MAX, "framework"),
+       inRange(group.role(), 1, HANDLE_MAX, "role"),
+       inRange(group.agent(), 1, HANDLE_MAX, "agent"),
+       inRange(group.amount(), 0, AMOUNT_MAX, "amount")});
 }
 
 } // namespace {
@@ -170,22 +162,12 @@ std::string checkReclaims(
     const wire::Reclaims& reclaims,
     const DecisionLimits& limits)
 {
-  constexpr int64_t HANDLE_MAX = UINT32_MAX;
   const int rows = reclaims.framework_size();
-
-  Wrong wrong = atMost(rows, limits.decisionsMax, "framework");
-
-  if (wrong.empty()) {
-    wrong = sameLength(reclaims.agent_size(), rows, "agent");
-  }
-
-  if (wrong.empty()) {
-    wrong = inRange(reclaims.framework(), 1, HANDLE_MAX, "framework");
-  }
-
-  if (wrong.empty()) {
-    wrong = inRange(reclaims.agent(), 1, HANDLE_MAX, "agent");
-  }
+  const Wrong wrong = first(
+      {atMost(rows, limits.decisionsMax, "framework"),
+       sameLength(reclaims.agent_size(), rows, "agent"),
+       inRange(reclaims.framework(), 1, HANDLE_MAX, "framework"),
+       inRange(reclaims.agent(), 1, HANDLE_MAX, "agent")});
 
   return wrong.empty() ? wrong : "reclaims." + wrong;
 }

@@ -144,7 +144,9 @@ Parameters parseParameters(
     } else {
       const string wrong = reader->second(parameter.second);
       if (!wrong.empty()) {
-        fail(key + " is '" + parameter.second + "'; it " + wrong);
+        string text = key;
+        text.append(" is '").append(parameter.second).append("'; it ");
+        fail(text + wrong);
       }
     }
   }

@@ -35,6 +35,15 @@ __attribute__((noinline)) void* operator new(size_t size)
 }
 
 
+// Some look themselves whether there was any.
+__attribute__((noinline)) void* operator new(
+    size_t size,
+    const std::nothrow_t&) noexcept
+{
+  return std::malloc(size);
+}
+
+
 __attribute__((noinline)) void operator delete(void* memory) noexcept
 {
   std::free(memory);
