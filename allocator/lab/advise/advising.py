@@ -32,7 +32,7 @@ Told = Callable[[int, int], None]
 SETTINGS_OF = 2
 """Of so many of the best policies other settings are tried."""
 
-FINALISTS = 6
+FINALISTS = 5
 """So many of the best are played with all seeds, beside the policy in force."""
 
 NEARLY = 0.05
